@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import platform
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from upgrade_manager.api.phases import PHASE_VALUES
+from upgrade_manager import __version__
+from upgrade_manager.api.phases import PHASE_VALUES, PHASES
 from upgrade_manager.kube.store import Store
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
 from upgrade_manager.runtime.metrics import Metrics
@@ -37,6 +39,7 @@ class Reading:
         self.metrics = Metrics(CollectorRegistry())
         self.upgrades = UpgradeMetrics(self.metrics)
         self.now = EPOCH + timedelta(hours=1)
+        self.is_leader = True
 
     def value(self, name: str, **labels: str) -> float | None:
         return self.metrics.registry.get_sample_value(f"harvester_upgrade_{name}", labels)
@@ -48,7 +51,7 @@ class Reading:
     def plans(self, *plans: dict[str, Any]) -> None:
         store = Store()
         store.replace(plans, "1")
-        collector = PlanCollector(store, now=lambda: self.now)
+        collector = PlanCollector(store, now=lambda: self.now, is_leader=lambda: self.is_leader)
         collector.refresh()
         self.metrics.registry.register(collector)
 
@@ -117,7 +120,8 @@ def test_whole_run_counts_each_phase_once(reading: Reading) -> None:
 
 
 DOWNLOADING = plan(*STARTED, ("ISODownloading", 7))
-FAILED = plan(("Initializing", 0), ("Failed", 9))
+FAILED = plan(("Initializing", 0), ("Failed", 9), nodeUpgradeStatuses={"n1": {"state": "PreDrainFailed"}})
+INITIALIZED = plan(("Initializing", 0), ("Initialized", "later"))
 STARTING = plan(("Initializing", 0))
 VERSIONED = plan(previousVersion="v1.6.1", releaseMetadata={"harvester": "v1.7.0-rc1"})
 NODES = plan(nodeUpgradeStatuses={"n1": {"state": "PreDraining"}, "n2": {"state": "Polishing"}, "n3": {}})
@@ -131,8 +135,11 @@ DEGRADED = plan(conditions=[{"type": "Degraded", "status": "True"}])
         pytest.param(DOWNLOADING, "phase_seconds", {"phase": "ISODownload"}, 3593, id="seconds of a running phase"),
         pytest.param(DOWNLOADING, "phase_seconds", {"phase": "RepoCreate"}, None, id="seconds of a later phase"),
         pytest.param(FAILED, "phase_seconds", {"phase": "Initialize"}, 9, id="seconds until a failure"),
-        pytest.param(STARTING, "phase", {"phase": "Initializing"}, 1, id="the current phase"),
+        pytest.param(INITIALIZED, "phase_seconds", {"phase": "Initialize"}, None, id="an end that cannot be read"),
+        pytest.param(STARTING, "phase", {"phase": "Initialize"}, 1, id="the current phase"),
+        pytest.param(INITIALIZED, "phase", {"phase": "Initialize"}, 1, id="a completed phase"),
         pytest.param(STARTING, "phase", {"phase": "Failed"}, 0, id="another phase"),
+        pytest.param(FAILED, "phase", {"phase": "Failed"}, 1, id="the failure"),
         pytest.param(
             VERSIONED,
             "info",
@@ -143,6 +150,12 @@ DEGRADED = plan(conditions=[{"type": "Degraded", "status": "True"}])
         pytest.param(NODES, "node_state", {"node": "n1", "state": "PreDraining"}, 1, id="a node's state"),
         pytest.param(NODES, "node_state", {"node": "n1", "state": "PreDrained"}, 0, id="a state it is not in"),
         pytest.param(NODES, "node_state", {"node": "n2", "state": "PreDraining"}, 0, id="a node in an unknown state"),
+        pytest.param(NODES, "nodes", {"state": "PreDraining"}, 1, id="nodes in a state"),
+        pytest.param(NODES, "nodes", {"state": "PreDrained"}, 0, id="no nodes in a state"),
+        pytest.param(FAILED, "nodes", {"state": "PreDrainFailed"}, 1, id="nodes of an ended plan"),
+        pytest.param(
+            FAILED, "node_state", {"node": "n1", "state": "PreDrainFailed"}, None, id="a node of an ended plan"
+        ),
         pytest.param(DEGRADED, "condition", {"type": "Degraded", "status": "True"}, 1, id="a condition's status"),
         pytest.param(DEGRADED, "condition", {"type": "Degraded", "status": "False"}, 0, id="another status"),
         pytest.param(DEGRADED, "condition", {"type": "Available", "status": "True"}, 0, id="an absent condition"),
@@ -155,6 +168,51 @@ def test_plan_has_gauges(
     assert reading.value(name, plan="up", **labels) == value
 
 
+def test_label_phase_has_the_same_values_everywhere(reading: Reading) -> None:
+    values = [*PHASE_VALUES, "Succeeded"]
+    run = plan(*((value, 10 * index) for index, value in enumerate(values)))
+    reading.upgrades.recorded(run, values)
+    reading.plans(run)
+    by_name: dict[str, set[str]] = {}
+    for family in reading.metrics.registry.collect():
+        for sample in family.samples:
+            if "phase" in sample.labels:
+                by_name.setdefault(family.name, set()).add(sample.labels["phase"])
+    names = set(PHASES)
+    assert by_name == {
+        "harvester_upgrade_phase": names | {"Succeeded", "Failed"},
+        "harvester_upgrade_phase_seconds": names,
+        "harvester_upgrade_phase_duration_seconds": names,
+    }
+
+
+def test_only_the_leader_exports_plans(reading: Reading) -> None:
+    reading.is_leader = False
+    reading.plans(STARTING)
+    assert b'plan="up"' not in generate_latest(reading.metrics.registry)
+
+
+def test_build_is_exported(reading: Reading) -> None:
+    assert reading.value("build_info", version=__version__, python=platform.python_version()) == 1
+
+
+def test_refresh_on_the_event_loop_does_not_read_nodes() -> None:
+    reads: list[str] = []
+
+    class Status(dict[str, Any]):
+        def get(self, key: str, default: Any = None) -> Any:
+            reads.append(key)
+            return super().get(key, default)
+
+    store = Store()
+    store.replace([{"metadata": {"name": "up", "uid": "u"}, "status": Status(currentPhase="Initializing")}], "1")
+    collector = PlanCollector(store, now=lambda: EPOCH, is_leader=lambda: True)
+    collector.refresh()
+    assert reads == []
+    assert len(list(collector.collect())) > 0
+    assert "nodeUpgradeStatuses" in reads
+
+
 def test_empty_plan_is_collected(reading: Reading) -> None:
     reading.plans({"metadata": {"name": "bare", "uid": "b"}})
     assert b'plan="bare"' in generate_latest(reading.metrics.registry)
@@ -163,7 +221,7 @@ def test_empty_plan_is_collected(reading: Reading) -> None:
 def test_deleted_plan_has_no_series(reading: Reading) -> None:
     store = Store()
     store.replace([STARTING], "1")
-    collector = PlanCollector(store, now=lambda: EPOCH)
+    collector = PlanCollector(store, now=lambda: EPOCH, is_leader=lambda: True)
     collector.refresh()
     reading.metrics.registry.register(collector)
     store.replace([], "2")

@@ -47,7 +47,8 @@ def test_series_are_controller_runtimes_and_start_at_zero() -> None:
         assert (name, found[name].type) == (name, kind)
         assert found[name].documentation.endswith(".")
         assert {frozenset(sample.labels) - {"le"} for sample in found[name].samples} == {frozenset(labels)}
-        values = {sample.value for sample in found[name].samples if not sample.name.endswith("_created")}
+        assert not any(sample.name.endswith("_created") for sample in found[name].samples)
+        values = {sample.value for sample in found[name].samples}
         assert (name, values) == (name, {0})
 
 

@@ -1,15 +1,22 @@
-"""Metrics of upgrades: phase durations, recorded as phases end, and gauges computed from the plans at each scrape."""
+"""Metrics of upgrades: phase durations, recorded as phases end, and gauges computed from the plans at each scrape.
+
+The label `phase` is the name of a phase, or `Succeeded` or `Failed`.
+"""
 
 from __future__ import annotations
 
+import collections
+import platform
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from upgrade_manager import __version__
 from upgrade_manager.api.node_states import NodeState
-from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED, TERMINAL, phase_of
+from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, TERMINAL, phase_of
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.kube import objects
 
@@ -29,7 +36,7 @@ _STATUSES = ("True", "False", "Unknown")
 
 
 class UpgradeMetrics:
-    """Metrics that are recorded as phases end."""
+    """Metrics that are recorded as phases end, and the build."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._durations = Histogram(
@@ -40,6 +47,10 @@ class UpgradeMetrics:
             registry=metrics.registry,
         )
         self._ended = Counter("harvester_upgrade_plans", "Plans that ended.", ("outcome",), registry=metrics.registry)
+        build = Gauge(
+            "harvester_upgrade_build_info", "The manager's build.", ("version", "python"), registry=metrics.registry
+        )
+        build.labels(__version__, platform.python_version()).set(1)
         for phase in PHASES:
             self._durations.labels(phase, "completed")
         for outcome in (SUCCEEDED, FAILED):
@@ -59,29 +70,40 @@ class UpgradeMetrics:
 
 
 class PlanCollector(Collector):
-    """Gauges of all plans; a deleted plan has no series.
+    """Gauges of all plans, on the leader only; a deleted plan has no series, an ended one none by node.
 
-    `refresh` reads the plans on the event loop, `collect` may run in any thread.
+    `refresh` takes the plans on the event loop; `collect` computes the gauges and may run in any thread.
     """
 
-    def __init__(self, plans: Store, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, plans: Store, *, now: Callable[[], datetime], is_leader: Callable[[], bool]) -> None:
         self._plans = plans
         self._now = now
-        self._families: list[GaugeMetricFamily] = []
+        self._is_leader = is_leader
+        #: The plans and the time of the last refresh.
+        self._taken: tuple[list[Object], datetime] = ([], now())
 
     def refresh(self) -> None:
-        """Compute the gauges."""
-        plans = self._plans.list()
-        now = self._now()
-        self._families = [_info(plans), _phase(plans), _seconds(plans, now), _nodes(plans), _conditions(plans)]
+        """Take the plans, whose objects never change."""
+        self._taken = (self._plans.list() if self._is_leader() else [], self._now())
 
     def describe(self) -> list[GaugeMetricFamily]:
-        """Return nothing: there are no gauges before the first refresh."""
+        """Return nothing, so that the registration computes nothing."""
         return []
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the gauges last computed."""
-        yield from self._families
+        """Yield the gauges of the plans last taken."""
+        plans, now = self._taken
+        running = [plan for plan in plans if _current(plan) not in TERMINAL]
+        yield _info(plans)
+        yield _phase(plans)
+        yield _seconds(plans, now)
+        yield _node_counts(plans)
+        yield _node_states(running)
+        yield _conditions(plans)
+
+
+def _current(plan: Object) -> str:
+    return objects.status(plan).get("currentPhase") or ""
 
 
 def _info(plans: Iterable[Object]) -> GaugeMetricFamily:
@@ -99,13 +121,12 @@ def _info(plans: Iterable[Object]) -> GaugeMetricFamily:
 
 
 def _phase(plans: Iterable[Object]) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(
-        "harvester_upgrade_phase", "1 for the plan's current phase value.", labels=("plan", "phase")
-    )
+    family = GaugeMetricFamily("harvester_upgrade_phase", "1 for the plan's current phase.", labels=("plan", "phase"))
     for plan in plans:
-        current = objects.status(plan).get("currentPhase") or ""
-        for value in (*PHASE_VALUES, SUCCEEDED, FAILED):
-            family.add_metric([objects.name(plan), value], float(value == current))
+        value = _current(plan)
+        current = phase_of(value) or value
+        for phase in (*PHASES, SUCCEEDED, FAILED):
+            family.add_metric([objects.name(plan), phase], float(phase == current))
     return family
 
 
@@ -116,25 +137,38 @@ def _seconds(plans: Iterable[Object], now: datetime) -> GaugeMetricFamily:
         labels=("plan", "phase"),
     )
     for plan in plans:
-        times = _times(plan)
-        ended = next((times[value] for value in (SUCCEEDED, FAILED) if value in times), now)
-        for phase in PHASES:
-            if phase.active in times:
-                spent = seconds_between(times[phase.active], times.get(phase.completed, ended))
-                family.add_metric([objects.name(plan), phase.value], spent)
+        entries = list(_times(plan).items())
+        if entries and entries[-1][0] == _current(plan):
+            entries.append(("", now))
+        for (value, began), (_, ended) in pairwise(entries):
+            phase = phase_of(value)
+            if phase is not None and value == phase.active:
+                family.add_metric([objects.name(plan), phase], seconds_between(began, ended))
     return family
 
 
-def _nodes(plans: Iterable[Object]) -> GaugeMetricFamily:
+def _node_counts(plans: Iterable[Object]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily("harvester_upgrade_nodes", "Nodes in each state.", labels=("plan", "state"))
+    for plan in plans:
+        counts = collections.Counter(entry.get("state") for entry in _nodes(plan).values())
+        for state in NodeState:
+            family.add_metric([objects.name(plan), state], counts[state])
+    return family
+
+
+def _node_states(plans: Iterable[Object]) -> GaugeMetricFamily:
     family = GaugeMetricFamily(
         "harvester_upgrade_node_state", "1 for the node's current state.", labels=("plan", "node", "state")
     )
     for plan in plans:
-        nodes: dict[str, Any] = objects.status(plan).get("nodeUpgradeStatuses") or {}
-        for node, entry in nodes.items():
+        for node, entry in _nodes(plan).items():
             for state in NodeState:
-                family.add_metric([objects.name(plan), node, state.value], float(entry.get("state") == state))
+                family.add_metric([objects.name(plan), node, state], float(entry.get("state") == state))
     return family
+
+
+def _nodes(plan: Object) -> dict[str, Any]:
+    return objects.status(plan).get("nodeUpgradeStatuses") or {}
 
 
 def _conditions(plans: Iterable[Object]) -> GaugeMetricFamily:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +69,8 @@ class Metrics:
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        # Each counter and histogram would have one more series, which no dashboard reads.
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # without annotations in the library
         self.registry = registry
         self.loop_lag = Histogram(
             "event_loop_lag_seconds", "Delay of the event loop's timers.", buckets=LAG_BUCKETS, registry=registry

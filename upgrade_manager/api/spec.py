@@ -25,8 +25,8 @@ class ImagePreloadOption(ApiModel):
     concurrency: int = Field(
         default=0,
         description="Number of nodes that load images at the same time. Unset or 0: all nodes. A positive number is "
-        "capped at the number of nodes. A negative number skips the preload; nodes then pull images during their "
-        "upgrade.",
+        "capped at the number of nodes. A negative number skips the preload, unless it has started; nodes then pull "
+        "images during their upgrade.",
         json_schema_extra={"format": "int32"},
     )
 

@@ -84,10 +84,35 @@ async def test_concurrency_is_resolved(
         assert plan["spec"]["concurrency"] == concurrency
 
 
-async def test_colliding_names_preload_one_at_a_time(cluster: Harvester) -> None:
+@pytest.mark.rule("pipeline: the message reports that colliding node names preload one at a time")
+@pytest.mark.parametrize(("concurrency", "is_reported"), [(0, True), (2, True), (1, False)])
+async def test_colliding_names_preload_one_at_a_time(
+    cluster: Harvester, concurrency: int, *, is_reported: bool
+) -> None:
     await cluster.nodes("node.rack-1", "node.rack-2")
-    await ImagePreload().run(cluster.context(await cluster.plan(status=STATUS)))
+    spec = {"version": "v1.7.0", "imagePreloadOption": {"concurrency": concurrency}}
+    ctx = cluster.context(await cluster.plan(spec=spec, status=STATUS))
+    note = "; one node at a time, because the names node.rack-1, node.rack-2 are equal up to the first dot"
+    for _ in range(2):
+        result = await ImagePreload().run(ctx)
+        assert isinstance(result, Waiting)
+        assert result.message.endswith(note) == is_reported
     assert (await cluster.find(SUC_PLANS, "up-image-preload", "cattle-system"))["spec"]["concurrency"] == 1
+
+
+@pytest.mark.rule("pipeline: a preload Plan that runs is finished after the concurrency is set below 0")
+async def test_running_plan_is_finished_when_preload_is_disabled(cluster: Harvester) -> None:
+    await cluster.nodes("n1")
+    raw = await cluster.plan(status=STATUS)
+    await ImagePreload().run(cluster.context(raw))
+    disabled = {"version": "v1.7.0", "imagePreloadOption": {"concurrency": -1}}
+    ctx = cluster.context(raw | {"spec": disabled})
+    result = await ImagePreload().run(ctx)
+    assert isinstance(result, Waiting)
+    assert "before spec.imagePreloadOption.concurrency was set below 0, and is finished first" in result.message
+    complete = {"conditions": [{"type": "Complete", "status": "True"}]}
+    await cluster.finish(SUC_PLANS, "up-image-preload", "cattle-system", complete)
+    assert await ImagePreload().run(ctx) == Completed()
 
 
 @pytest.mark.rule("pipeline: ImagePreload runs upgrade_node.sh prepare on every managed node by a SUC Plan")

@@ -14,7 +14,7 @@ from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.phases.base import Failed, Waiting
 from upgrade_manager.pipeline.phases.image_cleanup import ImageCleanup
 from upgrade_manager.pipeline.phases.image_preload import ImagePreload
-from upgrade_manager.pipeline.phases.plan_jobs import names_collide, prepare_nodes
+from upgrade_manager.pipeline.phases.plan_jobs import colliding_nodes, prepare_nodes
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
@@ -147,14 +147,14 @@ async def test_name_too_long_for_a_label_is_an_error(cluster: Harvester, length:
 
 
 @pytest.mark.parametrize(
-    ("names", "shared"),
+    ("names", "colliding"),
     [
-        pytest.param(["n1", "n2"], False, id="plain names"),
-        pytest.param(["n1.example.org", "n2.example.org"], False, id="their own first labels"),
-        pytest.param(["node.rack-1", "node.rack-2"], True, id="one first label"),
-        pytest.param(["node", "node.rack-2"], True, id="with and without a dot"),
-        pytest.param([], False, id="no node"),
+        pytest.param(["n1", "n2"], [], id="plain names"),
+        pytest.param(["n1.example.org", "n2.example.org"], [], id="their own first labels"),
+        pytest.param(["a", "node.rack-2", "node.rack-1"], ["node.rack-1", "node.rack-2"], id="one first label"),
+        pytest.param(["node", "node.rack-2"], ["node", "node.rack-2"], id="with and without a dot"),
+        pytest.param([], [], id="no node"),
     ],
 )
-def test_names_collide_up_to_the_first_dot(names: list[str], *, shared: bool) -> None:
-    assert names_collide({"metadata": {"name": name}} for name in names) is shared
+def test_names_collide_up_to_the_first_dot(names: list[str], colliding: list[str]) -> None:
+    assert colliding_nodes({"metadata": {"name": name}} for name in names) == colliding

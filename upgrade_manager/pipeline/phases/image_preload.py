@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
@@ -7,12 +8,13 @@ from upgrade_manager.api.names import component_name
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube.resources import SUC_PLANS
-from upgrade_manager.pipeline.phases.base import Completed, Phase
+from upgrade_manager.nodes.sequencing import name_list
+from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
 from upgrade_manager.pipeline.phases.eligibility import check_upgrade_path
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
+    colliding_nodes,
     follow_plan,
-    names_collide,
     plan_waiting,
     prepare_nodes,
 )
@@ -20,10 +22,14 @@ from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_pla
 from upgrade_manager.resources.suc_plan import image_preload_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import Failed, PhaseResult
 
 WORK = "image preload"
+OPTION = "spec.imagePreloadOption.concurrency"
 _STATES = NodeStates(
     running=NodeState.IMAGE_PRELOADING, done=NodeState.IMAGE_PRELOADED, failed=NodeState.IMAGE_PRELOAD_FAILED
 )
@@ -43,22 +49,36 @@ class ImagePreload(Phase):
         return await check_upgrade_path(ctx, target=target, minimum=minimum)
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Create the Plan once, then follow it."""
+        """Create the Plan once, then follow it to its end, even if the preload is to be skipped since then."""
         nodes = (await ctx.watch(MANAGED_NODES)).list()
         concurrency = resolve_concurrency(ctx.plan.spec.image_preload_option.concurrency, nodes=len(nodes))
-        if concurrency is None:
-            return Completed()
         name = component_name(ctx.owner.name, Component.IMAGE_PRELOAD)
         plans, jobs = await ctx.watch_all(suc_plans(ctx.owner), suc_jobs(ctx.owner))
         plan = plans.get(name, CATTLE_SYSTEM)
-        if plan is None or not ctx.owner.owns(plan):
+        is_own = plan is not None and ctx.owner.owns(plan)
+        if concurrency is None and not is_own:
+            return Completed()
+        if plan is not None and is_own:
+            result = await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
+        else:
             if plan is None:
                 await prepare_nodes(ctx, nodes, name)
-            at_once = 1 if names_collide(nodes) else concurrency
-            manifest = image_preload_plan(ctx.owner, ctx.plan_settings, concurrency=at_once)
-            await ctx.ensure(SUC_PLANS, manifest)
-            return plan_waiting(name, WORK, done=0, nodes=len(nodes))
-        return await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
+            at_once = 1 if colliding_nodes(nodes) else concurrency or 0
+            await ctx.ensure(SUC_PLANS, image_preload_plan(ctx.owner, ctx.plan_settings, concurrency=at_once))
+            result = plan_waiting(name, WORK, done=0, nodes=len(nodes))
+        if not isinstance(result, Waiting):
+            return result
+        return replace(result, message=result.message + _concurrency_note(nodes, concurrency))
+
+
+def _concurrency_note(nodes: Sequence[Object], configured: int | None) -> str:
+    """Return why the Plan's concurrency differs from the configured one; empty if it does not."""
+    if configured is None:
+        return f"; it started before {OPTION} was set below 0, and is finished first"
+    colliding = colliding_nodes(nodes) if configured > 1 else []
+    if not colliding:
+        return ""
+    return f"; one node at a time, because the names {name_list(colliding)} are equal up to the first dot"
 
 
 def resolve_concurrency(configured: int, *, nodes: int) -> int | None:

@@ -6,6 +6,7 @@ Therefore a failed Job takes precedence over the Plan's reason, and a missing Jo
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
@@ -190,13 +191,15 @@ def long_name_message(nodes: Iterable[Object]) -> str:
     return f"Node {name}: the system-upgrade-controller supports names of up to {MAX_LABEL} characters" if name else ""
 
 
-def names_collide(nodes: Iterable[Object]) -> bool:
-    """Return True if nodes share a Job name, so that they must run one after the other.
+def colliding_nodes(nodes: Iterable[Object]) -> list[str]:
+    """Return the names of nodes that share a Job name, so that they must run one after the other.
 
     The controller names a Job by the node's name up to the first dot.
     """
-    first = [objects.name(node).partition(".")[0] for node in nodes]
-    return len(set(first)) < len(first)
+    by_job: defaultdict[str, list[str]] = defaultdict(list)
+    for name in sorted(map(objects.name, nodes)):
+        by_job[name.partition(".")[0]].append(name)
+    return next((names for names in by_job.values() if len(names) > 1), [])
 
 
 async def prepare_nodes(ctx: ReconcileContext, nodes: Sequence[Object], plan: str) -> None:

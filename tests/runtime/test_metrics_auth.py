@@ -63,15 +63,64 @@ async def test_decisions_are_cached_until_they_expire(token: str, ttl: float) ->
     assert len(server.specs) == 2 * reviews
 
 
-@pytest.mark.parametrize(
-    ("tokens", "reviews", "cached"),
-    [([str(number) for number in range(1000)], 1000, 256), (["good-prometheus"] * 1000, 8, 1)],
-    ids=["a token each", "one token"],
-)
-async def test_concurrent_requests_share_few_reviews(tokens: list[str], reviews: int, cached: int) -> None:
+async def test_concurrent_requests_with_one_token_share_reviews() -> None:
     server = Reviews(delay=0.1)
     authorizer = new_authorizer(server)
+    decisions = await asyncio.gather(*[authorizer.authorize("Bearer good-prometheus") for _ in range(1000)])
+    assert set(decisions) == {Decision(200)}
+    assert (server.max_concurrent, len(server.specs)) == (4, 8)
+
+
+async def test_unknown_tokens_are_reviewed_at_a_limited_rate() -> None:
+    server = Reviews()
+    authorizer = new_authorizer(server)
+    decisions = [await authorizer.authorize(f"Bearer {number}") for number in range(1000)]
+    assert [decision.status for decision in decisions] == [401] * 20 + [429] * 980
+    for number in range(600):
+        await asyncio.sleep(0.1)
+        await authorizer.authorize(f"Bearer later-{number}")
+    assert len(server.specs) == pytest.approx(20 + 60 / 0.25, abs=1)
+    assert len(authorizer._denied._decisions) == 256
+
+
+@pytest.mark.parametrize("fault", ["", "hanging"])
+async def test_unknown_tokens_do_not_delay_a_known_scraper(fault: str) -> None:
+    server = Reviews()
+    authorizer = new_authorizer(server)
+    assert await authorizer.authorize("Bearer good-prometheus") == Decision(200)
+    server.hanging = {"TokenReview"} if fault else set()
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(authorizer.authorize(f"Bearer {token}")) for token in tokens]
-    assert {task.result().status for task in tasks} == {200 if cached == 1 else 401}
-    assert (server.max_concurrent, len(server.specs), len(authorizer._decisions)) == (4, reviews, cached)
+        for number in range(1000):
+            group.create_task(authorizer.authorize(f"Bearer {number}"))
+        await asyncio.sleep(59)
+        reviews = len(server.specs)
+        assert await authorizer.authorize("Bearer good-prometheus") == Decision(200)
+        assert len(server.specs) == reviews
+        server.hanging.clear()
+        await asyncio.sleep(2)
+        assert await authorizer.authorize("Bearer good-prometheus") == Decision(200)
+
+
+@pytest.mark.parametrize("kind", ["TokenReview", "SubjectAccessReview"])
+@pytest.mark.parametrize("fault", ["broken", "hanging"])
+@pytest.mark.parametrize(("age", "status"), [(3500, 200), (3700, 500)])
+async def test_known_scraper_is_allowed_while_the_api_is_away(kind: str, fault: str, age: float, status: int) -> None:
+    server = Reviews()
+    authorizer = new_authorizer(server)
+    await authorizer.authorize("Bearer good-prometheus")
+    getattr(server, fault).add(kind)
+    await asyncio.sleep(age)
+    assert (await authorizer.authorize("Bearer good-prometheus")).status == status
+    assert (await authorizer.authorize("Bearer good-other")).status == 500
+
+
+async def test_scraper_that_loses_its_right_is_unknown() -> None:
+    server = Reviews()
+    authorizer = new_authorizer(server)
+    await authorizer.authorize("Bearer good-prometheus")
+    server.allowed.clear()
+    await asyncio.sleep(61)
+    assert (await authorizer.authorize("Bearer good-prometheus")).status == 403
+    await asyncio.sleep(11)
+    server.broken = {"TokenReview"}
+    assert (await authorizer.authorize("Bearer good-prometheus")).status == 500

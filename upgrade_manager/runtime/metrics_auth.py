@@ -1,6 +1,7 @@
 """Authorizes metrics requests with the API server's TokenReview and SubjectAccessReview (as kube-rbac-proxy does).
 
-Decisions are cached, so that scrapes cost few reviews and invalid tokens cannot flood the API server.
+Decisions are cached, so that scrapes cost few reviews. Unknown tokens are reviewed at a limited rate, separately from
+known scrapers, which are also allowed while the API server is away.
 """
 
 from __future__ import annotations
@@ -33,9 +34,13 @@ SUBJECT_ACCESS_REVIEWS = Resource(
 
 #: Seconds for which decisions are cached.
 ALLOWED_TTL, DENIED_TTL = 60.0, 10.0
+#: Seconds for which a scraper that was allowed still is while the API server cannot decide.
+STALE_TTL = 3600.0
+#: Reviews of unknown tokens: so many at once, and one more per interval in seconds.
+REVIEW_BURST, REVIEW_INTERVAL = 20, 0.25
 #: Seconds for one review.
 REVIEW_TIMEOUT = 10.0
-#: Upper limits: decisions in the cache, characters of a token, concurrent reviews.
+#: Upper limits: decisions in each cache, characters of a token, concurrent reviews of known and of unknown tokens.
 _MAX_DECISIONS, _MAX_TOKEN, _MAX_REVIEWS = 256, 16 * 1024, 4
 
 
@@ -49,6 +54,30 @@ class Decision:
 
 ALLOWED = Decision(200)
 UNAUTHORIZED = Decision(401, "Unauthorized\n")
+TOO_MANY_REQUESTS = Decision(429, "Too Many Requests\n")
+
+
+class _Cache:
+    """The last decisions by digest of the token, with the loop time of each."""
+
+    def __init__(self) -> None:
+        self._decisions: OrderedDict[str, tuple[float, Decision]] = OrderedDict()
+
+    def get(self, digest: str, *, ttl: float) -> Decision | None:
+        """Return the decision unless it is older than `ttl` seconds."""
+        made_at, decision = self._decisions.get(digest, (float("-inf"), UNAUTHORIZED))
+        return decision if loop_time() < made_at + ttl else None
+
+    def put(self, digest: str, decision: Decision) -> None:
+        """Store the decision, and drop the oldest one if there are too many."""
+        self._decisions[digest] = (loop_time(), decision)
+        self._decisions.move_to_end(digest)
+        if len(self._decisions) > _MAX_DECISIONS:
+            self._decisions.popitem(last=False)
+
+    def remove(self, digest: str) -> None:
+        """Drop the decision, if there is one."""
+        self._decisions.pop(digest, None)
 
 
 class MetricsAuthorizer:
@@ -58,9 +87,10 @@ class MetricsAuthorizer:
         self._client = client
         self._path = path
         self._log = structlog.get_logger(__name__)
-        #: Expiry and decision by digest of the token, oldest first.
-        self._decisions: OrderedDict[str, tuple[float, Decision]] = OrderedDict()
-        self._reviews = asyncio.Semaphore(_MAX_REVIEWS)
+        self._allowed, self._denied = _Cache(), _Cache()
+        self._known_reviews, self._unknown_reviews = asyncio.Semaphore(_MAX_REVIEWS), asyncio.Semaphore(_MAX_REVIEWS)
+        #: Loop time at which all of REVIEW_BURST is available again.
+        self._refilled_at = float("-inf")
 
     async def authorize(self, header: str) -> Decision:
         """Decide whether the user with this header's bearer token may read the path."""
@@ -69,33 +99,42 @@ class MetricsAuthorizer:
         if scheme.lower() != "bearer" or not token or not token.isascii() or len(token) > _MAX_TOKEN:
             return UNAUTHORIZED
         digest = hashlib.sha256(token.encode()).hexdigest()
-        async with self._reviews:
-            return self._cached(digest) or await self._review_token(token, digest)
+        is_known = self._allowed.get(digest, ttl=STALE_TTL) is not None
+        async with self._known_reviews if is_known else self._unknown_reviews:
+            # A request with the same token may have been decided meanwhile.
+            cached = self._allowed.get(digest, ttl=ALLOWED_TTL) or self._denied.get(digest, ttl=DENIED_TTL)
+            if cached is not None:
+                return cached
+            if not is_known and not self._may_review():
+                return TOO_MANY_REQUESTS
+            return await self._review_token(token, digest)
 
-    def _cached(self, digest: str) -> Decision | None:
-        expiry, decision = self._decisions.get(digest, (float("-inf"), UNAUTHORIZED))
-        return decision if loop_time() < expiry else None
+    def _may_review(self) -> bool:
+        """Take a token from the bucket of reviews; False if it is empty."""
+        due = max(self._refilled_at, loop_time()) + REVIEW_INTERVAL
+        if due > loop_time() + REVIEW_BURST * REVIEW_INTERVAL:
+            return False
+        self._refilled_at = due
+        return True
 
     def _cache(self, digest: str, decision: Decision) -> Decision:
-        ttl = ALLOWED_TTL if decision is ALLOWED else DENIED_TTL
-        self._decisions[digest] = (loop_time() + ttl, decision)
-        self._decisions.move_to_end(digest)
-        if len(self._decisions) > _MAX_DECISIONS:
-            self._decisions.popitem(last=False)
+        kept, other = (self._allowed, self._denied) if decision is ALLOWED else (self._denied, self._allowed)
+        kept.put(digest, decision)
+        other.remove(digest)
         return decision
 
     async def _review_token(self, token: str, digest: str) -> Decision:
         try:
             user = await self._authenticate(token)
         except (KubeError, TimeoutError) as error:
-            return self._failed("Authentication failed", error)
+            return self._failed(digest, "Authentication failed", error)
         if user is None:
             return self._cache(digest, UNAUTHORIZED)
         name = user.get("username", "")
         try:
             is_allowed = await self._may_read(user)
         except (KubeError, TimeoutError) as error:
-            return self._failed(f"Authorization for user {name} failed", error)
+            return self._failed(digest, f"Authorization for user {name} failed", error)
         denied = Decision(403, f"Authorization denied for user {name}\n")
         return self._cache(digest, ALLOWED if is_allowed else denied)
 
@@ -120,8 +159,8 @@ class MetricsAuthorizer:
             created = await self._client.create(resource, review)
         return dict(created.get("status") or {})
 
-    def _failed(self, text: str, error: Exception) -> Decision:
-        """Return a decision that is not cached, because the API server could not decide."""
+    def _failed(self, digest: str, text: str, error: Exception) -> Decision:
+        """Return a decision that is not cached, because the API server could not decide: the last one for a scraper."""
         reason = str(error) or f"timed out after {REVIEW_TIMEOUT:g} s"
         self._log.warning("metrics request not authorized", reason=text, error=reason)
-        return Decision(500, text + "\n")
+        return self._allowed.get(digest, ttl=STALE_TTL) or Decision(500, text + "\n")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import socket
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -86,6 +90,49 @@ def test_help_and_usage_errors_import_little(arguments: list[str]) -> None:
     assert done.stderr.rpartition("loaded: ")[2] == "[]"
 
 
+#: Sends a signal to the program when it imports a module.
+INTERRUPTED = """\
+import importlib.util, os, runpy, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), {number})
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["program", *{arguments}]
+runpy.run_module({program!r}, run_name="__main__", alter_sys=True)
+"""
+
+
+def interrupted(program: str, *arguments: str, module: str, number: signal.Signals) -> Result:
+    """Run a program that gets a signal while it imports a module."""
+    script = INTERRUPTED.format(program=program, arguments=arguments, module=module, number=int(number))
+    done = subprocess.run(  # noqa: S603  # the command under test
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize("module", ["argparse", "aiohttp", "upgrade_manager.kube.kubeconfig", "asyncio.runners"])
+def test_signal_during_imports_ends_silently(module: str, number: signal.Signals) -> None:
+    result = interrupted("upgrade_manager", "run", "--kubeconfig=/missing", module=module, number=number)
+    assert (result.code, result.out, result.err) == (0, "", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_signal_before_the_first_response_stops_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        (tmp_path / "config").write_text(KUBECONFIG.format(server=f"https://127.0.0.1:{silent.getsockname()[1]}"))
+        command = [sys.executable, "-m", "upgrade_manager", "run", f"--kubeconfig={tmp_path / 'config'}"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603  # the command under test
+            connection, _ = silent.accept()
+            process.send_signal(number)
+            out, err = process.communicate(timeout=60)
+            connection.close()
+    assert (process.returncode, out, err.count("\n")) == (0, "", 1)
+    assert '"signal received"' in err
+
+
 @pytest.mark.parametrize(("arguments", "message"), [([], "COMMAND"), (["run", "--frobnicate"], "--frobnicate")])
 def test_usage_error_is_status_2_and_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
     result = command(tmp_path, *arguments)
@@ -103,19 +150,36 @@ KUBECONFIGS = {
     "an invalid URL": KUBECONFIG.format(server="nonsense"),
     "a missing certificate": VALID.replace("insecure-skip-tls-verify: true", "certificate-authority: /x"),
     "binary": "\x00\x01",
-    "an unreachable server": VALID,
 }
 
 
-@pytest.mark.parametrize(("name", "content"), KUBECONFIGS.items(), ids=KUBECONFIGS)
-def test_unusable_kubeconfig_is_status_1_and_one_line(tmp_path: Path, name: str, content: str) -> None:
+@pytest.mark.parametrize("content", KUBECONFIGS.values(), ids=KUBECONFIGS.keys())
+def test_unusable_kubeconfig_is_status_1_and_one_line(tmp_path: Path, content: str) -> None:
     file = tmp_path / "config"
     file.write_text(content)
     result = command(tmp_path, "run", f"--kubeconfig={file}")
     assert result.code == 1
     assert result.line.startswith("upgrade-manager: cannot start: ")
-    assert (UNREACHABLE in result.line) == (name == "an unreachable server")
     assert "a-secret-token" not in result.err
+
+
+def test_unreachable_server_is_awaited_behind_readiness(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(VALID)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    command = [sys.executable, "-m", "upgrade_manager", "run", f"--kubeconfig={tmp_path / 'config'}"]
+    command += ["--metrics-bind-address=0", f"--health-probe-bind-address={address}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603  # the command under test
+        assert process.stderr is not None
+        lines = [next(line for line in process.stderr if "not available; retrying" in line) for _ in range(2)]
+        with urllib.request.urlopen(f"http://{address}/healthz") as live:
+            assert live.status == 200
+        with pytest.raises(urllib.error.HTTPError, match="500"):
+            urllib.request.urlopen(f"http://{address}/readyz")
+        process.terminate()
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, UNREACHABLE in lines[0]) == (0, True)
+    assert "Traceback" not in err
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,14 @@ async def test_cache_not_synced_in_time_stops_the_manager(bench: Bench) -> None:
     assert bench.at("-server") == 120
 
 
+async def test_runnable_without_ready_timeout_is_awaited(bench: Bench) -> None:
+    available = bench.ready("api", after=7200)
+    bench.manager.add(Stage.SERVERS, "api", bench.runs("api"), ready=available, ready_timeout=None)
+    bench.add(Stage.CACHES, "nodes")
+    await bench.run(7300)
+    assert bench.at("+nodes") == 7200
+
+
 async def test_failure_stops_everything_in_order_and_is_raised(bench: Bench) -> None:
     bench.add(Stage.SERVERS, "server")
     bench.manager.add(Stage.OTHERS, "other", bench.fails("other", OSError("port in use"), after=9))

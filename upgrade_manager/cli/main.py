@@ -1,19 +1,29 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-
-from upgrade_manager.cli.options import parse_options
+from typing import NoReturn
 
 
 def main() -> int:
     """Run the command `upgrade-manager` and return its exit status."""
+    # First of all: imports take most of a second, and a process with PID 1 ignores signals without a handler.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _stop)
+    from upgrade_manager.cli.options import parse_options  # noqa: PLC0415  # after the handlers
+
     options = parse_options(sys.argv[1:], os.environ)
     _skip_optional_imports()
     # Imported late, so that `--help` and usage errors are fast.
     from upgrade_manager.cli.run import run  # noqa: PLC0415
 
     return run(options)
+
+
+def _stop(*_: object) -> NoReturn:
+    """End the process before the manager runs: nothing has to be stopped."""
+    sys.exit(0)
 
 
 def _skip_optional_imports() -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 DEFAULT_REPO_URL = "http://{service}.harvester-system"
 #: Exit status of a usage error, as of argparse and kubectl.
 USAGE = 2
+_EPILOG = "exit status: 0 after SIGTERM or SIGINT, 1 after an error, 2 for a usage error"
 _MAX_PORT = 65535
 _LABEL = "[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?"
 _HOST = rf"(?:{_LABEL}(?:\.{_LABEL})*\.?|\[[0-9a-f:.]+\])"
@@ -67,7 +68,9 @@ def parse_options(arguments: Sequence[str], environ: Mapping[str, str]) -> RunOp
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-    run = commands.add_parser("run", help="run the manager", formatter_class=_Formatter, allow_abbrev=False)
+    run = commands.add_parser(
+        "run", help="run the manager", epilog=_EPILOG, formatter_class=_Formatter, allow_abbrev=False
+    )
     _add_run_flags(run)
     flags = parser.parse_args(arguments)
     return RunOptions(

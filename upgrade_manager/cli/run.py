@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import sys
-from contextlib import AsyncExitStack
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import structlog
@@ -14,31 +14,25 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 
 from upgrade_manager import __version__
 from upgrade_manager.cli import gc_tuning
+from upgrade_manager.cli.api_server_check import ApiServerCheck, StartError
 from upgrade_manager.cli.application import USER_AGENT, Environment, build_manager
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import SystemClock
 from upgrade_manager.kube.config import ConfigError
-from upgrade_manager.kube.errors import KubeError, NotFound
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
-from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline.repository_client import HttpRepositoryClient
 from upgrade_manager.preflight.certificate_probe import TlsProbe
 from upgrade_manager.runtime.http_server import BindError
 from upgrade_manager.runtime.kube_metrics import RequestMetrics
 from upgrade_manager.runtime.logging import configure_logging
-from upgrade_manager.runtime.manager import Stage, stop_on_signals
+from upgrade_manager.runtime.manager import Manager, Stage, kill, stop_on_signals
 from upgrade_manager.runtime.metrics import Metrics
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
     from upgrade_manager.cli.options import RunOptions
-
-#: Seconds for the first request to the API server.
-STARTUP_TIMEOUT = 15.0
-
-
-class StartError(Exception):
-    """The API server cannot be used."""
 
 
 def run(options: RunOptions) -> int:
@@ -47,53 +41,66 @@ def run(options: RunOptions) -> int:
     configure_logging(level=options.log_level, log_format=options.log_format, stream=sys.stderr, now=clock.now)
     gc_tuning.collect_less_often()
     try:
-        asyncio.run(_run_manager(options, clock))
+        asyncio.run(_run(options, clock))
     except (StartError, ConfigError, BindError) as error:
         sys.stderr.write(f"upgrade-manager: cannot start: {error}\n")
         return 1
+    except asyncio.CancelledError:
+        return 0
     except Exception as error:  # noqa: BLE001  # logged as one line before the process exits
         structlog.get_logger(__name__).error("manager failed", error=str(error) or type(error).__name__)
         return 1
     return 0
 
 
-async def _run_manager(options: RunOptions, clock: SystemClock) -> None:
-    log = structlog.get_logger(__name__)
+async def _run(options: RunOptions, clock: SystemClock) -> None:
+    """Run the manager; a signal that comes before cancels the start."""
+    task = asyncio.current_task()
+    target: Callable[[], object] = task.cancel if task is not None else kill
+
+    def stop() -> None:
+        target()
+
+    with stop_on_signals(stop):
+        async with _environment(options, clock) as (environment, metrics, server):
+            manager = await _manager(environment, metrics, options, server=server)
+            target = manager.stop
+            log = structlog.get_logger(__name__)
+            log.info("starting", version=__version__, server=server)
+            await manager.run()
+            log.info("stopped")
+
+
+@asynccontextmanager
+async def _environment(options: RunOptions, clock: SystemClock) -> AsyncIterator[tuple[Environment, Metrics, str]]:
     config = await load_config(environ=os.environ, now=clock.now, kubeconfig=options.kubeconfig)
-    async with AsyncExitStack() as stack:
-        metrics = Metrics(CollectorRegistry())
-        ProcessCollector(registry=metrics.registry)
-        http = HttpTransport(config, on_response=RequestMetrics(metrics).on_response)
-        transport = await stack.enter_async_context(http)
-        repository = await stack.enter_async_context(HttpRepositoryClient(user_agent=USER_AGENT))
+    metrics = Metrics(CollectorRegistry())
+    ProcessCollector(registry=metrics.registry)
+    async with (
+        HttpTransport(config, on_response=RequestMetrics(metrics).on_response) as transport,
+        HttpRepositoryClient(user_agent=USER_AGENT) as repository,
+    ):
         environment = Environment(
             transport=transport, repository=repository, certificates=TlsProbe(), clock=clock, random=random.Random()
         )
-        await _check_api_server(environment, config.server)
-        manager = build_manager(environment, options, metrics)
-        manager.add(Stage.OTHERS, "gc-freeze", _freeze)
-        if options.webhooks:
-            log.info("admission webhook not running; plans are not validated on creation")
-        with stop_on_signals(manager.stop):
-            log.info("starting", version=__version__, server=config.server)
-            await manager.run()
-            log.info("stopped")
+        yield environment, metrics, config.server
+
+
+async def _manager(environment: Environment, metrics: Metrics, options: RunOptions, *, server: str) -> Manager:
+    """Return the manager. Raises StartError if the API server rejects its configuration."""
+    client = Client(environment.transport, user_agent=USER_AGENT, random=environment.random)
+    check = ApiServerCheck(client, server=server, random=environment.random)
+    is_available = await check.attempt()
+    manager = build_manager(environment, options, metrics)
+    if not is_available:
+        # The first stage, so that the caches wait for the server and the probes report it.
+        manager.add(Stage.SERVERS, "api-server", check.run, ready=check.passed, ready_timeout=None)
+    manager.add(Stage.OTHERS, "gc-freeze", _freeze)
+    if options.webhooks:
+        structlog.get_logger(__name__).info("admission webhook not running; plans are not validated on creation")
+    return manager
 
 
 async def _freeze() -> None:
     """Exclude the synced caches from collections; runs in a stage after theirs."""
     gc_tuning.freeze()
-
-
-async def _check_api_server(environment: Environment, server: str) -> None:
-    """Raise StartError if the API server cannot be used."""
-    client = Client(environment.transport, user_agent=USER_AGENT, random=environment.random)
-    try:
-        async with asyncio.timeout(STARTUP_TIMEOUT):
-            await client.raw("GET", UPGRADE_PLANS.path(), query=(("limit", "1"),))
-    except NotFound as error:
-        raise StartError(f"API server {server}: UpgradePlan CRD not found. Run kubectl apply -f deploy/crds") from error
-    except TimeoutError as error:
-        raise StartError(f"API server {server}: no response within {STARTUP_TIMEOUT:.0f} s") from error
-    except KubeError as error:
-        raise StartError(f"API server {server}: {error}. Check the kubeconfig or service account") from error

@@ -13,6 +13,7 @@ __all__ = [
     "pager",
     "patch",
     "resources",
+    "retry",
     "store",
     "transport",
 ]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 #: Reasons of a `Transient` without a response.
 REFUSED = "ConnectionRefused"
+UNTRUSTED = "UntrustedCertificate"
 TIMED_OUT = "RequestTimedOut"
 
 #: Servers use both reasons for the same error, in responses and in watches.
@@ -100,6 +101,11 @@ _BY_STATUS: dict[int, type[KubeError]] = {
     410: Gone,
     422: Invalid,
 }
+
+
+def is_refused(error: KubeError) -> bool:
+    """Return True if no connection was made, so that the server has not seen the request."""
+    return error.reason in {REFUSED, UNTRUSTED}
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:

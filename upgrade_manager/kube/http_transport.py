@@ -17,7 +17,7 @@ from yarl import URL
 
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.credentials import Authenticator
-from upgrade_manager.kube.errors import REFUSED, Transient
+from upgrade_manager.kube.errors import REFUSED, UNTRUSTED, Transient
 from upgrade_manager.kube.transport import Request, Response
 
 if TYPE_CHECKING:
@@ -195,8 +195,10 @@ def _transient(error: BaseException) -> Transient:
     """Return the error for a failed connection, which names the server but nothing that was sent."""
     if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error.os_error, ConnectionResetError):
         place = f"{error.host}:{error.port}"
+        is_untrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
         return Transient(
-            f"the API server at {place} cannot be reached: {error.strerror or error.os_error}", reason=REFUSED
+            f"the API server at {place} cannot be reached: {error.strerror or error.os_error}",
+            reason=UNTRUSTED if is_untrusted else REFUSED,
         )
     return Transient(f"the connection to the API server failed: {type(error).__name__}")
 

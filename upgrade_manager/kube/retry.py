@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import (
-    REFUSED,
     TIMED_OUT,
     KubeError,
     Transient,
     error_from_response,
+    is_refused,
     is_too_large_resource_version,
     parse_retry_after,
 )
@@ -96,7 +96,7 @@ class _Retry:
 
     def after_break(self, error: Transient) -> float:
         """Handle a connection that broke before the response."""
-        if not self._is_read or error.reason == REFUSED:
+        if not self._is_read or is_refused(error):
             raise error
         return self._delay(RECONNECT_DELAY, error)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.kube.decoder import Undecodable
-from upgrade_manager.kube.errors import REFUSED, Gone, Throttled, Transient, is_too_large_resource_version
+from upgrade_manager.kube.errors import Gone, Throttled, Transient, is_refused, is_too_large_resource_version
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.errors import KubeError
@@ -55,7 +55,7 @@ def after_connect(error: KubeError) -> Ending:
     if isinstance(error, Throttled):
         return _throttled(error)
     if isinstance(error, Transient) and not error.status:
-        if error.reason == REFUSED:
+        if is_refused(error):
             return Ending(reason="refused", relist=False, back_off=True, is_warning=True)
         # client-go treats it as a stream that is already closed once its retries are used up.
         return Ending(reason="unreachable", relist=True, back_off=True, is_warning=True)
@@ -85,7 +85,7 @@ def is_version_unavailable(error: KubeError) -> bool:
 
 def may_list_instead(error: KubeError) -> bool:
     """Return True if a plain list may succeed after this error of a streaming list: the server is up and not busy."""
-    return not isinstance(error, Throttled) and error.reason != REFUSED
+    return not isinstance(error, Throttled) and not is_refused(error)
 
 
 def _throttled(error: Throttled) -> Ending:

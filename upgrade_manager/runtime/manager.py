@@ -76,6 +76,8 @@ class _Runnable:
     name: str
     run: Callable[[], Awaitable[None]]
     ready: Callable[[], Awaitable[None]]
+    #: Seconds; None for no limit.
+    ready_timeout: float | None
 
 
 @dataclass(slots=True)
@@ -134,12 +136,13 @@ class Manager:
         run: Callable[[], Awaitable[None]],
         *,
         ready: Callable[[], Awaitable[None]] = always_ready,
+        ready_timeout: float | None = READY_TIMEOUT,
     ) -> None:
-        """Add a runnable before `run()`. The next stage starts when `ready()` has returned.
+        """Add a runnable before `run()`. The next stage starts when `ready()` has returned, within the timeout if any.
 
         `run` may return, which does not affect other runnables; an exception stops the manager.
         """
-        self._groups[stage].runnables.append(_Runnable(name, run, ready))
+        self._groups[stage].runnables.append(_Runnable(name, run, ready, ready_timeout))
 
     def stop(self) -> None:
         """Stop in order; a second call forces the stop."""
@@ -248,7 +251,7 @@ class Manager:
 
 
 async def _wait_ready(runnable: _Runnable) -> None:
-    limit = asyncio.timeout(READY_TIMEOUT)
+    limit = asyncio.timeout(runnable.ready_timeout)
     try:
         async with limit:
             with foreign_cancellation_as_error(f"readiness of {runnable.name}"):
@@ -256,7 +259,7 @@ async def _wait_ready(runnable: _Runnable) -> None:
     except TimeoutError as error:
         if not limit.expired():
             raise
-        raise NotReady(f"{runnable.name} not ready within {READY_TIMEOUT:g} s") from error
+        raise NotReady(f"{runnable.name} not ready within {runnable.ready_timeout:g} s") from error
 
 
 async def _cancel(tasks: set[asyncio.Task[None]]) -> None:

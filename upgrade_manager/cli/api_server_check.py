@@ -1,0 +1,78 @@
+"""The first request to the API server: a rejected configuration ends the start, any other failure is retried."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import structlog
+
+from upgrade_manager.kube.errors import UNTRUSTED, KubeError, NotFound, Terminal
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.kube.retry import Backoff
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from upgrade_manager.kube.client import Client
+
+#: Seconds for the response.
+RESPONSE_TIMEOUT = 15.0
+
+_log = structlog.get_logger(__name__)
+
+
+class StartError(Exception):
+    """The API server rejects the manager's configuration; `str()` is one sentence for the user."""
+
+
+class ApiServerCheck:
+    """Waits until the API server serves UpgradePlans, for example while its node reboots."""
+
+    def __init__(self, client: Client, *, server: str, random: Random) -> None:
+        self._client = client
+        self._server = server
+        self._random = random
+        self._passed = asyncio.Event()
+
+    async def attempt(self) -> bool:
+        """Send one request; return False if a later one may succeed. Raises StartError if none will."""
+        try:
+            async with asyncio.timeout(RESPONSE_TIMEOUT):
+                await self._client.raw("GET", UPGRADE_PLANS.path(), query=(("limit", "1"),))
+        except NotFound as error:
+            raise self._error("UpgradePlan CRD not found. Run kubectl apply -f deploy/crds") from error
+        except TimeoutError:
+            self._log_retry(f"no response within {RESPONSE_TIMEOUT:.0f} s")
+            return False
+        except KubeError as error:
+            if _is_permanent(error):
+                raise self._error(f"{error}. Check the kubeconfig or service account") from error
+            self._log_retry(str(error))
+            return False
+        self._passed.set()
+        return True
+
+    async def run(self) -> None:
+        """Repeat the request until it succeeds. Raises StartError."""
+        backoff = Backoff(random=self._random)
+        while not await self.attempt():  # noqa: ASYNC110  # only a request shows the server
+            await asyncio.sleep(backoff.failed())
+        _log.info("API server available", server=self._server)
+
+    async def passed(self) -> None:
+        """Wait until a request has succeeded."""
+        await self._passed.wait()
+
+    def _error(self, reason: str) -> StartError:
+        return StartError(f"API server {self._server}: {reason}")
+
+    def _log_retry(self, reason: str) -> None:
+        _log.warning("API server not available; retrying", server=self._server, error=reason)
+
+
+def _is_permanent(error: KubeError) -> bool:
+    """Return True if the server or the certificate check rejects the configuration."""
+    is_rejected = isinstance(error, Terminal) or error.status == HTTPStatus.UNAUTHORIZED
+    return is_rejected or error.reason == UNTRUSTED

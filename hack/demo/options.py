@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_EPILOG = "exit status: 0 when the upgrade has succeeded, 1 when not, 130 after Ctrl-C"
+_EPILOG = "exit status: 0 when the upgrade has succeeded, 1 when not, 130 after Ctrl-C, 141 when its output is closed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,6 +51,8 @@ def run(options: Options) -> int:
     console = Console(highlight=False)
     screen: Screen = Terminal(console) if console.is_terminal and not options.plain else Lines(_print)
     try:
+        # The runner handles SIGINT only in place of Python's own handler.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         with asyncio.Runner() as runner:
             return runner.run(_demo(options, screen))
     except KeyboardInterrupt:
@@ -75,7 +77,16 @@ async def _demo(options: Options, screen: Screen) -> int:
         except* (DemoError, KubeError) as errors:
             for error in errors.exceptions:
                 _report(screen, error)
+        except* BrokenPipeError:
+            # The reader of a pipe, such as head, has ended.
+            status = 128 + signal.SIGPIPE
+            _discard_output()
     return status
+
+
+def _discard_output() -> None:
+    """Send what is still buffered nowhere: Python would report that it cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _stop_on(*numbers: signal.Signals) -> None:

@@ -104,6 +104,56 @@ def test_signal_ends_the_demo_and_leaves_nothing_behind(tmp_path: Path, number: 
     assert left_behind(tmp_path) == []
 
 
+#: Sends a signal to the demo when it imports a module.
+INTERRUPTED = """\
+import os, runpy, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), {number})
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["demo", "--plain"]
+runpy.run_module("hack.demo", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("module", ["argparse", "rich"])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
+def test_signal_during_imports_ends_the_demo_silently(module: str, number: signal.Signals, status: int) -> None:
+    script = INTERRUPTED.format(module=module, number=int(number))
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603  # our own program
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", "")
+
+
+@pytest.mark.thin
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_signal_while_the_cluster_starts_ends_the_demo(tmp_path: Path, number: signal.Signals) -> None:
+    with started(tmp_path) as demo:
+        read_until(demo, "Starting a simulated")
+        demo.send_signal(number)
+        output, _ = demo.communicate()
+        assert demo.returncode == 128 + number
+    assert output == "\nStopped; all processes have ended.\n"
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.thin
+@pytest.mark.parametrize("first", ["Starting a simulated", "phase Initialize: started"])
+def test_closed_output_ends_the_demo_silently(tmp_path: Path, first: str) -> None:
+    command = [sys.executable, "-m", "hack.demo", "--plain", "--instant"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(  # noqa: S603  # our own program
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as demo:
+        read_until(demo, first)
+        assert demo.stdout is not None
+        assert demo.stderr is not None
+        demo.stdout.close()
+        assert demo.stderr.read() == ""
+        assert demo.wait() == 128 + signal.SIGPIPE
+    assert left_behind(tmp_path) == []
+
+
 @pytest.mark.full
 def test_upgrade_succeeds_with_a_killed_manager(tmp_path: Path) -> None:
     with started(tmp_path, "--time-scale", "0.1") as demo:

@@ -7,7 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.errors import NotFound, Transient
 from upgrade_manager.kube.objects import key, metadata, resource_version
 from upgrade_manager.kube.pager import ListOptions, ObjectList, Selection, list_all_pages
 from upgrade_manager.kube.patch import encode
@@ -184,6 +184,15 @@ class Client:
         selection = Selection(resource=resource, namespace=namespace, label_selector=label_selector)
         request = self._write("DELETE", selection.path, query=selection.query(), body=_delete_options(propagation))
         await self._rest.send(request, about=_about("delete all", resource, "", namespace))
+
+    async def served(self, group: str, version: str) -> frozenset[str]:
+        """Return the plurals of the resources that the server serves in that version of the group; none without it."""
+        path = f"/apis/{group}/{version}"
+        try:
+            found = await self._object(self._request("GET", path), about=f"get {path}")
+        except NotFound:
+            return frozenset()
+        return frozenset(resource.get("name", "") for resource in found.get("resources") or [])
 
     async def raw(
         self,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 import structlog
 
 from upgrade_manager.kube.decoder import Undecodable
-from upgrade_manager.kube.errors import KubeError, Transient
+from upgrade_manager.kube.errors import KubeError, NotFound, Transient
 from upgrade_manager.kube.pager import PAGE_SIZE, ListOptions, ObjectList, list_all_pages
 from upgrade_manager.kube.retry import Backoff
 from upgrade_manager.kube.watch import EventStore, apply_event
@@ -112,6 +112,8 @@ class Reflector:
                 watcher = await self._sync(stack)
             except KubeError as error:
                 self.last_error = str(error)
+                if isinstance(error, NotFound):
+                    await self._discover()
                 return self._logged(after_list(error), error)
             self.last_error = ""
             self._on_restart("list", reason)
@@ -122,6 +124,19 @@ class Reflector:
                 return ending
             await asyncio.sleep(self._reopen_delay(ending))
             ending = await self._watch()
+
+    async def _discover(self) -> None:
+        """Select a version of the resource that the server serves, if it is known to have several."""
+        resource = self._selection.resource
+        for version in resource.versions:
+            try:
+                served = await self._client.served(resource.group, version)
+            except KubeError as error:
+                self._log.debug("discovery failed", error=str(error), version=version)
+                return
+            if resource.plural in served:
+                self._selection = replace(self._selection, resource=replace(resource, version=version))
+                return
 
     def _reopen_delay(self, ending: Ending) -> float:
         """Return the seconds before the next watch: 0 if the last one worked or was the first to be closed at once."""

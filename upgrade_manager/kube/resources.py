@@ -14,13 +14,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """Group, version, plural and kind, from which URL paths are built without discovery."""
+    """Group, version, plural and kind, from which URL paths are built without discovery.
+
+    A reflector switches to another known version if the server does not serve `version`.
+    """
 
     group: str
     version: str
     plural: str
     kind: str
     namespaced: bool = True
+    #: All versions whose objects the manager can read, in order of preference; empty if there is only one.
+    versions: tuple[str, ...] = ()
 
     @property
     def api_version(self) -> str:
@@ -86,5 +91,11 @@ VIRTUAL_MACHINE_IMAGES = Resource(
 )
 SUC_PLANS = Resource(group="upgrade.cattle.io", version="v1", plural="plans", kind="Plan")
 PROVISIONING_CLUSTERS = Resource(group="provisioning.cattle.io", version="v1", plural="clusters", kind="Cluster")
-MACHINES = Resource(group="cluster.x-k8s.io", version="v1beta1", plural="machines", kind="Machine")
+MACHINES = Resource(
+    group="cluster.x-k8s.io",
+    version="v1beta1",
+    plural="machines",
+    kind="Machine",
+    versions=("v1beta1", "v1beta2"),
+)
 LONGHORN_SETTINGS = Resource(group="longhorn.io", version="v1beta2", plural="settings", kind="Setting")

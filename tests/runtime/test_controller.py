@@ -34,10 +34,12 @@ class Bench:
         self.runs: list[tuple[float, str]] = []
         #: The logging context of each reconcile.
         self.contexts: list[dict[str, Any]] = []
+        self.keys: list[str] = []
         self.is_leader = True
         self.controller = Controller(
             "plans",
             reconcile=self.reconcile,
+            keys=lambda: self.keys,
             is_leader=lambda: self.is_leader,
             queue=self.queue,
             random=Random(seed),
@@ -113,6 +115,13 @@ async def test_errors_are_counted_by_kind() -> None:
     assert bench.sample("reconcile_panics_total") == 1
     assert bench.sample("reconcile_timeouts_total") == 1
     assert bench.sample("reconcile_time_seconds_count") == 5
+
+
+async def test_all_keys_are_reconciled_every_ten_minutes() -> None:
+    bench = Bench()
+    bench.keys = ["a", "b"]
+    await bench.run("a", seconds=1500)
+    assert bench.runs == [(0, "a"), (600, "a"), (600, "b"), (1200, "a"), (1200, "b")]
 
 
 async def test_changes_during_a_reconcile_cause_one_more() -> None:

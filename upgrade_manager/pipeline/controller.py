@@ -155,6 +155,7 @@ class PlanController:
         return Controller(
             NAME,
             reconcile=reconciler.reconcile,
+            keys=lambda: map(objects.name, self.plans.store.list()),
             is_leader=deps.is_leader,
             queue=self._queue,
             random=deps.random,

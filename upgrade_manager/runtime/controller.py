@@ -17,7 +17,7 @@ from upgrade_manager.runtime.result import Done, ReconcileTimeout, Requeue, Resu
 from upgrade_manager.runtime.workqueue import ShutDown
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
     from random import Random
 
     from upgrade_manager.runtime.metrics import Metrics
@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 
 #: Seconds for running and queued reconciles to end when the controller stops.
 DRAIN_TIMEOUT = 0.5
+#: Seconds after which all keys are reconciled, whether or not something has changed.
+RESYNC_PERIOD = 600.0
 
 
 class Controller:
-    """Runs `reconcile(key)` for the keys of `queue`, one at a time.
+    """Runs `reconcile(key)` for the keys of `queue`, one at a time, and for all `keys()` every RESYNC_PERIOD.
 
     An exception requeues the key after the rate limiter's delay, except `TerminalError`. `Done`, `RequeueAfter` and
     `TerminalError` reset that delay. The time limit of a reconcile is the reconciler's.
@@ -39,6 +41,7 @@ class Controller:
         name: str,
         *,
         reconcile: Callable[[str], Awaitable[Result]],
+        keys: Callable[[], Iterable[str]],
         is_leader: Callable[[], bool],
         queue: WorkQueue,
         random: Random,
@@ -46,6 +49,7 @@ class Controller:
     ) -> None:
         self.name = name
         self._reconcile = reconcile
+        self._keys = keys
         self._is_leader = is_leader
         self._queue = queue
         self._random = random
@@ -61,9 +65,11 @@ class Controller:
         """
         async with asyncio.TaskGroup() as group:
             worker = group.create_task(self._work(), name=self.name)
+            resync = group.create_task(self._resync(), name=f"{self.name}-resync")
             try:
                 await asyncio.wait({worker})
             finally:
+                resync.cancel()
                 if self._is_leader():
                     await self._queue.shut_down_with_drain(DRAIN_TIMEOUT)
                 self._queue.shut_down()
@@ -73,6 +79,13 @@ class Controller:
         seconds = self._queue.longest_run()
         if seconds > HANG_TIMEOUT:
             raise Unhealthy(f"controller {self.name}: a reconcile has been running for {seconds:.0f} s")
+
+    async def _resync(self) -> None:
+        """Add all keys periodically, so that a lost event delays a key only for so long."""
+        while True:
+            await asyncio.sleep(RESYNC_PERIOD)
+            for key in self._keys():
+                self._queue.add(key)
 
     async def _work(self) -> None:
         with contextlib.suppress(ShutDown):

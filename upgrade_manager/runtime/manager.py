@@ -26,6 +26,7 @@ import structlog
 
 from upgrade_manager.runtime.concurrency import foreign_cancellation_as_error
 from upgrade_manager.runtime.leader_election import LeaseLost
+from upgrade_manager.runtime.task_dump import log_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -95,7 +96,7 @@ def kill() -> None:
 
 @contextmanager
 def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` for each SIGTERM and SIGINT."""
+    """Call `stop` for each SIGTERM and SIGINT, and log all tasks for each SIGUSR1."""
     loop = asyncio.get_running_loop()
 
     def received(number: signal.Signals) -> None:
@@ -104,10 +105,11 @@ def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, received, number)
+    loop.add_signal_handler(signal.SIGUSR1, log_tasks)
     try:
         yield
     finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
             loop.remove_signal_handler(number)
 
 

@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from upgrade_manager.kube.config import ClientConfig, ConfigError, TlsConfig
 from upgrade_manager.kube.credentials import Authenticator
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 
 @dataclass
@@ -33,10 +37,11 @@ def source() -> ChangingSource:
 
 
 @pytest.fixture
-async def authenticator(source: ChangingSource) -> Authenticator:
+async def authenticator(source: ChangingSource) -> AsyncIterator[Authenticator]:
     authenticator = await Authenticator.create(await source.load())
     source.loads.clear()
-    return authenticator
+    yield authenticator
+    await authenticator.aclose()
 
 
 async def test_old_credentials_are_renewed(source: ChangingSource, authenticator: Authenticator) -> None:
@@ -86,6 +91,34 @@ async def test_slow_source_delays_one_request_only(source: ChangingSource, authe
     assert (await authenticator.credentials()).headers == (("authorization", "one"),)
     assert not first.done()
     assert (await first).headers == (("authorization", "two"),)
+
+
+@pytest.mark.parametrize("is_rejected", [True, False], ids=["rejected", "old"])
+async def test_source_slower_than_a_request_succeeds(
+    source: ChangingSource, authenticator: Authenticator, *, is_rejected: bool
+) -> None:
+    old = await authenticator.credentials()
+    source.seconds = 58
+    source.authorization = "two"
+    await asyncio.sleep(61)
+    for _ in range(13):
+        try:
+            async with asyncio.timeout(4.9):
+                current = await (authenticator.renew(old) if is_rejected else authenticator.credentials())
+        except TimeoutError:
+            continue
+        await asyncio.sleep(4.9)
+    assert current.headers == (("authorization", "two"),)
+    assert len(source.loads) == 1
+
+
+async def test_closing_ends_a_renewal(source: ChangingSource, authenticator: Authenticator) -> None:
+    source.seconds = 20
+    await asyncio.sleep(61)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(authenticator.credentials(), 1)
+    await authenticator.aclose()
+    assert len(asyncio.all_tasks()) == 1
 
 
 @pytest.mark.parametrize("broken", ["source", "certificates"])

@@ -34,12 +34,15 @@ class Credentials:
 
 
 class Authenticator:
-    """Provides the credentials of each request."""
+    """Provides the credentials of each request; close it at the end.
+
+    A renewal is a separate task, because an exec plugin may take longer than a request waits.
+    """
 
     def __init__(self, config: ClientConfig, credentials: Credentials) -> None:
         self._config = config
         self._credentials = credentials
-        self._lock = asyncio.Lock()
+        self._renewal: asyncio.Task[None] | None = None
         #: Loop times.
         self._loaded_at = loop_time()
         self._last_renewal = -math.inf
@@ -49,19 +52,31 @@ class Authenticator:
         """Build the first credentials. Raises ConfigError."""
         return cls(config, await _build(config))
 
+    async def aclose(self) -> None:
+        """Cancel a renewal."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+            await asyncio.wait({self._renewal})
+
     async def credentials(self) -> Credentials:
         """Return the current credentials, renewed if they are old; during a renewal, the old ones."""
-        if loop_time() - self._loaded_at >= self._config.max_age and not self._lock.locked():
-            return await self.renew(self._credentials)
+        is_renewing = self._renewal is not None and not self._renewal.done()
+        if loop_time() - self._loaded_at >= self._config.max_age and not is_renewing:
+            await asyncio.shield(self._start_renewal())
         return self._credentials
 
     async def renew(self, rejected: Credentials) -> Credentials:
         """Return newer credentials than the rejected ones, or the same if there are no newer ones yet."""
-        async with self._lock:
-            if self._credentials is rejected and loop_time() - self._last_renewal >= _RENEWAL_INTERVAL:
-                self._last_renewal = loop_time()
-                await self._load(rejected)
-            return self._credentials
+        if self._credentials is rejected:
+            await asyncio.shield(self._start_renewal())
+        return self._credentials
+
+    def _start_renewal(self) -> asyncio.Task[None]:
+        """Return the task of the last renewal if it runs or is recent, else of a new one."""
+        if self._renewal is None or (self._renewal.done() and loop_time() - self._last_renewal >= _RENEWAL_INTERVAL):
+            self._last_renewal = loop_time()
+            self._renewal = asyncio.create_task(self._load(self._credentials), name="renew-credentials")
+        return self._renewal
 
     async def _load(self, old: Credentials) -> None:
         try:

@@ -74,6 +74,7 @@ class HttpTransport:
     ) -> None:
         await self._watches.close()
         await self._requests.close()
+        await self._authenticator.aclose()
 
     async def send(self, request: Request) -> Response:
         """Send a request and read the whole response. Raises Transient."""

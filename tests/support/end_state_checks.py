@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from tests.support.cluster_state import stored, title
 from tests.support.exactly_once import SUCCESS_EVENTS
 from tests.support.upgrade import condition, phases_of, provision_generation
-from upgrade_manager.api.keys import LABEL_PLAN, PREFIX
+from upgrade_manager.api.keys import FLEET_LOCAL, LABEL_PLAN, PREFIX
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, phase_of
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import SECRETS, SERVICES
+from upgrade_manager.kube.resources import NODES, SECRETS, SERVICES
+from upgrade_manager.nodes.machine_plan import post_drain_hook, pre_drain_hook
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.resources import Resource
 
 _OTHER = "another-owner"
+_LOCAL = "Cluster fleet-local/local"
+#: Virtual seconds in which Rancher upgrades a node.
+_LONG = 120.0
 _SUC_LABEL = "plan.upgrade.cattle.io/"
 _BLOCKED = ("False", "ConcurrentUpgradeBlocked")
 #: Objects with the plan's label that another owner controls; they must not change.
@@ -53,19 +58,60 @@ async def others(simulation: Simulation) -> dict[str, Any]:
             kept[name] = obj["value"]
         elif name == "Addon kube-system/descheduler":
             kept[name] = objects.spec(obj).get("enabled")
-        elif name == "Cluster fleet-local/local":
+        elif name == _LOCAL:
             kept[name] = (objects.spec(obj).get("rkeConfig") or {}).get("upgradeStrategy")
     return kept
 
 
-async def check_others(simulation: Simulation, before: dict[str, Any]) -> list[str]:
-    """Check that nothing of that has changed."""
+async def check_others(simulation: Simulation, before: dict[str, Any], *, strategy: bool = True) -> list[str]:
+    """Check that nothing of that has changed; `strategy` says if Rancher's must have its original."""
     after = await others(simulation)
-    return [f"{name} was {was}, and is {after.get(name)}" for name, was in before.items() if was != after.get(name)]
+    changed = [name for name, was in before.items() if was != after.get(name)]
+    found = [f"{name} was {before[name]}, and is {after.get(name)}" for name in changed if strategy or name != _LOCAL]
+    return [*found, *(["Rancher's strategy has hooks"] if PREFIX in json.dumps(after.get(_LOCAL)) else [])]
 
 
-async def check_success(stage: UpgradeRun) -> list[str]:
-    """Check that the plan succeeded, with one event for every step."""
+async def check_nodes(simulation: Simulation) -> list[str]:
+    """Check that every node runs the release, is Ready and schedulable, and that no hook waits for the manager."""
+    release, client = simulation.scenario.release, simulation.client()
+    errors = []
+    for node in (await client.list(NODES)).items:
+        info = node["status"]["nodeInfo"]
+        if (info["osImage"], info["kubeletVersion"]) != (release.os_image, release.kubernetes):
+            errors.append(f"{title(node)} runs {info['osImage']} with {info['kubeletVersion']}")
+        if objects.spec(node).get("unschedulable") or not objects.is_condition_true(node, "Ready"):
+            errors.append(f"{title(node)} is cordoned or not Ready")
+    secrets = (await client.list(SECRETS, namespace=FLEET_LOCAL)).items
+    pending = [one for one in secrets if pre_drain_hook(one).pending or post_drain_hook(one).pending]
+    return [*errors, *(f"{title(secret)} has a pending hook" for secret in pending)]
+
+
+async def check_frozen(stage: UpgradeRun, before: dict[str, Any]) -> list[str]:
+    """Check that a failed plan has given its settings back, and that no node changes after its end."""
+    plan, simulation = await stage.plan(), stage.simulation
+    kept = {_LOCAL} if "NodeUpgrading" in phases_of(plan) else set()
+    settings = {name: was for name, was in before.items() if name not in kept}
+    after = await others(simulation)
+    errors = [f"{name} was {was}, and is {after.get(name)}" for name, was in settings.items() if was != after.get(name)]
+    first = await _versions(simulation)
+    await asyncio.sleep(_LONG)
+    changed = [name for name, versions in (await _versions(simulation)).items() if versions != first[name]]
+    return errors + [f"{name} changed after the end of plan {stage.name}" for name in changed]
+
+
+async def _versions(simulation: Simulation) -> dict[str, tuple[str, int]]:
+    """Return kubelet and boots of each node."""
+    return {
+        objects.name(node): (
+            node["status"]["nodeInfo"]["kubeletVersion"],
+            simulation.hosts.of(objects.name(node)).boots,
+        )
+        for node in (await simulation.client().list(NODES)).items
+    }
+
+
+async def check_success(stage: UpgradeRun, *, exact: bool = True) -> list[str]:
+    """Check that the plan succeeded, with one event for every step; `exact` unless others raised the generation."""
     plan, errors = await stage.plan(), []
     if phases_of(plan) != [*PHASE_VALUES, SUCCEEDED]:
         errors.append(f"plan {stage.name}'s phases are {phases_of(plan)}: {condition(plan, 'Progressing')}")
@@ -73,7 +119,7 @@ async def check_success(stage: UpgradeRun) -> list[str]:
         errors.append(f"plan {stage.name} is Degraded: {condition(plan, 'Degraded')}")
     generation = objects.status(plan).get("provisionGeneration")
     now = await provision_generation(stage.simulation)
-    if generation not in {None, now}:
+    if generation not in {None, now} and (exact or generation > now):
         errors.append(f"plan {stage.name} recorded generation {generation}, the cluster has {now}")
     errors += [f"plan {stage.name}: {text}" for text in await _event_errors(stage, plan)]
     return errors

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hack.cluster import scenario as scenarios
 from tests.support.api_faults import FAULTS
+from tests.support.interference import ACTS, Interference
 from tests.support.manager_restarts import Interruption
 from tests.support.simulate import RepairableScenario
 from tests.support.upgrade import BY_IMAGE, BY_VERSION
@@ -22,6 +23,8 @@ _SCENARIOS = ("one-node", "two-nodes", "three-nodes", "witness")
 _WRITES = (12, 50, 110)
 #: Virtual seconds until a dead manager is replaced.
 _GAPS = (0.0, 0.0, 3.0, 30.0)
+#: Phase values recorded when the node upgrade has begun.
+NODE_UPGRADING = PHASE_VALUES.index("NodeUpgrading") + 1
 _LOST = "answers lost after the write"
 #: With these faults preflight may fail because a kubelet seems dead for a minute.
 _KUBELET_FAULTS = {"429", "500", "503", "resets"}
@@ -91,6 +94,8 @@ class RandomPlan:
     #: When a second plan is created, or None; 0 phases: at the same time.
     rival: Instant | None
     following: Following
+    #: What others do to the cluster meanwhile.
+    interference: tuple[Interference, ...]
 
     def __str__(self) -> str:
         """Describe it in one line."""
@@ -108,6 +113,7 @@ class RandomPlan:
             [
                 f"seed {self.seed}: {self.scenario.name}, {self.spec}",
                 *(f"API server: {name}" for name in self.faults),
+                *map(str, self.interference),
                 *interruptions,
                 *lost,
                 *([f"pauseNodes: {self.pauses}"] if self.pauses else []),
@@ -151,7 +157,22 @@ def draw(seed: int) -> RandomPlan:
         failing=failing,
         deleted=deleted,
         rival=rival,
-        following=_following(random, failing),
+        following=_following(random, failing, deleted),
+        interference=_interference(random, names),
+    )
+
+
+def _interference(random: Random, nodes: tuple[str, ...]) -> tuple[Interference, ...]:
+    """Draw what others do; with a seed's other decisions unchanged, because it is drawn last."""
+    return tuple(
+        Interference(
+            what=random.choice(sorted(ACTS)),
+            phases=random.choice([random.randint(1, len(PHASE_VALUES)), NODE_UPGRADING]),
+            seconds=random.uniform(0, 15),
+            lasts=random.uniform(0, 20),
+            node=random.choice(nodes),
+        )
+        for _ in range(random.choice([0, 0, 1, 1, 2, 3]))
     )
 
 
@@ -161,12 +182,15 @@ def _instant(random: Random, phases: int) -> Instant:
     )
 
 
-def _following(random: Random, failing: Failing | None) -> Following:
+def _following(random: Random, failing: Failing | None, deleted: Instant | None) -> Following:
     same_name = random.random() < 0.4
+    # Where all nodes may run the release, another plan for it is refused without force.
+    is_late = deleted is not None and deleted.phases >= NODE_UPGRADING
+    force = {"force": True} if is_late or (failing and failing.phase is PhaseName.IMAGE_CLEANUP) else {}
     return Following(
         same_name=same_name,
         overlaps=not same_name and random.random() < 0.5,
-        spec={**random.choice([BY_VERSION, BY_IMAGE]), **(failing.cure if failing else {})},
+        spec={**random.choice([BY_VERSION, BY_IMAGE]), **(failing.cure if failing else {}), **force},
         annotations=failing.annotations if failing else {},
         pause=random.choice([0, random.uniform(0, 2), random.uniform(0, 30)]),
     )
@@ -207,8 +231,9 @@ def _ways_to_fail(scenario: Scenario, spec: dict[str, Any], random: Random) -> l
         found.append(Failing(what="a broken ISO", changes=broken, phase=PhaseName.ISO_DOWNLOAD, cure=BY_IMAGE))
     if not spec["force"]:
         old = {"release": {"min_upgradable_version": "v1.7.5"}}
-        cure = {"force": True}
-        found.append(Failing(what="too old a release", changes=old, phase=PhaseName.METADATA_POPULATE, cure=cure))
+        # The Version states it, too.
+        phase = PhaseName.INITIALIZE if "version" in spec else PhaseName.METADATA_POPULATE
+        found.append(Failing(what="too old a release", changes=old, phase=phase, cure={"force": True}))
     if (spec.get("imagePreloadOption") or {}).get("concurrency", 0) >= 0:
         found.append(_work("prepare", node, PhaseName.IMAGE_PRELOAD))
     return found

@@ -34,6 +34,7 @@ _MAY_CHANGE = {
     "nodes": (f"metadata.annotations.{_PREFIX}pendingOSImage", "metadata.labels.plan.upgrade.cattle.io/{plan}-"),
     "secrets": (f"metadata.annotations.{_PREFIX}pre-hook", f"metadata.annotations.{_PREFIX}post-hook"),
     "clusters.provisioning.cattle.io": (
+        f"metadata.annotations.{_PREFIX}original-upgrade-strategy",
         "spec.kubernetesVersion",
         "spec.rkeConfig.provisionGeneration",
         "spec.rkeConfig.upgradeStrategy",

@@ -35,7 +35,6 @@ from upgrade_manager.kube.resources import (
 )
 from upgrade_manager.pipeline import failed_jobs
 from upgrade_manager.pipeline.overrides import forget, pending_reverts
-from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
@@ -169,7 +168,8 @@ async def _clear_nodes(ctx: ReconcileContext) -> None:
     """Remove the Plans' labels and the pendingOSImage annotations from the nodes."""
     labels = [suc_node_label(component_name(ctx.owner.name, component)) for component in _PLANS]
     # Listed, because a stale cache may lack the last label and no further reconcile would remove it.
-    found = await ctx.client.list(NODES, label_selector=MANAGED_NODES.label_selector, metadata_only=True)
+    # All of them: a node may lack the managed label at this moment.
+    found = await ctx.client.list(NODES, metadata_only=True)
     nodes = [(node, _metadata(node, labels, annotations=[ANNOTATION_PENDING_OS_IMAGE])) for node in found.items]
     await run_all(*(ctx.mark(NODES, objects.name(node), metadata) for node, metadata in nodes if metadata))
 

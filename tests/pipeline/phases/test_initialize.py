@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.preflight import GIB, STATS, summary
 from upgrade_manager.api.keys import PREFIX
-from upgrade_manager.kube.resources import SETTINGS, VERSIONS
+from upgrade_manager.kube.resources import MACHINES, SETTINGS, VERSIONS
 from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
@@ -64,6 +64,20 @@ async def test_one_managed_node_makes_a_single_node_cluster(cluster: Harvester) 
     assert ctx.status["previousVersion"] == "v1.6.0"
     assert ctx.status["version"] == {"isoURL": "https://x/a.iso"}
     assert outcome == Completed()
+
+
+@pytest.mark.rule("nodes: a managed label that is missing for a moment changes nothing")
+async def test_machine_of_an_unmanaged_node_is_an_error(cluster: Harvester) -> None:
+    await prepared(cluster)
+    await cluster.nodes("n1")
+    for node in ("n1", "n2"):
+        spec = {"clusterName": "local", "bootstrap": {}, "infrastructureRef": {"name": "x", "kind": "x"}}
+        status = {"nodeRef": {"kind": "Node", "apiVersion": "v1", "name": node}}
+        metadata = {"name": f"m-{node}", "namespace": "fleet-local"}
+        await cluster.put(MACHINES, {"metadata": metadata, "spec": spec}, status=status)
+    ctx = cluster.context(await cluster.plan())
+    with pytest.raises(BadCluster, match=r"Nodes n2 have Machines, but lack the label harvesterhci\.io/managed=true"):
+        await Initialize().run(ctx)
 
 
 @pytest.mark.rule(

@@ -22,10 +22,11 @@ def single_node(nodes: Sequence[Object]) -> str | None:
     return objects.name(nodes[0]) if len(nodes) == 1 else None
 
 
-def unmanaged() -> BadCluster:
-    """Return the error about the managed label that all nodes lack."""
+def unmanaged(nodes: Sequence[str] = ()) -> BadCluster:
+    """Return the error about the managed label that these nodes lack, or all nodes."""
     label = f"{MANAGED_LABEL}=true"
-    return BadCluster(f"All nodes lack the label {label}. Add it: kubectl label node NAME {label}")
+    lacking = f"Nodes {name_list(nodes)} have Machines, but lack" if nodes else "All nodes lack"
+    return BadCluster(f"{lacking} the label {label}. Add it: kubectl label node NAME {label}")
 
 
 def unknown_pause_nodes(ctx: ReconcileContext, nodes: Store) -> str:

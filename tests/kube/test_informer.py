@@ -101,6 +101,23 @@ async def test_last_error_is_set_until_a_list_succeeds() -> None:
         assert informer.last_error == ""
 
 
+async def test_informer_fails_until_a_watch_is_open() -> None:
+    stream = FedStream()
+    transport = ScriptedTransport(
+        lists=[listing(version="5"), *[listing(version="6")] * 20], watches=[failure(403, "Forbidden")] * 3
+    )
+    transport.watches.append(stream)
+    async with running(transport) as informer:
+        await asyncio.sleep(1)
+        assert informer.has_synced
+        assert informer.failing_for == pytest.approx(1, abs=0.1)
+        while informer.failing_for:
+            failing_for = informer.failing_for
+            await asyncio.sleep(0.1)
+        assert failing_for > 0.8 + 1.6 + 3.2
+        assert transport.open_streams == 1
+
+
 async def test_wait_for_version_ends_at_the_version_or_the_timeout() -> None:
     stream = FedStream()
     transport = ScriptedTransport(lists=[listing(version="5")], watches=[stream])

@@ -6,13 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.polling import eventually
 from tests.support.upgrade import UpgradeRun, started
+from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK
+from upgrade_manager.cli import application
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.reflector import WATCH_TIMEOUT
 from upgrade_manager.kube.resources import LEASES, UPGRADE_PLANS
+from upgrade_manager.kube.retry import Backoff
+from upgrade_manager.pipeline.controller import STALE_TIMEOUT, Dependencies, PlanController
+from upgrade_manager.runtime.healthz import Unhealthy
 
 if TYPE_CHECKING:
     from tests.support.manager_process import ManagerProcess
@@ -89,6 +96,32 @@ async def test_standby_takes_over_from_a_leader_that(simulate: Simulate, *, kill
                 assert await first_write(standby) <= within
                 plan = await stage.succeed()
     assert objects.status(plan)["provisionGeneration"] == 4
+
+
+@pytest.mark.parametrize(
+    "resource", ["upgradeplans.management.harvesterhci.io", "virtualmachineimages.harvesterhci.io"]
+)
+async def test_cache_without_a_watch_for_long_is_not_ready(monkeypatch: pytest.MonkeyPatch, resource: str) -> None:
+    controllers: list[PlanController] = []
+
+    def recorded(deps: Dependencies) -> PlanController:
+        controllers.append(PlanController(deps))
+        return controllers[-1]
+
+    monkeypatch.setattr(application, "PlanController", recorded)
+    fault = Rule(match=Match(verbs=("list", "watch"), resource=resource), action=Refuse(status=503))
+    annotations = {ANNOTATION_SKIP_DISK_CHECK: "true"}
+    async with Simulation(actors=False) as simulation, started(simulation, annotations=annotations) as stage:
+        await stage.until("ISODownloading")
+        await controllers[0].ready()
+        simulation.middleware.add(fault)
+        # The open watch ends by its timeout.
+        await asyncio.sleep(WATCH_TIMEOUT[1] + STALE_TIMEOUT + 60)
+        with pytest.raises(Unhealthy, match=rf"cannot watch {resource} for \d+ s"):
+            await controllers[0].ready()
+        simulation.middleware.remove(fault)
+        await asyncio.sleep(2 * Backoff.CAP)
+        await controllers[0].ready()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import structlog
 
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.objects import metadata
 from upgrade_manager.kube.reflector import Reflector
 from upgrade_manager.kube.store import Change, Store
@@ -61,14 +62,14 @@ class Informer:
     ) -> None:
         self.store = Store()
         self.transform = transform
-        self._resource = selection.resource.name
+        self.resource = selection.resource.name
         self._handlers = tuple(handlers)
         self._on_progress = on_progress
         self._synced = asyncio.Event()
         #: Callers of `wait_for_version`, by the number that they wait for.
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._reflector = Reflector(
-            client, selection, store=self, random=random, on_restart=partial(on_restart, self._resource)
+            client, selection, store=self, random=random, on_restart=partial(on_restart, self.resource)
         )
 
     async def run(self) -> NoReturn:
@@ -88,6 +89,12 @@ class Informer:
     def last_error(self) -> str:
         """The error of the last list; "" after a success."""
         return self._reflector.last_error
+
+    @property
+    def failing_for(self) -> float:
+        """Seconds without a working watch; 0 while one is open."""
+        since = self._reflector.failing_since
+        return 0.0 if since is None else loop_time() - since
 
     async def wait_for_version(self, resource_version: str, *, timeout: float = 5.0) -> bool:  # noqa: ASYNC109
         """Wait until the store has reached a resourceVersion, such as that of the caller's write.
@@ -128,7 +135,7 @@ class Informer:
     def advance(self, version: str, *, events: int) -> None:
         """Record the version that the store has reached; the reflector calls it after each list and batch."""
         self.store.resource_version = version
-        self._on_progress(self._resource, events, len(self.store))
+        self._on_progress(self.resource, events, len(self.store))
         if self._waiters:
             reached = self._reached()
             for wanted, future in self._waiters:
@@ -140,7 +147,7 @@ class Informer:
             try:
                 handler(change)
             except Exception:  # noqa: BLE001  # the other handlers still run
-                _log.exception("handler failed", resource=self._resource, change=change.kind.value)
+                _log.exception("handler failed", resource=self.resource, change=change.kind.value)
 
     def _reached(self) -> int:
         return _number(self.store.resource_version) if self.has_synced else -1

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import structlog
 
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.decoder import Undecodable
 from upgrade_manager.kube.errors import KubeError, NotFound, Transient
 from upgrade_manager.kube.pager import PAGE_SIZE, ListOptions, ObjectList, list_all_pages
@@ -86,6 +87,8 @@ class Reflector:
         self._log = _log.bind(resource=selection.resource.name)
         #: The error of the last list; "" after a success.
         self.last_error = ""
+        #: Loop time of the first failure since the last open watch; None while there was none.
+        self.failing_since: float | None = None
         #: Where the next watch starts, and the minimum version of the next list; "" before the first list.
         self._version = ""
         #: True if the server refused a list at that version; the next one requests the latest state.
@@ -226,6 +229,7 @@ class Reflector:
     async def _follow(self, watcher: StreamWatcher) -> Ending:
         # A watch from "" or "0" sends existing objects in any order: no watch can resume at their versions.
         self._is_ordered = self._version not in _PAGED_VERSIONS
+        self.failing_since = None
         try:
             async for events in watcher:
                 error = self._apply(events)
@@ -260,6 +264,8 @@ class Reflector:
             self._version = version
 
     def _logged(self, ending: Ending, error: KubeError) -> Ending:
+        if self.failing_since is None:
+            self.failing_since = loop_time()
         log = self._log.warning if ending.is_warning else self._log.debug
         log("list or watch failed", error=str(error), reason=ending.reason, status=error.status)
         return ending

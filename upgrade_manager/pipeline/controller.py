@@ -50,6 +50,8 @@ FLUSH_TIMEOUT = 2.0
 #: Seconds that a new leader waits for its cache of plans, and between two attempts.
 CACHE_TIMEOUT = 10.0
 CACHE_RETRY_INTERVAL = 1.0
+#: Seconds without a watch after which a cache counts as out of date: an API server's restart is shorter.
+STALE_TIMEOUT = 300.0
 #: Metadata that every write of an object changes.
 _WRITE_METADATA = frozenset({"resourceVersion", "managedFields"})
 log = structlog.get_logger(__name__)
@@ -93,13 +95,15 @@ class PlanController:
         collector = PlanCollector(self.plans.store, now=deps.clock.now, is_leader=deps.is_leader)
         deps.metrics.on_scrape(collector.refresh)
         deps.metrics.registry.register(collector)
+        #: None until this process leads.
+        self._informers: Informers | None = None
         self._controller: Controller | None = None
 
     async def run(self) -> None:
         """Reconcile until cancelled; only the leader may run it."""
         async with asyncio.TaskGroup() as group:
             sender = group.create_task(self._events.run(), name="events")
-            informers = Informers(group, self._plan_informer)
+            self._informers = informers = Informers(group, self._plan_informer)
             self._controller = self._new_controller(informers)
             try:
                 await self._wait_for_current_plans()
@@ -136,9 +140,12 @@ class PlanController:
         return True
 
     async def ready(self) -> None:
-        """Check readiness. Raises Unhealthy until the plans are listed."""
+        """Check readiness. Raises Unhealthy until the plans are listed, and while a cache is out of date."""
         if not self.plans.has_synced:
             raise Unhealthy("waiting for the first list of UpgradePlans")
+        for informer in (self.plans, *(self._informers.running() if self._informers else ())):
+            if informer.failing_for > STALE_TIMEOUT:
+                raise Unhealthy(f"cannot watch {informer.resource} for {informer.failing_for:.0f} s")
 
     def _new_controller(self, informers: Informers) -> Controller:
         deps = self._deps

@@ -17,7 +17,7 @@ from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.pager import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from upgrade_manager.kube.informer import Informer
     from upgrade_manager.kube.resources import Resource
@@ -94,6 +94,11 @@ class PlanInformers:
         """The specs of the running informers."""
         return frozenset(self._running)
 
+    def running(self) -> Iterator[Informer]:
+        """Yield the running informers."""
+        for running in self._running.values():
+            yield running.informer
+
     async def watch(self, spec: InformerSpec) -> Store:
         """Return a synced store of these objects; starts their informer if necessary. Raises Transient."""
         running = self._started(spec)
@@ -165,6 +170,11 @@ class Informers:
         if plan not in self._plans:
             self._plans[plan] = PlanInformers(self._group, partial(self._start, plan))
         return self._plans[plan]
+
+    def running(self) -> Iterator[Informer]:
+        """Yield the running informers of all plans."""
+        for informers in self._plans.values():
+            yield from informers.running()
 
     async def drop(self, plan: str) -> None:
         """Stop the informers of a plan that has ended or is deleted."""

@@ -45,6 +45,8 @@ _MANY_NODES = 3
 _ENOUGH = 2
 #: Seconds that restore-vm waits for KubeVirt.
 KUBEVIRT_TIMEOUT = 1800.0
+#: Seconds that post-drain waits for the repository.
+REPOSITORY_TIMEOUT = 1800.0
 _PLAN = "HARVESTER_UPGRADEPLAN_NAME"
 
 
@@ -141,8 +143,12 @@ class Toolkit:
 
     async def _post_drain(self, pod: Object) -> Progress:
         node = objects.spec(pod)["nodeName"]
-        if not self._has_repository(pod) or not self._has_kubelet(node):
-            return self._poll()
+        # The OS image is downloaded before the work begins.
+        if not self._timers.runs(objects.uid(pod), "work"):
+            if not self._has_repository(pod):
+                return self._wait_for_repository(pod)
+            if not self._has_kubelet(node):
+                return self._poll()
         await self._set_taint(node, present=False)
         left = self._left(pod, Work.POST_DRAIN)
         if left:
@@ -193,6 +199,10 @@ class Toolkit:
         return Ended(1, error) if error else Ended()
 
     # Conditions
+
+    def _wait_for_repository(self, pod: Object) -> Progress:
+        left = self._timers.left(objects.uid(pod), "repository", self._context.seconds(REPOSITORY_TIMEOUT))
+        return self._poll() if left else Ended(1, "the upgrade repository is not reachable after 30 minutes")
 
     def _has_repository(self, pod: Object) -> bool:
         return self._repository.is_up(repo_service_name(env_of(pod)[_PLAN]))

@@ -14,7 +14,7 @@ from hack.faults.rules import Delay, Match, Rule
 from hack.simulation import Simulation
 from tests.support.cluster_state import created_objects, overridden_settings
 from tests.support.simulate import RepairableScenario, fault
-from tests.support.upgrade import UpgradeRun, provision_generation, started
+from tests.support.upgrade import BY_VERSION, UpgradeRun, provision_generation, started
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
@@ -39,11 +39,11 @@ async def cordoned(simulation: Simulation) -> list[str]:
     return [objects.name(node) for node in nodes if objects.spec(node).get("unschedulable")]
 
 
-async def succeed(stage: UpgradeRun) -> None:
+async def succeed(stage: UpgradeRun, *, force: bool = False) -> None:
     """Check that the next plan succeeds with both Jobs for every node."""
     following, nodes = replace(stage, name="next"), stage.simulation.scenario.nodes.names
     stage.ledger.created.clear()
-    await following.create_plan()
+    await following.create_plan({**BY_VERSION, "force": force})
     await following.succeed()
     assert await created_objects(stage.simulation, "next") == []
     assert await cordoned(stage.simulation) == []
@@ -68,7 +68,8 @@ async def delete_at(simulation: Simulation, point: str, node: str = "", *, then_
         assert after[:2] + after[3:] == before[:2] + before[3:]
         if then_next:
             was = await provision_generation(simulation)
-            await succeed(stage)
+            # After the node upgrade there is nothing left to do.
+            await succeed(stage, force=point == "CleaningUp")
             assert await overridden_settings(simulation) == before
             assert await provision_generation(simulation) == was + 1
     assert stage.ledger.conflicts == []

@@ -7,11 +7,11 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from upgrade_manager.api.keys import Component, JobType
+from upgrade_manager.api.keys import JobType
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden, Transient
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, NAMESPACES
-from upgrade_manager.pipeline.vm_restore import is_restoring, report_failures, start, unfinished
+from upgrade_manager.pipeline.vm_restore import report_failures, start, unfinished
 from upgrade_manager.resources.jobs import node_job, restore_job
 from upgrade_manager.resources.owner import Owner
 
@@ -153,12 +153,3 @@ async def test_nothing_is_awaited_after_restore_vm_is_unset(cluster: Harvester) 
     ctx = await prepared(cluster, restore=False)
     await job(cluster, ctx, "n1")
     assert await unfinished(ctx) == []
-
-
-def test_is_restoring_until_the_job_finishes() -> None:
-    labels = {"management.harvesterhci.io/job-type": "restore-vm"}
-    metadata = {"name": "j", "namespace": PLACE, "labels": labels}
-    assert is_restoring({"metadata": metadata})
-    assert not is_restoring({"metadata": metadata, "status": COMPLETE})
-    assert not is_restoring({"metadata": metadata, "status": FAILED})
-    assert not is_restoring({"metadata": {**metadata, "labels": {"component": Component.NODE_UPGRADE}}})

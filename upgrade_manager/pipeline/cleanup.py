@@ -20,7 +20,7 @@ from upgrade_manager.api.keys import (
     suc_node_label,
 )
 from upgrade_manager.api.names import component_name
-from upgrade_manager.api.phases import FAILED, PhaseName, phase_of
+from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName, phase_of
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden, NotFound
 from upgrade_manager.kube.resources import (
@@ -33,7 +33,7 @@ from upgrade_manager.kube.resources import (
     SUC_PLANS,
     VIRTUAL_MACHINE_IMAGES,
 )
-from upgrade_manager.pipeline import failed_jobs
+from upgrade_manager.pipeline import failed_jobs, orphaned_jobs
 from upgrade_manager.pipeline.overrides import forget, pending_reverts
 from upgrade_manager.runtime.concurrency import run_all
 
@@ -146,11 +146,13 @@ async def _remove_plans(ctx: ReconcileContext, kept: Component | None) -> None:
 
 
 async def _remove_jobs(ctx: ReconcileContext, kept: Component | None) -> None:
-    """Remove the manager's own Jobs, except failed Jobs that are kept."""
+    """Remove the manager's own Jobs, except failed Jobs that are kept and running ones, which are orphaned."""
     if kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE, Component.IMAGE_CLEANUP}:
         await failed_jobs.keep_own(ctx)
-    else:
-        await _remove(ctx, JOBS, HARVESTER_SYSTEM)
+        return
+    if ctx.status.phase != SUCCEEDED:
+        await orphaned_jobs.orphan_running(ctx)
+    await _remove(ctx, JOBS, HARVESTER_SYSTEM)
 
 
 async def _remove_image(ctx: ReconcileContext, _: Component | None) -> None:

@@ -8,6 +8,7 @@ from upgrade_manager.api.keys import (
     CATTLE_SYSTEM,
     FLEET_LOCAL,
     HARVESTER_SYSTEM,
+    LABEL_COMPONENT,
     LABEL_SERVICE_NAME,
     MACHINE_PLAN_SECRET_TYPE,
     MANAGED_LABEL,
@@ -43,6 +44,8 @@ LOCAL_MACHINES = InformerSpec(resource=MACHINES, namespace=FLEET_LOCAL)
 LOCAL_CLUSTER = InformerSpec(
     resource=PROVISIONING_CLUSTERS, namespace=FLEET_LOCAL, field_selector=f"metadata.name={PROVISIONING_CLUSTER}"
 )
+#: The Jobs that the manager creates, also those of earlier plans.
+UPGRADE_JOBS = InformerSpec(resource=JOBS, namespace=HARVESTER_SYSTEM, label_selector=LABEL_COMPONENT)
 
 
 def one_image(namespace: str, name: str) -> InformerSpec:
@@ -72,8 +75,3 @@ def suc_plans(owner: Owner) -> InformerSpec:
 def suc_jobs(owner: Owner) -> InformerSpec:
     """Select the Jobs of these Plans: the system-upgrade-controller copies the Plans' labels."""
     return InformerSpec(resource=JOBS, namespace=CATTLE_SYSTEM, label_selector=owner.selector(), permanent=True)
-
-
-def own_jobs(owner: Owner) -> InformerSpec:
-    """Select the Jobs that the manager creates."""
-    return InformerSpec(resource=JOBS, namespace=HARVESTER_SYSTEM, label_selector=owner.selector())

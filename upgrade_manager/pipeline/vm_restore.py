@@ -16,7 +16,7 @@ from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS
 from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.pipeline.diagnostics import job_failure_message
 from upgrade_manager.pipeline.errors import ForeignObject
-from upgrade_manager.pipeline.selections import own_jobs
+from upgrade_manager.pipeline.selections import UPGRADE_JOBS
 from upgrade_manager.resources.jobs import node_job_name, restore_job
 
 if TYPE_CHECKING:
@@ -52,14 +52,8 @@ async def _jobs(ctx: ReconcileContext) -> list[JobState]:
     """Return the plan's restore-vm Jobs; none unless spec.restoreVM is set."""
     if not ctx.plan.spec.restore_vm:
         return []
-    jobs = (await ctx.watch(own_jobs(ctx.owner))).derive(_restore_job)
+    jobs = (await ctx.watch(UPGRADE_JOBS)).derive(_restore_job)
     return [job for owner, job in jobs if job is not None and owner == ctx.owner.uid]
-
-
-def is_restoring(job: Object) -> bool:
-    """Return True for a restore-vm Job that has not finished."""
-    state = _restore_job(job)[1]
-    return state is not None and state.progress is Progress.RUNNING
 
 
 def _restore_job(job: Object) -> tuple[str, JobState | None]:

@@ -7,9 +7,10 @@ from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.nodes.job_state import JobState, Progress
+from upgrade_manager.pipeline import orphaned_jobs
 from upgrade_manager.pipeline.diagnostics import job_failure_message, job_progress, new_job_progress
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase
-from upgrade_manager.pipeline.selections import own_jobs
+from upgrade_manager.pipeline.selections import UPGRADE_JOBS
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, cluster_upgrade_job
 
 if TYPE_CHECKING:
@@ -27,8 +28,12 @@ class ClusterUpgrade(Phase):
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Create the Job once, then wait until it finishes."""
         name = component_name(ctx.owner.name, Component.CLUSTER_UPGRADE)
-        job = (await ctx.watch(own_jobs(ctx.owner))).get(name, HARVESTER_SYSTEM)
+        jobs = await ctx.watch(UPGRADE_JOBS)
+        job = jobs.get(name, HARVESTER_SYSTEM)
         if job is None or not ctx.owner.owns(job):
+            waiting = await orphaned_jobs.wait(ctx, jobs)
+            if waiting is not None:
+                return waiting
             await ctx.ensure(JOBS, cluster_upgrade_job(ctx.owner, ctx.job_settings))
             return new_job_progress(f"{HARVESTER_SYSTEM}/{name}", backoff_limit=BACKOFF_LIMIT)
         state = JobState.of(job)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.version import check_eligibility
 from upgrade_manager.kube import objects
+from upgrade_manager.nodes import machine_plan
 from upgrade_manager.pipeline.phases.base import Failed
-from upgrade_manager.pipeline.selections import MANAGED_NODES
+from upgrade_manager.pipeline.selections import MACHINE_PLANS, MANAGED_NODES
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
@@ -20,12 +21,21 @@ async def check_upgrade_path(ctx: ReconcileContext, *, target: str, minimum: str
         return None
     current = ctx.status["previousVersion"] or ""
     refusal = check_eligibility(current, target, minimum)
-    if refusal is None and current == target and _run_on_all((await ctx.watch(MANAGED_NODES)).list(), target):
+    if refusal is None and current == target and await _is_upgraded(ctx, target):
         refusal = "all nodes run it already"
     if refusal is None:
         return None
     advice = "Create a plan for another release; spec.force: true skips this check"
     return Failed(cause=f"upgrade from {current} to {target} is not allowed: {refusal}. {advice}")
+
+
+async def _is_upgraded(ctx: ReconcileContext, version: str) -> bool:
+    """Return True if no node is left to upgrade or held by a hook of a plan that ended early."""
+    if not _run_on_all((await ctx.watch(MANAGED_NODES)).list(), version):
+        return False
+    secrets = (await ctx.watch(MACHINE_PLANS)).list()
+    hooks = [hook for one in secrets for hook in (machine_plan.pre_drain_hook(one), machine_plan.post_drain_hook(one))]
+    return not any(hook.pending for hook in hooks)
 
 
 def _run_on_all(nodes: list[Object], version: str) -> bool:

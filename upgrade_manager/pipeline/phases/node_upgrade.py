@@ -37,7 +37,7 @@ from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.missing_nodes import machine_nodes
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.phases.managed_nodes import unknown_pause_nodes
-from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, own_jobs
+from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, UPGRADE_JOBS
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job, node_job_name
 from upgrade_manager.runtime.concurrency import run_all
 
@@ -84,7 +84,7 @@ class NodeUpgrade(Phase):
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
         """Record the nodes that take part, and the originals of the settings to override."""
         specs = (MANAGED_NODES, LOCAL_MACHINES, MACHINE_PLANS)
-        await run_all(ctx.watch_all(*specs, own_jobs(ctx.owner)), overrides.record_originals(ctx))
+        await run_all(ctx.watch_all(*specs, UPGRADE_JOBS), overrides.record_originals(ctx))
         nodes, machines, secrets = await ctx.watch_all(*specs)
         names = list(map(objects.name, nodes.list()))
         if ctx.status["singleNode"] is None:
@@ -131,7 +131,7 @@ async def _observe(ctx: ReconcileContext) -> _State:
         secrets=await ctx.watch(MACHINE_PLANS),
         machines=await ctx.watch(LOCAL_MACHINES),
         nodes=await ctx.watch(MANAGED_NODES),
-        jobs=await ctx.watch(own_jobs(ctx.owner)),
+        jobs=await ctx.watch(UPGRADE_JOBS),
     )
     release, single = ctx.status["releaseMetadata"], ctx.status["singleNode"]
     return _State(

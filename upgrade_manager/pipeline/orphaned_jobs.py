@@ -1,0 +1,81 @@
+"""Jobs that run when their plan ends: they continue without an owner, because a Pod may be writing a node's OS.
+
+One patch removes the ownerReference and the plan's label, so that neither the garbage collector nor the clean-up of a
+later plan of that name deletes the Job. The next plan waits for it before it creates Jobs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import structlog
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_JOB_TYPE, LABEL_PLAN, JobType
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import JOBS
+from upgrade_manager.nodes.job_state import JobState, Progress
+from upgrade_manager.pipeline.phases.base import Waiting
+from upgrade_manager.runtime.concurrency import run_all
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Store
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+#: Seconds for which an orphaned Job is kept after it has finished, unless the next plan removes it.
+TTL = 3600
+log = structlog.get_logger(__name__)
+
+
+def is_running(job: Object) -> bool:
+    """Return True for a Job with an active Pod, and for a restore-vm Job that has not finished.
+
+    An interrupted restore-vm Job would leave VMs off; other Jobs are repeated by the next plan.
+    """
+    is_active = bool(objects.status(job).get("active"))
+    return JobState.of(job).progress is Progress.RUNNING and (is_active or _restores_vms(job))
+
+
+async def orphan_running(ctx: ReconcileContext) -> None:
+    """Orphan the plan's running Jobs."""
+    jobs = await ctx.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector())
+    await run_all(*(orphan(ctx, job) for job in jobs.items if is_running(job)))
+
+
+async def orphan(ctx: ReconcileContext, job: Object) -> None:
+    """Make the Job independent of the plan; it makes no further attempt, as the repository is removed."""
+    others = [owner for owner in objects.metadata(job).get("ownerReferences") or [] if owner["uid"] != ctx.owner.uid]
+    metadata = {"ownerReferences": others or None, "labels": {LABEL_PLAN: None}}
+    # A limit below the number of failed attempts would end the running one.
+    limit = {} if _restores_vms(job) else {"backoffLimit": JobState.of(job).failed_attempts}
+    patch = MergePatch({"metadata": metadata, "spec": {"ttlSecondsAfterFinished": TTL, **limit}})
+    with contextlib.suppress(NotFound):
+        await ctx.patch(JOBS, objects.name(job), patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
+        log.info("running Job orphaned", job=objects.name(job))
+
+
+async def wait(ctx: ReconcileContext, jobs: Store) -> Waiting | None:
+    """Return the orphaned Job to wait for; once none runs, remove them, because their names may be needed."""
+    orphaned = [job for job in jobs.list() if LABEL_PLAN not in objects.labels(job)]
+    running = [job for job in orphaned if JobState.of(job).progress is Progress.RUNNING and not _restores_vms(job)]
+    if running:
+        name = min(map(objects.name, running))
+        message = (
+            f"Job {HARVESTER_SYSTEM}/{name} of an UpgradePlan that has ended still runs. Wait until it finishes; "
+            f"if it hangs, delete it: kubectl delete job -n {HARVESTER_SYSTEM} {name}"
+        )
+        return Waiting(message=message)
+    await run_all(*(_remove(ctx, job) for job in orphaned if JobState.of(job).progress is not Progress.RUNNING))
+    return None
+
+
+async def _remove(ctx: ReconcileContext, job: Object) -> None:
+    with contextlib.suppress(NotFound):
+        await ctx.client.delete(JOBS, objects.name(job), namespace=HARVESTER_SYSTEM, uid=objects.uid(job))
+
+
+def _restores_vms(job: Object) -> bool:
+    return objects.labels(job).get(LABEL_JOB_TYPE) == JobType.RESTORE_VM

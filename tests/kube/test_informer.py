@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from random import Random
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -210,11 +211,27 @@ async def test_restarts_and_progress_are_reported() -> None:
         watches=[FedStream(event("DELETED", node("a", 6)), None)],
     )
     calls: list[tuple[object, ...]] = []
-    async with running(
-        transport, on_restart=lambda *args: calls.append(args), on_progress=lambda *args: calls.append(args)
-    ) as informer:
+
+    def record(*call: object) -> None:
+        calls.append(call)
+
+    metrics = SimpleNamespace(on_restart=record, on_progress=record, on_stop=record)
+    async with running(transport, name="a", metrics=metrics) as informer:
         assert await informer.wait_for_version("6")
-    assert calls == [("nodes", 0, 2), ("nodes", "list", "start"), ("nodes", 1, 1), ("nodes", "watch", "quick")]
+    name = "a /api/v1/nodes"
+    assert calls == [
+        ("nodes", name, 0, 2),
+        ("nodes", "list", "start"),
+        ("nodes", name, 1, 1),
+        ("nodes", "watch", "quick"),
+        ("nodes", name),
+    ]
+
+
+def test_selection_is_shown_as_its_path_and_selectors() -> None:
+    assert str(Selection(resource=NODES)) == "/api/v1/nodes"
+    some = Selection(resource=NODES, label_selector="a=b,c", field_selector="metadata.name=x")
+    assert str(some) == "/api/v1/nodes?labelSelector=a=b,c&fieldSelector=metadata.name=x"
 
 
 @pytest.mark.parametrize("streaming", [True, False], ids=["streaming lists", "lists"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias
 
 import structlog
 
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.pager import Selection
 
 Handler: TypeAlias = Callable[[Change], None]
-#: Called when a list has replaced the store, or a watch has ended: the resource, `list` or `watch`, and the reason.
-OnRestart: TypeAlias = Callable[[str, str, str], None]
-#: Called for each list and batch: the resource, the events received, bookmarks included, and the objects stored.
-OnProgress: TypeAlias = Callable[[str, int, int], None]
 
 _log = structlog.get_logger(__name__)
 
@@ -37,8 +33,36 @@ def without_managed_fields(obj: Object) -> Object:
     return obj
 
 
-def _ignore(*_: object) -> None:
-    """Record no metrics."""
+class InformerMetrics(Protocol):
+    """Metrics of informers."""
+
+    def on_restart(self, resource: str, operation: str, reason: str) -> None:
+        """Record that a `list` has replaced the store or a `watch` has ended, and why."""
+        ...
+
+    def on_progress(self, resource: str, informer: str, events: int, objects: int) -> None:
+        """Record a list or batch: the events received, bookmarks included, and the objects stored."""
+        ...
+
+    def on_stop(self, resource: str, informer: str) -> None:
+        """Record that the informer has stopped."""
+        ...
+
+
+class _NoMetrics:
+    """Records nothing."""
+
+    def on_restart(self, *_: object) -> None:
+        pass
+
+    def on_progress(self, *_: object) -> None:
+        pass
+
+    def on_stop(self, *_: object) -> None:
+        pass
+
+
+_NO_METRICS = _NoMetrics()
 
 
 class Informer:
@@ -46,7 +70,7 @@ class Informer:
 
     Handlers run on the loop after the store has changed, in the order given. They should only enqueue keys. An
     exception of a handler is logged. `transform` runs once for each object before it is stored and may modify
-    it in place.
+    it in place. Metrics identify the informer by `name` and its selection.
     """
 
     def __init__(
@@ -54,27 +78,31 @@ class Informer:
         client: Client,
         selection: Selection,
         *,
+        name: str = "",
         transform: Callable[[Object], Object] = without_managed_fields,
         handlers: Sequence[Handler] = (),
         random: Random,
-        on_restart: OnRestart = _ignore,
-        on_progress: OnProgress = _ignore,
+        metrics: InformerMetrics = _NO_METRICS,
     ) -> None:
         self.store = Store()
         self.transform = transform
         self.resource = selection.resource.name
         self._handlers = tuple(handlers)
-        self._on_progress = on_progress
+        self._name = f"{name} {selection}".strip()
+        self._metrics = metrics
         self._synced = asyncio.Event()
         #: Callers of `wait_for_version`, by the number that they wait for.
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._reflector = Reflector(
-            client, selection, store=self, random=random, on_restart=partial(on_restart, self.resource)
+            client, selection, store=self, random=random, on_restart=partial(metrics.on_restart, self.resource)
         )
 
     async def run(self) -> NoReturn:
         """List and watch until cancelled; raises only what a transform raises."""
-        await self._reflector.run()
+        try:
+            await self._reflector.run()
+        finally:
+            self._metrics.on_stop(self.resource, self._name)
 
     async def wait_for_sync(self) -> None:
         """Wait until the first list is in the store and the handlers were called for it."""
@@ -135,7 +163,7 @@ class Informer:
     def advance(self, version: str, *, events: int) -> None:
         """Record the version that the store has reached; the reflector calls it after each list and batch."""
         self.store.resource_version = version
-        self._on_progress(self.resource, events, len(self.store))
+        self._metrics.on_progress(self.resource, self._name, events, len(self.store))
         if self._waiters:
             reached = self._reached()
             for wanted, future in self._waiters:

@@ -34,6 +34,10 @@ class Selection:
         """The URL path of the collection."""
         return self.resource.path(namespace=self.namespace)
 
+    def __str__(self) -> str:
+        selectors = "&".join("=".join(parameter) for parameter in self.query())
+        return f"{self.path}?{selectors}" if selectors else self.path
+
     def query(self) -> Query:
         """Return the selectors as query parameters."""
         return _non_empty(("labelSelector", self.label_selector), ("fieldSelector", self.field_selector))

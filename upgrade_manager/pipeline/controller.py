@@ -176,17 +176,17 @@ class PlanController:
             if not _is_heartbeat(change):
                 self._queue.add(plan)
 
-        return self._informer(spec, changed)
+        return self._informer(spec, changed, name=plan)
 
-    def _informer(self, selection: Selection, handler: Callable[[Change], None]) -> Informer:
+    def _informer(self, selection: Selection, handler: Callable[[Change], None], *, name: str = "") -> Informer:
         return Informer(
             self._deps.client,
             selection,
+            name=name,
             transform=_TRANSFORMS.get(selection.resource, without_managed_fields),
             handlers=(handler,),
             random=self._deps.random,
-            on_restart=self._deps.informer_metrics.on_restart,
-            on_progress=self._deps.informer_metrics.on_progress,
+            metrics=self._deps.informer_metrics,
         )
 
     def _plan_changed(self, change: Change) -> None:

@@ -38,12 +38,12 @@ class RequestMetrics:
 
 
 class InformerMetrics:
-    """Measures informers by resource."""
+    """Measures lists, watches and events by resource, and the caches by informer."""
 
     def __init__(self, metrics: Metrics) -> None:
         registry = metrics.registry
-        labels = ("resource", "reason")
-        self._objects = Gauge("informer_objects", "Objects in the cache.", ("resource",), registry=registry)
+        labels, cache_labels = ("resource", "reason"), ("resource", "informer")
+        self._objects = Gauge("informer_objects", "Objects in the cache.", cache_labels, registry=registry)
         self._relists = Counter("informer_relists", "Lists that replaced the cache.", labels, registry=registry)
         self._restarts = Counter("informer_watch_restarts", "Watches that ended.", labels, registry=registry)
         self._events = Counter(
@@ -52,11 +52,11 @@ class InformerMetrics:
         self._age = Gauge(
             "informer_last_event_age_seconds",
             "Time since the last list, event or bookmark (one a minute).",
-            ("resource",),
+            cache_labels,
             registry=registry,
         )
-        #: Loop time of the last list or event, by resource.
-        self._last: dict[str, float] = {}
+        #: Loop time of the last list or event, by resource and informer.
+        self._last: dict[tuple[str, str], float] = {}
         metrics.on_scrape(self._refresh)
 
     def on_restart(self, resource: str, operation: str, reason: str) -> None:
@@ -64,13 +64,19 @@ class InformerMetrics:
         self._restarts.labels(resource, "closed").inc(0)
         (self._relists if operation == "list" else self._restarts).labels(resource, reason).inc()
 
-    def on_progress(self, resource: str, events: int, objects: int) -> None:
+    def on_progress(self, resource: str, informer: str, events: int, objects: int) -> None:
         """Count events, and set the size of the cache."""
         self._events.labels(resource).inc(events)
-        self._objects.labels(resource).set(objects)
-        self._last[resource] = loop_time()
+        self._objects.labels(resource, informer).set(objects)
+        self._last[resource, informer] = loop_time()
+
+    def on_stop(self, resource: str, informer: str) -> None:
+        """Remove the series of the informer's cache."""
+        if self._last.pop((resource, informer), None) is not None:
+            self._objects.remove(resource, informer)
+            self._age.remove(resource, informer)
 
     def _refresh(self) -> None:
         now = loop_time()
-        for resource, at in self._last.items():
-            self._age.labels(resource).set(now - at)
+        for labels, at in self._last.items():
+            self._age.labels(*labels).set(now - at)

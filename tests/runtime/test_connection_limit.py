@@ -121,11 +121,23 @@ class TestConnectionLimit:
     async def test_oldest_silent_connections_are_closed_at_the_limit(self, *, is_secure: bool) -> None:
         async with bench(is_secure=is_secure) as server:
             silent = [await server.connect_silently() for _ in range(3 * LIMIT)]
-            closed = [await connection.closed() for connection in silent[: 2 * LIMIT]]
-            assert all(closed)
+            assert all([await connection.closed() for connection in silent[: 2 * LIMIT]])
             client = await server.connect()
             assert await client.get() == b"fast"
             assert await silent[2 * LIMIT].closed()
+
+    async def test_burst_of_connections_is_limited(self, *, is_secure: bool) -> None:
+        async with bench(is_secure=is_secure) as server:
+            idle = await server.connect()
+            assert await idle.get() == b"fast"
+            burst = await asyncio.gather(*[server.connect_silently() for _ in range(100)])
+            waits = {asyncio.create_task(connection.closed()) for connection in burst}
+            while len(waits) > LIMIT:
+                _, waits = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            client = await server.connect()
+            assert await client.get() == b"fast"
+            for wait in waits:
+                wait.cancel()
 
     async def test_oldest_idle_connection_is_closed_at_the_limit(self, *, is_secure: bool) -> None:
         async with bench(is_secure=is_secure) as server:

@@ -68,13 +68,20 @@ class ConnectionLimit:
     def admit(self, connection: _SilentConnection, server: web.Server) -> None:
         """Add a connection, in place of another one at the limit; close it if all others are busy."""
         self.silent[connection] = None
-        if len(self.silent) + len(server.connections) <= MAX_CONNECTIONS:
+        # Many connections may be accepted before one that is closed here is lost.
+        active = {
+            handler: handler.transport
+            for handler in server.connections
+            if handler.transport is not None and not handler.transport.is_closing()
+        }
+        if len(self.silent) + len(active) <= MAX_CONNECTIONS:
             return
-        idle = next((handler for handler in server.connections if handler not in self._busy), None)
+        idle = next((transport for handler, transport in active.items() if handler not in self._busy), None)
         oldest = next(iter(self.silent))
         if oldest is connection and idle is not None:
-            idle.force_close()
+            idle.abort()
         else:
+            del self.silent[oldest]
             oldest.abort()
 
 
@@ -114,8 +121,10 @@ class _SilentConnection(asyncio.Protocol):
 
     async def _start_tls(self, accepted: asyncio.Transport, tls: ssl.SSLContext) -> None:
         loop = asyncio.get_running_loop()
-        with suppress(OSError):
-            self._transport = await loop.start_tls(accepted, self, tls, server_side=True)
+        # A transport that is aborted before the handshake would never report it.
+        if not accepted.is_closing():
+            with suppress(OSError):
+                self._transport = await loop.start_tls(accepted, self, tls, server_side=True)
         if self._transport is None or self._transport.is_closing():
             self.connection_lost(None)
         elif self._received:

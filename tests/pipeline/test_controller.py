@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,8 +21,11 @@ from upgrade_manager.kube.resources import LEASES, UPGRADE_PLANS
 from upgrade_manager.kube.retry import Backoff
 from upgrade_manager.pipeline.controller import STALE_TIMEOUT, Dependencies, PlanController
 from upgrade_manager.runtime.healthz import Unhealthy
+from upgrade_manager.runtime.leader_election import LeaseLost
+from upgrade_manager.runtime.lease import RENEW_DEADLINE
 
 if TYPE_CHECKING:
+    from hack.faults.middleware import Middleware
     from tests.support.manager_process import ManagerProcess
     from tests.support.simulate import Simulate
 
@@ -96,6 +100,34 @@ async def test_standby_takes_over_from_a_leader_that(simulate: Simulate, *, kill
                 assert await first_write(standby) <= within
                 plan = await stage.succeed()
     assert objects.status(plan)["provisionGeneration"] == 4
+
+
+async def test_leader_without_its_lease_ends_at_once() -> None:
+    async with Simulation() as simulation:
+        stage, middleware = await UpgradeRun.set_up(simulation), simulation.middleware
+        leader = candidate(stage, "one")
+        await leader.__aenter__()
+        refuse(middleware, "create", resource="events")
+        await stage.create_plan()
+        await stage.until("NodeUpgrading")
+        # Events are pending by now. The deadline begins with a renewal.
+        middleware.counts.clear()
+        await eventually(partial(renewals, middleware))
+        renewed_at = asyncio.get_running_loop().time()
+        refuse(middleware, "get", "update", resource=LEASES.name)
+        with pytest.raises(LeaseLost):
+            await leader.ended()
+        assert asyncio.get_running_loop().time() - renewed_at <= RENEW_DEADLINE
+
+
+def refuse(middleware: Middleware, *verbs: str, resource: str) -> None:
+    """Respond with 503 to these requests."""
+    middleware.add(Rule(match=Match(verbs=verbs, resource=resource), action=Refuse(status=503)))
+
+
+async def renewals(middleware: Middleware) -> int:
+    """Return the number of renewals of the lease."""
+    return middleware.counts.total(verb="update", resource=LEASES.name)
 
 
 @pytest.mark.parametrize(

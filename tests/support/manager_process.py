@@ -123,6 +123,10 @@ class ManagerProcess:
         self.manager.stop()
         await self._task
 
+    async def ended(self) -> None:
+        """Wait until it has ended by itself, and raise its failure."""
+        await self._task
+
     async def kill(self) -> None:
         """Kill it."""
         self.wire.cut()

@@ -136,6 +136,10 @@ async def test_old_credentials_stay_when_a_renewal_fails(
     assert len(source.loads) == 1
 
 
+async def test_repr_shows_no_token(authenticator: Authenticator) -> None:
+    assert "one" not in repr(await authenticator.credentials())
+
+
 async def test_token_with_control_characters_is_a_config_error() -> None:
     with pytest.raises(ConfigError, match="characters"):
         await Authenticator.create(await ChangingSource(authorization="a\nb").load())

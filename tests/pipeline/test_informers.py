@@ -85,6 +85,13 @@ async def test_wait_for_returns_when_the_store_has_the_write(cluster: Harvester,
     assert found["metadata"]["resourceVersion"] == version
 
 
+async def test_wait_for_waits_for_the_newest_write(informers: PlanInformers) -> None:
+    await informers.watch(ALL_NODES)
+    # The responses to concurrent writes arrive in any order, here the newest first.
+    writes = [Write(resource=NODES, namespace="", resource_version=version) for version in ("999999999", "1")]
+    assert not await informers.wait_for(writes)
+
+
 async def test_wait_for_is_bounded_and_skips_unwatched_writes(informers: PlanInformers) -> None:
     never = Write(resource=NODES, namespace="", resource_version="999999999")
     other = Write(resource=JOBS, namespace="cattle-system", resource_version="999999999")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 
 import pytest
 
@@ -60,4 +61,18 @@ async def test_cancellation_cancels_all() -> None:
         async with asyncio.timeout(1):
             await run_all(steps.step("a", seconds=5))
     await asyncio.sleep(10)
+    assert steps.ended == []
+
+
+async def test_cancellation_leaves_no_coroutine_unawaited() -> None:
+    steps = Steps()
+    coroutines = [steps.step(str(number), seconds=5) for number in range(2 * MAX_CONCURRENT)]
+    for seconds in (0, 1):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await run_all(*coroutines)
+        assert {inspect.getcoroutinestate(coroutine) for coroutine in coroutines} == {inspect.CORO_CLOSED}
+        coroutines = [steps.step(str(number), seconds=5) for number in range(2 * MAX_CONCURRENT)]
+    for coroutine in coroutines:
+        coroutine.close()
     assert steps.ended == []

@@ -214,3 +214,11 @@ async def test_repeated_error_is_logged_once_with_traceback() -> None:
     assert isinstance(lines[0]["exc_info"], ValueError)
     assert lines[7]["failures"] == 8
     assert lines[-1]["event"] == "reconcile recovered"
+
+
+@pytest.mark.parametrize("result", [Requeue(), RequeueAfter(1, is_reconciled=False)], ids=["conflict", "stale cache"])
+async def test_recovery_is_logged_only_after_a_whole_reconcile(result: Result) -> None:
+    bench = Bench(ValueError("same"), result, ValueError("same"))
+    with capture_logs() as lines:
+        await bench.run("a")
+    assert [line["event"] for line in lines] == ["reconcile failed", "reconcile failed again", "reconcile recovered"]

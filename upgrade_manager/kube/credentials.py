@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import structlog
@@ -27,7 +27,7 @@ class Credentials:
     """The credentials and connection settings of requests; replaced only when one of them changes."""
 
     #: The Authorization header and those of impersonation, if any.
-    headers: tuple[tuple[str, str], ...]
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
     tls: ssl.SSLContext
     server_name: str
     proxy: str

@@ -129,7 +129,7 @@ class Informer:
 
         Return False after the timeout: the store is usable, but older than the write.
         """
-        wanted = _number(resource_version)
+        wanted = version_number(resource_version)
         if self._reached() >= wanted:
             return True
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -178,9 +178,9 @@ class Informer:
                 _log.exception("handler failed", resource=self.resource, change=change.kind.value)
 
     def _reached(self) -> int:
-        return _number(self.store.resource_version) if self.has_synced else -1
+        return version_number(self.store.resource_version) if self.has_synced else -1
 
 
-def _number(resource_version: str) -> int:
+def version_number(resource_version: str) -> int:
     """Return the version as a number: those of one resource are comparable (KEP-5504)."""
     return int(resource_version) if resource_version.isdecimal() else 0

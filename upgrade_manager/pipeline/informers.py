@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.api.keys import LABEL_COMPONENT, Component
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.informer import version_number
 from upgrade_manager.kube.pager import Selection
 
 if TYPE_CHECKING:
@@ -129,7 +130,8 @@ class PlanInformers:
     async def wait_for(self, writes: Iterable[Write]) -> bool:
         """Wait until the stores show the writes; return True if they do in time."""
         newest: dict[InformerSpec, str] = {}
-        for write in writes:
+        # Concurrent writes are recorded in the order of their responses.
+        for write in sorted(writes, key=lambda write: version_number(write.resource_version)):
             for spec in self._running:
                 if spec.covers(write.resource, write.namespace):
                     newest[spec] = write.resource_version

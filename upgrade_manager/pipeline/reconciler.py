@@ -60,7 +60,7 @@ class PlanReconciler:
     async def reconcile(self, name: str) -> Result:
         """Reconcile the plan of that name. Errors that are retried are recorded on the plan, then raised."""
         if not await self._is_fresh(name):
-            return RequeueAfter(STALE_CACHE_RETRY)
+            return RequeueAfter(STALE_CACHE_RETRY, is_reconciled=False)
         plan = self._plans.store.get(name)
         if plan is None:
             await self._informers.drop(name)

@@ -46,6 +46,8 @@ class CertWatcher:
         self._log = structlog.get_logger(__name__, certificates=str(path))
         #: Metadata of the files that were last loaded, successfully or not.
         self._loaded: tuple[tuple[int, int, int], ...] = ()
+        #: The last error, which is logged once; "" after a check without one.
+        self._error = ""
         #: The context of the last changed pair that loaded.
         self._context: ssl.SSLContext | None = None
 
@@ -63,8 +65,11 @@ class CertWatcher:
                 self._loaded = metadata
                 self._context = self._load()
                 self._log.info("certificate reloaded")
+            self._error = ""
         except CertificateError as error:
-            self._log.error("certificate not reloaded", error=str(error))
+            if str(error) != self._error:
+                self._log.error("certificate not reloaded", error=str(error))
+            self._error = str(error)
         if self._context is not None:
             connection.context = self._context
 

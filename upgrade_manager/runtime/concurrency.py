@@ -24,7 +24,12 @@ async def run_all(*coroutines: Coroutine[Any, Any, Any]) -> None:
         async with limit:
             await coroutine
 
-    results = await asyncio.gather(*(run(coroutine) for coroutine in coroutines), return_exceptions=True)
+    try:
+        results = await asyncio.gather(*(run(coroutine) for coroutine in coroutines), return_exceptions=True)
+    finally:
+        # A cancellation leaves some that have not begun.
+        for coroutine in coroutines:
+            coroutine.close()
     errors = [result for result in results if isinstance(result, BaseException)]
     if errors:
         raise next((error for error in errors if not isinstance(error, Conflict)), errors[0])

@@ -124,7 +124,6 @@ class Controller:
                 result = await self._reconcile(key)
         except Exception as error:  # noqa: BLE001  # one bad key must not end the worker
             return self._failed(key, error)
-        self._errors.succeeded(key)
         return self._succeeded(key, result)
 
     def _succeeded(self, key: str, result: Result) -> str:
@@ -133,7 +132,10 @@ class Controller:
             return "requeue"
         self._queue.forget(key)
         if isinstance(result, Done):
+            self._errors.succeeded(key)
             return "success"
+        if result.is_reconciled:
+            self._errors.succeeded(key)
         self._queue.add_after(key, result.seconds)
         return "requeue_after"
 

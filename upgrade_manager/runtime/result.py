@@ -21,6 +21,8 @@ class RequeueAfter:
     """Reconcile again in so many seconds, or earlier when something changes."""
 
     seconds: float
+    #: False if nothing was reconciled, because of a stale cache.
+    is_reconciled: bool = True
 
 
 Result: TypeAlias = Done | Requeue | RequeueAfter

@@ -17,6 +17,7 @@ from upgrade_manager.nodes.machine_plan import (
 from upgrade_manager.nodes.model import Hook
 
 PENDING, ACKNOWLEDGED = Hook(requested=OPTIONS), Hook(requested=OPTIONS, acknowledged=OPTIONS)
+BOTH = json.dumps({"preDrainHooks": [{"annotation": "x/hook"}, {"annotation": PRE}]})
 BUILT_IN = '{"preDrainHooks":[{"annotation":"harvesterhci.io/pre-hook"}]}'
 
 
@@ -53,7 +54,9 @@ def test_hook_is_pending_until_acknowledged(hook: Hook, *, pending: bool) -> Non
         pytest.param({PRE_DRAIN: "null"}, Hook(), id="null"),
         pytest.param({PRE_DRAIN: '{"preDrainHooks":null}'}, Hook(), id="no hooks"),
         pytest.param({PRE_DRAIN: '{"preDrainHooks":["x"]}'}, Hook(), id="hooks of another form"),
-        pytest.param({PRE_DRAIN: BUILT_IN}, Hook(), id="hook of the built-in flow"),
+        pytest.param({PRE_DRAIN: BUILT_IN}, Hook(others=("harvesterhci.io/pre-hook",)), id="hook of the built-in flow"),
+        pytest.param({PRE_DRAIN: BOTH}, Hook(requested=BOTH, others=("x/hook",)), id="our hook and another"),
+        pytest.param({PRE_DRAIN: BOTH, "x/hook": BOTH}, Hook(requested=BOTH), id="another hook acknowledged"),
         pytest.param({PRE_DRAIN: json.dumps({"postDrainHooks": [{"annotation": PRE}]})}, Hook(), id="the other list"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from hack.faults.rules import Match, Refuse, Rule
 from tests.pipeline.test_frozen import nodes, set_strategy, strategy
-from tests.support.cluster_state import overridden_settings
+from tests.support.cluster_state import created_objects, overridden_settings
 from tests.support.simulate import RepairableScenario, fault
 from tests.support.upgrade import UpgradeRun, condition, node_states, provision_generation, started
 from upgrade_manager.api.keys import FINALIZER, FLEET_LOCAL, MANAGED_LABEL
@@ -236,3 +236,53 @@ async def test_ended_plan_has_no_finalizer(simulate: Simulate, fails: bool) -> N
         # Deleted without a manager.
         await stage.client.delete(UPGRADE_PLANS, stage.name)
         assert await stage.phase() == "deleted"
+
+
+@pytest.mark.rule("pipeline: a 409 that is not the manager's own precondition is reported")
+@pytest.mark.parametrize("verb", ["create", "patch"])
+async def test_lasting_conflict_is_reported(simulate: Simulate, verb: str) -> None:
+    async with simulate() as simulation:
+        refusal = Refuse(status=409, reason="Conflict", message="a webhook refuses the display name")
+        resource = "virtualmachineimages.*" if verb == "create" else "addons.*"
+        rule = Rule(match=Match(verbs=(verb,), resource=resource), action=refusal)
+        simulation.middleware.add(rule)
+        async with started(simulation) as stage:
+            await stage.until_plan(lambda plan: "refuses the display name" in condition(plan, "Degraded")[2])
+            simulation.middleware.remove(rule)
+            await assert_true(stage)
+
+
+@pytest.mark.rule("pipeline: a refused removal does not keep a plan that is deleted, nor one that has ended")
+@pytest.mark.parametrize("end", ["deletion", "success"])
+async def test_refused_removal_blocks_nothing(simulate: Simulate, end: str) -> None:
+    async with simulate() as simulation, started(simulation) as stage:
+        refusal = Refuse(status=403, reason="Forbidden", message="a webhook refuses the removal")
+        rule = Rule(match=Match(verbs=("deletecollection",), resource="services"), action=refusal)
+        simulation.middleware.add(rule)
+        if end == "deletion":
+            await stage.until_recorded("ClusterUpgrading")
+            await stage.delete()
+        else:
+            assert await stage.until_ended() == "Succeeded"
+        assert "a webhook refuses the removal" in str(await stage.warnings())
+        following = replace(stage, name="next")
+        await following.create_plan({"version": "v1.8.0", "force": True})
+        assert await following.until("ISODownloading", "Failed") == "ISODownloading"
+        simulation.middleware.remove(rule)
+        await following.succeed()
+        assert await created_objects(simulation) == []
+
+
+@pytest.mark.rule("nodes: a hook of another controller beside the manager's is reported with its name")
+async def test_hook_of_another_controller_is_reported(simulate: Simulate) -> None:
+    async with simulate() as simulation, started(simulation) as stage:
+        await stage.until_node("PreDraining")
+        changed = await strategy(simulation)
+        changed["controlPlaneDrainOptions"]["preDrainHooks"].insert(0, {"annotation": "example.com/hook"})
+        await set_strategy(simulation, changed)
+        text = "waiting for other controllers to acknowledge their hooks on Secret fleet-local/"
+        plan = await stage.until_plan(lambda plan: text in progress(plan))
+        assert "example.com/hook" in progress(plan)
+        changed["controlPlaneDrainOptions"]["preDrainHooks"].pop(0)
+        await set_strategy(simulation, changed)
+        await assert_true(stage)

@@ -14,7 +14,7 @@ from hack.faults.rules import Cut, LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.cluster_state import end_state
 from tests.support.exactly_once import CreateCounter, assert_succeeds_once
-from tests.support.upgrade import UpgradeRun, condition, phases_of, started
+from tests.support.upgrade import BY_VERSION, UpgradeRun, condition, phases_of, started
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
@@ -326,7 +326,7 @@ async def test_deleting_a_succeeded_plan_keeps_the_running_one(simulate: Simulat
     async with simulate(scale=0.1) as simulation, started(simulation) as stage:
         following = replace(stage, name="next")
         assert await stage.until_ended() == SUCCEEDED
-        await following.create_plan()
+        await following.create_plan({**BY_VERSION, "force": True})
         await following.until("NodeUpgrading")
         before = await end_state(simulation)
         await stage.client.delete(UPGRADE_PLANS, stage.name)

@@ -7,7 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.kube.errors import NotFound, Transient
+from upgrade_manager.kube.errors import Conflict, NotFound, Terminal, Transient
 from upgrade_manager.kube.objects import key, metadata, resource_version
 from upgrade_manager.kube.pager import ListOptions, ObjectList, Selection, list_all_pages
 from upgrade_manager.kube.patch import encode
@@ -132,11 +132,15 @@ class Client:
             yield watcher
 
     async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
-        """Create an object; return it as stored. Raises AlreadyExists."""
+        """Create an object; return it as stored. Raises AlreadyExists; Terminal for another 409, a webhook's."""
         own_namespace, name = key(obj)
         namespace = namespace or own_namespace
         request = self._write("POST", resource.path(namespace=namespace), query=self._validation, body=obj)
-        return await self._object(request, about=_about("create", resource, name, namespace))
+        try:
+            return await self._object(request, about=_about("create", resource, name, namespace))
+        except Conflict as error:
+            # A creation has no precondition that could fail.
+            raise Terminal(str(error), status=error.status, reason=error.reason, details=error.details) from error
 
     async def patch(
         self,

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
+from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, FLEET_LOCAL, JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.nodes import repeated_drain
 from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.nodes.model import AcknowledgeHook, ClearPendingOS, Decision, RestoreVMs, SetPendingOS, StartJob
-from upgrade_manager.nodes.sequencing import start_or_pause
+from upgrade_manager.nodes.sequencing import name_list, start_or_pause
 
 if TYPE_CHECKING:
     from upgrade_manager.nodes.model import Effect, Hook, NodeView
@@ -39,7 +39,8 @@ def decide(view: NodeView, *, release_os: str) -> Decision:
         return _pre_drain(view)
     if view.post_drain.pending and not view.kubernetes_outdated:
         return _pre_drain(view)
-    return Decision(state=None, progress=f"{view.name}: waiting for Rancher to drain it")
+    waits = others_message(view.secret, view.pre_drain) if view.pre_drain.others else "waiting for Rancher to drain it"
+    return Decision(state=None, progress=f"{view.name}: {waits}", holds=bool(view.pre_drain.others))
 
 
 def _is_pre_drained(view: NodeView) -> bool:
@@ -59,9 +60,21 @@ def _pre_drain(view: NodeView) -> Decision:
     )
     return unfinished or Decision(
         state=NodeState.PRE_DRAINED,
-        progress=f"{view.name}: waiting for Rancher to drain it and upgrade its Kubernetes",
+        progress=f"{view.name}: {_after_pre_drain(view)}",
         effects=_acknowledge(view, view.pre_drain, ANNOTATION_PRE_HOOK),
     )
+
+
+def _after_pre_drain(view: NodeView) -> str:
+    if view.pre_drain.others:
+        return others_message(view.secret, view.pre_drain)
+    return "waiting for Rancher to drain it and upgrade its Kubernetes"
+
+
+def others_message(secret: str, hook: Hook) -> str:
+    """Return the progress of a node whose drain waits for hooks of other controllers."""
+    names = name_list(hook.others)
+    return f"waiting for other controllers to acknowledge their hooks on Secret {FLEET_LOCAL}/{secret}: {names}"
 
 
 def _post_drain(view: NodeView, release_os: str) -> Decision:

@@ -78,16 +78,17 @@ def with_hooks(secrets: Iterable[Mapping[str, Any]]) -> list[str]:
 def _hook(secret: Mapping[str, Any], request: str, acknowledgement: str, member: str) -> Hook:
     annotations = secret["metadata"].get("annotations") or {}
     value = annotations.get(request, "")
-    if not _names_hook(value, member, acknowledgement):
-        value = ""
-    return Hook(requested=value, acknowledged=annotations.get(acknowledgement, ""))
+    names = _hook_names(value, member)
+    others = tuple(name for name in names if name != acknowledgement and annotations.get(name) != value)
+    requested = value if acknowledgement in names else ""
+    return Hook(requested=requested, acknowledged=annotations.get(acknowledgement, ""), others=others)
 
 
 @lru_cache(maxsize=64)
-def _names_hook(value: str, member: str, annotation: str) -> bool:
-    """Return True if the drain options list the manager's annotation; other controllers' hooks do not."""
+def _hook_names(value: str, member: str) -> tuple[str, ...]:
+    """Return the annotations of the hooks that the drain options list; none for anything else."""
     try:
         options = json.loads(value)
-        return any(hook.get("annotation") == annotation for hook in options.get(member) or [])
+        return tuple(str(hook.get("annotation")) for hook in options.get(member) or [])
     except (ValueError, AttributeError, TypeError, RecursionError):
-        return False
+        return ()

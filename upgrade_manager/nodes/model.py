@@ -19,6 +19,8 @@ class Hook:
     requested: str = ""
     #: The value that the manager acknowledged last.
     acknowledged: str = ""
+    #: Annotations of other controllers' hooks in the same drain options that they have not acknowledged.
+    others: tuple[str, ...] = ()
 
     @property
     def pending(self) -> bool:

@@ -75,6 +75,8 @@ def _state(secret: Object, key: str, *, acknowledges: bool, multi_node: bool) ->
         return f"is the hook of another controller, which must acknowledge it (not {name})"
     if not hook.pending or acknowledges:
         # Each reconcile acknowledges the hooks of nodes that are done before this check.
+        if hook.others:
+            return f"is acknowledged; other controllers must acknowledge theirs: {', '.join(hook.others)}"
         return "is acknowledged; waiting for Rancher to uncordon the node"
     if not multi_node:
         return f"is pending since an earlier upgrade ({remove})"

@@ -91,9 +91,12 @@ async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
 
     A retry skips the steps that have already succeeded in this process.
     """
-    await _run(ctx, REMOVE, _failed_component(ctx) if keep_failed_jobs else None, keep_failed_jobs=keep_failed_jobs)
-    # After the removal of the Plans: until then the system-upgrade-controller sets its labels again.
-    await _clear_nodes(ctx)
+    kept = _failed_component(ctx) if keep_failed_jobs else None
+    try:
+        await _run(ctx, REMOVE, kept, keep_failed_jobs=keep_failed_jobs)
+    finally:
+        # After the removal of the Plans: until then the system-upgrade-controller sets its labels again.
+        await _clear_nodes(ctx)
     for done in ctx.informers.cleaned_up.values():
         done.clear()
 

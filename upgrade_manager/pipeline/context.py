@@ -10,7 +10,7 @@ from upgrade_manager.api.keys import MANAGER_ANNOTATIONS
 from upgrade_manager.api.names import repo_service_name
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import AlreadyExists, NotFound
+from upgrade_manager.kube.errors import AlreadyExists, Conflict, NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline.errors import ForeignObject, RetryError
@@ -158,12 +158,12 @@ class ReconcileContext:
         """Create the object if it does not exist. Raises ForeignObject if one with another owner does."""
         try:
             created = await self.client.create(resource, manifest, namespace=objects.namespace(manifest))
-        except AlreadyExists:
+        except AlreadyExists as error:
             name, namespace = objects.name(manifest), objects.namespace(manifest)
             found = await self.find(resource, name, namespace=namespace, metadata_only=True)
             if found is None:
-                # Deleted between the two requests: the next reconcile creates it.
-                return
+                # Deleted between the two requests; a webhook that responds so lasts, and is reported.
+                raise Conflict(str(error)) from error
             self.check_owned(resource, found)
             created = found
         self._record_write(resource, created)

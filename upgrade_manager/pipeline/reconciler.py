@@ -9,7 +9,7 @@ from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.keys import FINALIZER, HARVESTER_SYSTEM
 from upgrade_manager.api.phases import FAILED, PhaseName
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Conflict, KubeError, NotFound
+from upgrade_manager.kube.errors import Conflict, KubeError, NotFound, Terminal
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline import freeze
 from upgrade_manager.pipeline.cleanup import clean_up, give_back
@@ -38,6 +38,8 @@ RECORD_TIMEOUT = 10.0
 STALE_CACHE_RETRY = 1.0
 #: Seconds between two checks of a failed plan that gives its settings back.
 RESTORE_RETRY = 5.0
+#: Consecutive conflicts that are requeued without a report.
+MAX_CONFLICTS = 5
 LOGS = f"Run kubectl logs -n {HARVESTER_SYSTEM} deployment/harvester-upgrade-manager"
 log = structlog.get_logger(__name__)
 
@@ -56,6 +58,8 @@ class PlanReconciler:
         self._throttle = StatusThrottle(now=services.clock.monotonic)
         #: By plan: the resourceVersion of the newest write that the cache does not show yet.
         self._unseen: dict[str, str] = {}
+        #: By the plan's uid: consecutive reconciles that ended in a conflict.
+        self._conflicts: dict[str, int] = {}
 
     async def reconcile(self, name: str) -> Result:
         """Reconcile the plan of that name. Errors that are retried are recorded on the plan, then raised."""
@@ -83,8 +87,7 @@ class PlanReconciler:
         try:
             result = await self._step_with_timeout(ctx)
         except Conflict as error:
-            log.info("object changed concurrently, requeued", error=str(error))
-            result = Requeue()
+            result = await self._conflict(ctx, error)
         except (KubeError, RetryError) as error:
             await self._degrade(ctx, str(error))
             await self._wait_for_caches(ctx)
@@ -93,7 +96,19 @@ class PlanReconciler:
             await self._degrade(ctx, f"internal error ({type(error).__name__}), retrying. {LOGS}")
             await self._wait_for_caches(ctx)
             raise
+        else:
+            self._conflicts.pop(ctx.owner.uid, None)
         return result if await self._wait_for_caches(ctx) else RequeueAfter(STALE_CACHE_RETRY)
+
+    async def _conflict(self, ctx: ReconcileContext, error: Conflict) -> Result:
+        """Requeue; raise the conflict if it lasts, because an admission webhook may respond with 409, too."""
+        self._conflicts[ctx.owner.uid] = self._conflicts.get(ctx.owner.uid, 0) + 1
+        if self._conflicts[ctx.owner.uid] > MAX_CONFLICTS:
+            await self._degrade(ctx, str(error))
+            await self._wait_for_caches(ctx)
+            raise error
+        log.info("object changed concurrently, requeued", error=str(error))
+        return Requeue()
 
     async def _step_with_timeout(self, ctx: ReconcileContext) -> Result:
         limit = asyncio.timeout(RECONCILE_TIMEOUT)
@@ -195,7 +210,14 @@ class PlanReconciler:
             await self._persist(ctx)
         if cluster is not None:
             await freeze.warn(ctx, cluster)
-        await clean_up(ctx, keep_failed_jobs=keep_failed_jobs)
+        try:
+            await clean_up(ctx, keep_failed_jobs=keep_failed_jobs)
+        except Terminal as error:
+            if not objects.is_deleting(ctx.raw):
+                raise
+            # A refusal must not keep the plan: the garbage collector deletes what it owns.
+            log.warning("clean-up refused, left to the garbage collector", error=str(error))
+            ctx.events.error(ctx.raw, f"{error}. The garbage collector removes the objects of this plan")
 
     async def _finalize(self, ctx: ReconcileContext) -> Result:
         """Clean up after a plan that is being deleted, if it was accepted, then remove the finalizer."""

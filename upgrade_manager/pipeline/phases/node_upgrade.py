@@ -300,7 +300,7 @@ def _unfinished(state: _State) -> list[Decided]:
 
 def _is_busy(view: NodeView, decision: Decision) -> bool:
     paused = NodeState.UPGRADE_PAUSED
-    return decision.state is not paused and (decision.state is not None or view.state is paused)
+    return decision.state is not paused and (decision.state is not None or view.state is paused or decision.holds)
 
 
 async def _node_progress(ctx: ReconcileContext, view: NodeView, decision: Decision) -> str:

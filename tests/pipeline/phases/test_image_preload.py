@@ -47,6 +47,15 @@ async def test_eligibility_is_checked_unless_forced(
         assert denied in refused.cause
 
 
+async def test_running_version_is_refused(cluster: Harvester) -> None:
+    await cluster.nodes("n1")
+    release = RELEASE | {"harvester": "v1.6.1"}
+    raw = await cluster.plan(spec={"image": "iso"}, status={"releaseMetadata": release, "previousVersion": "v1.6.1"})
+    refused = await ImagePreload().enter(cluster.context(raw))
+    assert refused is not None
+    assert "v1.6.1 is not allowed: all nodes run it already" in refused.cause
+
+
 @pytest.mark.rule(
     "api: with concurrency unset or 0 all managed nodes preload at once",
     "api: a positive concurrency is used up to the node count",

@@ -42,7 +42,7 @@ class VMLedger:
         if plan is None or not restores or objects.uid(pod) in self._detected:
             await self.stop(instances)
             return
-        if await self._record(instances, objects.name(plan), node):
+        if await self._record(instances, plan, node):
             name = f"{HARVESTER_SYSTEM}/{restore_vm_config_map(objects.name(plan))}"
             await self._event(plan, DETECTOR, "RestoreVMConfigMapCreated", f"ConfigMap {name} created")
         await self.stop(instances)
@@ -100,15 +100,17 @@ class VMLedger:
         path = f"/apis/subresources.kubevirt.io/v1/namespaces/{namespace}/virtualmachines/{name}/{action}"
         await self._client.raw("PUT", path, body={})
 
-    async def _record(self, instances: list[Object], plan: str, node: str) -> bool:
+    async def _record(self, instances: list[Object], plan: Object, node: str) -> bool:
         """Record the VMs to start again, once per node, and report whether the list is new."""
         running = [one for one in instances if not objects.is_condition_true(one, "Paused")]
         text = ",".join(f"{objects.namespace(one)}/{objects.name(one)}" for one in running)
-        name = restore_vm_config_map(plan)
+        name = restore_vm_config_map(objects.name(plan))
         try:
             known = await self._client.get(CONFIG_MAPS, name, namespace=HARVESTER_SYSTEM)
         except NotFound:
-            metadata = {"name": name, "namespace": HARVESTER_SYSTEM}
+            owner = {"apiVersion": plan["apiVersion"], "kind": plan["kind"], "name": objects.name(plan)}
+            owner["uid"] = objects.uid(plan)
+            metadata = {"name": name, "namespace": HARVESTER_SYSTEM, "ownerReferences": [owner]}
             body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {node: text}}
             await self._client.create(CONFIG_MAPS, body)
             return True

@@ -134,11 +134,3 @@ def test_warnings_are_unique_by_what_they_are_about(events: PlanEvents, recorder
     first, second, again, bare = recorder.names
     assert first == again
     assert len({first, second, bare}) == 3
-
-
-def test_has_warned_is_by_plan_reason_and_subject(events: PlanEvents) -> None:
-    events.warning(plan(), "Odd", "it is", about="a")
-    assert events.has_warned(plan(), "Odd", about="a")
-    assert not events.has_warned(plan(), "Odd", about="b")
-    assert not events.has_warned(plan(), "Odd")
-    assert not events.has_warned(plan(uid="u-2"), "Odd", about="a")

@@ -153,7 +153,7 @@ async def test_own_failed_job_is_kept_without_ttl(cluster: Harvester) -> None:
     for name, status in {"failed": FAILED, "done": complete, "running": None}.items():
         await put_job(cluster, name, "harvester-system", status, labels, owner)
     for _ in range(2):
-        await failed_jobs.keep_own(ctx)
+        await failed_jobs.keep_own(ctx, (await cluster.client.list(JOBS, namespace="harvester-system")).items)
     assert await cluster.names(JOBS, "harvester-system") == ["failed"]
     kept = await cluster.find(JOBS, "failed", "harvester-system")
     assert "ttlSecondsAfterFinished" not in objects.spec(kept)

@@ -84,7 +84,6 @@ async def has_waited(stage: UpgradeRun, name: str) -> None:
 
 
 @pytest.mark.rule("nodes: the next plan waits for the Jobs of a deleted plan, and names them")
-@pytest.mark.servers
 async def test_next_plan_waits_for_a_post_drain(simulate: Simulate) -> None:
     async with simulate(RepairableScenario.of(**SLOW)) as simulation, started(simulation) as stage:
         node, before = await deleted_while_running(stage)

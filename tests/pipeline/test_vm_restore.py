@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 from unittest.mock import AsyncMock
 
 import pytest
 
 from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden, Transient
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, NAMESPACES
-from upgrade_manager.pipeline.vm_restore import report_failures, start, unfinished
+from upgrade_manager.pipeline.vm_restore import discard_stale_list, release_list, report_failures, start, unfinished
 from upgrade_manager.resources.jobs import node_job, restore_job
 from upgrade_manager.resources.owner import Owner
 
@@ -22,14 +24,15 @@ if TYPE_CHECKING:
 
 PLACE = "harvester-system"
 NAME = "up-node-upgrade-restore-vm-n1"
-LISTING = "(kubectl get configmap -n harvester-system up-restore-vm -o yaml lists them by node)"
+NODES: Object = {name: {"state": "PostDrained"} for name in ("n1", "n2")}
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 FAILED = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}
 FAILING = {"conditions": [{"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded"}]}
 
 
 async def prepared(cluster: Harvester, *, listed: Object | None = None, restore: bool = True) -> ReconcileContext:
-    ctx = cluster.context(await cluster.plan(spec={"version": "v1", "restoreVM": restore}))
+    status = {"currentPhase": "NodeUpgrading", "nodeUpgradeStatuses": NODES}
+    ctx = cluster.context(await cluster.plan(spec={"version": "v1", "restoreVM": restore}, status=status))
     if listed is not None:
         metadata = {"name": "up-restore-vm", "namespace": PLACE}
         await cluster.put(CONFIG_MAPS, {"metadata": metadata, **listed})
@@ -72,7 +75,7 @@ async def test_foreign_job_is_not_adopted_and_only_warned_about(cluster: Harvest
     assert reason == "RestoreVMFailed"
     assert "belongs to UpgradePlan up (uid other)" in message
     assert ctx.owner.uid in message
-    assert LISTING in message
+    assert "Start the VMs that are off: default/db. Cause: " in message
     assert objects.owner_uid(await cluster.find(JOBS, NAME, PLACE)) == "other"
 
 
@@ -100,6 +103,61 @@ async def test_missing_namespace_lists_no_vms(cluster: Harvester) -> None:
     assert cluster.recorder.recorded == []
 
 
+MARK: Object = {"apiVersion": "management.harvesterhci.io/v1beta1", "kind": "UpgradePlan", "name": "up"}
+LISTED: Object = {"data": {"n1": "default/db"}}
+
+
+def config_map(*owners: Object) -> Object:
+    return {"metadata": {"name": "up-restore-vm", "namespace": PLACE, "ownerReferences": list(owners)}, **LISTED}
+
+
+@pytest.mark.rule("nodes: a ConfigMap PLAN-restore-vm of an earlier plan of that name is ignored")
+@pytest.mark.parametrize("is_own", [True, False])
+@pytest.mark.parametrize("is_marked", [True, False], ids=["with an owner", "by age"])
+async def test_list_of_an_earlier_plan_is_ignored(cluster: Harvester, *, is_own: bool, is_marked: bool) -> None:
+    if not is_own and not is_marked:
+        await cluster.put(CONFIG_MAPS, config_map())
+    await asyncio.sleep(2)
+    ctx = await prepared(cluster)
+    if is_own or is_marked:
+        mark = {**MARK, "uid": ctx.owner.uid if is_own else "earlier"}
+        await cluster.put(CONFIG_MAPS, config_map(*[mark] * is_marked))
+    await start(ctx, "n1")
+    assert await cluster.names(JOBS, PLACE) == [NAME] * is_own
+    await discard_stale_list(ctx)
+    assert await cluster.names(CONFIG_MAPS, PLACE) == ["up-restore-vm"] * is_own
+
+
+@pytest.mark.rule("nodes: the ConfigMap PLAN-restore-vm is removed at the end, or goes with the Jobs that read it")
+@pytest.mark.parametrize("is_kept", [True, False], ids=["failed", "deleted"])
+@pytest.mark.parametrize("is_read", [True, False], ids=["restoring", "idle"])
+async def test_list_goes_with_its_readers(cluster: Harvester, *, is_kept: bool, is_read: bool) -> None:
+    ctx = await prepared(cluster, listed=LISTED)
+    await job(cluster, ctx, "n1")
+    readers = [await cluster.find(JOBS, NAME, PLACE)] * is_read
+    for _ in range(2):
+        await release_list(ctx, readers, is_kept=is_kept)
+    expected = [("UpgradePlan", ctx.owner.uid)] * is_kept + [("Job", objects.uid(one)) for one in readers]
+    assert await cluster.names(CONFIG_MAPS, PLACE) == ["up-restore-vm"] * bool(expected)
+    if expected:
+        owners = objects.metadata(await cluster.find(CONFIG_MAPS, "up-restore-vm", PLACE))["ownerReferences"]
+        assert [(owner["kind"], owner["uid"]) for owner in owners] == expected
+
+
+@pytest.mark.rule("nodes: a failure to restart VMs stays in the node's message")
+async def test_failure_stays_in_the_nodes_message(cluster: Harvester) -> None:
+    ctx = await prepared(cluster, listed=LISTED)
+    await job(cluster, ctx, "n1", FAILED)
+    await report_failures(ctx)
+    for state in (NodeState.IMAGE_CLEANING, NodeState.IMAGE_CLEANED):
+        ctx.status.move_node("n1", state)
+    entry = ctx.status["nodeUpgradeStatuses"]["n1"]
+    assert (entry["state"], entry["reason"]) == ("ImageCleaned", "RestoreVMFailed")
+    assert "Start the VMs that are off: default/db. Cause: Job " in entry["message"]
+    ctx.status.move_node("n1", NodeState.IMAGE_CLEANED, message="other")
+    assert ctx.status["nodeUpgradeStatuses"]["n1"] == {"state": "ImageCleaned", "message": "other"}
+
+
 async def job(cluster: Harvester, ctx: ReconcileContext, node: str, status: Object | None = None) -> None:
     await cluster.put(JOBS, restore_job(ctx.owner, ctx.job_settings, node=node), status=status)
 
@@ -123,8 +181,9 @@ async def test_running_jobs_are_awaited_and_failed_ones_reported(
     for _ in range(2):
         await report_failures(ctx)
         assert [left.name for left in await unfinished(ctx)] == ([NAME] if waits else [])
-    expected = f"Job {PLACE}/{NAME}: restarting VMs failed; the upgrade continues. "
+    expected = f"Job {PLACE}/{NAME}: restarting VMs failed; the upgrade continues. Start the VMs that are off. Cause: "
     assert [message.startswith(expected) for _, message in cluster.recorder.recorded] == ([True] if failure else [])
+    assert [failure in message for _, message in cluster.recorder.recorded] == ([True] if failure else [])
 
 
 async def test_each_failure_has_one_event_across_processes(cluster: Harvester) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -61,9 +62,11 @@ def restored(stage: UpgradeRun) -> list[str]:
 @pytest.mark.servers
 async def test_vms_are_started_again_after_their_nodes_upgrade(simulate: Simulate) -> None:
     async with simulate(cluster()) as simulation, started(simulation, RESTORING) as stage:
-        await stage.succeed()
+        await stage.until_recorded("CleaningUp")
         listed = await stage.client.get(CONFIG_MAPS, "upgrade-restore-vm", namespace=PLACE)
         assert listed["data"] == {"node-0": "", "node-1": "default/fixed", "node-2": ""}
+        await stage.succeed()
+        assert (await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items == []
         assert await strategy(stage) == "Always"
         messages = [event["message"] for event in await stage.events("RestoreVMCompleted")]
         assert messages == ["Restored 1 VMs for node node-1 during upgrade upgrade, success: 1, failed: 0"]
@@ -82,6 +85,39 @@ async def test_without_restore_vm_vms_stay_off() -> None:
         assert await strategy(stage) == "Halted"
         assert (await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items == []
         assert restored(stage) == []
+
+
+@pytest.mark.rule("nodes: a ConfigMap PLAN-restore-vm of an earlier plan of that name is ignored")
+async def test_stopped_vm_of_an_earlier_plan_stays_off() -> None:
+    async with Simulation(cluster()) as simulation:
+        client = simulation.client()
+        metadata = {"name": "upgrade-restore-vm", "namespace": PLACE}
+        data = {"node-0": "default/free", "node-1": "default/free"}
+        await client.create(CONFIG_MAPS, {"metadata": metadata, "data": data})
+        halted = MergePatch({"spec": {"runStrategy": "Halted"}})
+        await client.patch(VIRTUAL_MACHINES, "free", halted, namespace="default")
+        await asyncio.sleep(60)
+        async with started(simulation, RESTORING) as stage:
+            await stage.succeed()
+            assert [await strategy(stage, name) for name in ("fixed", "free")] == ["Always", "Halted"]
+            assert (await client.list(CONFIG_MAPS, namespace=PLACE)).items == []
+
+
+async def test_restore_job_survives_deletion_with_its_list() -> None:
+    async with Simulation(cluster()) as simulation, started(simulation, RESTORING) as stage:
+        patch = MergePatch({"status": {"phase": "Deploying"}})
+        await stage.until("NodeUpgrading")
+        await stage.client.patch(KUBEVIRTS, "kubevirt", patch, namespace=PLACE, subresource="status")
+        await stage.until("CleanedUp")
+        await stage.delete()
+        patch = MergePatch({"status": {"phase": "Deployed"}})
+        await stage.client.patch(KUBEVIRTS, "kubevirt", patch, namespace=PLACE, subresource="status")
+        await asyncio.sleep(60)
+        assert await strategy(stage) == "Always"
+        # An hour after the Job.
+        await asyncio.sleep(2 * 3600)
+        assert await plan_jobs(stage) == []
+        assert (await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items == []
 
 
 @pytest.mark.rule("nodes: a witness gets no restore-vm Job")
@@ -122,7 +158,9 @@ async def test_restore_failure_is_one_warning(fault: dict[str, Any], cause: str)
         assert (event["reason"], event["count"]) == ("RestoreVMFailed", 1)
         assert cause in event["message"]
         assert f"Job {PLACE}/{JOB}" in event["message"]
-        assert f"kubectl get configmap -n {PLACE} upgrade-restore-vm" in event["message"]
+        assert "Start the VMs that are off: default/fixed. Cause: " in event["message"]
+        entry = objects.status(plan)["nodeUpgradeStatuses"]["node-1"]
+        assert (entry["reason"], entry["message"]) == (event["reason"], event["message"])
         assert condition(plan, "Degraded")[0] == "False"
         assert await plan_jobs(stage) == []
 

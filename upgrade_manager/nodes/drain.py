@@ -102,7 +102,7 @@ def _done(view: NodeView) -> Decision:
         *_acknowledge(view, view.post_drain, ANNOTATION_POST_HOOK),
         *restore_vms(view),
     )
-    return Decision(state=NodeState.POST_DRAINED, effects=effects, message=restore_vms_failure(view))
+    return Decision(state=NodeState.POST_DRAINED, effects=effects)
 
 
 def _acknowledge(view: NodeView, hook: Hook, annotation: str) -> tuple[Effect, ...]:
@@ -152,9 +152,3 @@ def restore_vms(view: NodeView) -> tuple[Effect, ...]:
     """Restart the VMs of a node that is back, until it is recorded as done and never after."""
     recorded = view.state is not None and view.state.upgraded
     return (RestoreVMs(node=view.name),) if view.restore_vms and not recorded else ()
-
-
-def restore_vms_failure(view: NodeView) -> str:
-    """Return the message if VMs were not restarted, which does not fail the node; else empty."""
-    job = view.jobs.get(JobType.RESTORE_VM)
-    return f"restarting its VMs failed: {job.cause}" if job is not None and job.is_failing else ""

@@ -16,7 +16,6 @@ from upgrade_manager.nodes.drain import (
     await_reboot,
     clear_pending_os,
     restore_vms,
-    restore_vms_failure,
     runs_release,
     unfinished_job,
 )
@@ -48,4 +47,4 @@ def _reboot(view: NodeView, release_os: str) -> Decision:
 
 def _done(view: NodeView) -> Decision:
     effects = (*clear_pending_os(view), *restore_vms(view))
-    return Decision(state=NodeState.SINGLE_NODE_UPGRADED, effects=effects, message=restore_vms_failure(view))
+    return Decision(state=NodeState.SINGLE_NODE_UPGRADED, effects=effects)

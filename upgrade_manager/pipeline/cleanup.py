@@ -33,7 +33,7 @@ from upgrade_manager.kube.resources import (
     SUC_PLANS,
     VIRTUAL_MACHINE_IMAGES,
 )
-from upgrade_manager.pipeline import failed_jobs, orphaned_jobs
+from upgrade_manager.pipeline import failed_jobs, orphaned_jobs, vm_restore
 from upgrade_manager.pipeline.overrides import forget, pending_reverts
 from upgrade_manager.runtime.concurrency import run_all
 
@@ -150,12 +150,19 @@ async def _remove_plans(ctx: ReconcileContext, kept: Component | None) -> None:
 
 async def _remove_jobs(ctx: ReconcileContext, kept: Component | None) -> None:
     """Remove the manager's own Jobs, except failed Jobs that are kept and running ones, which are orphaned."""
-    if kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE, Component.IMAGE_CLEANUP}:
-        await failed_jobs.keep_own(ctx)
+    if ctx.status.phase == SUCCEEDED:
+        await vm_restore.release_list(ctx, [], is_kept=False)
+        await _remove(ctx, JOBS, HARVESTER_SYSTEM)
         return
-    if ctx.status.phase != SUCCEEDED:
-        await orphaned_jobs.orphan_running(ctx)
-    await _remove(ctx, JOBS, HARVESTER_SYSTEM)
+    jobs = (await ctx.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector())).items
+    running = [job for job in jobs if orphaned_jobs.is_running(job)]
+    readers = [job for job in running if orphaned_jobs.restores_vms(job)]
+    await vm_restore.release_list(ctx, readers, is_kept=kept is not None)
+    await run_all(*(orphaned_jobs.orphan(ctx, job) for job in running))
+    if kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE, Component.IMAGE_CLEANUP}:
+        await failed_jobs.keep_own(ctx, [job for job in jobs if job not in running])
+    else:
+        await _remove(ctx, JOBS, HARVESTER_SYSTEM)
 
 
 async def _remove_image(ctx: ReconcileContext, _: Component | None) -> None:

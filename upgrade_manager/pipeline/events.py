@@ -40,8 +40,6 @@ class PlanEvents:
         self._now = now
         #: By the plan's uid: the phase values that this process has handled.
         self._handled: dict[str, set[str]] = {}
-        #: Names of the warnings that this process has recorded.
-        self._warned: set[str] = set()
 
     def phases(self, plan: Object, values: Iterable[str]) -> None:
         """Record events of phase values that were reached just now, in order."""
@@ -94,12 +92,7 @@ class PlanEvents:
     def warning(self, plan: Object, reason: str, message: str, *, about: str = "") -> None:
         """Record a warning, once for each plan, reason and `about`."""
         name = _unique_name(plan, f"{reason}/{about}" if about else reason)
-        self._warned.add(name)
         self._recorder.record(plan, type_=WARNING, reason=reason, message=one_line(message), name=name)
-
-    def has_warned(self, plan: Object, reason: str, *, about: str = "") -> bool:
-        """Return True if this process has recorded the warning."""
-        return _unique_name(plan, f"{reason}/{about}" if about else reason) in self._warned
 
 
 def _phase_event(plan: Object, value: str) -> tuple[str, str]:

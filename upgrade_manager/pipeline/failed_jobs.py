@@ -13,10 +13,11 @@ from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, SUC_PLANS
 from upgrade_manager.nodes.job_state import JobState, Progress
-from upgrade_manager.pipeline.orphaned_jobs import is_running, orphan
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 
@@ -56,18 +57,14 @@ async def remove_ttl(ctx: ReconcileContext, component: Component) -> None:
         await _remove_ttl(ctx, job)
 
 
-async def keep_own(ctx: ReconcileContext) -> None:
-    """Keep the failed Jobs without their TTL until the plan is deleted; orphan running ones, remove the others."""
-    jobs = await ctx.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector())
-    await run_all(*(_keep_or_remove(ctx, job) for job in jobs.items))
+async def keep_own(ctx: ReconcileContext, jobs: Iterable[Object]) -> None:
+    """Keep those of the manager's own Jobs that failed, without their TTL, until the plan is deleted; remove others."""
+    await run_all(*(_keep_or_remove(ctx, job) for job in jobs))
 
 
 async def _keep_or_remove(ctx: ReconcileContext, job: Object) -> None:
     if _is_failed(job):
         await _remove_ttl(ctx, job)
-        return
-    if is_running(job):
-        await orphan(ctx, job)
         return
     with contextlib.suppress(NotFound):
         await ctx.client.delete(JOBS, objects.name(job), namespace=HARVESTER_SYSTEM, uid=objects.uid(job))

@@ -36,13 +36,12 @@ def is_running(job: Object) -> bool:
     An interrupted restore-vm Job would leave VMs off; other Jobs are repeated by the next plan.
     """
     is_active = bool(objects.status(job).get("active"))
-    return JobState.of(job).progress is Progress.RUNNING and (is_active or _restores_vms(job))
+    return JobState.of(job).progress is Progress.RUNNING and (is_active or restores_vms(job))
 
 
-async def orphan_running(ctx: ReconcileContext) -> None:
-    """Orphan the plan's running Jobs."""
-    jobs = await ctx.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector())
-    await run_all(*(orphan(ctx, job) for job in jobs.items if is_running(job)))
+def restores_vms(job: Object) -> bool:
+    """Return True for a restore-vm Job."""
+    return objects.labels(job).get(LABEL_JOB_TYPE) == JobType.RESTORE_VM
 
 
 async def orphan(ctx: ReconcileContext, job: Object) -> None:
@@ -50,7 +49,7 @@ async def orphan(ctx: ReconcileContext, job: Object) -> None:
     others = [owner for owner in objects.metadata(job).get("ownerReferences") or [] if owner["uid"] != ctx.owner.uid]
     metadata = {"ownerReferences": others or None, "labels": {LABEL_PLAN: None}}
     # A limit below the number of failed attempts would end the running one.
-    limit = {} if _restores_vms(job) else {"backoffLimit": JobState.of(job).failed_attempts}
+    limit = {} if restores_vms(job) else {"backoffLimit": JobState.of(job).failed_attempts}
     patch = MergePatch({"metadata": metadata, "spec": {"ttlSecondsAfterFinished": TTL, **limit}})
     with contextlib.suppress(NotFound):
         await ctx.patch(JOBS, objects.name(job), patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
@@ -60,7 +59,7 @@ async def orphan(ctx: ReconcileContext, job: Object) -> None:
 async def wait(ctx: ReconcileContext, jobs: Store) -> Waiting | None:
     """Return the orphaned Job to wait for; once none runs, remove them, because their names may be needed."""
     orphaned = [job for job in jobs.list() if LABEL_PLAN not in objects.labels(job)]
-    running = [job for job in orphaned if JobState.of(job).progress is Progress.RUNNING and not _restores_vms(job)]
+    running = [job for job in orphaned if JobState.of(job).progress is Progress.RUNNING and not restores_vms(job)]
     if running:
         name = min(map(objects.name, running))
         message = (
@@ -75,7 +74,3 @@ async def wait(ctx: ReconcileContext, jobs: Store) -> Waiting | None:
 async def _remove(ctx: ReconcileContext, job: Object) -> None:
     with contextlib.suppress(NotFound):
         await ctx.client.delete(JOBS, objects.name(job), namespace=HARVESTER_SYSTEM, uid=objects.uid(job))
-
-
-def _restores_vms(job: Object) -> bool:
-    return objects.labels(job).get(LABEL_JOB_TYPE) == JobType.RESTORE_VM

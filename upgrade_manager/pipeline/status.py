@@ -126,13 +126,26 @@ class StatusPatch:
         return frozenset(self._nodes())
 
     def move_node(self, node: str, state: NodeState, *, message: str = "") -> None:
-        """Move a node forward and set its message; a state never moves back."""
+        """Move a node forward and set its message; a state never moves back, a warning stays until another message."""
         nodes = self._nodes()
-        if not message and nodes.get(node) == {"state": state}:
+        old = nodes.get(node) or {}
+        if not message and old == {"state": state}:
             # Fast path: most nodes are unchanged.
             return
         self._status["nodeUpgradeStatuses"] = nodes
-        nodes[node] = node_entry(nodes.get(node), state, message=one_line(message))
+        reason = "" if message else old.get("reason") or ""
+        text = one_line(message) or (old.get("message", "") if reason else "")
+        nodes[node] = node_entry(old, state, reason=reason, message=text)
+
+    def warn_node(self, node: str, reason: str, message: str) -> None:
+        """Record a problem of a node that does not fail it."""
+        nodes = self._nodes()
+        if node in nodes:
+            nodes[node] = {**nodes[node], "reason": reason, "message": one_line(message)}
+
+    def node_reason(self, node: str) -> str:
+        """Return the reason of the node's warning; empty without one."""
+        return str((self._nodes().get(node) or {}).get("reason") or "")
 
     def age(self, obj: Mapping[str, Any]) -> float:
         """Return the seconds since the object was created; 0 if that cannot be parsed."""

@@ -1,46 +1,61 @@
 """The Jobs that restart the VMs that were shut down for a node's upgrade. Best effort.
 
-A permanent failure is reported in a Warning event, and the upgrade continues. Only the clean-up waits for these Jobs,
-because it removes them.
+A permanent failure is reported in a Warning event and the node's message, and the upgrade continues. Only the clean-up
+waits for these Jobs, because it removes them. The toolkit lists the VMs by node in a ConfigMap that the plan owns.
 """
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
+
+import structlog
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_JOB_TYPE, JobType
 from upgrade_manager.api.names import restore_vm_config_map
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Terminal
-from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS
+from upgrade_manager.kube.errors import NotFound, Terminal
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, UPGRADE_PLANS
 from upgrade_manager.nodes.job_state import JobState, Progress
+from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline.diagnostics import job_failure_message
 from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.selections import UPGRADE_JOBS
 from upgrade_manager.resources.jobs import node_job_name, restore_job
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext
 
 EVENT_REASON = "RestoreVMFailed"
+log = structlog.get_logger(__name__)
 
 
 async def start(ctx: ReconcileContext, node: str) -> None:
     """Create the node's Job, if VMs are listed for the node. Raises KubeError only for retryable errors."""
-    name = node_job_name(ctx.owner, node=node, job_type=JobType.RESTORE_VM)
+    vms: list[str] = []
     try:
-        if await _has_vms(ctx, node):
+        vms = await _listed_vms(ctx, node)
+        if vms:
             await ctx.ensure(JOBS, restore_job(ctx.owner, ctx.job_settings, node=node))
     except (Terminal, ForeignObject) as error:
-        _warn(ctx, name, str(error))
+        _warn(ctx, node, str(error), vms)
 
 
 async def report_failures(ctx: ReconcileContext) -> None:
-    """Record a Warning event for each failed Job, once."""
-    for job in await _jobs(ctx):
-        if job.is_failing and not ctx.events.has_warned(ctx.raw, EVENT_REASON, about=job.name):
-            _warn(ctx, job.name, await job_failure_message(ctx.client, job))
+    """Record a Warning event and the node's message for each failed Job, once."""
+    failing = {job.name: job for job in await _jobs(ctx) if job.is_failing}
+    if not failing:
+        return
+    for node in sorted(ctx.status.known_nodes()):
+        job = failing.get(_job_name(ctx, node))
+        if job is not None and ctx.status.node_reason(node) != EVENT_REASON:
+            cause = await job_failure_message(ctx.client, job)
+            _warn(ctx, node, cause, await _listed_vms(ctx, node))
 
 
 async def unfinished(ctx: ReconcileContext) -> list[JobState]:
@@ -62,18 +77,75 @@ def _restore_job(job: Object) -> tuple[str, JobState | None]:
     return objects.owner_uid(job), JobState.of(job) if restores else None
 
 
-async def _has_vms(ctx: ReconcileContext, node: str) -> bool:
-    """Return True if the toolkit has listed VMs for the node; without a list there are none."""
-    name = restore_vm_config_map(ctx.owner.name)
-    found = await ctx.find(CONFIG_MAPS, name, namespace=HARVESTER_SYSTEM)
-    listed = ((found or {}).get("data") or {}).get(node) or ""
-    return any(part.strip() for part in listed.split(","))
+async def discard_stale_list(ctx: ReconcileContext) -> None:
+    """Remove the ConfigMap of an earlier plan of that name, before the toolkit writes this plan's."""
+    found = await _find_list(ctx) if ctx.plan.spec.restore_vm else None
+    if found is not None and not _is_own(ctx, found):
+        log.info("ConfigMap of an earlier plan removed", configmap=objects.name(found))
+        await _remove_list(ctx, found)
 
 
-def _warn(ctx: ReconcileContext, job: str, cause: str) -> None:
-    command = f"kubectl get configmap -n {HARVESTER_SYSTEM} {restore_vm_config_map(ctx.owner.name)} -o yaml"
+async def release_list(ctx: ReconcileContext, readers: Iterable[Object], *, is_kept: bool) -> None:
+    """Give the ConfigMap to the Jobs that still read it, and to the plan if it is kept; remove it without either."""
+    found = await _find_list(ctx) if ctx.plan.spec.restore_vm else None
+    if found is None or not _is_own(ctx, found):
+        return
+    plan = [_reference(UPGRADE_PLANS, ctx.raw)] if is_kept else []
+    owners = [*plan, *(_reference(JOBS, job) for job in readers)]
+    if not owners:
+        await _remove_list(ctx, found)
+    elif owners != objects.metadata(found).get("ownerReferences"):
+        patch = MergePatch({"metadata": {"ownerReferences": owners}})
+        await ctx.patch(CONFIG_MAPS, objects.name(found), patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
+
+
+async def _remove_list(ctx: ReconcileContext, found: Object) -> None:
+    with contextlib.suppress(NotFound):
+        await ctx.client.delete(CONFIG_MAPS, objects.name(found), namespace=HARVESTER_SYSTEM, uid=objects.uid(found))
+
+
+async def _find_list(ctx: ReconcileContext) -> Object | None:
+    return await ctx.find(CONFIG_MAPS, restore_vm_config_map(ctx.owner.name), namespace=HARVESTER_SYSTEM)
+
+
+def _is_own(ctx: ReconcileContext, found: Object) -> bool:
+    """Return True if the ConfigMap belongs to this plan, not to an earlier one of that name.
+
+    The toolkit sets an ownerReference. Without one, the plan must be the older object.
+    """
+    owners = objects.metadata(found).get("ownerReferences") or []
+    if owners:
+        return any(owner["uid"] == ctx.owner.uid for owner in owners)
+    return str(objects.metadata(found)["creationTimestamp"]) >= str(objects.metadata(ctx.raw)["creationTimestamp"])
+
+
+def _reference(resource: Resource, obj: Object) -> Object:
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": objects.name(obj),
+        "uid": objects.uid(obj),
+    }
+
+
+async def _listed_vms(ctx: ReconcileContext, node: str) -> list[str]:
+    """Return the node's VMs in the plan's ConfigMap; without one there are none."""
+    found = await _find_list(ctx)
+    if found is None or not _is_own(ctx, found):
+        return []
+    listed = (found.get("data") or {}).get(node) or ""
+    return [name for part in listed.split(",") if (name := part.strip())]
+
+
+def _job_name(ctx: ReconcileContext, node: str) -> str:
+    return node_job_name(ctx.owner, node=node, job_type=JobType.RESTORE_VM)
+
+
+def _warn(ctx: ReconcileContext, node: str, cause: str, vms: Sequence[str]) -> None:
+    name = _job_name(ctx, node)
     message = (
-        f"Job {HARVESTER_SYSTEM}/{job}: restarting VMs failed; the upgrade continues. "
-        f"Start the VMs that are off ({command} lists them by node). Cause: {cause}"
+        f"Job {HARVESTER_SYSTEM}/{name}: restarting VMs failed; the upgrade continues. "
+        f"Start the VMs that are off{f': {name_list(vms)}' if vms else ''}. Cause: {cause}"
     )
-    ctx.events.warning(ctx.raw, EVENT_REASON, message, about=job)
+    ctx.events.warning(ctx.raw, EVENT_REASON, message, about=name)
+    ctx.status.warn_node(node, EVENT_REASON, message)

@@ -57,7 +57,7 @@ async def test_restore_error_is_retried_and_blocks_no_node(
 ) -> None:
     await back.rancher("n2", pre=OPTIONS)
     with monkeypatch.context() as broken:
-        broken.setattr("upgrade_manager.pipeline.vm_restore._has_vms", AsyncMock(side_effect=Transient("no answer")))
+        broken.setattr("upgrade_manager.pipeline.vm_restore._listed_vms", AsyncMock(side_effect=Transient("no answer")))
         with pytest.raises(Transient):
             await back.run()
     assert await back.acknowledgements("n1") == {PRE: OPTIONS, POST: OPTIONS}
@@ -75,8 +75,9 @@ async def test_restore_failure_fails_neither_node_nor_plan(back: NodeUpgradeRun)
     for _ in range(3):
         assert isinstance(await back.run(), Waiting)
     job = "Job harvester-system/up-node-upgrade-restore-vm-n1 failed: BackoffLimitExceeded"
-    message = f"restarting its VMs failed: {job}"
-    assert (await back.status())["nodeUpgradeStatuses"]["n1"] == {"state": "PostDrained", "message": message}
+    entry = (await back.status())["nodeUpgradeStatuses"]["n1"]
+    assert (entry["state"], entry["reason"]) == ("PostDrained", "RestoreVMFailed")
+    assert job in entry["message"]
     assert {reason for reason, _ in back.warned()} == {"RestoreVMFailed"}
     assert len({name for _, name in back.warned()}) == 1
 

@@ -83,6 +83,7 @@ class NodeUpgrade(Phase):
 
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
         """Record the nodes that take part, and the originals of the settings to override."""
+        await vm_restore.discard_stale_list(ctx)
         specs = (MANAGED_NODES, LOCAL_MACHINES, MACHINE_PLANS)
         await run_all(ctx.watch_all(*specs, UPGRADE_JOBS), overrides.record_originals(ctx))
         nodes, machines, secrets = await ctx.watch_all(*specs)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 from unittest.mock import AsyncMock
 
 import pytest
 
 from tests.support.harvester import RELEASE
-from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY
+from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Conflict, Invalid
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SECRETS, UPGRADE_PLANS
 from upgrade_manager.pipeline import overrides, rancher
 from upgrade_manager.pipeline.cleanup import give_back
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.rancher import generation, rke_config
+from upgrade_manager.pipeline.reconciler import RECONCILE_TIMEOUT
 from upgrade_manager.pipeline.upgrade_strategy import has_hooks, with_hooks, without_hooks
 
 if TYPE_CHECKING:
@@ -227,6 +231,26 @@ async def test_original_of_an_earlier_plan_is_inherited(cluster: Harvester, anno
     assert await start(ctx) == 5
     await give_back(ctx, keep_strategy=False)
     assert (await now(cluster))["rkeConfig"].get("upgradeStrategy") == original
+
+
+@pytest.mark.rule("nodes: a thousand acknowledgements are removed within one reconcile")
+async def test_acknowledgements_are_removed_within_one_reconcile(
+    cluster: Harvester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    annotations = {ANNOTATION_PRE_HOOK: "x", ANNOTATION_POST_HOOK: "x"}
+    place = {"namespace": "fleet-local", "annotations": annotations}
+    secrets = [await cluster.put(SECRETS, {"metadata": {"name": f"n{n}", **place}}) for n in range(1000)]
+    patch = Client.patch
+
+    async def slow(*given: Any, **more: Any) -> Any:
+        await asyncio.sleep(0.3)
+        return await patch(*given, **more)
+
+    monkeypatch.setattr(Client, "patch", slow)
+    async with asyncio.timeout(RECONCILE_TIMEOUT):
+        await rancher.remove_acknowledgements(cluster.context(await cluster.plan()), secrets)
+    found = (await cluster.client.list(SECRETS, namespace="fleet-local")).items
+    assert [objects.annotations_of(secret) for secret in found] == [{}] * 1000
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from upgrade_manager.nodes import machine_plan
 from upgrade_manager.pipeline import upgrade_strategy
 from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.selections import LOCAL_CLUSTER
+from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -118,11 +119,14 @@ async def revert_strategy(ctx: ReconcileContext, override: object, entry: Mappin
 
 async def remove_acknowledgements(ctx: ReconcileContext, secrets: Iterable[Object]) -> None:
     """Remove acknowledgements of an earlier upgrade: Rancher sets the same hook values again, and would not wait."""
-    for secret in secrets:
-        stale = machine_plan.acknowledgements(secret)
-        if stale:
-            log.info("acknowledgements of an earlier upgrade removed", secret=objects.name(secret), annotations=stale)
-            await annotate_secret(ctx, objects.name(secret), dict.fromkeys(stale))
+    await run_all(*(_remove_acknowledgements(ctx, secret) for secret in secrets))
+
+
+async def _remove_acknowledgements(ctx: ReconcileContext, secret: Object) -> None:
+    stale = machine_plan.acknowledgements(secret)
+    if stale:
+        await annotate_secret(ctx, objects.name(secret), dict.fromkeys(stale))
+        log.info("acknowledgements of an earlier upgrade removed", secret=objects.name(secret), annotations=stale)
 
 
 async def annotate_secret(ctx: ReconcileContext, name: str, values: dict[str, str | None]) -> None:

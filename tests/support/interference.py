@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hack.faults.rules import Match, Refuse, Rule
-from upgrade_manager.api.keys import FLEET_LOCAL, HARVESTER_SYSTEM, MANAGED_LABEL, PROVISIONING_CLUSTER
+from upgrade_manager.api.keys import FLEET_LOCAL, HARVESTER_SYSTEM, MANAGED_LABEL, PROVISIONING_CLUSTER, Component
+from upgrade_manager.api.names import component_name
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS, VERSIONS
+from upgrade_manager.kube.resources import DEPLOYMENTS, NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS, VERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -110,10 +111,21 @@ async def _version_deleted(stage: UpgradeRun, act: Interference) -> None:
         await stage.client.create(VERSIONS, {**found, "metadata": metadata}, namespace=HARVESTER_SYSTEM)
 
 
+async def _repository_scaled_down(stage: UpgradeRun, _: Interference) -> None:
+    name = component_name(stage.name, Component.REPO)
+    await stage.client.patch(DEPLOYMENTS, name, MergePatch({"spec": {"replicas": 0}}), namespace=HARVESTER_SYSTEM)
+
+
+async def _preload_disabled(stage: UpgradeRun, _: Interference) -> None:
+    await stage.patch(spec={"imagePreloadOption": {"concurrency": -1}})
+
+
 ACTS: dict[str, Callable[[UpgradeRun, Interference], Awaitable[None]]] = {
     "a label missing": _label_missing,
     "all labels missing": _labels_missing,
     "plan replaced": _plan_replaced,
+    "preload disabled": _preload_disabled,
+    "repository scaled down": _repository_scaled_down,
     "settings refused": _settings_refused,
     "strategy edited": _strategy_edited,
     "strategy removed": _strategy_removed,

@@ -38,13 +38,12 @@ class RecordingTransport:
 
     async def send(self, request: Request) -> Response:
         """Implement `Transport`."""
-        if request.method == "GET":
-            self.requests.append("list")
         return await self._inner.send(request)
 
     def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
         """Implement `Transport`."""
-        self.requests.append("stream" if "sendInitialEvents" in dict(request.query) else "watch")
+        query = dict(request.query)
+        self.requests.append("stream" if "sendInitialEvents" in query else "watch" if "watch" in query else "list")
         return self._inner.open(request)
 
 

@@ -1,12 +1,24 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.kube_server import FedStream, Reply, ScriptedTransport, event, failure, listing, node, success
+from tests.support.kube_server import (
+    FedStream,
+    Reply,
+    ScriptedTransport,
+    background,
+    event,
+    failure,
+    listing,
+    node,
+    reset,
+    success,
+)
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Gone, KubeError, Terminal, Transient
 from upgrade_manager.kube.pager import Selection
@@ -153,6 +165,47 @@ async def test_malformed_response_is_transient(reply: Response) -> None:
     api, _ = client(reply)
     with pytest.raises(Transient, match="list nodes: the response"):
         await api.list(NODES)
+
+
+@pytest.mark.parametrize("name", ["not JSON", "nested too deeply", "not an object"])
+async def test_malformed_object_is_transient(name: str) -> None:
+    api, _ = client(MALFORMED[name])
+    with pytest.raises(Transient, match="get nodes a: the response"):
+        await api.get(NODES, "a")
+
+
+BROKEN_LISTS: dict[str, tuple[bytes | Exception | None, str]] = {
+    "the connection breaks": (reset(), "list nodes: the connection broke"),
+    "it ends early": (None, "list nodes: the response"),
+    "it never ends": (b" ", "list nodes: the response did not end within 60 s"),
+}
+
+
+@pytest.mark.parametrize(("last", "message"), BROKEN_LISTS.values(), ids=BROKEN_LISTS.keys())
+async def test_list_that_does_not_arrive_is_transient(last: bytes | Exception | None, message: str) -> None:
+    api, transport = client()
+    transport.lists.append(FedStream(b'{"items":[{},', last))
+    with pytest.raises(Transient, match=message):
+        await api.list(NODES)
+    assert transport.open_streams == 0
+
+
+async def test_large_list_lets_other_tasks_run() -> None:
+    body = listing(*(node(f"n{number}", data="x" * 5000) for number in range(200))).body
+    api, transport = client()
+    transport.lists.append(FedStream(body, None))
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with background(other()):
+        assert len((await api.list(NODES)).items) == 200
+    assert turns > len(body) / 65536
+    assert transport.open_streams == 0
 
 
 async def test_watch() -> None:

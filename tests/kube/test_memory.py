@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.bench.informer import pod
+from tests.support.kube_server import ScriptedTransport, listing, node
+from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.decoder import decode_lines
 from upgrade_manager.kube.informer import without_managed_fields
+from upgrade_manager.kube.pager import ListOptions, Selection
+from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,3 +54,25 @@ def test_memory_per_object_is_within_the_documented_limit(make: Callable[[int], 
         tracemalloc.stop()
     assert len(kept) == READ * READS
     assert (after - before) / len(kept) <= limit
+
+
+async def test_list_needs_little_more_memory_than_what_is_kept() -> None:
+    names = [f"n{number}" for number in range(300)]
+    reply = listing(
+        *(node(name, status={"images": [{"names": [f"{name}-{i}" for i in range(2000)]}]}) for name in names)
+    )
+    client = Client(ScriptedTransport(lists=[reply]), user_agent="test", random=Random(1))
+    tracemalloc.start()
+    try:
+        page = await client.list_page(Selection(resource=NODES), ListOptions(limit=0), transform=_without_status)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [item["metadata"]["name"] for item in page.items] == names
+    assert len(reply.body) > 6_000_000
+    assert peak < 2_000_000
+
+
+def _without_status(obj: Object) -> Object:
+    del obj["status"]
+    return obj

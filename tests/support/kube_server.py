@@ -95,8 +95,11 @@ class ScriptedTransport:
     async def open(self, request: Request) -> AsyncIterator[Stream]:
         """See Transport."""
         self._record(request)
-        is_list = "sendInitialEvents" in dict(request.query)
+        query = dict(request.query)
+        is_list = "sendInitialEvents" in query
         queue = self.streams if is_list else self.watches
+        if "watch" not in query:
+            queue = self.lists or self.others or self.watches
         if queue or self._handler:
             reply = await self._next(request, queue)
         else:

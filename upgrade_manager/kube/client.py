@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.kube.errors import Conflict, NotFound, Terminal, Transient
+from upgrade_manager.kube.decoder import Undecodable
+from upgrade_manager.kube.errors import TIMED_OUT, Conflict, NotFound, Terminal, Transient
+from upgrade_manager.kube.list_decoder import ListDecoder
 from upgrade_manager.kube.objects import key, metadata, resource_version
 from upgrade_manager.kube.pager import ListOptions, ObjectList, Selection, list_all_pages
 from upgrade_manager.kube.patch import encode
@@ -17,7 +20,7 @@ from upgrade_manager.kube.watch import StreamWatcher
 from upgrade_manager.kube.watch_list import WatchListSupport
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
     from random import Random
 
     from upgrade_manager.kube.objects import Object
@@ -33,6 +36,12 @@ _INITIAL_EVENTS = (("sendInitialEvents", "true"), ("resourceVersionMatch", "NotO
 #: Seconds for one attempt.
 _TIMEOUT = 30.0
 _LIST_TIMEOUT = 60.0
+#: Bytes of a list that are decoded at once, in about a millisecond.
+_PIECE = 1 << 16
+
+
+def _same(obj: Object) -> Object:
+    return obj
 
 
 class Client:
@@ -76,8 +85,10 @@ class Client:
         )
         return await list_all_pages(partial(self.list_page, selection), resource_version=resource_version)
 
-    async def list_page(self, selection: Selection, options: ListOptions) -> ObjectList:
-        """Return one page of a list."""
+    async def list_page(
+        self, selection: Selection, options: ListOptions, *, transform: Callable[[Object], Object] = _same
+    ) -> ObjectList:
+        """Return one page of a list; its objects are decoded and transformed as they arrive."""
         resource = selection.resource
         request = self._request(
             "GET",
@@ -87,13 +98,18 @@ class Client:
             timeout=_LIST_TIMEOUT,
         )
         about = _about("list", resource, "", selection.namespace)
-        page = await self._object(request, about=about)
-        items = page.get("items")
-        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-            raise Transient(f"{about}: the response, a {page.get('kind')}, is not a list of objects")
         complete = resource.metadata_of if selection.metadata_only else resource.with_type_meta
+        decoder = ListDecoder()
+        items: list[Object] = []
+        try:
+            async with aclosing(self._pieces(request, about=about)) as pieces:
+                async for piece in pieces:
+                    items += [transform(complete(item)) for item in decoder.feed(piece)]
+            page = decoder.finish()
+        except Undecodable as error:
+            raise Transient(f"{about}: {error}") from error
         return ObjectList(
-            items=[complete(item) for item in items],
+            items=items,
             resource_version=resource_version(page),
             continue_token=metadata(page).get("continue") or "",
         )
@@ -252,6 +268,21 @@ class Client:
         if content_type:
             headers["content-type"] = content_type
         return Request(method=method, path=path, query=query, headers=headers, body=body, timeout=timeout)
+
+    async def _pieces(self, request: Request, *, about: str) -> AsyncGenerator[bytes]:
+        """Yield the body in pieces of limited size; the loop runs others in between."""
+        async with self._rest.open(request, about=about) as stream:
+            try:
+                async with asyncio.timeout(request.timeout):
+                    async for chunk in stream.chunks():
+                        for start in range(0, len(chunk), _PIECE):
+                            yield chunk[start : start + _PIECE]
+                            await asyncio.sleep(0)
+            except TimeoutError as error:
+                message = f"{about}: the response did not end within {request.timeout:g} s"
+                raise Transient(message, reason=TIMED_OUT) from error
+            except Transient as error:
+                raise Transient(f"{about}: {error}", reason=error.reason) from error
 
     async def _object(self, request: Request, *, about: str) -> Object:
         response = await self._rest.send(request, about=about)

@@ -206,8 +206,7 @@ class Reflector:
         return listed
 
     async def _page(self, options: ListOptions) -> ObjectList:
-        page = await self._client.list_page(self._selection, options)
-        return replace(page, items=[self._store.transform(item) for item in page.items])
+        return await self._client.list_page(self._selection, options, transform=self._store.transform)
 
     async def _open(self, version: str, stack: AsyncExitStack, *, initial_events: bool = False) -> StreamWatcher:
         watch = self._client.watch(

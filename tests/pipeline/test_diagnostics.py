@@ -50,6 +50,7 @@ SCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable
 SLOW = pod(phase="Pending", conditions=[SCHEDULED])
 UNSCHEDULABLE = "Pod up-x-1 is Pending (Unschedulable: 0/3 nodes)"
 DISK_FULL = failed_pod("disk full")
+FINISHED = "Pod finished; waiting for the Job to be marked complete"
 FIRST, LAST = ": attempt 1 of 3", ": attempt 3 of 3"
 NO_POD, NOT_STARTED = "waiting for its Pod", "its Pod is starting"
 NODE_DOWN = ": failed (DeadlineExceeded), waiting for its Pod to terminate; check that its node is up"
@@ -65,7 +66,10 @@ FAILURE_TARGET = {"type": "FailureTarget", "status": "True", "reason": "Deadline
         row(job(created=NOW, active=1), [], FIRST, NOT_STARTED, id="with a Pod"),
         row(job(active=1, ready=1, startTime=NOW), [], FIRST, f"running since {NOW}", id="runs"),
         row(job(active=1, ready=1), [], FIRST, "running", id="runs, without startTime"),
-        row(job(succeeded=1), [], FIRST, "Pod finished; waiting for the Job to be marked complete", id="Pod finished"),
+        row(job(succeeded=1), [], FIRST, FINISHED, id="Pod finished"),
+        row(job(uncountedTerminatedPods={"succeeded": ["p"]}), [], FIRST, FINISHED, id="Pod finished, not counted"),
+        row(job(active=1), [pod(phase="Succeeded")], FIRST, FINISHED, id="Pod finished, still counted as active"),
+        row(job(created=NOW, uncountedTerminatedPods={"failed": ["p"]}), [], FIRST, "its Pod has failed", id="fails"),
         row(job(created=NOW, failed=1), [], ": attempt 2 of 3; the last attempt failed", NO_POD, id="retried"),
         row(job(active=1, ready=1, failed=2), [DISK_FULL], f"{LAST}; last failure: disk full", "running", id="last"),
         row(job(created=NOW, failed=3), [], f"{LAST}; the last attempt failed", NO_POD, id="all attempts failed"),

@@ -4,8 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hack.simulation import Simulation
 from hack.virtual_time import virtual_now
+from tests.support.upgrade import BY_VERSION, started
 from upgrade_manager.api.phases import PHASES
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import EVENTS
 from upgrade_manager.pipeline.events import PlanEvents
 
@@ -18,6 +21,7 @@ def plan(name: str = "up", uid: str = "u-1", **status: Any) -> dict[str, Any]:
 
 
 TIME = "phaseTransitionTimestamp"
+PAUSING = {**BY_VERSION, "nodeUpgradeOption": {"pauseNodes": ["nope"]}}
 
 
 @pytest.fixture
@@ -134,3 +138,15 @@ def test_warnings_are_unique_by_what_they_are_about(events: PlanEvents, recorder
     first, second, again, bare = recorder.names
     assert first == again
     assert len({first, second, bare}) == 3
+
+
+@pytest.mark.rule("pipeline: the names of a plan's events sort as the events happened")
+async def test_names_sort_as_the_events_happened() -> None:
+    async with Simulation("three-nodes") as simulation, started(simulation, PAUSING) as stage:
+        await stage.succeed()
+        happened = [event for event in await stage.events() if event["source"]["component"] == "upgradeplan-controller"]
+    # As kubectl does: listed by name, sorted by time.
+    shown = sorted(happened, key=lambda event: (event["lastTimestamp"], objects.name(event)))
+    assert [event["message"] for event in shown] == [event["message"] for event in happened]
+    assert len({event["lastTimestamp"] for event in happened}) < len(happened)
+    assert [event["reason"] for event in happened].count("PauseNodesUnknown") == 1

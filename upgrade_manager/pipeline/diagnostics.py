@@ -18,7 +18,7 @@ from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL
 from upgrade_manager.pipeline.phases.base import Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 #: Seconds for a list: it must not delay the reconcile.
 LIST_TIMEOUT = 5.0
 NO_POD = "waiting for its Pod"
+POD_FINISHED = "Pod finished; waiting for the Job to be marked complete"
 _FINISHED = frozenset({"Succeeded", "Failed"})
 #: Reasons of containers that start normally.
 _STARTING = frozenset({"ContainerCreating", "PodInitializing"})
@@ -49,12 +50,14 @@ async def job_progress(ctx: ReconcileContext, job: Object) -> Waiting:
         return Waiting(message=f"{named}: {state.warning}")
     message = f"{named}: {await job_attempt(ctx, state)}"
     status = objects.status(job)
-    if status.get("succeeded"):
-        return Waiting(message=message, detail="Pod finished; waiting for the Job to be marked complete")
+    uncounted = status.get("uncountedTerminatedPods") or {}
+    if status.get("succeeded") or uncounted.get("succeeded"):
+        return Waiting(message=message, detail=POD_FINISHED)
     if status.get("ready"):
         since = status.get("startTime")
         return Waiting(message=message, detail=f"running since {since}" if since else "running")
     detail = "its Pod is starting" if status.get("active") else NO_POD
+    detail = "its Pod has failed" if uncounted.get("failed") else detail
     age = ctx.status.age(job)
     if age < DIAGNOSTICS_INTERVAL:
         return Waiting(message=message, detail=detail, after=DIAGNOSTICS_INTERVAL - age)
@@ -79,7 +82,10 @@ async def last_failure(ctx: ReconcileContext, job: JobState) -> str:
 
 async def _not_started_reason(client: Client, job: Object) -> str:
     selector = f"batch.kubernetes.io/job-name={objects.name(job)}"
-    reason = await pod_not_ready_reason(client, namespace=objects.namespace(job), label_selector=selector)
+    pods = await _list(client, PODS, namespace=objects.namespace(job), label_selector=selector)
+    if any(objects.status(pod).get("phase") == "Succeeded" for pod in pods):
+        return POD_FINISHED
+    reason = _not_ready_reason(pods)
     if reason or objects.status(job).get("active"):
         return reason
     warning = await latest_warning(client, job, kind="Job")
@@ -116,7 +122,10 @@ def _termination_message(pod: Object) -> str:
 
 async def pod_not_ready_reason(client: Client, *, namespace: str, label_selector: str) -> str:
     """Describe one selected Pod that is not ready, preferably one with a reason; empty if all are ready."""
-    pods = await _list(client, PODS, namespace=namespace, label_selector=label_selector)
+    return _not_ready_reason(await _list(client, PODS, namespace=namespace, label_selector=label_selector))
+
+
+def _not_ready_reason(pods: Iterable[Object]) -> str:
     unready = [(_reason(pod), pod) for pod in sorted(pods, key=objects.name) if _is_unready(pod)]
     unready.sort(key=lambda found: not found[0])
     return next((describe_pod(pod) for _, pod in unready), "")

@@ -1,7 +1,8 @@
 """The events of an UpgradePlan: one for each phase reached, exactly once even after a crash.
 
-An event's name is derived from the plan's uid and the phase, so the API server refuses duplicates. After a start the
-manager records the events of recent phases again, because the previous leader may have died before it sent them.
+An event's name is derived from the plan's uid and the phase, so the API server refuses duplicates. Names sort as the
+events happened, because kubectl orders those of one second by name. After a start the manager records the events of
+recent phases again, because the previous leader may have died before it sent them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, RECONCILE_ERROR
-from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL, phase_of
+from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, TERMINAL, phase_of
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.status import one_line
@@ -55,7 +56,7 @@ class PlanEvents:
                 type_=WARNING if value == FAILED else NORMAL,
                 reason=reason,
                 message=message,
-                name=_unique_name(plan, value),
+                name=_unique_name(plan, value, position=_position(value)),
             )
 
     def replay(self, plan: Object) -> None:
@@ -86,12 +87,13 @@ class PlanEvents:
             type_=WARNING,
             reason=CONCURRENT_UPGRADE_BLOCKED,
             message=one_line(message),
-            name=_unique_name(plan, "blocked"),
+            name=_unique_name(plan, "blocked", position=_position("")),
         )
 
-    def warning(self, plan: Object, reason: str, message: str, *, about: str = "") -> None:
-        """Record a warning, once for each plan, reason and `about`."""
-        name = _unique_name(plan, f"{reason}/{about}" if about else reason)
+    def warning(self, plan: Object, reason: str, message: str, *, about: str = "", first_phase: str = "") -> None:
+        """Record a warning, once for each plan, reason and `about`; `first_phase` if it recurs in later phases."""
+        phase = first_phase or objects.status(plan).get("currentPhase") or ""
+        name = _unique_name(plan, f"{reason}/{about}" if about else reason, position=_position(phase) + 1)
         self._recorder.record(plan, type_=WARNING, reason=reason, message=one_line(message), name=name)
 
 
@@ -108,6 +110,11 @@ def _phase_event(plan: Object, value: str) -> tuple[str, str]:
     return "PhaseCompleted", f"Completed phase {phase}"
 
 
-def _unique_name(plan: Object, what: str) -> str:
+def _position(phase: str) -> int:
+    """Return the phase value's position among the events of a plan; the next one is that of its warnings."""
+    return 2 * (PHASE_VALUES.index(phase) if phase in PHASE_VALUES else len(PHASE_VALUES) if phase else 0)
+
+
+def _unique_name(plan: Object, what: str, *, position: int) -> str:
     digest = sha256(f"{objects.uid(plan)}/{what}".encode()).hexdigest()[:16]
-    return f"{objects.name(plan)[:_NAME_LENGTH].rstrip('.-')}.{digest}"
+    return f"{objects.name(plan)[:_NAME_LENGTH].rstrip('.-')}.{position:02}.{digest}"

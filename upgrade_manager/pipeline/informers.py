@@ -31,7 +31,7 @@ WRITE_TIMEOUT = 5.0
 #: Seconds without progress until a diagnosis is made, and for which it is cached.
 DIAGNOSTICS_INTERVAL = 60.0
 #: Fields of a Job's status about its Pods.
-_POD_FIELDS = ("active", "ready", "startTime", "succeeded")
+_POD_FIELDS = ("active", "ready", "startTime", "succeeded", "uncountedTerminatedPods")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

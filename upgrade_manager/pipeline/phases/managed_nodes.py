@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import MANAGED_LABEL
+from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline.errors import BadCluster
@@ -35,5 +36,7 @@ def unknown_pause_nodes(ctx: ReconcileContext, nodes: Store) -> str:
     if not unknown:
         return ""
     text = f"pauseNodes lists unknown node{'s' if len(unknown) > 1 else ''} {name_list(unknown)}; ignored"
-    ctx.events.warning(ctx.raw, "PauseNodesUnknown", text, about=",".join(unknown))
+    ctx.events.warning(
+        ctx.raw, "PauseNodesUnknown", text, about=",".join(unknown), first_phase=PhaseName.INITIALIZE.active
+    )
     return text

@@ -151,6 +151,12 @@ async def test_expired_continue_token_lists_everything_at_once() -> None:
         await api.list(NODES, resource_version="3")
 
 
+async def test_webhook_conflict_of_a_creation_is_terminal() -> None:
+    api, _ = client(failure(409, "Conflict"))
+    with pytest.raises(Terminal, match=r"create jobs\.batch ns/j: 409 Conflict"):
+        await api.create(JOBS, JOB)
+
+
 MALFORMED = {
     "not JSON": Response(status=200, body=b"<html>"),
     "nested too deeply": Response(status=200, body=b"[" * 100_000),

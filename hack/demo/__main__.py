@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-from typing import NoReturn
 
 
 def main() -> int:
@@ -22,7 +21,7 @@ def main() -> int:
     return run(parse())
 
 
-def _stop(number: int, _: object) -> NoReturn:
+def _stop(number: int, _: object) -> None:
     """End before anything was started."""
     sys.exit(128 + number)
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import NoReturn
 
 
 def main() -> int:
@@ -21,7 +20,7 @@ def main() -> int:
     return run(options)
 
 
-def _stop(*_: object) -> NoReturn:
+def _stop(*_: object) -> None:
     """End the process before the manager runs: nothing has to be stopped."""
     sys.exit(0)
 

@@ -114,8 +114,9 @@ class _SilentConnection(asyncio.Protocol):
         if self._transport is not None:
             self._hand_over(self._transport)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
+    def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
+        _ = exc
         self._timer.cancel()
         self._limit.silent.pop(self, None)
 

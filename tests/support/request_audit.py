@@ -143,6 +143,8 @@ class RequestAudit:
         if call.resource == PLANS and objects.is_deleting(before):
             # The user deleted the plan.
             return
+        if _is_left_behind(call, before):
+            return
         if call.verb == "delete" or after is None:
             self._broken(call, "deletes an unowned object")
             return
@@ -180,3 +182,10 @@ class AuditedBackend(EmbeddedBackend):
         self.audit = RequestAudit(self.line)
         self.transport = self.audit
         self.client_transport = self.audit
+
+
+def _is_left_behind(call: Call, obj: Object) -> bool:
+    """Return True for an orphaned Job, and for the list of VMs of an earlier plan."""
+    is_unowned = LABEL_COMPONENT in objects.labels(obj) and not objects.metadata(obj).get("ownerReferences")
+    is_list = call.resource == "configmaps" and call.name.endswith("-restore-vm")
+    return is_list or (is_unowned and call.verb == "delete")

@@ -22,7 +22,7 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName, phase_of
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Forbidden, NotFound
+from upgrade_manager.kube.errors import Forbidden, KubeError, NotFound
 from upgrade_manager.kube.resources import (
     DEPLOYMENTS,
     JOBS,
@@ -94,9 +94,12 @@ async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
     kept = _failed_component(ctx) if keep_failed_jobs else None
     try:
         await _run(ctx, REMOVE, kept, keep_failed_jobs=keep_failed_jobs)
-    finally:
-        # After the removal of the Plans: until then the system-upgrade-controller sets its labels again.
+    except KubeError:
+        # Not in `finally`: a request after a cancellation could hide it.
         await _clear_nodes(ctx)
+        raise
+    # After the removal of the Plans: until then the system-upgrade-controller sets its labels again.
+    await _clear_nodes(ctx)
     for done in ctx.informers.cleaned_up.values():
         done.clear()
 

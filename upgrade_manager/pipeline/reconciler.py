@@ -206,8 +206,11 @@ class PlanReconciler:
         cluster = await freeze.frozen_cluster(ctx)
         try:
             await give_back(ctx, keep_strategy=cluster is not None)
-        finally:
+        except KubeError:
+            # Not in `finally`: a write after a cancellation could hide it.
             await self._persist(ctx)
+            raise
+        await self._persist(ctx)
         if cluster is not None:
             await freeze.warn(ctx, cluster)
         try:

@@ -10,7 +10,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.api.keys import (
+    ANNOTATION_ORIGINAL_STRATEGY,
+    ANNOTATION_POST_HOOK,
+    ANNOTATION_PRE_HOOK,
+    FLEET_LOCAL,
+    PROVISIONING_CLUSTER,
+)
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
@@ -40,23 +46,35 @@ async def frozen_cluster(ctx: ReconcileContext) -> Object | None:
 
     await skip_missing(ctx, FLEET_LOCAL, read())
     cluster = found[0] if found else None
-    if cluster is None or not upgrade_strategy.has_hooks(rancher.rke_config(cluster).get("upgradeStrategy")):
+    if cluster is None or rancher.belongs_to_another(ctx, cluster):
+        return None
+    if not upgrade_strategy.has_hooks(rancher.rke_config(cluster).get("upgradeStrategy")):
         return None
     return cluster if await _outdated_nodes(ctx) else None
 
 
 async def remedy(ctx: ReconcileContext) -> str:
-    """Return how the user continues after a failure that leaves the cluster frozen; empty if it does not."""
-    if await frozen_cluster(ctx) is None:
+    """Return how the user continues after a failure during the node upgrade; empty if Rancher holds no node."""
+    if not any(entry["field"] == overrides.STRATEGY.field for entry in overrides.originals(ctx)):
         return ""
     held = held_nodes(await ctx.watch(MACHINE_PLANS), await ctx.watch(LOCAL_MACHINES))
     waiting = "".join(f"Node {node} is cordoned and waits on Secret {FLEET_LOCAL}/{secret}. " for node, secret in held)
-    return f"{waiting}{await _ways_on(ctx)}{''.join(_acknowledge(secret) for _, secret in held)}"
+    acknowledge = " && ".join(_acknowledge(secret) for _, secret in held)
+    if await frozen_cluster(ctx) is not None:
+        return f"{waiting}{await _ways_on(ctx)}{' && ' if held else ''}{acknowledge}"
+    if not held:
+        return ""
+    return f"{waiting}Create a new UpgradePlan, which takes over, or let Rancher continue: {acknowledge}"
 
 
 async def warn(ctx: ReconcileContext, cluster: Object) -> None:
     """Record on Rancher's cluster that it is frozen, as the plan may be deleted."""
-    text = f"UpgradePlan {ctx.owner.name} ended before all nodes were upgraded. {await _ways_on(ctx)}"
+    nodes = name_list(await _outdated_nodes(ctx))
+    text = (
+        f"UpgradePlan {ctx.owner.name} ended before all nodes were upgraded. Rancher does not upgrade {nodes}, because "
+        f"the drain hooks in upgradeStrategy hold them. Create a new UpgradePlan, which takes over; annotation "
+        f"{ANNOTATION_ORIGINAL_STRATEGY} has the original strategy"
+    )
     ctx.events.warning(cluster, EVENT_REASON, text, about=ctx.owner.uid)
 
 
@@ -81,7 +99,7 @@ def _acknowledge(secret: str) -> str:
     kubectl = f"kubectl -n {FLEET_LOCAL}"
     keys = " ".join(f'{key}="$VALUE"' for key in (ANNOTATION_PRE_HOOK, ANNOTATION_POST_HOOK))
     return (
-        f" && VALUE=$({kubectl} get secret {secret} -o jsonpath='{options}')"
+        f"VALUE=$({kubectl} get secret {secret} -o jsonpath='{options}')"
         f" && {kubectl} annotate --overwrite secret {secret} {keys}"
     )
 

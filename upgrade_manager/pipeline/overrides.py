@@ -128,6 +128,12 @@ def forget(ctx: ReconcileContext, done: Iterable[Override]) -> None:
     ctx.status["originals"] = [e for e in originals(ctx) if (e["object"], e["field"]) not in keys] or None
 
 
+def refresh_strategy(ctx: ReconcileContext, cluster: Object) -> None:
+    """Record the strategy again before it is changed: others may have changed it since."""
+    forget(ctx, [STRATEGY])
+    ctx.status["originals"] = [_entry(STRATEGY, *STRATEGY.read(cluster)), *originals(ctx)]
+
+
 def changed_strategy(ctx: ReconcileContext, cluster: Object) -> Entry | None:
     """Record a strategy from which others have removed the hooks; return the new entry, None if they are there."""
     now = rancher.rke_config(cluster).get("upgradeStrategy")

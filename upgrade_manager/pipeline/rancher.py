@@ -56,6 +56,7 @@ def next_generation(ctx: ReconcileContext, cluster: Object) -> int | None:
     if _record(cluster).get("uid") == ctx.owner.uid:
         return None
     is_patched = objects.spec(cluster).get("kubernetesVersion") == _release(ctx)
+    is_patched = is_patched and upgrade_strategy.has_hooks(rke_config(cluster).get("upgradeStrategy"))
     if recorded is not None and generation(cluster) >= recorded and is_patched:
         # The annotation was removed by others.
         return None
@@ -98,11 +99,11 @@ def read_strategy(cluster: Object) -> tuple[Any, Any]:
 async def revert_strategy(ctx: ReconcileContext, override: object, entry: Mapping[str, Any]) -> None:
     """Give the original strategy back, except the parts that others have changed since."""
     cluster = await ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
-    if cluster is None:
+    if cluster is None or belongs_to_another(ctx, cluster):
         return
     original, now = entry.get("original"), rke_config(cluster).get("upgradeStrategy")
-    if not upgrade_strategy.has_hooks(now):
-        # Not applied, or reverted by others.
+    if not upgrade_strategy.has_hooks(now) and not _record(cluster):
+        # Not applied, or reverted.
         reverted = now
     else:
         reverted = upgrade_strategy.merge(original, entry.get("applied"), now)
@@ -115,6 +116,11 @@ async def revert_strategy(ctx: ReconcileContext, override: object, entry: Mappin
             f"values; it was {json.dumps(original)} before"
         )
         ctx.events.warning(ctx.raw, "SettingNotRestored", text, about=str(override))
+
+
+def belongs_to_another(ctx: ReconcileContext, cluster: Object) -> bool:
+    """Return True if another plan has taken over: its hooks must stay."""
+    return bool(_record(cluster).get("uid", ctx.owner.uid) != ctx.owner.uid)
 
 
 async def remove_acknowledgements(ctx: ReconcileContext, secrets: Iterable[Object]) -> None:

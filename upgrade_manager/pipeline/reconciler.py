@@ -195,8 +195,10 @@ class PlanReconciler:
 
     async def _end(self, ctx: ReconcileContext) -> Result:
         """Clean up after a plan that has ended, then remove the finalizer, so that it can always be deleted."""
-        if FINALIZER in objects.finalizers(ctx.raw):
+        # `kubectl replace` may have removed the finalizer before the settings were given back.
+        if FINALIZER in objects.finalizers(ctx.raw) or blocks_next_plan(ctx.raw):
             await self._clean_up(ctx, keep_failed_jobs=ctx.status.phase == FAILED)
+        if FINALIZER in objects.finalizers(ctx.raw):
             await ctx.set_finalizers(_others(ctx.raw))
         await self._persist(ctx)
         await self._informers.drop(ctx.owner.name)

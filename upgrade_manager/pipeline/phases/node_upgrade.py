@@ -118,6 +118,8 @@ class NodeUpgrade(Phase):
 
     async def exit(self, ctx: ReconcileContext) -> Waiting | None:
         """Give all settings back: Rancher must not wait for a manager that has finished with the nodes."""
+        # A run after a crash must not add the hooks again.
+        await ctx.persist()
         await give_back(ctx, keep_strategy=False)
         return None
 
@@ -152,6 +154,7 @@ async def _begin(ctx: ReconcileContext, state: _State) -> None:
         if generation is None:
             return
         ctx.status["provisionGeneration"] = generation
+        overrides.refresh_strategy(ctx, state.cluster)
     elif _has_started(ctx):
         return
     # Intent before effect. The same message as `_progress`, to save a write.
@@ -176,12 +179,12 @@ async def _decide(ctx: ReconcileContext, state: _State) -> None:
     recorded = {single} if single else ctx.status.known_nodes()
     for name in sorted(recorded - {view.name for view, _ in decisions}):
         reason = await missing_nodes.reason(ctx, name)
-        if reason:
-            decisions.append(_missing(name, ctx.status.node_state(name), reason))
+        if reason or single:
+            decisions.append(_missing(name, ctx.status.node_state(name), reason or "its Node does not exist"))
         else:
             text = f"node {name} left during the upgrade: neither its Node nor its Machine exists"
             ctx.events.warning(ctx.raw, "NodeLeft", text, about=name)
-    if not decisions and not recorded:
+    if not decisions:
         raise BadCluster("status.nodeUpgradeStatuses lists no nodes to upgrade; delete this plan and create a new one")
     state.decisions = one_at_a_time(decisions)
 

@@ -158,8 +158,8 @@ class Toolkit:
 
     async def _single_node(self, pod: Object) -> Progress:
         node = objects.spec(pod)["nodeName"]
-        if not self._has_repository(pod):
-            return self._poll()
+        if not self._timers.runs(objects.uid(pod), "work") and not self._has_repository(pod):
+            return self._wait_for_repository(pod)
         await self._ledger.shut_down(self._running_on(node), pod, node)
         if self._running_on(node):
             return self._poll()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from upgrade_manager import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 #: No program listens on port 1, which is reserved.
@@ -163,6 +165,14 @@ def test_unusable_kubeconfig_is_status_1_and_one_line(tmp_path: Path, content: s
     assert "a-secret-token" not in result.err
 
 
+def _health(address: str, log: Iterable[str]) -> int:
+    """Return the status of /healthz, asked again after each further line while the server is not up yet."""
+    for _ in log:
+        with contextlib.suppress(urllib.error.URLError), urllib.request.urlopen(f"http://{address}/healthz") as live:
+            return int(live.status)
+    return 0
+
+
 def test_unreachable_server_is_awaited_behind_readiness(tmp_path: Path) -> None:
     (tmp_path / "config").write_text(VALID)
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -172,8 +182,7 @@ def test_unreachable_server_is_awaited_behind_readiness(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603  # the command under test
         assert process.stderr is not None
         lines = [next(line for line in process.stderr if "not available; retrying" in line) for _ in range(2)]
-        with urllib.request.urlopen(f"http://{address}/healthz") as live:
-            assert live.status == 200
+        assert _health(address, process.stderr) == 200
         with pytest.raises(urllib.error.HTTPError, match="500"):
             urllib.request.urlopen(f"http://{address}/readyz")
         process.terminate()

@@ -118,9 +118,12 @@ class NodeUpgrade(Phase):
 
     async def exit(self, ctx: ReconcileContext) -> Waiting | None:
         """Give all settings back: Rancher must not wait for a manager that has finished with the nodes."""
-        # A run after a crash must not add the hooks again.
-        await ctx.persist()
-        await give_back(ctx, keep_strategy=False)
+        settings = [str(override) for override, _ in overrides.pending_reverts(ctx, keep_strategy=False)]
+        if settings:
+            ctx.status.waiting(f"Restoring {', '.join(settings)}")
+            # A run after a crash must not add the hooks again.
+            await ctx.persist()
+            await give_back(ctx, keep_strategy=False)
         return None
 
     async def _log_anomalies(self, ctx: ReconcileContext, state: _State) -> None:

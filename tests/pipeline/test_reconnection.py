@@ -42,8 +42,9 @@ INFORMERS = Counter({"jobs.batch": 2})
 SILENCE = 120.0
 #: Seconds of silence that cost a leader its lease.
 LOSS = 30.0
-#: Responses 401 that are waited for, seconds until they are there, and how many there may be in all.
-REFUSALS, REFUSED_WITHIN, REFUSED = 3, 60.0, 60
+#: Responses 401 that are waited for, seconds until they are there, and how many there may be in all: of a dozen watches
+#: with backoff, for as long as a busy machine takes to write the new token.
+REFUSALS, REFUSED_WITHIN, REFUSED = 3, 60.0, 150
 #: All that Rancher could take.
 HELD = {"nodeUpgradeOption": {"pauseNodes": ["node-0", "node-1", "node-2"]}}
 CONFIG_MAPS = Resource(group="", version="v1", plural="configmaps", kind="ConfigMap", namespaced=True)

@@ -152,12 +152,16 @@ async def kinds(client: Client) -> list[Resource]:
     groups = (await _get(client, "/apis"))["groups"]
     found = []
     for group, version in [("", "v1"), *((one["name"], one["preferredVersion"]["version"]) for one in groups)]:
-        listed = await _get(client, f"/apis/{group}/{version}" if group else f"/api/{version}")
-        found += [
-            Resource(group=group, version=version, plural=one["name"], kind=one["kind"], namespaced=one["namespaced"])
-            for one in listed["resources"]
-            if {"list", "delete"} <= set(one["verbs"])
-        ]
+        # A group whose last definition was deleted is listed for a moment longer than it is served.
+        with suppress(NotFound):
+            listed = await _get(client, f"/apis/{group}/{version}" if group else f"/api/{version}")
+            found += [
+                Resource(
+                    group=group, version=version, plural=one["name"], kind=one["kind"], namespaced=one["namespaced"]
+                )
+                for one in listed["resources"]
+                if {"list", "delete"} <= set(one["verbs"])
+            ]
     return found
 
 

@@ -6,7 +6,7 @@ Objects are removed by the manager's labels, never by name.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
@@ -56,6 +56,7 @@ _KEPT = {
 _PLANS = (Component.IMAGE_PRELOAD, Component.IMAGE_CLEANUP)
 #: Namespaces that may not exist, unlike kube-system and the manager's own.
 _OPTIONAL_NAMESPACES = frozenset({CATTLE_SYSTEM, FLEET_LOCAL, LONGHORN_SYSTEM})
+T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 
@@ -115,19 +116,20 @@ async def _run(ctx: ReconcileContext, steps: Iterable[Step], kept: Component | N
     await run_all(*(run(step) for step in steps if step.name not in done))
 
 
-async def skip_missing(ctx: ReconcileContext, namespace: str, step: Coroutine[Any, Any, Any]) -> None:
-    """Run a step; do nothing if its object, its kind or the namespace does not exist.
+async def skip_missing(ctx: ReconcileContext, namespace: str, step: Coroutine[Any, Any, T]) -> T | None:
+    """Run a step and return its result; None if its object, its kind or the namespace does not exist.
 
     The manager's Role is deleted with its namespace, so that requests there are Forbidden.
     """
     try:
-        await step
+        return await step
     except NotFound as error:
         log.info("not found, skipping clean-up", namespace=namespace, error=str(error))
     except Forbidden:
         if namespace not in _OPTIONAL_NAMESPACES or await _exists(ctx, namespace):
             raise
         log.info("namespace not found, skipping clean-up", namespace=namespace)
+    return None
 
 
 async def _exists(ctx: ReconcileContext, namespace: str) -> bool:

@@ -8,7 +8,8 @@ over or a user removes the hooks.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import (
     ANNOTATION_ORIGINAL_STRATEGY,
@@ -35,60 +36,62 @@ if TYPE_CHECKING:
 EVENT_REASON = "UpgradeFrozen"
 
 
-async def frozen_cluster(ctx: ReconcileContext) -> Object | None:
-    """Return Rancher's cluster if its hooks must stay after the end of this plan; else None."""
-    if not any(entry["field"] == overrides.STRATEGY.field for entry in overrides.originals(ctx)):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frozen:
+    """Rancher's cluster whose hooks must stay after the end of a plan, and the nodes that they hold."""
+
+    cluster: Object
+    nodes: list[str]
+
+
+async def find_frozen(ctx: ReconcileContext) -> Frozen | None:
+    """Return what stays frozen after the end of this plan; None if nothing does."""
+    if overrides.strategy_entry(ctx) is None:
         return None
-    found: list[Object | None] = []
-
-    async def read() -> None:
-        found.append(await ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL))
-
-    await skip_missing(ctx, FLEET_LOCAL, read())
-    cluster = found[0] if found else None
+    read = ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+    cluster = await skip_missing(ctx, FLEET_LOCAL, read)
     if cluster is None or rancher.belongs_to_another(ctx, cluster):
         return None
     if not upgrade_strategy.has_hooks(rancher.rke_config(cluster).get("upgradeStrategy")):
         return None
-    return cluster if await _outdated_nodes(ctx) else None
+    nodes = await _outdated_nodes(ctx)
+    return Frozen(cluster=cluster, nodes=nodes) if nodes else None
 
 
 async def remedy(ctx: ReconcileContext) -> str:
     """Return how the user continues after a failure during the node upgrade; empty if Rancher holds no node."""
-    if not any(entry["field"] == overrides.STRATEGY.field for entry in overrides.originals(ctx)):
+    entry = overrides.strategy_entry(ctx)
+    if entry is None:
         return ""
     held = held_nodes(await ctx.watch(MACHINE_PLANS), await ctx.watch(LOCAL_MACHINES))
     waiting = "".join(f"Node {node} is cordoned and waits on Secret {FLEET_LOCAL}/{secret}. " for node, secret in held)
     acknowledge = " && ".join(_acknowledge(secret) for _, secret in held)
-    if await frozen_cluster(ctx) is not None:
-        return f"{waiting}{await _ways_on(ctx)}{' && ' if held else ''}{acknowledge}"
+    frozen = await find_frozen(ctx)
+    if frozen is not None:
+        return f"{waiting}{_ways_on(frozen, entry.get('original'))}{' && ' if held else ''}{acknowledge}"
     if not held:
         return ""
     return f"{waiting}Create a new UpgradePlan, which takes over, or let Rancher continue: {acknowledge}"
 
 
-async def warn(ctx: ReconcileContext, cluster: Object) -> None:
+def warn(ctx: ReconcileContext, frozen: Frozen) -> None:
     """Record on Rancher's cluster that it is frozen, as the plan may be deleted."""
-    nodes = name_list(await _outdated_nodes(ctx))
     text = (
-        f"UpgradePlan {ctx.owner.name} ended before all nodes were upgraded. Rancher does not upgrade {nodes}, because "
-        f"the drain hooks in upgradeStrategy hold them. Create a new UpgradePlan, which takes over; annotation "
-        f"{ANNOTATION_ORIGINAL_STRATEGY} has the original strategy"
+        f"UpgradePlan {ctx.owner.name} ended before all nodes were upgraded. Rancher does not upgrade "
+        f"{name_list(frozen.nodes)}, because the drain hooks in upgradeStrategy hold them. Create a new UpgradePlan, "
+        f"which takes over; annotation {ANNOTATION_ORIGINAL_STRATEGY} has the original strategy"
     )
-    ctx.events.warning(cluster, EVENT_REASON, text, about=ctx.owner.uid)
+    ctx.events.warning(frozen.cluster, EVENT_REASON, text, about=ctx.owner.uid)
 
 
-async def _ways_on(ctx: ReconcileContext) -> str:
-    nodes = await _outdated_nodes(ctx)
-    entry = next(e for e in overrides.originals(ctx) if e["field"] == overrides.STRATEGY.field)
+def _ways_on(frozen: Frozen, original: Any) -> str:
     path = {"path": "/spec/rkeConfig/upgradeStrategy"}
-    original = entry.get("original")
     operation = {"op": "remove", **path} if original is None else {"op": "replace", **path, "value": original}
     patch = json.dumps([operation], separators=(",", ":"))
     return (
-        f"Rancher does not upgrade {name_list(nodes)}: the drain hooks in {overrides.STRATEGY} hold "
-        f"{'it' if len(nodes) == 1 else 'them'}. Create a new UpgradePlan, which takes over, or let Rancher upgrade "
-        f"without draining: kubectl -n {FLEET_LOCAL} patch {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER} "
+        f"Rancher does not upgrade {name_list(frozen.nodes)}: the drain hooks in {overrides.STRATEGY} hold "
+        f"{'it' if len(frozen.nodes) == 1 else 'them'}. Create a new UpgradePlan, which takes over, or let Rancher "
+        f"upgrade without draining: kubectl -n {FLEET_LOCAL} patch {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER} "
         f"--type=json -p '{patch}'"
     )
 
@@ -107,7 +110,7 @@ def _acknowledge(secret: str) -> str:
 async def _outdated_nodes(ctx: ReconcileContext) -> list[str]:
     """Return the recorded nodes that may still be upgraded by Rancher."""
     nodes = await ctx.watch(MANAGED_NODES)
-    release = (ctx.status["releaseMetadata"] or {}).get("kubernetes") or ""
+    release = rancher.release(ctx)
     found = []
     for name in sorted(ctx.status.known_nodes()):
         state, node = ctx.status.node_state(name), nodes.get(name)

@@ -76,7 +76,7 @@ async def record_originals(ctx: ReconcileContext) -> None:
     Rancher does not upgrade a single node, so its strategy is left alone then.
     """
     wanted = [one for one in OVERRIDES if one is not STRATEGY or ctx.status["singleNode"] is None]
-    entries = {(entry["object"], entry["field"]): entry for entry in originals(ctx)}
+    recorded = [override for override, _ in _by_override(ctx)]
     found: dict[Override, Entry] = {}
 
     async def read(override: Override) -> None:
@@ -88,7 +88,7 @@ async def record_originals(ctx: ReconcileContext) -> None:
         if original != applied:
             found[override] = _entry(override, original, applied)
 
-    await run_all(*(read(override) for override in wanted if override.key not in entries))
+    await run_all(*(read(override) for override in wanted if override not in recorded))
     if found:
         ctx.status["originals"] = [*originals(ctx), *(found[override] for override in wanted if override in found)]
 
@@ -128,10 +128,14 @@ def forget(ctx: ReconcileContext, done: Iterable[Override]) -> None:
     ctx.status["originals"] = [e for e in originals(ctx) if (e["object"], e["field"]) not in keys] or None
 
 
+def strategy_entry(ctx: ReconcileContext) -> Entry | None:
+    """Return the entry of Rancher's strategy; None if the plan has not recorded it, or has given it back."""
+    return dict(_by_override(ctx)).get(STRATEGY)
+
+
 def refresh_strategy(ctx: ReconcileContext, cluster: Object) -> None:
     """Record the strategy again before it is changed: others may have changed it since."""
-    forget(ctx, [STRATEGY])
-    ctx.status["originals"] = [_entry(STRATEGY, *STRATEGY.read(cluster)), *originals(ctx)]
+    _record_strategy(ctx, *STRATEGY.read(cluster))
 
 
 def changed_strategy(ctx: ReconcileContext, cluster: Object) -> Entry | None:
@@ -139,10 +143,15 @@ def changed_strategy(ctx: ReconcileContext, cluster: Object) -> Entry | None:
     now = rancher.rke_config(cluster).get("upgradeStrategy")
     if upgrade_strategy.holds_nodes(now):
         return None
-    old = next((entry for entry in originals(ctx) if (entry["object"], entry["field"]) == STRATEGY.key), {})
+    old = strategy_entry(ctx) or {}
     original = upgrade_strategy.merge(old.get("original"), old.get("applied"), now)
-    entry = _entry(STRATEGY, original, upgrade_strategy.with_hooks(now))
+    return _record_strategy(ctx, original, upgrade_strategy.with_hooks(now))
+
+
+def _record_strategy(ctx: ReconcileContext, original: Any, applied: Any) -> Entry:
+    """Record the entry of the strategy in place of an earlier one."""
     forget(ctx, [STRATEGY])
+    entry = _entry(STRATEGY, original, applied)
     ctx.status["originals"] = [entry, *originals(ctx)]
     return entry
 

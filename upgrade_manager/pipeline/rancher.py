@@ -55,7 +55,7 @@ def next_generation(ctx: ReconcileContext, cluster: Object) -> int | None:
     recorded = ctx.status["provisionGeneration"]
     if _record(cluster).get("uid") == ctx.owner.uid:
         return None
-    is_patched = objects.spec(cluster).get("kubernetesVersion") == _release(ctx)
+    is_patched = objects.spec(cluster).get("kubernetesVersion") == release(ctx)
     is_patched = is_patched and upgrade_strategy.has_hooks(rke_config(cluster).get("upgradeStrategy"))
     if recorded is not None and generation(cluster) >= recorded and is_patched:
         # The annotation was removed by others.
@@ -73,7 +73,7 @@ async def start_upgrade(ctx: ReconcileContext, cluster: Object) -> None:
     }
     operations: list[Object] = [
         {"op": "test", "path": _KUBERNETES, "value": current},
-        {"op": "add", "path": _KUBERNETES, "value": _release(ctx)},
+        {"op": "add", "path": _KUBERNETES, "value": release(ctx)},
         *_annotate(cluster, _annotation(ctx, _original(cluster))),
     ]
     await _patch_cluster(ctx, cluster, operations, values)
@@ -150,7 +150,8 @@ def generation(cluster: Mapping[str, Any]) -> int:
     return int(rke_config(cluster).get("provisionGeneration") or 0)
 
 
-def _release(ctx: ReconcileContext) -> str:
+def release(ctx: ReconcileContext) -> str:
+    """Return the release's version of Kubernetes."""
     return (ctx.status["releaseMetadata"] or {}).get("kubernetes") or ""
 
 

@@ -205,16 +205,16 @@ class PlanReconciler:
         return Done()
 
     async def _clean_up(self, ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
-        cluster = await freeze.frozen_cluster(ctx)
+        frozen = await freeze.find_frozen(ctx)
         try:
-            await give_back(ctx, keep_strategy=cluster is not None)
+            await give_back(ctx, keep_strategy=frozen is not None)
         except KubeError:
             # Not in `finally`: a write after a cancellation could hide it.
             await self._persist(ctx)
             raise
         await self._persist(ctx)
-        if cluster is not None:
-            await freeze.warn(ctx, cluster)
+        if frozen is not None:
+            freeze.warn(ctx, frozen)
         try:
             await clean_up(ctx, keep_failed_jobs=keep_failed_jobs)
         except Terminal as error:

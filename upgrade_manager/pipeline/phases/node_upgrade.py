@@ -139,10 +139,10 @@ async def _observe(ctx: ReconcileContext) -> _State:
         nodes=await ctx.watch(MANAGED_NODES),
         jobs=await ctx.watch(UPGRADE_JOBS),
     )
-    release, single = ctx.status["releaseMetadata"], ctx.status["singleNode"]
+    single, stale = ctx.status["singleNode"], frozenset(ctx.status["staleHooks"] or ())
     return _State(
         observed=observed,
-        target=Target(release["os"], release.get("kubernetes") or "", frozenset(ctx.status["staleHooks"] or ())),
+        target=Target(ctx.status["releaseMetadata"]["os"], rancher.release(ctx), stale),
         single=single,
         cluster=None if single else await rancher.watched_cluster(ctx),
         unknown_pause_nodes=unknown_pause_nodes(ctx, observed.nodes),

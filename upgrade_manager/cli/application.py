@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from upgrade_manager import __version__
 from upgrade_manager.kube.client import Client
 from upgrade_manager.pipeline.context import Settings
 from upgrade_manager.pipeline.controller import Dependencies, PlanController
+from upgrade_manager.runtime.cert_watcher import CertWatcher
 from upgrade_manager.runtime.healthz import Probes
 from upgrade_manager.runtime.kube_metrics import InformerMetrics
 from upgrade_manager.runtime.leader_election import LeaderElector, LeaderTransport, new_identity
 from upgrade_manager.runtime.loop_watchdog import LoopWatchdog
 from upgrade_manager.runtime.manager import Manager, Stage
 from upgrade_manager.runtime.metrics_server import plain_metrics_server, secure_metrics_server
+from webhook.admission import Admission
+from webhook.cluster import LiveReader
+from webhook.server import webhook_server
 
 if TYPE_CHECKING:
     from random import Random
@@ -123,3 +128,8 @@ def _add_servers(
         servers.append(plain_metrics_server(metrics, address=options.metrics))
     for server in servers:
         manager.add(Stage.SERVERS, server.name, server.run, ready=server.bound)
+    if options.webhooks and options.webhook and options.webhook_certificates:
+        reader = LiveReader(_client(environment, environment.transport))
+        certificates = CertWatcher(Path(options.webhook_certificates))
+        webhook = webhook_server(Admission(reader), address=options.webhook, tls=certificates.context)
+        manager.add(Stage.WEBHOOKS, webhook.name, webhook.run, ready=webhook.bound)

@@ -45,6 +45,10 @@ class RunOptions:
     job_service_account: str = "harvester"
     plan_service_account: str = "system-upgrade-controller"
     webhooks: bool = True
+    #: Host and port of the admission webhook.
+    webhook: tuple[str, int] | None = None
+    #: Directory with tls.crt and tls.key of the webhook.
+    webhook_certificates: str = ""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -86,6 +90,8 @@ def parse_options(arguments: Sequence[str], environ: Mapping[str, str]) -> RunOp
         job_service_account=environ.get("UPGRADE_JOB_SERVICE_ACCOUNT") or "harvester",
         plan_service_account=environ.get("UPGRADE_PLAN_SERVICE_ACCOUNT") or "system-upgrade-controller",
         webhooks=_boolean_variable(run, environ, "ENABLE_WEBHOOKS"),
+        webhook=flags.webhook_bind_address,
+        webhook_certificates=flags.webhook_cert_path,
     )
 
 
@@ -104,6 +110,8 @@ def _add_run_flags(parser: argparse.ArgumentParser) -> None:
     add("--metrics-bind-address", type=_address, default=":8443", help="[HOST]:PORT of /metrics; 0 turns it off")
     add("--metrics-secure", type=_boolean, nargs="?", const=True, default=True, help="TLS and authorization")
     add("--health-probe-bind-address", type=_address, default=":8081", help="[HOST]:PORT of probes; 0 turns them off")
+    add("--webhook-bind-address", type=_address, default=":9443", help="[HOST]:PORT of the webhook; 0 turns it off")
+    add("--webhook-cert-path", default="", help="directory with tls.crt and tls.key of the webhook")
     add("--log-level", choices=list(LEVELS), default="info", help="minimum level")
     add("--log-format", choices=[f.value for f in LogFormat], default="auto", help="auto: console on a terminal")
     add(

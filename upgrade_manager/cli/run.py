@@ -96,7 +96,7 @@ async def _manager(environment: Environment, metrics: Metrics, options: RunOptio
         # The first stage, so that the caches wait for the server and the probes report it.
         manager.add(Stage.SERVERS, "api-server", check.run, ready=check.passed, ready_timeout=None)
     manager.add(Stage.OTHERS, "gc-freeze", _freeze)
-    if options.webhooks:
+    if options.webhooks and not options.webhook_certificates:
         structlog.get_logger(__name__).info("admission webhook not running; plans are not validated on creation")
     return manager
 

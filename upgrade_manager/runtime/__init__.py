@@ -4,6 +4,7 @@ Modelled on controller-runtime and client-go; independent of upgrades.
 """
 
 __all__ = [
+    "cert_watcher",
     "concurrency",
     "controller",
     "healthz",

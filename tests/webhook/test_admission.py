@@ -1,0 +1,99 @@
+"""The verdicts about requests for plans."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.simulation import Simulation
+from upgrade_manager.api.keys import PREFIX
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES
+from webhook.admission import Admission
+from webhook.cluster import LiveReader
+from webhook.review import AdmissionRequest, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from upgrade_manager.kube.objects import Object
+
+
+def request(operation: str, *, new: object = None, old: object = None) -> AdmissionRequest:
+    return AdmissionRequest(
+        uid="1", operation=operation, kind="UpgradePlan", subresource="", name="demo", new=new, old=old
+    )
+
+
+def plan(*, annotations: dict[str, str] | None = None, status: Object | None = None, **spec: Any) -> Object:
+    return {"metadata": {"name": "demo", "annotations": annotations or {}}, "spec": spec, "status": status or {}}
+
+
+def progressing(phase: str, **annotations: str) -> Object:
+    conditions = [{"type": "Progressing", "status": "True"}]
+    status = {"currentPhase": phase, "conditions": conditions}
+    return plan(annotations={f"{PREFIX}/{key}": value for key, value in annotations.items()}, status=status)
+
+
+def messages(verdict: Verdict) -> list[str]:
+    return [f"{finding.field}: {finding.message}" for finding in verdict.findings]
+
+
+@pytest.fixture
+async def simulation() -> AsyncIterator[Simulation]:
+    async with Simulation(actors=False) as simulation:
+        yield simulation
+
+
+@pytest.fixture
+def admission(simulation: Simulation) -> Admission:
+    return Admission(LiveReader(simulation.client()))
+
+
+async def test_healthy_cluster_accepts_a_plan(admission: Admission) -> None:
+    assert await admission.decide(request("CREATE", new=plan(version="v1.8.0"))) == Verdict(findings=[], warnings=[])
+
+
+async def test_all_reasons_are_given_at_once(simulation: Simulation, admission: Admission) -> None:
+    await simulation.client().patch(NODES, "node-1", MergePatch({"spec": {"unschedulable": True}}))
+    created = plan(version="v9", nodeUpgradeOption={"pauseNodes": ["node-0", "node-9"]})
+    assert messages(await admission.decide(request("CREATE", new=created))) == [
+        (
+            "spec.version: Version harvester-system/v9 does not exist. Choose one of: "
+            "kubectl get versions.harvesterhci.io -n harvester-system"
+        ),
+        "spec.nodeUpgradeOption.pauseNodes[1]: Node node-9 does not exist. Correct the name, or remove it",
+        "spec: Node node-1 is cordoned. Run kubectl uncordon node-1",
+    ]
+
+
+async def test_update_checks_added_names_only(admission: Admission) -> None:
+    old = plan(nodeUpgradeOption={"pauseNodes": ["node-8"]})
+    new = plan(nodeUpgradeOption={"pauseNodes": ["node-0", "node-8", "node-9"]})
+    assert messages(await admission.decide(request("UPDATE", new=new, old=old))) == [
+        "spec.nodeUpgradeOption.pauseNodes[2]: Node node-9 does not exist. Correct the name, or remove it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "expected"),
+    [
+        pytest.param(plan(), "", id="not started"),
+        pytest.param(progressing("ImagePreloading", **{"allow-deletion": "true"}), "", id="allowed"),
+        pytest.param(
+            progressing("ImagePreloading"),
+            "UpgradePlan demo is in progress (phase ImagePreloading). To delete it, first run kubectl annotate "
+            f"upgradeplans.{PREFIX} demo {PREFIX}/allow-deletion=true",
+            id="in progress",
+        ),
+        pytest.param(
+            progressing("NodeUpgrading", **{"allow-deletion": "true"}),
+            "UpgradePlan demo cannot be deleted in phase NodeUpgrading. Wait until the phase has ended",
+            id="nodes",
+        ),
+    ],
+)
+async def test_deletion(admission: Admission, old: Object, expected: str) -> None:
+    verdict = await admission.decide(request("DELETE", old=old))
+    assert [finding.message for finding in verdict.findings] == ([expected] if expected else [])

@@ -1,0 +1,79 @@
+"""What a check is, and what it finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.annotations import PlanAnnotations
+from upgrade_manager.api.spec import UpgradePlanSpec
+from webhook import fields
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from webhook.cluster import ClusterReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A plan that is about to be created or changed, and the cluster that it would upgrade."""
+
+    name: str
+    spec: UpgradePlanSpec
+    annotations: PlanAnnotations
+    cluster: ClusterReader
+
+    @classmethod
+    def of(cls, plan: object, *, cluster: ClusterReader) -> Subject:
+        """Read a plan from JSON; fields of a wrong type count as absent."""
+        return cls(
+            name=fields.name(plan),
+            spec=UpgradePlanSpec.read(fields.mapping(plan, "spec")),
+            annotations=PlanAnnotations(fields.strings(plan, "metadata", "annotations")),
+            cluster=cluster,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that is wrong; the message names the object, what is wrong with it, and what to do."""
+
+    message: str
+    #: Path of a field of the plan; "" for the field of the check.
+    field: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A row of the catalogue.
+
+    `find` returns what is wrong, nothing if the check passes. It raises NotInstalled if the cluster lacks the API
+    that it reads, and KubeError if that cannot be read.
+    """
+
+    name: str
+    #: Path of the field of the plan to which the findings belong.
+    field: str
+    find: Callable[[Subject], Awaitable[Iterable[Finding]]]
+
+
+class Outcome(StrEnum):
+    """How a check ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    #: The cluster lacks the API that the check reads.
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """The outcome of a check: a failure has findings, a warning has a text."""
+
+    name: str
+    outcome: Outcome
+    seconds: float
+    findings: tuple[Finding, ...] = ()
+    warning: str = ""

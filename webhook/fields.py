@@ -1,0 +1,60 @@
+"""Reads fields of objects from other projects; a field that is absent, null or of another type is empty."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def mapping(obj: object, *path: str) -> Mapping[str, Any]:
+    """Return the object at the path."""
+    found = _at(obj, path)
+    return found if isinstance(found, dict) else {}
+
+
+def strings(obj: object, *path: str) -> Mapping[str, str]:
+    """Return the entries at the path whose values are strings, as of labels."""
+    return {key: value for key, value in mapping(obj, *path).items() if isinstance(value, str)}
+
+
+def items(obj: object, *path: str) -> list[Any]:
+    """Return the list at the path."""
+    found = _at(obj, path)
+    return found if isinstance(found, list) else []
+
+
+def text(obj: object, *path: str) -> str:
+    """Return the string at the path."""
+    found = _at(obj, path)
+    return found if isinstance(found, str) else ""
+
+
+def is_true(obj: object, *path: str) -> bool:
+    """Return True for a boolean that is true."""
+    return _at(obj, path) is True
+
+
+def name(obj: object) -> str:
+    """Return the object's name."""
+    return text(obj, "metadata", "name")
+
+
+def qualified_name(obj: object) -> str:
+    """Return namespace/name."""
+    return f"{text(obj, 'metadata', 'namespace')}/{name(obj)}"
+
+
+def condition(obj: object, type_: str) -> Mapping[str, Any]:
+    """Return the condition of that type."""
+    found = (one for one in items(obj, "status", "conditions") if text(one, "type") == type_)
+    return mapping(next(found, None))
+
+
+def _at(obj: object, path: tuple[str, ...]) -> object:
+    for key in path:
+        if not isinstance(obj, dict):
+            return None
+        obj = obj.get(key)
+    return obj

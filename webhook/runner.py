@@ -1,0 +1,62 @@
+"""Runs checks concurrently, all before one deadline."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import structlog
+
+from upgrade_manager.kube.clock import loop_time
+from upgrade_manager.kube.errors import KubeError
+from webhook.check import CheckResult, Finding, Outcome
+from webhook.cluster import NotInstalled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.check import Check, Subject
+
+#: Seconds for all checks: less than the API server waits (timeoutSeconds).
+DEADLINE = 8.0
+log = structlog.get_logger(__name__)
+
+
+async def run_checks(checks: Sequence[Check], subject: Subject, *, deadline: float = DEADLINE) -> list[CheckResult]:
+    """Run all checks to their end, or to the deadline, and return their results in order.
+
+    A check that cannot be made fails: a plan is not accepted because the cluster could not be read.
+    """
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_run(check, subject, deadline=deadline), name=check.name) for check in checks]
+    return [task.result() for task in tasks]
+
+
+async def _run(check: Check, subject: Subject, *, deadline: float) -> CheckResult:
+    began = loop_time()
+    findings: list[Finding] = []
+    warning = ""
+    try:
+        async with asyncio.timeout(deadline):
+            findings = list(await check.find(subject))
+    except NotInstalled as missing:
+        warning = f"check {check.name!r} skipped: the cluster does not serve {missing}"
+    except TimeoutError:
+        findings = [_impossible(check, f"the cluster was not read within {deadline:g} s")]
+    except KubeError as error:
+        findings = [_impossible(check, str(error))]
+    except Exception:  # an error in one check must not hide what the others find
+        log.exception("check failed unexpectedly", check=check.name)
+        findings = [_impossible(check, "internal error, see the log of the manager")]
+    outcome = Outcome.FAILED if findings else Outcome.WARNING if warning else Outcome.PASSED
+    return CheckResult(
+        name=check.name,
+        outcome=outcome,
+        seconds=loop_time() - began,
+        findings=tuple(Finding(message=one.message, field=one.field or check.field) for one in findings),
+        warning=warning,
+    )
+
+
+def _impossible(check: Check, reason: str) -> Finding:
+    return Finding(message=f"check {check.name!r} cannot be made: {reason}. Try again")

@@ -8,6 +8,7 @@ import pytest
 from tests.support.nodes import OPTIONS, POST, POST_DRAIN, PRE, PRE_DRAIN, machine, secret
 from upgrade_manager.nodes.machine_plan import (
     acknowledgements,
+    is_pending,
     node_of,
     post_drain_hook,
     pre_drain_hook,
@@ -114,3 +115,4 @@ def test_hooks_for_us_count_acknowledged_or_not() -> None:
         secret("none", "m"),
     ]
     assert with_hooks(secrets) == ["acknowledged", "pending"]
+    assert [one["metadata"]["name"] for one in filter(is_pending, secrets)] == ["pending"]

@@ -14,7 +14,7 @@ from upgrade_manager.api.keys import FLEET_LOCAL, LABEL_PLAN, PREFIX
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, phase_of
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES, SECRETS, SERVICES
-from upgrade_manager.nodes.machine_plan import post_drain_hook, pre_drain_hook
+from upgrade_manager.nodes.machine_plan import is_pending
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -82,7 +82,7 @@ async def check_nodes(simulation: Simulation) -> list[str]:
         if objects.spec(node).get("unschedulable") or not objects.is_condition_true(node, "Ready"):
             errors.append(f"{title(node)} is cordoned or not Ready")
     secrets = (await client.list(SECRETS, namespace=FLEET_LOCAL)).items
-    pending = [one for one in secrets if pre_drain_hook(one).pending or post_drain_hook(one).pending]
+    pending = filter(is_pending, secrets)
     return [*errors, *(f"{title(secret)} has a pending hook" for secret in pending)]
 
 

@@ -87,4 +87,4 @@ def _summary(secret: Object) -> tuple[str, str, bool, bool]:
     requested = {RKE_PRE_DRAIN: pre.requested, RKE_POST_DRAIN: post.requested}
     present = objects.annotations_of(secret)
     foreign = any(key in present and not value for key, value in requested.items())
-    return objects.name(secret), machine_plan.machine_of(secret), pre.pending or post.pending, foreign
+    return objects.name(secret), machine_plan.machine_of(secret), machine_plan.is_pending(secret), foreign

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
+#: Rancher's annotation of a hook, by the manager's annotation that acknowledges it.
+REQUESTED = {ANNOTATION_PRE_HOOK: RKE_PRE_DRAIN, ANNOTATION_POST_HOOK: RKE_POST_DRAIN}
 #: A machine's first role decides.
 _TIERS = {1: RKE_ETCD_ROLE, 2: RKE_CONTROL_PLANE_ROLE, 3: RKE_WORKER_ROLE}
 
@@ -52,18 +54,23 @@ def tier_of(secret: Mapping[str, Any]) -> int | None:
 
 def pre_drain_hook(secret: Mapping[str, Any]) -> Hook:
     """Return the hook before Rancher drains the node."""
-    return _hook(secret, RKE_PRE_DRAIN, ANNOTATION_PRE_HOOK, "preDrainHooks")
+    return _hook(secret, ANNOTATION_PRE_HOOK, "preDrainHooks")
 
 
 def post_drain_hook(secret: Mapping[str, Any]) -> Hook:
     """Return the hook after Rancher has drained the node and upgraded its Kubernetes."""
-    return _hook(secret, RKE_POST_DRAIN, ANNOTATION_POST_HOOK, "postDrainHooks")
+    return _hook(secret, ANNOTATION_POST_HOOK, "postDrainHooks")
+
+
+def is_pending(secret: Mapping[str, Any]) -> bool:
+    """Return True while Rancher waits for the manager to acknowledge a hook."""
+    return pre_drain_hook(secret).pending or post_drain_hook(secret).pending
 
 
 def acknowledgements(secret: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the manager's annotation keys on the Secret; before an upgrade they are left from an earlier one."""
     present = secret["metadata"].get("annotations") or {}
-    return tuple(key for key in (ANNOTATION_PRE_HOOK, ANNOTATION_POST_HOOK) if key in present)
+    return tuple(key for key in REQUESTED if key in present)
 
 
 def with_hooks(secrets: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -75,9 +82,9 @@ def with_hooks(secrets: Iterable[Mapping[str, Any]]) -> list[str]:
     )
 
 
-def _hook(secret: Mapping[str, Any], request: str, acknowledgement: str, member: str) -> Hook:
+def _hook(secret: Mapping[str, Any], acknowledgement: str, member: str) -> Hook:
     annotations = secret["metadata"].get("annotations") or {}
-    value = annotations.get(request, "")
+    value = annotations.get(REQUESTED[acknowledgement], "")
     names = _hook_names(value, member)
     others = tuple(name for name in names if name != acknowledgement and annotations.get(name) != value)
     requested = value if acknowledgement in names else ""

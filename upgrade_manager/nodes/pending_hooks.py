@@ -53,9 +53,7 @@ def _delaying(secret: Object, *, unacknowledged: bool) -> list[str]:
 def held_nodes(secrets: Store, machines: Store) -> list[tuple[str, str]]:
     """Return node and Secret of each hook that waits for the manager, ordered by node."""
     return [
-        (node, objects.name(secret))
-        for node, secret in _by_node(secrets, machines)
-        if machine_plan.pre_drain_hook(secret).pending or machine_plan.post_drain_hook(secret).pending
+        (node, objects.name(secret)) for node, secret in _by_node(secrets, machines) if machine_plan.is_pending(secret)
     ]
 
 

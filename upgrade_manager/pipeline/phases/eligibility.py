@@ -33,9 +33,7 @@ async def _is_upgraded(ctx: ReconcileContext, version: str) -> bool:
     """Return True if no node is left to upgrade or held by a hook of a plan that ended early."""
     if not _run_on_all((await ctx.watch(MANAGED_NODES)).list(), version):
         return False
-    secrets = (await ctx.watch(MACHINE_PLANS)).list()
-    hooks = [hook for one in secrets for hook in (machine_plan.pre_drain_hook(one), machine_plan.post_drain_hook(one))]
-    return not any(hook.pending for hook in hooks)
+    return not any(map(machine_plan.is_pending, (await ctx.watch(MACHINE_PLANS)).list()))
 
 
 def _run_on_all(nodes: list[Object], version: str) -> bool:

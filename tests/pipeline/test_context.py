@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -9,6 +10,7 @@ from hack.actors.kinds import CRDS, controller_reference
 from tests.support.harvester import RELEASE
 from upgrade_manager.api.keys import Component
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import SERVICES, UPGRADE_PLANS, VERSIONS
@@ -17,6 +19,7 @@ from upgrade_manager.resources.repository import repository_service
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 
 ANOTHER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u-9", "controller": True}
@@ -99,6 +102,29 @@ class TestEnsure:
         await cluster.put(SERVICES, shared)
         with pytest.raises(ForeignObject):
             await ctx.ensure(SERVICES, repository_service(ctx.owner))
+
+
+class TestRemove:
+    async def test_missing_or_replaced_object_is_skipped(self, cluster: Harvester) -> None:
+        ctx = cluster.context(await cluster.plan())
+        first = await cluster.put(SERVICES, repository_service(ctx.owner))
+        for _ in range(2):
+            await remove(ctx, first)
+        assert await cluster.names(SERVICES, "harvester-system") == []
+        await cluster.put(SERVICES, repository_service(ctx.owner))
+        await remove(ctx, first)
+        assert await cluster.names(SERVICES, "harvester-system") == ["up-repo"]
+
+    async def test_other_conflict_is_raised(self, cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
+        ctx = cluster.context(await cluster.plan())
+        first = await cluster.put(SERVICES, repository_service(ctx.owner))
+        monkeypatch.setattr(Client, "delete", AsyncMock(side_effect=Conflict("a webhook's")))
+        with pytest.raises(Conflict, match="a webhook's"):
+            await remove(ctx, first)
+
+
+async def remove(ctx: ReconcileContext, found: Object) -> None:
+    await ctx.remove(SERVICES, "up-repo", namespace="harvester-system", uid=objects.uid(found))
 
 
 class TestPlan:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 PLACE = "harvester-system"
-JOB = JobState(namespace=PLACE, name="up-x", progress=Progress.FAILED, reason="BackoffLimitExceeded")
+JOB = JobState(namespace=PLACE, name="up-x", uid="u", progress=Progress.FAILED, reason="BackoffLimitExceeded")
 CAUSE = "Job harvester-system/up-x failed: BackoffLimitExceeded"
 LOG = "; log: kubectl logs -n harvester-system job/up-x"
 SUBJECT = {"apiVersion": "upgrade.cattle.io/v1", "kind": "Plan", "name": "up-x", "namespace": PLACE, "uid": "p-1"}

@@ -52,9 +52,20 @@ class Observed(PlanInformers):
     def __init__(self, group: asyncio.TaskGroup, client: Client) -> None:
         super().__init__(group, _no_informer)
         self._client = client
+        self._stale: dict[InformerSpec, Store] = {}
+
+    async def freeze(self, spec: InformerSpec) -> None:
+        """Show the current state until `thaw`, like a watch that hangs."""
+        self._stale[spec] = await self.watch(spec)
+
+    def thaw(self) -> None:
+        """Show the latest state of everything."""
+        self._stale.clear()
 
     async def watch(self, spec: InformerSpec) -> Store:
         """List it."""
+        if spec in self._stale:
+            return self._stale[spec]
         listing = await self._client.list(
             spec.resource,
             namespace=spec.namespace,
@@ -113,7 +124,7 @@ class Harvester:
         self.client = Client(self.server, user_agent="test", random=Random(1), field_validation="Strict")
         self.files = Files()
         self.recorder = FakeEventRecorder(self.client)
-        self._observed = Observed(group, self.client)
+        self.observed = Observed(group, self.client)
         self.kubelets = Kubelets()
         self.kubelets.serve(self.server.handlers)
         self.probe = Probe()
@@ -161,7 +172,7 @@ class Harvester:
             status=StatusPatch(plan, now=virtual_now),
             client=self.client,
             repository=self.files,
-            informers=self._observed,
+            informers=self.observed,
             events=PlanEvents(self.recorder, now=virtual_now),
             metrics=UpgradeMetrics(Metrics(CollectorRegistry())),
             preflight=self.preflight,

@@ -34,7 +34,7 @@ VIEW = NodeView(
 
 
 def job_state(progress: Progress = Progress.RUNNING, **more: Any) -> JobState:
-    return JobState(namespace="h", name="j", progress=progress, **more)
+    return JobState(namespace="h", name="j", uid="u", progress=progress, **more)
 
 
 RUNNING, COMPLETE, FAILED = map(job_state, Progress)

@@ -30,6 +30,7 @@ class JobState:
 
     namespace: str
     name: str
+    uid: str
     progress: Progress
     #: Of Complete, Failed or FailureTarget; else empty.
     reason: str = ""
@@ -49,6 +50,7 @@ class JobState:
         return cls(
             namespace=metadata.get("namespace", ""),
             name=metadata["name"],
+            uid=metadata.get("uid", ""),
             progress=progress,
             reason=condition.get("reason", ""),
             message=condition.get("message", ""),

@@ -191,6 +191,19 @@ class ReconcileContext:
         except NotFound:
             log.info("object not found, metadata not set", kind=resource.kind, object=name)
 
+    async def remove(self, resource: Resource, name: str, *, namespace: str, uid: str) -> None:
+        """Delete the object of that uid, if it still exists."""
+        try:
+            await self.client.delete(resource, name, namespace=namespace, uid=uid)
+        except NotFound:
+            log.info("object not found, not removed", kind=resource.kind, object=name)
+        except Conflict:
+            now = await self.find(resource, name, namespace=namespace, metadata_only=True)
+            if now is not None and objects.uid(now) == uid:
+                # A webhook's.
+                raise
+            log.info("object was replaced, not removed", kind=resource.kind, object=name)
+
     async def find(
         self, resource: Resource, name: str, *, namespace: str = "", metadata_only: bool = False
     ) -> Object | None:

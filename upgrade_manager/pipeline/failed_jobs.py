@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, Component
+from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -65,9 +65,8 @@ async def keep_own(ctx: ReconcileContext, jobs: Iterable[Object]) -> None:
 async def _keep_or_remove(ctx: ReconcileContext, job: Object) -> None:
     if _is_failed(job):
         await _remove_ttl(ctx, job)
-        return
-    with contextlib.suppress(NotFound):
-        await ctx.client.delete(JOBS, objects.name(job), namespace=HARVESTER_SYSTEM, uid=objects.uid(job))
+    else:
+        await ctx.remove(JOBS, objects.name(job), namespace=objects.namespace(job), uid=objects.uid(job))
 
 
 async def _remove_ttl(ctx: ReconcileContext, job: Object) -> None:

@@ -67,10 +67,6 @@ async def wait(ctx: ReconcileContext, jobs: Store) -> Waiting | None:
             f"if it hangs, delete it: kubectl delete job -n {HARVESTER_SYSTEM} {name}"
         )
         return Waiting(message=message)
-    await run_all(*(_remove(ctx, job) for job in orphaned if JobState.of(job).progress is not Progress.RUNNING))
+    finished = [state for state in map(JobState.of, orphaned) if state.progress is not Progress.RUNNING]
+    await run_all(*(ctx.remove(JOBS, job.name, namespace=job.namespace, uid=job.uid) for job in finished))
     return None
-
-
-async def _remove(ctx: ReconcileContext, job: Object) -> None:
-    with contextlib.suppress(NotFound):
-        await ctx.client.delete(JOBS, objects.name(job), namespace=HARVESTER_SYSTEM, uid=objects.uid(job))

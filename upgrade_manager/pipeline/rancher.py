@@ -18,7 +18,7 @@ import structlog
 
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Conflict, Invalid
+from upgrade_manager.kube.errors import Conflict, Invalid, NotFound
 from upgrade_manager.kube.patch import JsonPatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SECRETS
 from upgrade_manager.nodes import machine_plan
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.nodes.model import AcknowledgeHook
     from upgrade_manager.pipeline.context import ReconcileContext
 
 _KUBERNETES = "/spec/kubernetesVersion"
 _RKE = "/spec/rkeConfig"
-_ANNOTATION = "/metadata/annotations/" + ANNOTATION_ORIGINAL_STRATEGY.replace("/", "~1")
 log = structlog.get_logger(__name__)
 
 
@@ -131,13 +131,27 @@ async def remove_acknowledgements(ctx: ReconcileContext, secrets: Iterable[Objec
 async def _remove_acknowledgements(ctx: ReconcileContext, secret: Object) -> None:
     stale = machine_plan.acknowledgements(secret)
     if stale:
-        await annotate_secret(ctx, objects.name(secret), dict.fromkeys(stale))
+        metadata = {"annotations": dict.fromkeys(stale)}
+        await ctx.mark(SECRETS, objects.name(secret), metadata, namespace=FLEET_LOCAL)
         log.info("acknowledgements of an earlier upgrade removed", secret=objects.name(secret), annotations=stale)
 
 
-async def annotate_secret(ctx: ReconcileContext, name: str, values: dict[str, str | None]) -> None:
-    """Set or remove annotations of a machine-plan Secret."""
-    await ctx.mark(SECRETS, name, {"annotations": values}, namespace=FLEET_LOCAL)
+async def acknowledge(ctx: ReconcileContext, hook: AcknowledgeHook) -> None:
+    """Acknowledge a hook, unless Rancher has changed or removed it; then the next reconcile decides again."""
+    requested = machine_plan.REQUESTED[hook.annotation]
+    test = {"op": "test", "path": _annotation_path(requested), "value": hook.value}
+    add = {"op": "add", "path": _annotation_path(hook.annotation), "value": hook.value}
+    try:
+        await ctx.patch(SECRETS, hook.secret, JsonPatch([test, add]), namespace=FLEET_LOCAL, metadata_only=True)
+    except NotFound:
+        log.info("Secret not found, hook not acknowledged", secret=hook.secret)
+    except Invalid:
+        # Listed, as the manager has no permission to get Secrets.
+        selector = f"metadata.name={hook.secret}"
+        listed = ctx.client.list(SECRETS, namespace=FLEET_LOCAL, field_selector=selector, metadata_only=True)
+        if any(objects.annotations_of(secret).get(requested) == hook.value for secret in (await listed).items):
+            raise
+        log.info("hook has changed, not acknowledged", secret=hook.secret, hook=requested)
 
 
 def rke_config(cluster: Mapping[str, Any]) -> dict[str, Any]:
@@ -180,11 +194,16 @@ def _annotation(ctx: ReconcileContext, original: Any) -> str:
 
 def _annotate(cluster: Object, value: str | None) -> list[Object]:
     """Return the operations that set or remove the annotation; none if nothing changes."""
-    present = objects.annotations_of(cluster)
+    present, path = objects.annotations_of(cluster), _annotation_path(ANNOTATION_ORIGINAL_STRATEGY)
     if value is None:
-        return [{"op": "remove", "path": _ANNOTATION}] if ANNOTATION_ORIGINAL_STRATEGY in present else []
+        return [{"op": "remove", "path": path}] if ANNOTATION_ORIGINAL_STRATEGY in present else []
     parent = [] if objects.metadata(cluster).get("annotations") else _ADD_ANNOTATIONS
-    return [*parent, {"op": "add", "path": _ANNOTATION, "value": value}]
+    return [*parent, {"op": "add", "path": path, "value": value}]
+
+
+def _annotation_path(name: str) -> str:
+    """Return the annotation's JSON pointer."""
+    return "/metadata/annotations/" + name.replace("/", "~1")
 
 
 _ADD_ANNOTATIONS: list[Object] = [

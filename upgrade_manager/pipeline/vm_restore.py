@@ -6,21 +6,21 @@ waits for these Jobs, because it removes them. The toolkit lists the VMs by node
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_JOB_TYPE, JobType
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, JobType
 from upgrade_manager.api.names import restore_vm_config_map
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound, Terminal
+from upgrade_manager.kube.errors import Terminal
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, UPGRADE_PLANS
 from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline.diagnostics import job_failure_message
 from upgrade_manager.pipeline.errors import ForeignObject
+from upgrade_manager.pipeline.orphaned_jobs import restores_vms
 from upgrade_manager.pipeline.selections import UPGRADE_JOBS
 from upgrade_manager.resources.jobs import node_job_name, restore_job
 
@@ -73,8 +73,7 @@ async def _jobs(ctx: ReconcileContext) -> list[JobState]:
 
 def _restore_job(job: Object) -> tuple[str, JobState | None]:
     """Return the Job's owner, and its state if it restores VMs."""
-    restores = objects.labels(job).get(LABEL_JOB_TYPE) == JobType.RESTORE_VM
-    return objects.owner_uid(job), JobState.of(job) if restores else None
+    return objects.owner_uid(job), JobState.of(job) if restores_vms(job) else None
 
 
 async def discard_stale_list(ctx: ReconcileContext) -> None:
@@ -82,7 +81,7 @@ async def discard_stale_list(ctx: ReconcileContext) -> None:
     found = await _find_list(ctx) if ctx.plan.spec.restore_vm else None
     if found is not None and not _is_own(ctx, found):
         log.info("ConfigMap of an earlier plan removed", configmap=objects.name(found))
-        await _remove_list(ctx, found)
+        await ctx.remove(CONFIG_MAPS, objects.name(found), namespace=HARVESTER_SYSTEM, uid=objects.uid(found))
 
 
 async def release_list(ctx: ReconcileContext, readers: Iterable[Object], *, is_kept: bool) -> None:
@@ -93,15 +92,10 @@ async def release_list(ctx: ReconcileContext, readers: Iterable[Object], *, is_k
     plan = [_reference(UPGRADE_PLANS, ctx.raw)] if is_kept else []
     owners = [*plan, *(_reference(JOBS, job) for job in readers)]
     if not owners:
-        await _remove_list(ctx, found)
+        await ctx.remove(CONFIG_MAPS, objects.name(found), namespace=HARVESTER_SYSTEM, uid=objects.uid(found))
     elif owners != objects.metadata(found).get("ownerReferences"):
         patch = MergePatch({"metadata": {"ownerReferences": owners}})
         await ctx.patch(CONFIG_MAPS, objects.name(found), patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
-
-
-async def _remove_list(ctx: ReconcileContext, found: Object) -> None:
-    with contextlib.suppress(NotFound):
-        await ctx.client.delete(CONFIG_MAPS, objects.name(found), namespace=HARVESTER_SYSTEM, uid=objects.uid(found))
 
 
 async def _find_list(ctx: ReconcileContext) -> Object | None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, HARVESTER_SYSTEM, JobType
+from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, ANNOTATION_PRE_HOOK, HARVESTER_SYSTEM, JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
@@ -212,7 +212,7 @@ async def _apply_effects(ctx: ReconcileContext, state: _State) -> None:
     for view, decision in state.decisions:
         for effect in decision.effects:
             if not starts_upgrade(effect) and not isinstance(effect, RestoreVMs):
-                await _apply(ctx, effect)
+                await _apply(ctx, view, effect)
         if decision.state is not None and not _restores_vms(decision):
             ctx.status.move_node(view.name, decision.state, message=decision.message)
 
@@ -230,16 +230,16 @@ async def _fail(ctx: ReconcileContext, state: _State) -> Failed | None:
 
 async def _start_nodes(ctx: ReconcileContext, state: _State) -> None:
     """Start nodes, after a status write that conflicts if pauseNodes has changed meanwhile."""
-    effects = [effect for _, decision in state.decisions for effect in decision.effects if starts_upgrade(effect)]
-    if not effects:
+    starts = [(view, one) for view, decision in state.decisions for one in decision.effects if starts_upgrade(one)]
+    if not starts:
         return
     progress = await _progress(ctx, state)
     if isinstance(progress, Waiting):
         ctx.status.waiting(progress.message)
     ctx.status.observe_generation()
     await ctx.persist()
-    for effect in effects:
-        await _apply(ctx, effect)
+    for view, effect in starts:
+        await _apply(ctx, view, effect)
 
 
 async def _restore_vms(ctx: ReconcileContext, state: _State) -> None:
@@ -254,28 +254,35 @@ def _restores_vms(decision: Decision) -> bool:
     return any(isinstance(effect, RestoreVMs) for effect in decision.effects)
 
 
-async def _apply(ctx: ReconcileContext, effect: Effect) -> None:
+async def _apply(ctx: ReconcileContext, view: NodeView, effect: Effect) -> None:
     match effect:
         case StartJob(node=node, job_type=job_type, suspended=suspended, repeated=repeated):
             marks = {"suspended": suspended, "repeated": repeated}
             await ctx.ensure(JOBS, node_job(ctx.owner, ctx.job_settings, node=node, job_type=job_type, **marks))
-        case RemoveJob(node=node, job_type=job_type):
-            await _remove_job(ctx, node_job_name(ctx.owner, node=node, job_type=job_type))
+        case RemoveJob(job_type=job_type):
+            job = view.jobs[job_type]
+            await ctx.remove(JOBS, job.name, namespace=job.namespace, uid=job.uid)
         case ResumeJob(node=node, job_type=job_type):
             await _resume(ctx, node_job_name(ctx.owner, node=node, job_type=job_type))
-        case AcknowledgeHook(secret=secret, annotation=annotation, value=value):
-            await rancher.annotate_secret(ctx, secret, {annotation: value})
+        case AcknowledgeHook():
+            if not await _is_removed(ctx, view, effect):
+                await rancher.acknowledge(ctx, effect)
         case SetPendingOS(node=node, os_image=os_image):
             await ctx.mark(NODES, node, {"annotations": {ANNOTATION_PENDING_OS_IMAGE: os_image}})
         case ClearPendingOS(node=node):
             await ctx.mark(NODES, node, {"annotations": {ANNOTATION_PENDING_OS_IMAGE: None}})
 
 
-async def _remove_job(ctx: ReconcileContext, job: str) -> None:
-    try:
-        await ctx.client.delete(JOBS, job, namespace=HARVESTER_SYSTEM)
-    except NotFound:
-        log.info("Job not found, not removed", job=job)
+async def _is_removed(ctx: ReconcileContext, view: NodeView, hook: AcknowledgeHook) -> bool:
+    """Return True for a pre-drain hook whose repeated Job was removed: the cache may show the Job of the last drain."""
+    job = view.jobs.get(JobType.PRE_DRAIN)
+    if hook.annotation != ANNOTATION_PRE_HOOK or job is None or not job.repeated:
+        return False
+    found = await ctx.find(JOBS, job.name, namespace=job.namespace, metadata_only=True)
+    if found is not None and objects.uid(found) == job.uid and not objects.is_deleting(found):
+        return False
+    log.info("repeated Job was removed, hook not acknowledged", job=job.name)
+    return True
 
 
 async def _resume(ctx: ReconcileContext, job: str) -> None:
@@ -315,7 +322,8 @@ async def _node_progress(ctx: ReconcileContext, view: NodeView, decision: Decisi
     if start is not None:
         # The same message as for the running Job, to save a write.
         name = node_job_name(ctx.owner, node=start.node, job_type=start.job_type)
-        job = JobState(namespace=HARVESTER_SYSTEM, name=name, progress=Progress.RUNNING, backoff_limit=BACKOFF_LIMIT)
+        progress, limit = Progress.RUNNING, BACKOFF_LIMIT
+        job = JobState(namespace=HARVESTER_SYSTEM, name=name, uid="", progress=progress, backoff_limit=limit)
         return job_message(start.node, start.job_type, job)
     retried = next((job for job in view.jobs.values() if job.warning and not job.is_failing), None)
     failure = await last_failure(ctx, retried) if retried and decision.message == retried.warning else ""

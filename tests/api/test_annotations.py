@@ -97,13 +97,6 @@ def test_unknown_key_has_a_nearest_known_one(key: str, nearest: str) -> None:
     assert PlanAnnotations(known | {f"{keys.PREFIX}/{key}": "1"}).unknown == {f"{keys.PREFIX}/{key}": nearest}
 
 
-def test_recorded_originals_are_read_back() -> None:
-    assert PlanAnnotations({}).replenishment_interval is None
-    assert PlanAnnotations({keys.ANNOTATION_REPLENISHMENT_INTERVAL: "600"}).replenishment_interval == "600"
-    assert not PlanAnnotations({}).descheduler_was_enabled
-    assert PlanAnnotations({keys.ANNOTATION_DESCHEDULER_WAS_ENABLED: "true"}).descheduler_was_enabled
-
-
 @given(st.text())
 def test_reading_never_fails(value: str) -> None:
     used = (keys.ANNOTATION_SKIP_DISK_CHECK, keys.ANNOTATION_MIN_CERTS_DAYS, keys.ANNOTATION_TOOLKIT_IMAGE)

@@ -119,16 +119,6 @@ class PlanAnnotations:
             if key.startswith(f"{keys.PREFIX}/") and key not in known
         }
 
-    @property
-    def replenishment_interval(self) -> str | None:
-        """Longhorn's original setting, recorded by the manager; None if unchanged."""
-        return self.raw.get(keys.ANNOTATION_REPLENISHMENT_INTERVAL)
-
-    @property
-    def descheduler_was_enabled(self) -> bool:
-        """True if the manager disabled the descheduler and must enable it again."""
-        return self.raw.get(keys.ANNOTATION_DESCHEDULER_WAS_ENABLED) == "true"
-
     def bad_flag(self, key: str) -> BadAnnotation:
         """Return the error of a flag that is BAD."""
         return BadAnnotation(key=key, value=self.raw.get(key, ""), expected='"true" or "false"')

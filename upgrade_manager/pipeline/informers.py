@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.api.keys import LABEL_COMPONENT, Component
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.informer import version_number
+from upgrade_manager.kube.informer import version_number, without_managed_fields
 from upgrade_manager.kube.pager import Selection
 
 if TYPE_CHECKING:
@@ -213,8 +213,7 @@ def _without_heartbeat(condition: dict[str, Any]) -> dict[str, Any]:
 
 def slim_cluster(cluster: dict[str, Any]) -> dict[str, Any]:
     """Drop the status of Rancher's cluster, which no decision reads and which changes often."""
-    metadata = {key: value for key, value in cluster["metadata"].items() if key != "managedFields"}
-    return {"metadata": metadata, "spec": cluster.get("spec") or {}}
+    return {"metadata": without_managed_fields(cluster)["metadata"], "spec": cluster.get("spec") or {}}
 
 
 def slim_job(job: dict[str, Any]) -> dict[str, Any]:

@@ -86,29 +86,22 @@ class PlanReconciler:
         ctx.events.replay(plan)
         try:
             result = await self._step_with_timeout(ctx)
-        except Conflict as error:
-            result = await self._conflict(ctx, error)
-        except (KubeError, RetryError) as error:
-            await self._degrade(ctx, str(error))
-            await self._wait_for_caches(ctx)
-            raise
-        except Exception as error:
-            await self._degrade(ctx, f"internal error ({type(error).__name__}), retrying. {LOGS}")
-            await self._wait_for_caches(ctx)
-            raise
-        else:
             self._conflicts.pop(ctx.owner.uid, None)
+        except Exception as error:
+            if not self._tolerates(ctx, error):
+                await self._degrade(ctx, _reason(error))
+                await self._wait_for_caches(ctx)
+                raise
+            log.info("object changed concurrently, requeued", error=str(error))
+            result = Requeue()
         return result if await self._wait_for_caches(ctx) else RequeueAfter(STALE_CACHE_RETRY)
 
-    async def _conflict(self, ctx: ReconcileContext, error: Conflict) -> Result:
-        """Requeue; raise the conflict if it lasts, because an admission webhook may respond with 409, too."""
+    def _tolerates(self, ctx: ReconcileContext, error: Exception) -> bool:
+        """Return True for a conflict, unless conflicts last: an admission webhook may respond with 409, too."""
+        if not isinstance(error, Conflict):
+            return False
         self._conflicts[ctx.owner.uid] = self._conflicts.get(ctx.owner.uid, 0) + 1
-        if self._conflicts[ctx.owner.uid] > MAX_CONFLICTS:
-            await self._degrade(ctx, str(error))
-            await self._wait_for_caches(ctx)
-            raise error
-        log.info("object changed concurrently, requeued", error=str(error))
-        return Requeue()
+        return self._conflicts[ctx.owner.uid] <= MAX_CONFLICTS
 
     async def _step_with_timeout(self, ctx: ReconcileContext) -> Result:
         limit = asyncio.timeout(RECONCILE_TIMEOUT)
@@ -275,6 +268,12 @@ class PlanReconciler:
             if write.resource == UPGRADE_PLANS:
                 self._unseen[ctx.owner.name] = write.resource_version
         return await self._is_fresh(ctx.owner.name) and seen
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, KubeError | RetryError):
+        return str(error)
+    return f"internal error ({type(error).__name__}), retrying. {LOGS}"
 
 
 def _others(plan: Object) -> list[str]:

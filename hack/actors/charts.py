@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from hack.actors.conditions import with_condition
 from hack.actors.controller_loop import ControllerLoop, Timers
-from hack.actors.kinds import MANAGED_CHARTS
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import MANAGED_CHARTS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

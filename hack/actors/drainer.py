@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from hack.actors import machine_plan as plans
 from hack.actors.caches import BY_NODE
 from hack.actors.controller_loop import ControllerLoop
-from hack.actors.kinds import INSTANCES
 from hack.actors.machine_plan import DRAIN_DONE, DRAIN_OPTIONS, POST_DRAIN, PRE_DRAIN, UNCORDON
 from hack.actors.placement import is_final
 from hack.actors.planner import SECRET_SELECTOR
@@ -17,7 +16,7 @@ from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import MACHINES, NODES, PODS, SECRETS
+from upgrade_manager.kube.resources import MACHINES, NODES, PODS, SECRETS, VIRTUAL_MACHINE_INSTANCES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
@@ -41,7 +40,7 @@ class Drainer:
         self._machines = caches.of(MACHINES)
         self._nodes = caches.of(NODES)
         self._pods = caches.of(PODS)
-        self._instances = caches.of(INSTANCES)
+        self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
         self._secrets = caches.of(SECRETS, field_selector=SECRET_SELECTOR)
         self._loop: ControllerLoop[str] = ControllerLoop("drainer", self._reconcile, random=context.random)
         #: The Pods of each node when its drain began; a later Pod tolerates the cordon and stays.
@@ -138,7 +137,9 @@ class Drainer:
         patch = MergePatch({"status": {"evacuationNodeName": node}}).at(objects.resource_version(instance))
         name, namespace = objects.name(instance), objects.namespace(instance)
         try:
-            await self._instances.seen(await self._client.patch(INSTANCES, name, patch, namespace=namespace))
+            await self._instances.seen(
+                await self._client.patch(VIRTUAL_MACHINE_INSTANCES, name, patch, namespace=namespace)
+            )
         except NotFound:
             return
 

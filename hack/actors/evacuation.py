@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
 from hack.actors.controller_loop import ControllerLoop
-from hack.actors.kinds import INSTANCES, MIGRATIONS
+from hack.actors.kinds import MIGRATIONS
 from hack.actors.placement import is_final
 from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.kube.resources import NODES
+from upgrade_manager.kube.resources import NODES, VIRTUAL_MACHINE_INSTANCES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
@@ -36,7 +36,7 @@ class EvacuationController:
         self._client = context.client("virt-controller")
         caches = context.caches
         self._nodes = caches.of(NODES)
-        self._instances = caches.of(INSTANCES)
+        self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
         self._migrations = caches.of(MIGRATIONS)
         self._loop: ControllerLoop[str] = ControllerLoop(
             "evacuation", self._reconcile, random=context.random, workers=1
@@ -102,7 +102,7 @@ class EvacuationController:
             return
         name, namespace = objects.name(instance), objects.namespace(instance)
         try:
-            await self._client.delete(INSTANCES, name, namespace=namespace, uid=objects.uid(instance))
+            await self._client.delete(VIRTUAL_MACHINE_INSTANCES, name, namespace=namespace, uid=objects.uid(instance))
         except NotFound:
             return
 

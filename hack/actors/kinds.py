@@ -19,12 +19,9 @@ CRDS = Resource(
     kind="CustomResourceDefinition",
     namespaced=False,
 )
-MANAGED_CHARTS = Resource(group="management.cattle.io", version="v3", plural="managedcharts", kind="ManagedChart")
 CAPI_CLUSTERS = Resource(group="cluster.x-k8s.io", version="v1beta1", plural="clusters", kind="Cluster")
-VOLUMES = Resource(group="longhorn.io", version="v1beta2", plural="volumes", kind="Volume")
 ENGINES = Resource(group="longhorn.io", version="v1beta2", plural="engines", kind="Engine")
 VIRTUAL_MACHINES = Resource(group="kubevirt.io", version="v1", plural="virtualmachines", kind="VirtualMachine")
-INSTANCES = Resource(group="kubevirt.io", version="v1", plural="virtualmachineinstances", kind="VirtualMachineInstance")
 MIGRATIONS = Resource(
     group="kubevirt.io",
     version="v1",

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_VOLUME
 from hack.actors.controller_loop import ControllerLoop, Timers
-from hack.actors.kinds import ENGINES, INSTANCES, VOLUMES
+from hack.actors.kinds import ENGINES
 from hack.actors.placement import is_final
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch, merge_diff
+from upgrade_manager.kube.resources import LONGHORN_VOLUMES, VIRTUAL_MACHINE_INSTANCES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
@@ -33,9 +34,9 @@ class LonghornManager:
         self._context = context
         self._client = context.client("longhorn-manager")
         caches = context.caches
-        self._volumes = caches.of(VOLUMES)
+        self._volumes = caches.of(LONGHORN_VOLUMES)
         self._engines = caches.of(ENGINES)
-        self._instances = caches.of(INSTANCES)
+        self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
         self._loop: ControllerLoop[str] = ControllerLoop("volumes", self._reconcile, random=context.random)
         self._timers = Timers()
         #: Volumes by claim; a claim keeps its volume.
@@ -89,7 +90,7 @@ class LonghornManager:
         sound = all(mode == "RW" for mode in modes.values())
         robustness = ("healthy" if sound else "degraded") if node else "unknown"
         status = {"state": "attached" if node else "detached", "robustness": robustness, "currentNodeID": node}
-        await self._write(VOLUMES, volume, node, status)
+        await self._write(LONGHORN_VOLUMES, volume, node, status)
         return later
 
     def _user_of(self, volume: Object) -> str:

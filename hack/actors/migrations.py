@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
 from hack.actors.controller_loop import ControllerLoop, Timers
-from hack.actors.kinds import INSTANCES, MIGRATIONS
+from hack.actors.kinds import MIGRATIONS
 from hack.actors.placement import is_final, place
 from hack.actors.virtual_machines import running_on
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import NODES
+from upgrade_manager.kube.resources import NODES, VIRTUAL_MACHINE_INSTANCES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
@@ -40,7 +40,7 @@ class MigrationController:
         )
         caches = context.caches
         self._nodes = caches.of(NODES)
-        self._instances = caches.of(INSTANCES)
+        self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
         self._migrations = caches.of(MIGRATIONS)
         self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop(
             "migrations", self._reconcile, random=context.random
@@ -151,7 +151,9 @@ class MigrationController:
         }
         patch = MergePatch(body).at(objects.resource_version(instance))
         name, namespace = objects.name(instance), objects.namespace(instance)
-        await self._instances.seen(await self._client.patch(INSTANCES, name, patch, namespace=namespace))
+        await self._instances.seen(
+            await self._client.patch(VIRTUAL_MACHINE_INSTANCES, name, patch, namespace=namespace)
+        )
 
     async def _enter(self, migration: Object, phase: str) -> None:
         status = objects.status(migration)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hack.actors.caches import BY_NODE, BY_OWNER
 from hack.actors.container_work import Work, duration_of, env_of, option_of, unset_variable, work_of
 from hack.actors.controller_loop import Timers
-from hack.actors.kinds import ENGINES, INSTANCES, MANAGED_CHARTS, MIGRATIONS, VOLUMES
+from hack.actors.kinds import ENGINES, MIGRATIONS
 from hack.actors.placement import can_move, is_final
 from hack.actors.vm_ledger import VMLedger
 from upgrade_manager.api.keys import (
@@ -23,10 +23,13 @@ from upgrade_manager.api.names import repo_service_name
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
+    LONGHORN_VOLUMES,
+    MANAGED_CHARTS,
     NODES,
     PODS,
     PROVISIONING_CLUSTERS,
     SETTINGS,
+    VIRTUAL_MACHINE_INSTANCES,
 )
 
 if TYPE_CHECKING:
@@ -73,9 +76,9 @@ class Toolkit:
         caches = context.caches
         self._nodes = caches.of(NODES)
         self._pods = caches.of(PODS)
-        self._instances = caches.of(INSTANCES)
+        self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
         self._migrations = caches.of(MIGRATIONS)
-        self._volumes = caches.of(VOLUMES)
+        self._volumes = caches.of(LONGHORN_VOLUMES)
         self._engines = caches.of(ENGINES)
         self._charts = caches.of(MANAGED_CHARTS)
         self._timers = Timers()

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from hack.actors.caches import BY_NODE
 from hack.actors.conditions import TRANSITION, with_condition
 from hack.actors.controller_loop import ControllerLoop, Timers
-from hack.actors.kinds import INSTANCES, VIRTUAL_MACHINES, controller_reference
+from hack.actors.kinds import VIRTUAL_MACHINES, controller_reference
 from hack.actors.placement import is_final, place
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound
 from upgrade_manager.kube.patch import MergePatch, merge_diff
-from upgrade_manager.kube.resources import NODES
+from upgrade_manager.kube.resources import NODES, VIRTUAL_MACHINE_INSTANCES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
@@ -33,7 +33,7 @@ class VirtualMachineController:
         self._client = context.client("virt-controller")
         caches = context.caches
         self._machines = caches.of(VIRTUAL_MACHINES)
-        self._instances = caches.of(INSTANCES)
+        self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
         self._nodes = caches.of(NODES)
         self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop(
             "virtual machines", self._reconcile, random=context.random
@@ -68,7 +68,7 @@ class VirtualMachineController:
     async def _create(self, machine: Object) -> None:
         instance = instance_of(machine, node="")
         try:
-            await self._instances.seen(await self._client.create(INSTANCES, instance))
+            await self._instances.seen(await self._client.create(VIRTUAL_MACHINE_INSTANCES, instance))
         except AlreadyExists:
             return
         await self._clear_requests(machine)
@@ -96,7 +96,10 @@ class VirtualMachineController:
         self._timers.forget(objects.uid(instance))
         try:
             await self._client.delete(
-                INSTANCES, objects.name(instance), namespace=objects.namespace(instance), uid=objects.uid(instance)
+                VIRTUAL_MACHINE_INSTANCES,
+                objects.name(instance),
+                namespace=objects.namespace(instance),
+                uid=objects.uid(instance),
             )
         except NotFound:
             return None
@@ -121,7 +124,9 @@ class VirtualMachineController:
     async def _write(self, instance: Object, body: Object) -> None:
         patch = MergePatch(body).at(objects.resource_version(instance))
         name, namespace = objects.name(instance), objects.namespace(instance)
-        await self._instances.seen(await self._client.patch(INSTANCES, name, patch, namespace=namespace))
+        await self._instances.seen(
+            await self._client.patch(VIRTUAL_MACHINE_INSTANCES, name, patch, namespace=namespace)
+        )
 
     async def _write_status(self, machine: Object, status: Object) -> None:
         patch = MergePatch({"status": status})

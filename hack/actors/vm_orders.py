@@ -6,11 +6,12 @@ import json
 from typing import TYPE_CHECKING
 
 from hack.actors.answers import accepted, refused
-from hack.actors.kinds import INSTANCES, VIRTUAL_MACHINES
+from hack.actors.kinds import VIRTUAL_MACHINES
 from hack.actors.placement import is_final
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import VIRTUAL_MACHINE_INSTANCES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +76,7 @@ class VirtualMachineOrders:
         return left > 0
 
     async def _read(self, values: Mapping[str, str]) -> tuple[Object | None, Object | None]:
-        return await self._get(VIRTUAL_MACHINES, values), await self._get(INSTANCES, values)
+        return await self._get(VIRTUAL_MACHINES, values), await self._get(VIRTUAL_MACHINE_INSTANCES, values)
 
     async def _get(self, resource: Resource, values: Mapping[str, str]) -> Object | None:
         try:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack.actors.kinds import VOLUMES
 from hack.bench.catalogue import Figure
 from hack.bench.in_process import MANAGER
 from hack.bench.phase_changes import phase_changes
@@ -25,6 +24,7 @@ from hack.cluster.scenario import Machine
 from hack.cluster.seed_machines import volume
 from hack.control_plane.assets import find_assets
 from hack.control_plane.control_plane import ControlPlane
+from upgrade_manager.kube.resources import LONGHORN_VOLUMES
 
 if TYPE_CHECKING:
     from hack.bench.real_cluster import RealCluster, Step, Usage
@@ -121,7 +121,9 @@ async def _create_volumes(cluster: Simulation, count: int) -> None:
 
     async def create(number: int) -> None:
         async with slots:
-            await client.create(VOLUMES, volume(Machine(name=f"spare-{number}", node=nodes[number % len(nodes)])))
+            await client.create(
+                LONGHORN_VOLUMES, volume(Machine(name=f"spare-{number}", node=nodes[number % len(nodes)]))
+            )
 
     async with asyncio.TaskGroup() as group:
         for number in range(count):

@@ -6,17 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from hack.actors.images import claim_of
-from hack.actors.kinds import (
-    CAPI_CLUSTERS,
-    CRDS,
-    ENGINES,
-    INSTANCES,
-    KUBEVIRTS,
-    MANAGED_CHARTS,
-    SERVICE_ACCOUNTS,
-    VIRTUAL_MACHINES,
-    VOLUMES,
-)
+from hack.actors.kinds import CAPI_CLUSTERS, CRDS, ENGINES, KUBEVIRTS, SERVICE_ACCOUNTS, VIRTUAL_MACHINES
 from hack.actors.virtual_machines import instance_of
 from hack.cluster import seed_harvester, seed_machines, seed_nodes
 from upgrade_manager.api.timestamps import format_time
@@ -27,7 +17,9 @@ from upgrade_manager.kube.resources import (
     ADDONS,
     ENDPOINT_SLICES,
     LONGHORN_SETTINGS,
+    LONGHORN_VOLUMES,
     MACHINES,
+    MANAGED_CHARTS,
     NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -36,6 +28,7 @@ from upgrade_manager.kube.resources import (
     SETTINGS,
     VERSIONS,
     VIRTUAL_MACHINE_IMAGES,
+    VIRTUAL_MACHINE_INSTANCES,
     Resource,
 )
 
@@ -48,7 +41,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 #: Kinds whose status is written with the object: they have no status subresource.
-_WHOLE = frozenset({INSTANCES, VIRTUAL_MACHINE_IMAGES, SETTINGS})
+_WHOLE = frozenset({VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINE_IMAGES, SETTINGS})
 _POLL_INTERVAL = 0.05
 _WRITE_TIMEOUT = 30.0
 
@@ -121,9 +114,9 @@ class Seeds:
     async def _create_machine(self, machine: Machine) -> None:
         created = await self._create(VIRTUAL_MACHINES, seed_machines.virtual_machine(machine))
         if machine.run_strategy != "Halted":
-            await self._create(INSTANCES, instance_of(created, node=machine.node))
+            await self._create(VIRTUAL_MACHINE_INSTANCES, instance_of(created, node=machine.node))
         if machine.volume:
-            await self._create(VOLUMES, seed_machines.volume(machine))
+            await self._create(LONGHORN_VOLUMES, seed_machines.volume(machine))
             await self._create(ENGINES, seed_machines.engine(machine, self._scenario))
 
     async def _create_harvester(self, at: str) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.actors.kinds import INSTANCES
 from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
 from tests.support.exactly_once import SUCCESS_EVENTS
@@ -18,7 +17,15 @@ from upgrade_manager.api.keys import WITNESS_LABEL
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, LONGHORN_SETTINGS, NODES, PODS, PROVISIONING_CLUSTERS
+from upgrade_manager.kube.resources import (
+    DEPLOYMENTS,
+    JOBS,
+    LONGHORN_SETTINGS,
+    NODES,
+    PODS,
+    PROVISIONING_CLUSTERS,
+    VIRTUAL_MACHINE_INSTANCES,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -287,7 +294,7 @@ async def test_vms_migrate_between_nodes_but_not_to_the_witness() -> None:
 
         async def watch() -> None:
             while True:
-                for one in (await client.list(INSTANCES)).items:
+                for one in (await client.list(VIRTUAL_MACHINE_INSTANCES)).items:
                     places.setdefault(objects.uid(one), set()).add(objects.status(one).get("nodeName") or "")
                 await asyncio.sleep(0.1)
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.actors.kinds import INSTANCES, KUBEVIRTS, VIRTUAL_MACHINES
+from hack.actors.kinds import KUBEVIRTS, VIRTUAL_MACHINES
 from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
 from tests.support.upgrade import BY_VERSION, condition, started
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS
+from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, VIRTUAL_MACHINE_INSTANCES
 
 if TYPE_CHECKING:
     from hack.cluster.scenario import Scenario
@@ -225,4 +225,4 @@ async def test_single_nodes_vms_are_restored() -> None:
         await stage.succeed()
         assert await warnings(stage) == []
         assert [await strategy(stage, name) for name in ("vm-0", "vm-1")] == ["Always", "Always"]
-        assert len((await stage.client.list(INSTANCES)).items) == 2
+        assert len((await stage.client.list(VIRTUAL_MACHINE_INSTANCES)).items) == 2

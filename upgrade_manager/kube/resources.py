@@ -89,6 +89,14 @@ ADDONS = Resource(group="harvesterhci.io", version="v1beta1", plural="addons", k
 VIRTUAL_MACHINE_IMAGES = Resource(
     group="harvesterhci.io", version="v1beta1", plural="virtualmachineimages", kind="VirtualMachineImage"
 )
+#: Upgrades by Harvester itself.
+UPGRADES = Resource(group="harvesterhci.io", version="v1beta1", plural="upgrades", kind="Upgrade")
+VIRTUAL_MACHINE_BACKUPS = Resource(
+    group="harvesterhci.io", version="v1beta1", plural="virtualmachinebackups", kind="VirtualMachineBackup"
+)
+SCHEDULE_VM_BACKUPS = Resource(
+    group="harvesterhci.io", version="v1beta1", plural="schedulevmbackups", kind="ScheduleVMBackup"
+)
 SUC_PLANS = Resource(group="upgrade.cattle.io", version="v1", plural="plans", kind="Plan")
 PROVISIONING_CLUSTERS = Resource(group="provisioning.cattle.io", version="v1", plural="clusters", kind="Cluster")
 MACHINES = Resource(
@@ -99,3 +107,8 @@ MACHINES = Resource(
     versions=("v1beta1", "v1beta2"),
 )
 LONGHORN_SETTINGS = Resource(group="longhorn.io", version="v1beta2", plural="settings", kind="Setting")
+LONGHORN_VOLUMES = Resource(group="longhorn.io", version="v1beta2", plural="volumes", kind="Volume")
+MANAGED_CHARTS = Resource(group="management.cattle.io", version="v3", plural="managedcharts", kind="ManagedChart")
+VIRTUAL_MACHINE_INSTANCES = Resource(
+    group="kubevirt.io", version="v1", plural="virtualmachineinstances", kind="VirtualMachineInstance"
+)

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from hack.actors.kinds import MANAGED_CHARTS
 from hack.cluster.scenario import load
 from hack.simulation import Simulation
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import ADDONS
+from upgrade_manager.kube.resources import ADDONS, MANAGED_CHARTS
 
 SMALL = load("three-nodes").changed(jitter=0.0, vms={"count": 0})
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.actors.kinds import ENGINES, INSTANCES, MIGRATIONS, VIRTUAL_MACHINES, VOLUMES
+from hack.actors.kinds import ENGINES, MIGRATIONS, VIRTUAL_MACHINES
 from hack.cluster.scenario import load
 from hack.simulation import Simulation
 from tests.support.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import NODES
+from upgrade_manager.kube.resources import LONGHORN_VOLUMES, NODES, VIRTUAL_MACHINE_INSTANCES
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
@@ -30,7 +30,7 @@ def cluster(*machines: dict[str, Any], **values: Any) -> Simulation:
 
 async def instance(simulation: Simulation) -> Object | None:
     try:
-        return await simulation.client().get(INSTANCES, "vm", namespace="default")
+        return await simulation.client().get(VIRTUAL_MACHINE_INSTANCES, "vm", namespace="default")
     except NotFound:
         return None
 
@@ -61,7 +61,7 @@ async def test_drain_taint_migrates_vm_and_its_volume() -> None:
         target = objects.status(found)["nodeName"]
         assert objects.labels(found)["kubevirt.io/nodeName"] == target
         await asyncio.sleep(2)
-        (volume,) = (await simulation.client().list(VOLUMES)).items
+        (volume,) = (await simulation.client().list(LONGHORN_VOLUMES)).items
         assert (volume["status"]["currentNodeID"], volume["status"]["robustness"]) == (target, "healthy")
 
 
@@ -112,7 +112,7 @@ async def test_volume_is_degraded_while_a_replica_node_is_down() -> None:
         client = simulation.client()
 
         async def has(robustness: str) -> bool:
-            (volume,) = (await client.list(VOLUMES)).items
+            (volume,) = (await client.list(LONGHORN_VOLUMES)).items
             return bool(volume["status"]["robustness"] == robustness)
 
         assert await has("healthy")

@@ -91,13 +91,10 @@ DONE = replace(AFTER, jobs={POST: COMPLETE})
         row(replace(DONE, os_image=NEW), POST_DRAINED, [ACK_POST], id="release OS already: no reboot"),
         row(replace(DONE, pending_os=NEW, os_image=NEW + " "), REBOOTING, [], id="OS name differs by a space"),
         row(
-            replace(AFTER, state=POST_DRAINED, pending_os=NEW),
+            replace(AFTER, state=POST_DRAINED, os_image=NEW, pending_os=NEW),
             POST_DRAINED,
             [CLEAR, ACK_POST],
             id="PostDrained without Jobs",
-        ),
-        row(
-            replace(VIEW, state=POST_DRAINED, jobs={POST: COMPLETE}), POST_DRAINED, [], id="PostDrained with the old OS"
         ),
         row(replace(AFTER, state=REBOOTING, pending_os=NEW), REBOOTING, [], id="rebooting, Job deleted: not repeated"),
         row(

@@ -1,8 +1,8 @@
-"""The hooks that hold up the end of the node upgrade although every node is done."""
+"""The hooks and the cordoned nodes that hold up the end of the node upgrade although every node is done."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,7 +10,10 @@ from tests.support.nodes import OPTIONS, PRE_DRAIN, machine, node, secret, store
 from tests.support.nodes import POST as HOOK
 from tests.support.nodes import POST_DRAIN as REQUEST
 from upgrade_manager.nodes.node_view import Observed
-from upgrade_manager.nodes.pending_hooks import remaining_hooks
+from upgrade_manager.nodes.pending_hooks import delays
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ACKNOWLEDGED = "is acknowledged; waiting for Rancher to uncordon the node"
 REMOVE = f"(remove it: kubectl annotate secret -n fleet-local s {REQUEST}-)"
@@ -19,7 +22,7 @@ FOREIGN = f"is the hook of another controller, which must acknowledge it (not {H
 UNMANAGED = f"is pending, but the node does not exist or lacks the label harvesterhci.io/managed=true {REMOVE}"
 
 
-def remaining(*secrets: dict[str, Any], multi_node: bool = True, limit: int = 3) -> str:
+def remaining(*secrets: dict[str, Any], cordoned: Sequence[str] = (), multi_node: bool = True, limit: int = 3) -> str:
     """Return what is reported of the Secrets, with Machines of three nodes of which two are managed."""
     observed = Observed(
         nodes=store_of([node("n1"), node("n2")]),
@@ -27,7 +30,7 @@ def remaining(*secrets: dict[str, Any], multi_node: bool = True, limit: int = 3)
         machines=store_of([machine("new"), *(machine(f"m-{name}", name) for name in ("n1", "n2", "n3"))]),
         jobs=store_of([]),
     )
-    return remaining_hooks(observed, multi_node=multi_node, limit=limit)
+    return delays(observed, cordoned=cordoned, multi_node=multi_node, limit=limit)
 
 
 @pytest.mark.rule(
@@ -80,3 +83,14 @@ def test_hooks_are_sorted_by_node_and_limited() -> None:
     expected = [f"{place.format(REQUEST)} {ACKNOWLEDGED}" for place in places]
     assert remaining(*secrets) == "; ".join(expected)
     assert remaining(*secrets, limit=1) == f"{expected[0]}; 2 more"
+
+
+@pytest.mark.rule("nodes: a done node that is cordoned holds the end of the phase, and blocks no other node")
+def test_cordoned_nodes_are_named_after_the_hooks() -> None:
+    hook = secret("s", "m-n1", **{REQUEST: OPTIONS})
+    uncordon = "n2: upgraded, but cordoned. Run kubectl uncordon n2"
+    # Rancher uncordons n1 itself.
+    assert remaining(hook, cordoned=["n1", "n2"]) == f"n1: {REQUEST} of Secret fleet-local/s {ACKNOWLEDGED}; {uncordon}"
+    assert remaining(cordoned=["n2"]) == uncordon
+    assert remaining(cordoned=["n2"], multi_node=False) == uncordon
+    assert remaining(cordoned=["n2", "n3"], limit=1) == f"{uncordon}; 1 more"

@@ -34,7 +34,7 @@ def test_no_node_starts_while_another_is_in_progress(state: NodeState) -> None:
     assert started(pairs) == []
     held = pairs[0][1]
     assert held.state is None
-    assert held.progress == "a: waiting until node b is upgraded"
+    assert held.progress == "a: waiting until node b is upgraded and Ready"
 
 
 def test_node_in_progress_starts_its_next_job() -> None:

@@ -58,7 +58,6 @@ BACK = view(COMPLETE, os_image=NEW, pending_os=NEW)
         row(view(RUNNING, os_image=NEW, pending_os=NEW), UPGRADING, [], id="its Job is retried under the new OS"),
         row(view(state=REBOOTING), REBOOTING, [EXPECT], id="its Job was removed while it reboots: not made again"),
         row(view(state=REBOOTING, os_image=NEW), DONE, [], id="its Job was removed, and the node is back"),
-        row(view(state=DONE, os_image=NEW, ready=False), DONE, [], id="once done it stays done"),
         row(view(state=DONE, os_image=NEW, pending_os=NEW), DONE, [FORGET], id="a remaining annotation is removed"),
         row(
             replace(view(), pre_drain=Hook(requested="D"), post_drain=Hook(requested="D")),

@@ -135,7 +135,7 @@ def test_spec_covers_its_kind_in_its_namespace(
 def test_slim_node_keeps_what_decisions_read() -> None:
     node = {
         "metadata": {"name": "n1", "uid": "u", "resourceVersion": "7", "labels": {"a": "b"}, "managedFields": [1]},
-        "spec": {"podCIDR": "x"},
+        "spec": {"podCIDR": "x", "unschedulable": True},
         "status": {
             "conditions": [
                 {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"},
@@ -151,13 +151,15 @@ def test_slim_node_keeps_what_decisions_read() -> None:
     assert slim["status"]["conditions"] == [{"type": "Ready", "status": "True"}]
     assert slim["status"]["nodeInfo"]["osImage"] == "Harvester v1.6.1"
     assert "images" not in slim["status"]
+    assert slim["spec"] == {"unschedulable": True}
 
 
 @pytest.mark.parametrize(
     "status", [{}, {"status": None}, {"status": {"conditions": None, "nodeInfo": None}}], ids=["none", "null", "nulls"]
 )
 def test_slim_node_accepts_missing_fields(status: dict[str, Any]) -> None:
-    assert slim_node({"metadata": {"name": "n1"}, **status})["status"]["conditions"] == []
+    slim = slim_node({"metadata": {"name": "n1"}, "spec": None, **status})
+    assert (slim["status"]["conditions"], slim["spec"]) == ([], {"unschedulable": False})
 
 
 def test_slim_job_keeps_what_decisions_read() -> None:

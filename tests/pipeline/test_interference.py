@@ -87,6 +87,78 @@ async def test_missing_node_holds_the_phase(simulate: Simulate, missing: str) ->
             await assert_true(stage)
 
 
+#: Seconds that Rancher waits before it reaches the next node, and that a reboot takes.
+SLOW = {"planner": 10, "reboot": 40}
+DONE_NODE = "node-0"
+
+
+@pytest.mark.rule(
+    "nodes: a done node that is NotReady or runs another OS holds the phase, and is named",
+    "nodes: no node starts while a done node is NotReady, runs another OS or is missing",
+)
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        pytest.param({}, "is NotReady", id="NotReady"),
+        pytest.param({"os_image": "Harvester v1.7.1"}, "runs Harvester v1.7.1 instead of", id="rolled back"),
+    ],
+)
+async def test_lost_done_node_holds_the_others(simulate: Simulate, changes: dict[str, str], problem: str) -> None:
+    scenario = RepairableScenario.of(durations=SLOW)
+    async with simulate(scenario) as simulation, started(simulation) as stage:
+        await stage.until_node("PostDrained", node=DONE_NODE)
+        host = simulation.hosts.of(DONE_NODE)
+        if changes:
+            host.next_os = changes["os_image"]
+        simulation.hosts.power_off(DONE_NODE)
+        await stage.until_plan(lambda plan: f"{DONE_NODE}: was upgraded, but {problem}" in progress(plan))
+        jobs = stage.ledger.names("jobs")
+        await asyncio.sleep(30)
+        assert stage.ledger.names("jobs") == jobs
+        assert node_states(await stage.plan())[DONE_NODE] == "PostDrained"
+        if changes:
+            simulation.hosts.install(DONE_NODE, simulation.scenario.release.os_image, reboot_after="no-pod")
+            simulation.hosts.power_off(DONE_NODE)
+        await assert_true(stage)
+        assert stage.ledger.names("jobs").count(f"upgrade-node-upgrade-pre-drain-{DONE_NODE}") == 1
+
+
+@pytest.mark.rule("nodes: a done node that is cordoned holds the end of the phase, and blocks no other node")
+async def test_cordoned_done_node_holds_the_end(simulate: Simulate) -> None:
+    async with simulate() as simulation, started(simulation) as stage:
+        await stage.until_node("PreDraining", node="node-2")
+        await cordon(simulation, DONE_NODE, cordoned=True)
+        await stage.until_plan(lambda plan: f"kubectl uncordon {DONE_NODE}" in progress(plan))
+        assert set(node_states(await stage.plan()).values()) == {"PostDrained"}
+        await asyncio.sleep(300)
+        assert objects.status(await stage.plan())["currentPhase"] == "NodeUpgrading"
+        await cordon(simulation, DONE_NODE, cordoned=False)
+        await assert_true(stage)
+
+
+async def cordon(simulation: Simulation, node: str, *, cordoned: bool) -> None:
+    """Cordon or uncordon the node as a user does."""
+    patch = MergePatch({"spec": {"unschedulable": True if cordoned else None}})
+    await simulation.client().patch(NODES, node, patch)
+
+
+@pytest.mark.rule("nodes: a node that runs the release's Kubernetes before its drain is named, with the next step")
+async def test_advice_makes_rancher_drain_the_rest(simulate: Simulate) -> None:
+    async with simulate() as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan()
+            await stage.until_node("PostDrained", node=DONE_NODE)
+        # Without a manager nothing adds the hooks again, so Rancher upgrades the other nodes without a drain.
+        await set_strategy(simulation, None)
+        await asyncio.sleep(60)
+        async with stage.life(seed="the next manager"):
+            await stage.until_plan(lambda plan: "provisionGeneration by 1" in progress(plan))
+            again = {"spec": {"rkeConfig": {"provisionGeneration": await provision_generation(simulation) + 1}}}
+            await stage.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(again), namespace=FLEET_LOCAL)
+            await assert_true(stage)
+
+
 @pytest.mark.rule("nodes: a hook that is set again on an upgraded node runs another pre-drain Job, one node at a time")
 async def test_repeated_hook_runs_another_job(simulate: Simulate) -> None:
     async with simulate() as simulation, started(simulation) as stage:

@@ -97,10 +97,12 @@ class NodeUpgradeRun:
         return outcome.message
 
     async def move(self, **states: str) -> None:
-        """Record states of nodes."""
+        """Record states of nodes; a node that is done runs the release's OS."""
         ctx = await self.context()
         for node, state in states.items():
             ctx.status.move_node(node, NodeState(state))
+            if NodeState(state).upgraded:
+                await self.reboot(node)
         await ctx.persist()
 
     async def patch_secret(self, node: str, patch: Object) -> None:
@@ -136,8 +138,16 @@ class NodeUpgradeRun:
         await self.finish(node, step, {"conditions": [failed], "failed": 3})
 
     async def reboot(self, node: str) -> None:
-        status = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"osImage": RELEASE["os"]}}
+        await self.report(node)
+
+    async def report(self, node: str, *, os: str = RELEASE["os"], ready: str = "True", kubelet: str = "") -> None:
+        """Let the node's kubelet report a status."""
+        info = {"osImage": os, "kubeletVersion": kubelet}
+        status = {"conditions": [{"type": "Ready", "status": ready}], "nodeInfo": info}
         await self.cluster.finish(NODES, node, "", status)
+
+    async def cordon(self, node: str, *, cordoned: bool) -> None:
+        await self.client.patch(NODES, node, MergePatch({"spec": {"unschedulable": cordoned or None}}))
 
     async def pending_os(self, node: str) -> str | None:
         return objects.annotations_of(await self.cluster.find(NODES, node)).get(PENDING)

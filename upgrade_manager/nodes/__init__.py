@@ -9,6 +9,7 @@ __all__ = [
     "job_state",
     "machine_plan",
     "model",
+    "next_node",
     "node_view",
     "pending_hooks",
     "repeated_drain",

@@ -3,7 +3,8 @@
     pre-drain hook pending  -> Job pre-drain   PreDraining  -> PreDrained
     post-drain hook pending -> Job post-drain  PostDraining -> WaitingReboot  -> node is back: PostDrained
 
-A hook is acknowledged when the last state in its row is reached.
+A hook is acknowledged when the last state in its row is reached. A node that is done is observed until the phase ends:
+while it is NotReady or runs another OS, it holds the phase, and its hooks are not acknowledged.
 
 A failed upgrade may leave a post-drain hook pending. Rancher does not repeat the pre-drain hook of such a node: it
 upgrades its Kubernetes when its tier is reached, then waits for the post-drain hook. Until then the manager does not
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def decide(view: NodeView, *, release_os: str) -> Decision:
     """Decide about one node. Later steps are checked first, because Jobs outlive Rancher's hooks."""
     if view.state is NodeState.POST_DRAINED:
-        return repeated_drain.decide(view, release_os=release_os) or _done(view)
+        return lost(view, release_os) or repeated_drain.decide(view) or _done(view)
     if JobType.POST_DRAIN in view.jobs or view.state is NodeState.WAITING_REBOOT:
         return _post_drain(view, release_os)
     if view.post_drain.pending and _is_pre_drained(view):
@@ -141,6 +142,19 @@ def await_reboot(view: NodeView, release_os: str) -> Decision:
         else f"{view.name}: rebooting from {view.os_image} to {release_os}; if it takes over 30 min, check its console"
     )
     return Decision(state=NodeState.WAITING_REBOOT, progress=progress, effects=expected)
+
+
+def lost(view: NodeView, release_os: str) -> Decision | None:
+    """Hold the phase while a node that was recorded as done is NotReady or runs another OS; None otherwise."""
+    if runs_release(view, release_os):
+        return None
+    if view.os_image == release_os:
+        problem = f"is NotReady; the upgrade waits for it. Check its kubelet: kubectl describe node {view.name}"
+    else:
+        found = view.os_image or "an unknown OS"
+        problem = f"runs {found} instead of {release_os}; the upgrade waits for it. Check its console and reboot it"
+    message = f"was upgraded, but {problem}"
+    return Decision(state=view.state, progress=f"{view.name}: {message}", message=message, holds=True)
 
 
 def clear_pending_os(view: NodeView) -> tuple[Effect, ...]:

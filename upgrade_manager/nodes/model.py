@@ -36,6 +36,8 @@ class NodeView:
     state: NodeState | None
     os_image: str
     ready: bool
+    #: True while it is unschedulable.
+    cordoned: bool = False
     #: The node's annotation pendingOSImage; empty without one.
     pending_os: str
     #: The machine-plan Secret; empty for a node that Rancher does not manage (yet).
@@ -130,5 +132,5 @@ class Decision:
     message: str = ""
     #: The cause if the node failed; else empty.
     failure: str = ""
-    #: True while the node holds the phase although its state is final.
+    #: True while the node holds the phase, whatever its state is.
     holds: bool = False

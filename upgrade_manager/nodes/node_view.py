@@ -100,6 +100,12 @@ def is_older(reported: str, release: str) -> bool:
     return have is not None and want is not None and have < want
 
 
+def is_same(reported: str, release: str) -> bool:
+    """Return True if a node's Kubernetes is the release's, compared in the same way."""
+    have = _parse(reported)
+    return have is not None and have == _parse(release)
+
+
 def _parse(version: str) -> tuple[int, int, int] | None:
     match = _RELEASE.match(version.strip())
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
@@ -178,6 +184,7 @@ class _CachedNode:
             state=inputs.state,
             os_image=info.get("osImage", ""),
             ready=objects.is_condition_true(node, "Ready"),
+            cordoned=bool(objects.spec(node).get("unschedulable")),
             pending_os=objects.annotations_of(node).get(ANNOTATION_PENDING_OS_IMAGE, ""),
             secret=plan.secret,
             pre_drain=plan.pre_drain,

@@ -1,7 +1,8 @@
-"""Rancher's hooks that are still set when every node is done; each of them delays the end of the phase.
+"""What delays the end of the phase when every node is done: Rancher's hooks that are still set, and cordoned nodes.
 
-Rancher removes a hook after it was acknowledged and the node is uncordoned. A hook that is not acknowledged stays until
-a user removes it, so the message names it.
+Rancher uncordons a node after its post-drain hook was acknowledged, then removes the hook. A hook that is not
+acknowledged stays until a user removes it, and a node that is cordoned without a hook until a user uncordons it, so the
+message names them.
 """
 
 from __future__ import annotations
@@ -21,24 +22,30 @@ from upgrade_manager.kube import objects
 from upgrade_manager.nodes import machine_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
     from upgrade_manager.nodes.node_view import Observed
 
 
-def remaining_hooks(observed: Observed, *, multi_node: bool, limit: int) -> str:
-    """Describe up to `limit` hooks that are set, ordered by node: node, Secret, and the action that is due.
+def delays(observed: Observed, *, cordoned: Iterable[str], multi_node: bool, limit: int) -> str:
+    """Describe up to `limit` hooks, ordered by node, and cordoned nodes: the object, and the action that is due.
 
     The manager acknowledges hooks of managed nodes in a `multi_node` upgrade. A Secret without a Machine or a node is
     skipped: Rancher does not process it.
     """
     managed = set(observed.nodes.derive(objects.name))
-    found = []
+    found, drained = [], set()
     for node, secret in _by_node(observed.secrets, observed.machines):
         acknowledges = multi_node and node in managed
         for key in _delaying(secret, unacknowledged=multi_node and not acknowledges):
             state = _state(secret, key, acknowledges=acknowledges, multi_node=multi_node)
             found.append(f"{node}: {key} of Secret {FLEET_LOCAL}/{objects.name(secret)} {state}")
+            drained.add(node)
+    found += [
+        f"{node}: upgraded, but cordoned. Run kubectl uncordon {node}" for node in cordoned if node not in drained
+    ]
     more = [f"{len(found) - limit} more"] if len(found) > limit else []
     return "; ".join([*found[:limit], *more])
 

@@ -1,9 +1,10 @@
 """A drain that Rancher repeats on an upgraded node, for instance after a change of the registries setting.
 
     pre-drain hook pending  -> the first Job pre-drain is removed, a repeated one runs, then the hook is acknowledged
-    post-drain hook pending -> node Ready on the release's OS: the repeated Job is removed, the hook is acknowledged
+    post-drain hook pending -> the repeated Job is removed, the hook is acknowledged
 
-The node's state stays PostDrained. A label marks the repeated Job, because Rancher sets equal hooks each time.
+The node is Ready on the release's OS (`drain.lost`), and its state stays PostDrained. A label marks the repeated Job,
+because Rancher sets equal hooks each time.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from upgrade_manager.nodes.model import Effect, NodeView
 
 
-def decide(view: NodeView, *, release_os: str) -> Decision | None:
+def decide(view: NodeView) -> Decision | None:
     """Decide about an upgraded node that Rancher drains again; None if it does not."""
     job = view.jobs.get(JobType.PRE_DRAIN)
     is_repeated = job is not None and job.repeated
@@ -29,7 +30,7 @@ def decide(view: NodeView, *, release_os: str) -> Decision | None:
     if not is_repeated:
         return None
     if view.post_drain.pending:
-        return _post_drain(view, release_os)
+        return _post_drain(view)
     if view.pre_drain.requested:
         return _hold(view, "Rancher drains it again")
     # Rancher has ended the drain without a post-drain hook.
@@ -52,9 +53,7 @@ def _pre_drain(view: NodeView, job: JobState | None) -> Decision:
     return _hold(view, "Rancher drains it again", acknowledge)
 
 
-def _post_drain(view: NodeView, release_os: str) -> Decision:
-    if view.os_image != release_os or not view.ready:
-        return _hold(view, f"waiting for the node to be Ready with {release_os} after a repeated drain")
+def _post_drain(view: NodeView) -> Decision:
     # In this order: without the Job, the next hook starts another one.
     remove = RemoveJob(node=view.name, job_type=JobType.PRE_DRAIN)
     value = view.post_drain.requested

@@ -1,7 +1,8 @@
 """The order in which nodes are upgraded: one at a time, while paused nodes wait.
 
 Rancher limits unavailable machines per role only, and a failed upgrade may leave hooks of several nodes pending. Two
-unavailable nodes can cost a cluster of three its quorum, so a node waits while another one is upgraded.
+unavailable nodes can cost a cluster of three its quorum, so a node waits while another one is upgraded, or was upgraded
+and is down.
 
 Rancher finishes one tier of machines (`machine_plan.tier_of`) before the next. A node of a later tier with a stale hook
 therefore waits for the earlier tiers: otherwise they would wait for it here, while Rancher upgrades them first.
@@ -71,16 +72,12 @@ def one_at_a_time(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[
     busy = [view.name for view, decision in pairs if _is_busy(view, decision)]
     result = []
     for view, decision in pairs:
-        if not _starts_job(decision):
-            result.append((view, decision))
-            continue
-        other = next((name for name in busy if name != view.name and name not in _behind(view, decision, pairs)), "")
-        other = other or _earlier_tier(view, pairs)
+        other = _waits_for(view, decision, busy, pairs) if _starts_job(decision) else ""
         if other:
-            waiting = f"{view.name}: waiting until node {other} is upgraded"
+            waiting = f"{view.name}: waiting until node {other} is upgraded and Ready"
             result.append((view, replace(decision, state=None, effects=(), progress=waiting)))
             continue
-        if decision.state is not NodeState.UPGRADE_PAUSED:
+        if _starts_job(decision) and decision.state is not NodeState.UPGRADE_PAUSED:
             busy.append(view.name)
         result.append((view, decision))
     return result
@@ -104,6 +101,14 @@ def name_list(names: Sequence[str]) -> str:
 
 def _is_started(view: NodeView) -> bool:
     return view.state is not None and view.state.group > NodeState.UPGRADE_PAUSED.group
+
+
+def _waits_for(
+    view: NodeView, decision: Decision, busy: Sequence[str], pairs: Sequence[tuple[NodeView, Decision]]
+) -> str:
+    """Return the node that must be upgraded before this one's Job starts; empty if none is."""
+    ignored = {view.name} | _behind(view, decision, pairs)
+    return next((name for name in busy if name not in ignored), "") or _earlier_tier(view, pairs)
 
 
 def _behind(view: NodeView, decision: Decision, pairs: Sequence[tuple[NodeView, Decision]]) -> frozenset[str]:
@@ -140,9 +145,10 @@ def _starts_job(decision: Decision) -> bool:
 
 
 def _is_busy(view: NodeView, decision: Decision) -> bool:
-    """Return True if the node is unavailable; a node whose Job starts with this decision is not yet."""
+    """Return True if the node is or may be unavailable; a node whose Job starts with this decision is not yet."""
     repeated = any(job.repeated for job in view.jobs.values())
-    return repeated or _state_before(view, decision) in IN_PROGRESS
+    lost = decision.holds and _is_done(view, decision) and not _starts_job(decision)
+    return repeated or lost or _state_before(view, decision) in IN_PROGRESS
 
 
 def _state_before(view: NodeView, decision: Decision) -> NodeState | None:

@@ -15,6 +15,7 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.nodes.drain import (
     await_reboot,
     clear_pending_os,
+    lost,
     restore_vms,
     runs_release,
     unfinished_job,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 def decide(view: NodeView, *, release_os: str) -> Decision:
     """Decide about the node of a single-node cluster."""
     if view.state is NodeState.SINGLE_NODE_UPGRADED:
-        return _done(view)
+        return lost(view, release_os) or _done(view)
     if JobType.SINGLE_NODE_UPGRADE not in view.jobs and view.state is NodeState.WAITING_REBOOT:
         # The Job has completed and was deleted: it must not run again.
         return _reboot(view, release_os)

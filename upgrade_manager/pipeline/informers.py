@@ -199,6 +199,7 @@ def slim_node(node: dict[str, Any]) -> dict[str, Any]:
             for key in ("name", "uid", "resourceVersion", "labels", "annotations", "deletionTimestamp")
             if key in metadata
         },
+        "spec": {"unschedulable": bool((node.get("spec") or {}).get("unschedulable"))},
         "status": {
             "conditions": [_without_heartbeat(c) for c in status.get("conditions") or [] if c.get("type") == "Ready"],
             "nodeInfo": {key: (status.get("nodeInfo") or {}).get(key, "") for key in ("osImage", "kubeletVersion")},

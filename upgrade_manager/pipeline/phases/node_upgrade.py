@@ -27,8 +27,9 @@ from upgrade_manager.nodes.model import (
     SetPendingOS,
     StartJob,
 )
+from upgrade_manager.nodes.next_node import next_node_message
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all
-from upgrade_manager.nodes.pending_hooks import remaining_hooks
+from upgrade_manager.nodes.pending_hooks import delays
 from upgrade_manager.nodes.sequencing import one_at_a_time, paused_message, starts_upgrade
 from upgrade_manager.pipeline import missing_nodes, overrides, rancher, vm_restore
 from upgrade_manager.pipeline.cleanup import give_back
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 
 #: Nodes that a message names.
 MAX_NAMED_NODES = 3
-NEXT_NODE = "waiting for Rancher to upgrade the next node"
 log = structlog.get_logger(__name__)
 
 
@@ -71,7 +71,8 @@ class _State:
 class NodeUpgrade(Phase):
     """Upgrades Kubernetes and OS of every node: Rancher drives, the manager runs Jobs and acknowledges Rancher's hooks.
 
-    On a single node one Job does everything, without Rancher.
+    On a single node one Job does everything, without Rancher. When the phase ends, every recorded node reports the
+    release's OS, is Ready and schedulable, and no hook is pending. Nodes are not checked after it.
     """
 
     name = PhaseName.NODE_UPGRADE
@@ -160,8 +161,10 @@ async def _begin(ctx: ReconcileContext, state: _State) -> None:
         overrides.refresh_strategy(ctx, state.cluster)
     elif _has_started(ctx):
         return
-    # Intent before effect. The same message as `_progress`, to save a write.
-    ctx.status.waiting(_message(NEXT_NODE, state, done=0, nodes=len(state.observed.nodes)))
+    if state.cluster is not None:
+        # The same message as in `_progress`, to save a write.
+        ctx.status.waiting(_message(_next_node(ctx, state), state, done=0, nodes=len(state.observed.nodes)))
+    # Intent before effect.
     await ctx.persist()
     await overrides.apply_overrides(ctx)
     if state.cluster is not None:
@@ -172,8 +175,17 @@ async def _begin(ctx: ReconcileContext, state: _State) -> None:
 
 
 def _has_started(ctx: ReconcileContext) -> bool:
-    states = [ctx.status.node_state(name) for name in ctx.status.known_nodes()]
-    return any(state is not None and state.group > NodeState.IMAGE_PRELOADED.group for state in states)
+    return len(_unstarted(ctx)) < len(ctx.status.known_nodes())
+
+
+def _unstarted(ctx: ReconcileContext) -> frozenset[str]:
+    states = {name: ctx.status.node_state(name) for name in ctx.status.known_nodes()}
+    last = NodeState.IMAGE_PRELOADED.group
+    return frozenset(name for name, state in states.items() if state is None or state.group <= last)
+
+
+def _next_node(ctx: ReconcileContext, state: _State) -> str:
+    return next_node_message(state.observed, unstarted=_unstarted(ctx), release=state.target.release_kubernetes)
 
 
 async def _decide(ctx: ReconcileContext, state: _State) -> None:
@@ -294,14 +306,15 @@ async def _resume(ctx: ReconcileContext, job: str) -> None:
 
 
 async def _progress(ctx: ReconcileContext, state: _State) -> PhaseResult:
-    """Report the nodes that are not done; when all are, the hooks that Rancher has not removed."""
+    """Report the nodes that are not done; when all are, the hooks that are still set, and cordoned nodes."""
     unfinished = _unfinished(state)
     if unfinished:
         busy = [await _node_progress(ctx, *pair) for pair in unfinished if _is_busy(*pair)][:MAX_NAMED_NODES]
         paused = paused_message(unfinished, cordoned=state.single is None)
-        shown = "; ".join([paused, *busy] if paused else busy) or NEXT_NODE
+        shown = "; ".join([paused, *busy] if paused else busy) or _next_node(ctx, state)
     else:
-        shown = remaining_hooks(state.observed, multi_node=state.single is None, limit=MAX_NAMED_NODES)
+        cordoned, multi_node = [view.name for view, _ in state.decisions if view.cordoned], state.single is None
+        shown = delays(state.observed, cordoned=cordoned, multi_node=multi_node, limit=MAX_NAMED_NODES)
     if not shown:
         return Completed()
     done, nodes = len(state.decisions) - len(unfinished), len(state.decisions)

@@ -1,0 +1,109 @@
+"""Nodes that were upgraded, and are not Ready or run another OS before the phase ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support.nodes import COMPLETE, NEW, OLD, VIEW, job_state
+from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, JobType
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.nodes import drain, single_node
+from upgrade_manager.nodes.model import AcknowledgeHook, Decision, Hook, NodeView, StartJob
+from upgrade_manager.nodes.sequencing import one_at_a_time
+
+PENDING = Hook(requested="D")
+DONE = replace(VIEW, state=NodeState.POST_DRAINED, os_image=NEW, jobs={JobType.PRE_DRAIN: COMPLETE})
+ONLY = replace(VIEW, state=NodeState.SINGLE_NODE_UPGRADED, os_image=NEW, secret="")
+AGAIN = replace(DONE, jobs={JobType.PRE_DRAIN: job_state(repeated=True)})
+LOST = [
+    pytest.param({"ready": False}, "is NotReady", "check its kubelet: kubectl describe node n1", id="NotReady"),
+    pytest.param({"os_image": OLD}, f"runs {OLD} instead of {NEW}", "check its console", id="another OS"),
+    pytest.param({"os_image": "", "ready": False}, "runs an unknown OS", "check its console", id="nothing reported"),
+]
+
+
+def decide(view: NodeView) -> Decision:
+    chosen = single_node.decide if view.state is NodeState.SINGLE_NODE_UPGRADED else drain.decide
+    return chosen(view, release_os=NEW)
+
+
+@pytest.mark.rule(
+    "nodes: a done node that is NotReady or runs another OS holds the phase, and is named",
+    "nodes: a hook of a done node is acknowledged only while the node is Ready with the release's OS",
+)
+@pytest.mark.parametrize(
+    "view",
+    [
+        pytest.param(DONE, id="multi-node"),
+        pytest.param(replace(DONE, post_drain=PENDING, pending_os=NEW), id="not acknowledged yet"),
+        pytest.param(replace(DONE, pre_drain=PENDING), id="drained again"),
+        pytest.param(replace(AGAIN, pre_drain=PENDING), id="drained again, its Job runs"),
+        pytest.param(replace(AGAIN, post_drain=PENDING), id="drained again, and upgraded"),
+        pytest.param(ONLY, id="single node"),
+    ],
+)
+@pytest.mark.parametrize(("change", "problem", "remedy"), LOST)
+def test_lost_node_holds_the_phase(view: NodeView, change: dict[str, object], problem: str, remedy: str) -> None:
+    decision = decide(replace(view, **change))  # type: ignore[arg-type]  # a table
+    assert (decision.state, decision.effects, decision.holds, decision.failure) == (view.state, (), True, "")
+    assert decision.progress == f"n1: {decision.message}"
+    assert decision.message.startswith(f"was upgraded, but {problem}")
+    assert remedy in decision.message.lower()
+
+
+@pytest.mark.parametrize("view", [DONE, ONLY, replace(DONE, cordoned=True)], ids=["multi", "single", "cordoned"])
+def test_node_that_is_back_holds_nothing(view: NodeView) -> None:
+    assert decide(view) == Decision(state=view.state)
+
+
+def test_hook_is_acknowledged_when_the_node_is_back() -> None:
+    acknowledge = AcknowledgeHook(secret="s1", annotation=ANNOTATION_POST_HOOK, value="D")  # noqa: S106  # its name
+    assert decide(replace(DONE, post_drain=PENDING)).effects == (acknowledge,)
+
+
+def start(name: str, *, kind: JobType = JobType.PRE_DRAIN, repeated: bool = False) -> Decision:
+    effects = (StartJob(node=name, job_type=kind, repeated=repeated),)
+    return Decision(
+        state=NodeState.POST_DRAINED if repeated else NodeState.PRE_DRAINING, effects=effects, holds=repeated
+    )
+
+
+def started(*pairs: tuple[NodeView, Decision]) -> list[str]:
+    return [view.name for view, decision in one_at_a_time(pairs) if decision.effects]
+
+
+@pytest.mark.rule("nodes: no node starts while a done node is NotReady, runs another OS or is missing")
+@pytest.mark.parametrize(
+    ("second", "begins"),
+    [
+        pytest.param(start("n2"), False, id="its pre-drain Job"),
+        pytest.param(start("n2", kind=JobType.POST_DRAIN), False, id="its post-drain Job, which reboots it"),
+        pytest.param(start("n2", repeated=True), False, id="a repeated drain"),
+        pytest.param(Decision(state=NodeState.PRE_DRAINING), True, id="its Job runs: not stopped"),
+    ],
+)
+@pytest.mark.parametrize("change", [{"ready": False}, {"os_image": OLD}], ids=["NotReady", "another OS"])
+def test_no_node_starts_while_a_done_node_is_lost(change: dict[str, object], second: Decision, *, begins: bool) -> None:
+    lost = replace(DONE, **change)  # type: ignore[arg-type]  # a table
+    other = replace(VIEW, name="n2")
+    ((_, first), (_, found)) = one_at_a_time([(lost, decide(lost)), (other, second)])
+    assert first == decide(lost)
+    assert (found == second) is begins
+
+
+def test_missing_done_node_blocks_others() -> None:
+    missing = Decision(state=NodeState.POST_DRAINED, holds=True)
+    assert started((DONE, missing), (replace(VIEW, name="n2"), start("n2"))) == []
+
+
+@pytest.mark.rule("nodes: a done node that is cordoned holds the end of the phase, and blocks no other node")
+def test_cordoned_done_node_blocks_no_other() -> None:
+    cordoned = replace(DONE, cordoned=True)
+    assert started((cordoned, decide(cordoned)), (replace(VIEW, name="n2"), start("n2"))) == ["n2"]
+
+
+def test_of_two_nodes_drained_again_the_first_starts() -> None:
+    views = [replace(DONE, name=name) for name in ("n1", "n2")]
+    assert started(*((view, start(view.name, repeated=True)) for view in views)) == ["n1"]

@@ -1,0 +1,48 @@
+"""The message while the manager waits for Rancher to reach the next node.
+
+Rancher drains a node before it upgrades its Kubernetes, and drains it for the new generation alone if its Kubernetes is
+the release's already. It upgrades nodes without a drain while the hooks are missing in upgradeStrategy, or after it was
+upgraded itself, and then it sets no hook any more. Nodes, Machines and Secrets look the same in both cases, so the
+message says what to do if the drain does not come.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
+from upgrade_manager.nodes.node_view import is_same
+from upgrade_manager.nodes.pending_hooks import held_nodes
+from upgrade_manager.nodes.sequencing import name_list
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.nodes.node_view import Observed
+
+NEXT_NODE = "waiting for Rancher to upgrade the next node"
+
+
+def next_node_message(observed: Observed, *, unstarted: Collection[str], release: str) -> str:
+    """Return the message, with the unstarted nodes that already run the release's Kubernetes."""
+    pending = {node for node, _ in held_nodes(observed.secrets, observed.machines)}
+    names = [
+        name
+        for name, kubelet in observed.nodes.derive(_kubelet)
+        if name in unstarted and name not in pending and is_same(kubelet, release)
+    ]
+    if not names:
+        return NEXT_NODE
+    verb, pronoun = ("runs", "it") if len(names) == 1 else ("run", "them")
+    return (
+        f"{NEXT_NODE}; {name_list(sorted(names))} {verb} Kubernetes {release} already. If Rancher does not drain "
+        f"{pronoun} within 10 min, raise spec.rkeConfig.provisionGeneration by 1, so that it drains all nodes: "
+        f"kubectl -n {FLEET_LOCAL} edit {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER}"
+    )
+
+
+def _kubelet(node: Object) -> tuple[str, str]:
+    return objects.name(node), (objects.status(node).get("nodeInfo") or {}).get("kubeletVersion", "")

@@ -97,6 +97,12 @@ def test_unknown_key_has_a_nearest_known_one(key: str, nearest: str) -> None:
     assert PlanAnnotations(known | {f"{keys.PREFIX}/{key}": "1"}).unknown == {f"{keys.PREFIX}/{key}": nearest}
 
 
+@pytest.mark.parametrize(("value", "expected"), [("true", True), ("True", False), ("", False), (None, False)])
+def test_skip_detached_volumes(value: str | None, *, expected: bool) -> None:
+    raw = {} if value is None else {keys.ANNOTATION_SKIP_DETACHED_VOLUMES: value}
+    assert PlanAnnotations(raw).skip_detached_volumes is expected
+
+
 @given(st.text())
 def test_reading_never_fails(value: str) -> None:
     used = (keys.ANNOTATION_SKIP_DISK_CHECK, keys.ANNOTATION_MIN_CERTS_DAYS, keys.ANNOTATION_TOOLKIT_IMAGE)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from upgrade_manager.api import keys
-from upgrade_manager.api.keys import Component, JobType, suc_node_label
+from upgrade_manager.api.keys import Component, JobType, is_managed, manage_command, suc_node_label
 
 
 @pytest.mark.rule(
@@ -49,3 +49,10 @@ def test_components_and_job_types() -> None:
 
 def test_suc_node_label() -> None:
     assert suc_node_label("up-image-preload") == "plan.upgrade.cattle.io/up-image-preload"
+
+
+def test_managed_nodes_have_the_label_that_the_command_adds() -> None:
+    key, value = manage_command("n1").removeprefix("kubectl label --overwrite node n1 ").split("=")
+    assert is_managed({key: value})
+    assert not is_managed({key: "false"})
+    assert not is_managed({})

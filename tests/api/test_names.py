@@ -14,6 +14,7 @@ from upgrade_manager.api.names import (
     component_name,
     dns_label,
     image_display_name,
+    image_problem,
     is_namespace,
     is_object_name,
     label_value,
@@ -216,3 +217,18 @@ def test_invalid_image_references_are_rejected(text: str) -> None:
 def test_image_references_round_trip(text: str) -> None:
     reference = ImageReference.parse(text)
     assert reference is None or ImageReference.parse("/".join(reference)) == reference
+
+
+@pytest.mark.parametrize(
+    ("image", "problem"),
+    [
+        pytest.param("iso", "", id="name"),
+        pytest.param("harvester-system/iso", "", id="namespace and name"),
+        pytest.param("a/b/c", "'a/b/c' is not a valid VirtualMachineImage name. Create a plan", id="malformed"),
+        pytest.param("default/iso", "VirtualMachineImage default/iso: the upgrade repository can", id="elsewhere"),
+    ],
+)
+def test_problem_of_an_image_name(image: str, problem: str) -> None:
+    found = image_problem(image)
+    assert found.startswith(problem)
+    assert bool(found) == bool(problem)

@@ -22,12 +22,12 @@ from tests.support.manager_restarts import in_background, restarted
 from tests.support.random_plan import Instant, RandomPlan, draw
 from tests.support.request_audit import AuditedBackend
 from tests.support.upgrade import BY_VERSION, STUCK, UpgradeRun, condition, phases_of
+from upgrade_manager.api.in_progress import blocks_next_plan
 from upgrade_manager.api.phases import FAILED, TERMINAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound, Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline.overrides import blocks_next_plan
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -225,7 +225,7 @@ async def _reach(stage: UpgradeRun, instant: Instant) -> None:
 
 async def _until_restored(stage: UpgradeRun) -> None:
     """Wait until a failed plan has reverted its overrides. Raises TimeoutError."""
-    await _until(stage, lambda plan: not blocks_next_plan(plan))
+    await _until(stage, lambda plan: not blocks_next_plan(objects.status(plan)))
 
 
 async def _until(stage: UpgradeRun, is_so: Callable[[Object], bool]) -> None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
+from upgrade_manager.api.in_progress import blocks_next_plan
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, PhaseName
 from upgrade_manager.kube import objects
-from upgrade_manager.pipeline.overrides import blocks_next_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -173,6 +173,6 @@ class PlanRegistry:
 
     def _update(self, record: PlanRecord, plan: Object) -> None:
         metadata = objects.metadata(plan)
-        record.is_restored = not blocks_next_plan(plan)
+        record.is_restored = not blocks_next_plan(objects.status(plan))
         record.is_deleting = objects.is_deleting(plan)
         record.is_deleted = record.is_deleting and not metadata.get("finalizers")

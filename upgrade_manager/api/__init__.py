@@ -4,6 +4,7 @@ __all__ = [
     "annotations",
     "conditions",
     "crd",
+    "in_progress",
     "keys",
     "names",
     "node_states",

@@ -20,7 +20,7 @@ USER_ANNOTATIONS = (
     keys.ANNOTATION_MIN_CERTS_DAYS,
     keys.ANNOTATION_TOOLKIT_IMAGE,
     f"{keys.PREFIX}/skip-webhook",
-    f"{keys.PREFIX}/skip-single-replica-detached-vol",
+    keys.ANNOTATION_SKIP_DETACHED_VOLUMES,
     f"{keys.PREFIX}/allow-deletion",
 )
 
@@ -108,6 +108,11 @@ class PlanAnnotations:
         if len(repository) > _MAX_REPOSITORY or not _REPOSITORY.fullmatch(repository):
             return BadAnnotation(key=key, value=value, expected="the repository and name of a container image")
         return repository
+
+    @property
+    def skip_detached_volumes(self) -> bool:
+        """True if detached volumes with a single replica are accepted."""
+        return self.raw.get(keys.ANNOTATION_SKIP_DETACHED_VOLUMES) == "true"
 
     @property
     def unknown(self) -> dict[str, str]:

@@ -6,6 +6,10 @@ Users' manifests, dashboards, Rancher, Longhorn and the toolkit image depend on 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PREFIX = "management.harvesterhci.io"
 GROUP = PREFIX
@@ -28,6 +32,7 @@ LABEL_REPEATED = f"{PREFIX}/repeated"
 ANNOTATION_SKIP_DISK_CHECK = f"{PREFIX}/skip-garbage-collection-threshold-check"
 ANNOTATION_MIN_CERTS_DAYS = f"{PREFIX}/min-certs-expiration-in-day"
 ANNOTATION_TOOLKIT_IMAGE = f"{PREFIX}/upgrade-toolkit-image"
+ANNOTATION_SKIP_DETACHED_VOLUMES = f"{PREFIX}/skip-single-replica-detached-vol"
 
 # Annotations that the manager sets on a plan, for other tools: originals, which it reads from status.originals itself.
 ANNOTATION_REPLENISHMENT_INTERVAL = f"{PREFIX}/replica-replenishment-wait-interval"
@@ -48,6 +53,8 @@ ANNOTATION_POST_HOOK = f"{PREFIX}/post-hook"
 
 # Harvester.
 MANAGED_LABEL = "harvesterhci.io/managed"
+#: The nodes to upgrade.
+MANAGED_SELECTOR = f"{MANAGED_LABEL}=true"
 WITNESS_LABEL = "node-role.harvesterhci.io/witness"
 ANNOTATION_OS_UPGRADE_IMAGE = "harvesterhci.io/os-upgrade-image"
 OS_UPGRADE_IMAGE_VALUE = "True"
@@ -113,6 +120,16 @@ class JobType(StrEnum):
     POST_DRAIN = "post-drain"
     SINGLE_NODE_UPGRADE = "single-node-upgrade"
     RESTORE_VM = "restore-vm"
+
+
+def is_managed(labels: Mapping[str, object]) -> bool:
+    """Return True for the labels of a node to upgrade."""
+    return labels.get(MANAGED_LABEL) == "true"
+
+
+def manage_command(node: str = "NAME") -> str:
+    """Return the command that adds the managed label to a node."""
+    return f"kubectl label --overwrite node {node} {MANAGED_SELECTOR}"
 
 
 def suc_node_label(plan_object: str) -> str:

@@ -122,3 +122,19 @@ class ImageReference(NamedTuple):
         if not slash:
             namespace = HARVESTER_SYSTEM
         return cls(namespace, name) if is_namespace(namespace) and is_object_name(name) else None
+
+
+def image_problem(image: str) -> str:
+    """Return why no plan can use an image of that name, and what to do; empty if one can."""
+    reference = ImageReference.parse(image)
+    if reference is None:
+        return (
+            f"{image!r} is not a valid VirtualMachineImage name. Create a plan with the NAME of an image in "
+            f"{HARVESTER_SYSTEM}"
+        )
+    if reference.namespace == HARVESTER_SYSTEM:
+        return ""
+    return (
+        f"VirtualMachineImage {image}: the upgrade repository can only mount images in namespace {HARVESTER_SYSTEM}. "
+        "Import the ISO there, then create a plan with that image"
+    )

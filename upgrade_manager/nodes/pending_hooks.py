@@ -14,7 +14,7 @@ from upgrade_manager.api.keys import (
     ANNOTATION_POST_HOOK,
     ANNOTATION_PRE_HOOK,
     FLEET_LOCAL,
-    MANAGED_LABEL,
+    MANAGED_SELECTOR,
     RKE_POST_DRAIN,
     RKE_PRE_DRAIN,
 )
@@ -85,4 +85,4 @@ def _state(secret: Object, key: str, *, acknowledges: bool, multi_node: bool) ->
         return "is acknowledged; waiting for Rancher to uncordon the node"
     if not multi_node:
         return f"is pending since an earlier upgrade ({remove})"
-    return f"is pending, but the node does not exist or lacks the label {MANAGED_LABEL}=true ({remove})"
+    return f"is pending, but the node does not exist or lacks the label {MANAGED_SELECTOR} ({remove})"

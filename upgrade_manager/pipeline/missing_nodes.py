@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import MANAGED_LABEL
+from upgrade_manager.api.keys import MANAGED_SELECTOR, is_managed, manage_command
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES
 from upgrade_manager.nodes import machine_plan
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 async def reason(ctx: ReconcileContext, node: str) -> str:
     """Return why the node cannot be observed, and what to do; empty if neither its Node nor its Machine exists."""
     found = (await ctx.client.list(NODES, field_selector=f"metadata.name={node}", metadata_only=True)).items
-    if found and objects.labels(found[0]).get(MANAGED_LABEL) == "true":
+    if found and is_managed(objects.labels(found[0])):
         return "its Node is not in the cache yet"
     if found:
-        return f"its label {MANAGED_LABEL}=true is missing. Add it: kubectl label node {node} {MANAGED_LABEL}=true"
+        return f"its label {MANAGED_SELECTOR} is missing. Add it: {manage_command(node)}"
     machine = _machine(await ctx.watch(LOCAL_MACHINES), node)
     if machine:
         return f"its Node does not exist, but Machine {machine} does. Start the node, or delete the Machine"

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from upgrade_manager.api.in_progress import STRATEGY_FIELD, recorded_originals
 from upgrade_manager.api.keys import (
     ADDON_DESCHEDULER,
     ANNOTATION_DESCHEDULER_WAS_ENABLED,
@@ -116,12 +117,6 @@ def originals(ctx: ReconcileContext) -> list[Entry]:
     return recorded_originals(ctx.status["originals"])
 
 
-def recorded_originals(entries: object) -> list[Entry]:
-    """Return the valid entries."""
-    valid = entries if isinstance(entries, list) else []
-    return [entry for entry in valid if isinstance(entry, dict) and {"object", "field"} <= entry.keys()]
-
-
 def forget(ctx: ReconcileContext, done: Iterable[Override]) -> None:
     """Remove the entries of settings that are given back."""
     keys = {override.key for override in done}
@@ -154,12 +149,6 @@ def _record_strategy(ctx: ReconcileContext, original: Any, applied: Any) -> Entr
     entry = _entry(STRATEGY, original, applied)
     ctx.status["originals"] = [entry, *originals(ctx)]
     return entry
-
-
-def blocks_next_plan(plan: Object) -> bool:
-    """Return True while a plan that has ended must give settings back; Rancher's strategy passes to the next plan."""
-    entries = recorded_originals(objects.status(plan).get("originals"))
-    return any((entry["object"], entry["field"]) != STRATEGY.key for entry in entries)
 
 
 def _by_override(ctx: ReconcileContext) -> list[tuple[Override, Entry]]:
@@ -229,7 +218,7 @@ STRATEGY = Override(
     resource=PROVISIONING_CLUSTERS,
     namespace=FLEET_LOCAL,
     name=PROVISIONING_CLUSTER,
-    field="spec.rkeConfig.upgradeStrategy",
+    field=STRATEGY_FIELD,
     read=rancher.read_strategy,
     apply=None,
     revert=rancher.revert_strategy,

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, PROGRESSING
+from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED
+from upgrade_manager.api.in_progress import blocks_next_plan, is_in_progress
 from upgrade_manager.api.keys import FINALIZER, HARVESTER_SYSTEM
 from upgrade_manager.api.phases import FAILED, PhaseName
 from upgrade_manager.kube import objects
@@ -15,7 +16,6 @@ from upgrade_manager.pipeline import freeze
 from upgrade_manager.pipeline.cleanup import clean_up, give_back
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import RetryError
-from upgrade_manager.pipeline.overrides import blocks_next_plan
 from upgrade_manager.pipeline.phases.base import Failed, Waiting
 from upgrade_manager.pipeline.status import StatusThrottle
 from upgrade_manager.runtime.result import Done, ReconcileTimeout, Requeue, RequeueAfter
@@ -167,14 +167,14 @@ class PlanReconciler:
         # Listed from the API server, because the cache may be stale.
         plans = (await ctx.client.list(UPGRADE_PLANS)).items
         others = [plan for plan in plans if objects.uid(plan) != ctx.owner.uid]
-        running = next((objects.name(plan) for plan in others if _is_progressing(plan)), "")
+        running = next((objects.name(plan) for plan in others if is_in_progress(objects.status(plan))), "")
         if running:
             ctx.status.block(running)
             await self._persist(ctx)
             ctx.events.blocked(ctx.raw)
             log.warning("upgrade blocked", other=running)
             return Done()
-        ended = next((objects.name(plan) for plan in others if blocks_next_plan(plan)), "")
+        ended = next((objects.name(plan) for plan in others if blocks_next_plan(objects.status(plan))), "")
         if ended:
             ctx.status.wait_for_end(ended)
             await self._persist(ctx)
@@ -189,7 +189,7 @@ class PlanReconciler:
     async def _end(self, ctx: ReconcileContext) -> Result:
         """Clean up after a plan that has ended, then remove the finalizer, so that it can always be deleted."""
         # `kubectl replace` may have removed the finalizer before the settings were given back.
-        if FINALIZER in objects.finalizers(ctx.raw) or blocks_next_plan(ctx.raw):
+        if FINALIZER in objects.finalizers(ctx.raw) or blocks_next_plan(objects.status(ctx.raw)):
             await self._clean_up(ctx, keep_failed_jobs=ctx.status.phase == FAILED)
         if FINALIZER in objects.finalizers(ctx.raw):
             await ctx.set_finalizers(_others(ctx.raw))
@@ -278,10 +278,6 @@ def _reason(error: Exception) -> str:
 
 def _others(plan: Object) -> list[str]:
     return [name for name in objects.finalizers(plan) if name != FINALIZER]
-
-
-def _is_progressing(plan: Object) -> bool:
-    return (objects.condition(plan, PROGRESSING) or {}).get("status") == "True"
 
 
 def _is_blocked(plan: Object) -> bool:

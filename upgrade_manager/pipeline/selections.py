@@ -11,7 +11,7 @@ from upgrade_manager.api.keys import (
     LABEL_COMPONENT,
     LABEL_SERVICE_NAME,
     MACHINE_PLAN_SECRET_TYPE,
-    MANAGED_LABEL,
+    MANAGED_SELECTOR,
     PROVISIONING_CLUSTER,
     Component,
 )
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from upgrade_manager.resources.owner import Owner
 
 #: The nodes to upgrade: those that Harvester manages.
-MANAGED_NODES = InformerSpec(resource=NODES, label_selector=f"{MANAGED_LABEL}=true", permanent=True)
+MANAGED_NODES = InformerSpec(resource=NODES, label_selector=MANAGED_SELECTOR, permanent=True)
 #: Machine-plan Secrets, which carry Rancher's drain hooks in annotations; their data is secret and not read.
 MACHINE_PLANS = InformerSpec(
     resource=SECRETS, namespace=FLEET_LOCAL, field_selector=f"type={MACHINE_PLAN_SECRET_TYPE}", metadata_only=True

@@ -190,8 +190,8 @@ async def test_version_is_checked_before_the_download(
     ("named", "cause"),
     [
         pytest.param("images/mine", "mount images in namespace harvester-system. Import the ISO there", id="elsewhere"),
-        pytest.param("a/b/c", "'a/b/c' is invalid. Create a new plan with the NAME of an image", id="no name"),
-        pytest.param("../x", "is invalid. Create a new plan with the NAME", id="a way up the tree"),
+        pytest.param("a/b/c", "'a/b/c' is not a valid VirtualMachineImage name. Create a plan with", id="no name"),
+        pytest.param("../x", "is not a valid VirtualMachineImage name", id="a way up the tree"),
     ],
 )
 async def test_unusable_image_name_fails_the_plan(cluster: Harvester, named: str, cause: str) -> None:

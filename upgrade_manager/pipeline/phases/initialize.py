@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, SETTING_SERVER_VERSION
-from upgrade_manager.api.names import ImageReference, is_object_name
+from upgrade_manager.api.names import image_problem, is_object_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
@@ -73,18 +73,8 @@ async def _preflight(ctx: ReconcileContext, nodes: list[str]) -> PhaseResult:
 
 
 def _check_image_name(ctx: ReconcileContext) -> Failed | None:
-    image = ctx.plan.spec.image
-    reference = ImageReference.parse(image)
-    if reference is None:
-        return Failed(
-            cause=f"spec.image {image!r} is invalid. Create a new plan with the NAME of an image in {HARVESTER_SYSTEM}"
-        )
-    if reference.namespace == HARVESTER_SYSTEM:
-        return None
-    return Failed(
-        cause=f"VirtualMachineImage {image}: the upgrade repository can only mount images in namespace "
-        f"{HARVESTER_SYSTEM}. Import the ISO there, then create a new plan"
-    )
+    problem = image_problem(ctx.plan.spec.image)
+    return Failed(cause=f"spec.image: {problem}") if problem else None
 
 
 async def _read_version(ctx: ReconcileContext) -> Failed | None:

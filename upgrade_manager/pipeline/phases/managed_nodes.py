@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import MANAGED_LABEL
+from upgrade_manager.api.keys import MANAGED_SELECTOR, manage_command
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.sequencing import name_list
@@ -25,9 +25,8 @@ def single_node(nodes: Sequence[Object]) -> str | None:
 
 def unmanaged(nodes: Sequence[str] = ()) -> BadCluster:
     """Return the error about the managed label that these nodes lack, or all nodes."""
-    label = f"{MANAGED_LABEL}=true"
     lacking = f"Nodes {name_list(nodes)} have Machines, but lack" if nodes else "All nodes lack"
-    return BadCluster(f"{lacking} the label {label}. Add it: kubectl label node NAME {label}")
+    return BadCluster(f"{lacking} the label {MANAGED_SELECTOR}. Add it: {manage_command()}")
 
 
 def unknown_pause_nodes(ctx: ReconcileContext, nodes: Store) -> str:

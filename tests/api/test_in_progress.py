@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from upgrade_manager.api.in_progress import STRATEGY_FIELD, blocks_next_plan, is_in_progress
+
+INTERVAL = {"object": "Setting longhorn-system/x", "field": "value"}
+STRATEGY = {"object": "Cluster fleet-local/local", "field": STRATEGY_FIELD}
+
+
+def progressing(status: str) -> list[object]:
+    return [{"type": "Progressing", "status": status}]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        pytest.param({"conditions": progressing("True"), "currentPhase": "Initializing"}, True, id="progressing"),
+        pytest.param({"conditions": progressing("False"), "currentPhase": "CleaningUp"}, True, id="cleaning up"),
+        pytest.param({"conditions": progressing("False"), "currentPhase": "Succeeded"}, False, id="ended"),
+        pytest.param({}, False, id="not accepted"),
+        pytest.param({"conditions": None}, False, id="null conditions"),
+        pytest.param(None, False, id="no status"),
+    ],
+)
+def test_is_in_progress(status: object, *, expected: bool) -> None:
+    assert is_in_progress(status) is expected
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        pytest.param({"originals": [STRATEGY, INTERVAL]}, True, id="a setting"),
+        pytest.param({"originals": [STRATEGY]}, False, id="the strategy only"),
+        pytest.param({"originals": [None, {"object": "x"}]}, False, id="invalid entries"),
+        pytest.param({"originals": None}, False, id="null"),
+        pytest.param([], False, id="no status"),
+    ],
+)
+def test_blocks_next_plan(status: object, *, expected: bool) -> None:
+    assert blocks_next_plan(status) is expected

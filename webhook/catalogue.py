@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
-from webhook.checks import nodes, pause_list, version
+from webhook.checks import (
+    addons,
+    backups,
+    builtin_upgrade,
+    cluster,
+    concurrency,
+    image,
+    longhorn,
+    machines,
+    managed_charts,
+    nodes,
+    pairing,
+    pause_list,
+    version,
+    vms,
+)
 
 CHECKS = (
     version.CHECK,
+    image.CHECK,
     pause_list.CHECK,
+    concurrency.CHECK,
+    builtin_upgrade.CHECK,
     nodes.CHECK,
+    cluster.CHECK,
+    machines.CHECK,
+    pairing.CHECK,
+    longhorn.CHECK,
+    backups.CHECK,
+    vms.CHECK,
+    managed_charts.CHECK,
+    addons.CHECK,
 )

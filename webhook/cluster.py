@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable  # noqa: TC003  # a dataclass field
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -46,11 +46,14 @@ class LiveReader:
 
     async def list(self, listing: Listing) -> Sequence[Object]:
         """See ClusterReader."""
-        try:
-            found = await list_all_pages(partial(self._page, listing), resource_version="")
-        except NotFound as error:
-            raise NotInstalled(listing.resource.name) from error
-        return found.items
+        resource = listing.resource
+        for version in resource.versions or (resource.version,):
+            served = replace(listing, resource=replace(resource, version=version))
+            try:
+                return (await list_all_pages(partial(self._page, served), resource_version="")).items
+            except NotFound:
+                continue
+        raise NotInstalled(resource.name)
 
     async def _page(self, listing: Listing, options: ListOptions) -> ObjectList:
         return await self._client.list_page(listing, options, transform=listing.slim)

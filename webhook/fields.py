@@ -7,33 +7,48 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+#: Characters of another component's message.
+_MAX_EXCERPT = 300
+
 
 def mapping(obj: object, *path: str) -> Mapping[str, Any]:
     """Return the object at the path."""
-    found = _at(obj, path)
+    found = value(obj, *path)
     return found if isinstance(found, dict) else {}
 
 
 def strings(obj: object, *path: str) -> Mapping[str, str]:
     """Return the entries at the path whose values are strings, as of labels."""
-    return {key: value for key, value in mapping(obj, *path).items() if isinstance(value, str)}
+    return {key: entry for key, entry in mapping(obj, *path).items() if isinstance(entry, str)}
 
 
 def items(obj: object, *path: str) -> list[Any]:
     """Return the list at the path."""
-    found = _at(obj, path)
+    found = value(obj, *path)
     return found if isinstance(found, list) else []
 
 
 def text(obj: object, *path: str) -> str:
     """Return the string at the path."""
-    found = _at(obj, path)
+    found = value(obj, *path)
     return found if isinstance(found, str) else ""
+
+
+def number(obj: object, *path: str) -> int | None:
+    """Return the integer at the path."""
+    found = value(obj, *path)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def excerpt(obj: object, *path: str) -> str:
+    """Return the string at the path for a message: one line of limited length, without a full stop."""
+    line = " ".join(text(obj, *path)[: 2 * _MAX_EXCERPT].split())
+    return line[:_MAX_EXCERPT] + "…" if len(line) > _MAX_EXCERPT else line.rstrip(".")
 
 
 def is_true(obj: object, *path: str) -> bool:
     """Return True for a boolean that is true."""
-    return _at(obj, path) is True
+    return value(obj, *path) is True
 
 
 def name(obj: object) -> str:
@@ -52,7 +67,8 @@ def condition(obj: object, type_: str) -> Mapping[str, Any]:
     return mapping(next(found, None))
 
 
-def _at(obj: object, path: tuple[str, ...]) -> object:
+def value(obj: object, *path: str) -> object:
+    """Return whatever is at the path; None if nothing is."""
     for key in path:
         if not isinstance(obj, dict):
             return None

@@ -2,39 +2,161 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM
-from upgrade_manager.kube.resources import NODES as NODES_RESOURCE
-from upgrade_manager.kube.resources import VERSIONS
+from upgrade_manager.api.keys import (
+    ANNOTATION_MACHINE,
+    ANNOTATION_OS_UPGRADE_IMAGE,
+    FLEET_LOCAL,
+    HARVESTER_SYSTEM,
+    LONGHORN_SYSTEM,
+    PROVISIONING_CLUSTER,
+)
+from upgrade_manager.kube import resources
 from webhook import fields
-from webhook.cluster import Listing
+from webhook.cluster import Listing, NotInstalled
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from upgrade_manager.kube.objects import Object
+    from webhook.cluster import ClusterReader
+
+_METADATA = ("metadata.namespace", "metadata.name")
 
 
-def _metadata(obj: Object, *keys: str) -> dict[str, Any]:
-    return {key: value for key, value in fields.mapping(obj, "metadata").items() if key in {"name", "namespace", *keys}}
+def keep(*paths: str, condition: str = "") -> Callable[[Object], Object]:
+    """Return a transform that keeps the name, the values at these paths, and the condition of that type."""
+    split = [tuple(path.split(".")) for path in (*_METADATA, *paths)]
+
+    def slim(obj: Object) -> Object:
+        kept: Object = {}
+        for path in split:
+            _put(kept, path, fields.value(obj, *path))
+        if condition:
+            _put(kept, ("status", "conditions"), [fields.condition(obj, condition)])
+        return kept
+
+    return slim
 
 
-def _node(node: Object) -> Object:
-    return {
-        "metadata": _metadata(node, "labels", "annotations"),
-        "spec": {"unschedulable": fields.is_true(node, "spec", "unschedulable")},
-        "status": {"conditions": [fields.condition(node, "Ready")]},
-    }
+def _put(obj: Object, path: tuple[str, ...], value: object) -> None:
+    if value is None:
+        return
+    for key in path[:-1]:
+        obj = obj.setdefault(key, {})
+    obj[path[-1]] = value
 
 
-NODES = Listing(resource=NODES_RESOURCE, slim=_node)
+def _keep_annotation(key: str, then: Callable[[Object], Object]) -> Callable[[Object], Object]:
+    def slim(obj: Object) -> Object:
+        kept = then(obj)
+        _put(kept, ("metadata", "annotations", key), fields.value(obj, "metadata", "annotations", key))
+        return kept
+
+    return slim
+
+
+_keep_name = keep()
+_keep_volume = keep(
+    "spec.numberOfReplicas",
+    "status.state",
+    "status.robustness",
+    "status.kubernetesStatus.namespace",
+    "status.kubernetesStatus.pvcName",
+)
+
+
+def _volume(volume: Object) -> Object:
+    """Keep only the names of volumes that no check reports: nearly all of ten thousand."""
+    reported = is_degraded(volume) or has_single_replica(volume)
+    return _keep_volume(volume) if reported else _keep_name(volume)
+
+
+def is_degraded(volume: Object) -> bool:
+    """Return True for an attached Longhorn volume that lacks replicas."""
+    return fields.text(volume, "status", "robustness") == "degraded"
+
+
+def has_single_replica(volume: Object) -> bool:
+    """Return True for a Longhorn volume without redundancy."""
+    return fields.number(volume, "spec", "numberOfReplicas") == 1
+
+
+NODES = Listing(
+    resource=resources.NODES,
+    slim=_keep_annotation(ANNOTATION_MACHINE, keep("metadata.labels", "spec.unschedulable", condition="Ready")),
+)
+PLANS = Listing(
+    resource=resources.UPGRADE_PLANS, slim=keep("status.currentPhase", "status.originals", condition="Progressing")
+)
+UPGRADES = Listing(
+    resource=resources.UPGRADES, namespace=HARVESTER_SYSTEM, metadata_only=True, slim=keep("metadata.labels")
+)
+CLUSTERS = Listing(
+    resource=resources.PROVISIONING_CLUSTERS,
+    namespace=FLEET_LOCAL,
+    field_selector=f"metadata.name={PROVISIONING_CLUSTER}",
+    slim=keep("status.ready", condition="Ready"),
+)
+MACHINES = Listing(resource=resources.MACHINES, namespace=FLEET_LOCAL, slim=keep("status.phase", "status.nodeRef.name"))
+VOLUMES = Listing(resource=resources.LONGHORN_VOLUMES, namespace=LONGHORN_SYSTEM, slim=_volume)
+BACKUPS = Listing(
+    resource=resources.VIRTUAL_MACHINE_BACKUPS, slim=keep("status.readyToUse", "status.error", "status.progress")
+)
+BACKUP_SCHEDULES = Listing(resource=resources.SCHEDULE_VM_BACKUPS, slim=keep("spec.suspend", "status.suspended"))
+INSTANCES = Listing(
+    resource=resources.VIRTUAL_MACHINE_INSTANCES,
+    slim=keep(
+        "spec.nodeSelector",
+        "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+        "spec.domain.devices.hostDevices",
+        "status.nodeName",
+        "status.phase",
+    ),
+)
+MANAGED_CHARTS = Listing(resource=resources.MANAGED_CHARTS, namespace=FLEET_LOCAL, slim=keep(condition="Ready"))
+ADDONS = Listing(resource=resources.ADDONS, slim=keep("spec.enabled", "status.status"))
 
 
 def version(name: str) -> Listing:
     """Select a Version by name; one that does not exist is an empty list."""
     return Listing(
-        resource=VERSIONS,
+        resource=resources.VERSIONS,
         namespace=HARVESTER_SYSTEM,
         field_selector=f"metadata.name={name}",
         metadata_only=True,
-        slim=_metadata,
+        slim=_keep_name,
     )
+
+
+def image(name: str) -> Listing:
+    """Select a VirtualMachineImage that upgrades can use, by name."""
+    return Listing(
+        resource=resources.VIRTUAL_MACHINE_IMAGES,
+        namespace=HARVESTER_SYSTEM,
+        field_selector=f"metadata.name={name}",
+        metadata_only=True,
+        slim=_keep_annotation(ANNOTATION_OS_UPGRADE_IMAGE, _keep_name),
+    )
+
+
+async def read_all(cluster: ClusterReader, *listings: Listing) -> list[Sequence[Object]]:
+    """Return the objects of each listing, read concurrently. Raises KubeError, or else NotInstalled."""
+    found: list[Sequence[Object]] = []
+    for result in await read_each(cluster, *listings):
+        if isinstance(result, NotInstalled):
+            raise result
+        found.append(result)
+    return found
+
+
+async def read_each(cluster: ClusterReader, *listings: Listing) -> list[Sequence[Object] | NotInstalled]:
+    """Return the objects of each listing, or the error if it is not installed. Raises KubeError."""
+    found: list[Sequence[Object] | NotInstalled] = []
+    for result in await asyncio.gather(*map(cluster.list, listings), return_exceptions=True):
+        if isinstance(result, BaseException) and not isinstance(result, NotInstalled):
+            raise result
+        found.append(result)
+    return found

@@ -9,6 +9,8 @@ from webhook.check import Check, Finding
 from webhook.listings import NODES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from upgrade_manager.kube.objects import Object
     from webhook.check import Subject
 
@@ -17,18 +19,17 @@ async def _find(subject: Subject) -> list[Finding]:
     nodes = await subject.cluster.list(NODES)
     if not nodes:
         return [Finding(message="The cluster has no nodes")]
-    return [Finding(message=message) for node in nodes for message in _problems(node)]
+    found = {fields.name(node): list(_problems(node)) for node in nodes}
+    return [Finding(message=f"Node {name} is {'. It is '.join(all_)}") for name, all_ in found.items() if all_]
 
 
-def _problems(node: Object) -> list[str]:
-    name, found = fields.name(node), []
+def _problems(node: Object) -> Iterator[str]:
     ready = fields.condition(node, "Ready")
     if fields.text(ready, "status") != "True":
-        reason = fields.text(ready, "message") or "its kubelet has not reported"
-        found.append(f"Node {name} is not Ready: {reason}. Repair it, then create the plan")
+        reason = fields.excerpt(ready, "message") or "its kubelet has not reported"
+        yield f"not Ready: {reason}. Repair it, then create the plan"
     if fields.is_true(node, "spec", "unschedulable"):
-        found.append(f"Node {name} is cordoned. Run kubectl uncordon {name}")
-    return found
+        yield f"cordoned. Run kubectl uncordon {fields.name(node)}"
 
 
 CHECK = Check(name="nodes", field="spec", find=_find)

@@ -1,0 +1,37 @@
+"""No Addon is being enabled, disabled or updated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.kube.resources import ADDONS as RESOURCE
+from webhook import fields
+from webhook.check import Check, Finding
+from webhook.listings import ADDONS
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+    from webhook.check import Subject
+
+#: The states in which nothing happens, by spec.enabled (Harvester's IsAddonOnProcessing).
+_SETTLED = {True: frozenset({"AddonDeploySuccessful"}), False: frozenset({"", "AddonDisabled"})}
+
+
+async def _find(subject: Subject) -> list[Finding]:
+    addons = await subject.cluster.list(ADDONS)
+    return [Finding(message=problem) for addon in addons if (problem := _problem(addon))]
+
+
+def _problem(addon: Object) -> str:
+    enabled, state = fields.is_true(addon, "spec", "enabled"), fields.text(addon, "status", "status")
+    if state in _SETTLED[enabled]:
+        return ""
+    wanted, place = "enabled" if enabled else "disabled", f"-n {fields.text(addon, 'metadata', 'namespace')}"
+    show = f"kubectl describe {RESOURCE.name} {place} {fields.name(addon)}"
+    return (
+        f"Addon {fields.qualified_name(addon)} is {wanted}, but in state {state or 'unknown'}. Wait until it has "
+        f"settled, or repair it: {show}"
+    )
+
+
+CHECK = Check(name="addons", field="spec", find=_find)

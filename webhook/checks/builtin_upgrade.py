@@ -1,0 +1,42 @@
+"""Harvester's own upgrade is not running."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.kube.resources import UPGRADES as RESOURCE
+from webhook import fields
+from webhook.check import Check, Finding
+from webhook.listings import UPGRADES
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+    from webhook.check import Subject
+
+_STATE = "harvesterhci.io/upgradeState"
+_CLEANUP = "harvesterhci.io/upgradeCleanup"
+_ENDED = ("Succeeded", "Failed")
+
+
+async def _find(subject: Subject) -> list[Finding]:
+    upgrades = await subject.cluster.list(UPGRADES)
+    return [Finding(message=problem) for upgrade in upgrades if (problem := _problem(upgrade))]
+
+
+def _problem(upgrade: Object) -> str:
+    """Return why the Upgrade blocks others, by the rule of Harvester's webhook; empty if it does not."""
+    labels = fields.strings(upgrade, "metadata", "labels")
+    state = labels.get(_STATE, "")
+    if state not in _ENDED:
+        problem = f"in progress ({f'state {state}' if state else 'no state yet'})"
+    elif labels.get(_CLEANUP) == "Pending":
+        problem = "still cleaning up"
+    else:
+        return ""
+    name = fields.name(upgrade)
+    show = f"kubectl describe {RESOURCE.name} -n {HARVESTER_SYSTEM} {name}"
+    return f"Upgrade {HARVESTER_SYSTEM}/{name} is {problem}. Wait until it has ended: {show}"
+
+
+CHECK = Check(name="built-in upgrade", field="spec", find=_find)

@@ -1,0 +1,35 @@
+"""No other plan is in progress, or gives back the settings that it changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.in_progress import blocks_next_plan, is_in_progress
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+from webhook import fields
+from webhook.check import Check, Finding
+from webhook.listings import PLANS
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+    from webhook.check import Subject
+
+
+async def _find(subject: Subject) -> list[Finding]:
+    plans = [plan for plan in await subject.cluster.list(PLANS) if fields.name(plan) != subject.name]
+    return [Finding(message=problem) for plan in plans if (problem := _problem(plan))]
+
+
+def _problem(plan: Object) -> str:
+    name, status = fields.name(plan), fields.mapping(plan, "status")
+    if is_in_progress(status):
+        phase = fields.text(status, "currentPhase") or "unknown"
+        wait = f"kubectl wait --for=condition=Progressing=False --timeout=24h {UPGRADE_PLANS.name} {name}"
+        return f"UpgradePlan {name} is in progress (phase {phase}). Wait until it has ended: {wait}"
+    if blocks_next_plan(status):
+        show = f"kubectl get {UPGRADE_PLANS.name} {name} -o yaml"
+        return f"UpgradePlan {name} restores the settings in its status.originals. Wait until there are none: {show}"
+    return ""
+
+
+CHECK = Check(name="concurrency", field="spec", find=_find)

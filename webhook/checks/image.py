@@ -1,0 +1,46 @@
+"""The image that the plan names exists, and the upgrade repository can mount it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import (
+    ANNOTATION_OS_UPGRADE_IMAGE,
+    HARVESTER_SYSTEM,
+    IMAGE_STORAGE_CLASS,
+    OS_UPGRADE_IMAGE_VALUE,
+)
+from upgrade_manager.api.names import image_problem
+from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
+from webhook import fields
+from webhook.check import Check, Finding
+from webhook.listings import image
+
+if TYPE_CHECKING:
+    from webhook.check import Subject
+
+
+async def _find(subject: Subject) -> list[Finding]:
+    if not subject.spec.image:
+        return []
+    problem = image_problem(subject.spec.image)
+    if problem:
+        return [Finding(message=problem)]
+    name = subject.spec.image.removeprefix(f"{HARVESTER_SYSTEM}/")
+    found = await subject.cluster.list(image(name))
+    about = f"VirtualMachineImage {HARVESTER_SYSTEM}/{name}"
+    if not found:
+        choice = f"kubectl get {VIRTUAL_MACHINE_IMAGES.name} -n {HARVESTER_SYSTEM}"
+        return [Finding(message=f"{about} does not exist. Choose one of: {choice}")]
+    if fields.text(found[0], "metadata", "annotations", ANNOTATION_OS_UPGRADE_IMAGE) == OS_UPGRADE_IMAGE_VALUE:
+        return []
+    wanted = f'{ANNOTATION_OS_UPGRADE_IMAGE}: "{OS_UPGRADE_IMAGE_VALUE}"'
+    return [
+        Finding(
+            message=f"{about} lacks the annotation {wanted}, without which several Pods cannot mount it. Import the "
+            f"ISO again with backend cdi, storage class {IMAGE_STORAGE_CLASS} and that annotation"
+        )
+    ]
+
+
+CHECK = Check(name="image", field="spec.image", find=_find)

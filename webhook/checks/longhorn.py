@@ -1,0 +1,58 @@
+"""Longhorn's volumes survive the reboot of a node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import ANNOTATION_SKIP_DETACHED_VOLUMES, LONGHORN_SYSTEM
+from upgrade_manager.kube.resources import LONGHORN_VOLUMES
+from webhook import fields
+from webhook.check import Check, Finding
+from webhook.listings import NODES, VOLUMES, has_single_replica, is_degraded, read_all
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+    from webhook.check import Subject
+
+#: With fewer nodes a volume with the default of three replicas is always degraded.
+_MIN_NODES_FOR_DEGRADED = 3
+_IN_USE = frozenset({"attached", "attaching", "creating"})
+
+
+async def _find(subject: Subject) -> list[Finding]:
+    nodes, volumes = await read_all(subject.cluster, NODES, VOLUMES)
+    if len(nodes) <= 1:
+        return []  # volumes cannot have another replica, and all workloads stop
+    skips_detached = subject.annotations.skip_detached_volumes
+    problems = ((volume, _problem(volume, nodes=len(nodes), skips_detached=skips_detached)) for volume in volumes)
+    return [Finding(message=f"{_about(volume)} {problem}") for volume, problem in problems if problem]
+
+
+def _problem(volume: Object, *, nodes: int, skips_detached: bool) -> str:
+    if is_degraded(volume) and nodes >= _MIN_NODES_FOR_DEGRADED:
+        return "is degraded. Wait until Longhorn has rebuilt its replicas, or repair it"
+    state = fields.text(volume, "status", "state")
+    if not has_single_replica(volume) or state == "deleting":
+        return ""
+    if state in _IN_USE:
+        patch = """-p '{"spec":{"numberOfReplicas":2}}'"""
+        name = fields.name(volume)
+        add = f"kubectl patch {LONGHORN_VOLUMES.name} -n {LONGHORN_SYSTEM} {name} --type merge {patch}"
+        return f"is {state} and has a single replica, which is lost while its node reboots. Add a replica: {add}"
+    if skips_detached:
+        return ""
+    return (
+        f"is {state or 'detached'} and has a single replica. Delete it if it is not needed, or accept that it is "
+        f'unavailable while its node reboots: annotate the plan with {ANNOTATION_SKIP_DETACHED_VOLUMES}: "true"'
+    )
+
+
+def _about(volume: Object) -> str:
+    about = f"Volume {LONGHORN_SYSTEM}/{fields.name(volume)}"
+    claim = fields.mapping(volume, "status", "kubernetesStatus")
+    if not fields.text(claim, "pvcName"):
+        return about
+    return f"{about} of PersistentVolumeClaim {fields.text(claim, 'namespace')}/{fields.text(claim, 'pvcName')}"
+
+
+CHECK = Check(name="Longhorn", field="spec", find=_find)

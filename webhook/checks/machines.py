@@ -1,0 +1,30 @@
+"""Every Machine of Cluster API is Running."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import FLEET_LOCAL
+from upgrade_manager.kube.resources import MACHINES as RESOURCE
+from webhook import fields
+from webhook.check import Check, Finding
+from webhook.listings import MACHINES
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+    from webhook.check import Subject
+
+
+async def _find(subject: Subject) -> list[Finding]:
+    machines = await subject.cluster.list(MACHINES)
+    return [Finding(message=_problem(one)) for one in machines if fields.text(one, "status", "phase") != "Running"]
+
+
+def _problem(machine: Object) -> str:
+    name, phase = fields.name(machine), fields.text(machine, "status", "phase")
+    state = f"in phase {phase}, not Running" if phase else "not Running: it has no phase yet"
+    show = f"kubectl describe {RESOURCE.name} -n {FLEET_LOCAL} {name}"
+    return f"Machine {FLEET_LOCAL}/{name} is {state}. Wait until it is Running, or repair it: {show}"
+
+
+CHECK = Check(name="machines", field="spec", find=_find)

@@ -1,0 +1,32 @@
+"""Every ManagedChart of Rancher is Ready."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import FLEET_LOCAL
+from upgrade_manager.kube.resources import MANAGED_CHARTS as RESOURCE
+from webhook import fields
+from webhook.check import Check, Finding
+from webhook.listings import MANAGED_CHARTS
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+    from webhook.check import Subject
+
+
+async def _find(subject: Subject) -> list[Finding]:
+    charts = await subject.cluster.list(MANAGED_CHARTS)
+    return [Finding(message=problem) for chart in charts if (problem := _problem(chart))]
+
+
+def _problem(chart: Object) -> str:
+    ready = fields.condition(chart, "Ready")
+    if fields.text(ready, "status") == "True":
+        return ""
+    name, reason = fields.name(chart), fields.excerpt(ready, "message") or "Fleet has not reported"
+    show = f"kubectl describe {RESOURCE.name} -n {FLEET_LOCAL} {name}"
+    return f"ManagedChart {FLEET_LOCAL}/{name} is not Ready: {reason}. Wait until it is, or repair it: {show}"
+
+
+CHECK = Check(name="managed charts", field="spec", find=_find)

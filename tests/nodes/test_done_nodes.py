@@ -63,6 +63,15 @@ def test_hook_is_acknowledged_when_the_node_is_back() -> None:
     assert decide(replace(DONE, post_drain=PENDING)).effects == (acknowledge,)
 
 
+@pytest.mark.rule("nodes: a hook of another controller beside the manager's is reported with its name")
+@pytest.mark.parametrize("state", [NodeState.WAITING_REBOOT, NodeState.POST_DRAINED])
+def test_post_drain_hook_of_others_holds_the_phase(state: NodeState) -> None:
+    hook = Hook(requested="D", acknowledged="D", others=("example.com/hook",))
+    decision = decide(replace(DONE, state=state, post_drain=hook))
+    text = "n1: waiting for other controllers to acknowledge their hooks on Secret fleet-local/s1: example.com/hook"
+    assert decision == Decision(state=NodeState.POST_DRAINED, progress=text, holds=True)
+
+
 def start(name: str, *, kind: JobType = JobType.PRE_DRAIN, repeated: bool = False) -> Decision:
     effects = (StartJob(node=name, job_type=kind, repeated=repeated),)
     return Decision(

@@ -13,7 +13,7 @@ from tests.pipeline.test_frozen import nodes, set_strategy, strategy
 from tests.support.cluster_state import created_objects, overridden_settings
 from tests.support.simulate import RepairableScenario, fault
 from tests.support.upgrade import UpgradeRun, condition, node_states, provision_generation, started
-from upgrade_manager.api.keys import FINALIZER, FLEET_LOCAL, MANAGED_LABEL
+from upgrade_manager.api.keys import FINALIZER, FLEET_LOCAL, MANAGED_LABEL, RKE_POST_DRAIN
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
@@ -22,6 +22,7 @@ from upgrade_manager.kube.resources import (
     LONGHORN_SETTINGS,
     NODES,
     PROVISIONING_CLUSTERS,
+    SECRETS,
     UPGRADE_PLANS,
 )
 
@@ -361,15 +362,22 @@ async def test_clean_up_continues_without_the_finalizer(simulate: Simulate) -> N
 
 
 @pytest.mark.rule("nodes: a hook of another controller beside the manager's is reported with its name")
-async def test_hook_of_another_controller_is_reported(simulate: Simulate) -> None:
+@pytest.mark.parametrize("list_", ["preDrainHooks", "postDrainHooks"])
+async def test_hook_of_another_controller_is_reported(simulate: Simulate, list_: str) -> None:
     async with simulate() as simulation, started(simulation) as stage:
         await stage.until_node("PreDraining")
         changed = await strategy(simulation)
-        changed["controlPlaneDrainOptions"]["preDrainHooks"].insert(0, {"annotation": "example.com/hook"})
+        changed["controlPlaneDrainOptions"][list_].insert(0, {"annotation": "example.com/hook"})
         await set_strategy(simulation, changed)
         text = "waiting for other controllers to acknowledge their hooks on Secret fleet-local/"
         plan = await stage.until_plan(lambda plan: text in progress(plan))
         assert "example.com/hook" in progress(plan)
-        changed["controlPlaneDrainOptions"]["preDrainHooks"].pop(0)
+        changed["controlPlaneDrainOptions"][list_].pop(0)
         await set_strategy(simulation, changed)
+        if list_ == "postDrainHooks":
+            # Rancher keeps the drain options of a node that it has drained.
+            secret = progress(plan).partition("fleet-local/")[2].partition(":")[0]
+            options = objects.annotations_of(await stage.client.get(SECRETS, secret, namespace=FLEET_LOCAL))
+            acknowledged = MergePatch({"metadata": {"annotations": {"example.com/hook": options[RKE_POST_DRAIN]}}})
+            await stage.client.patch(SECRETS, secret, acknowledged, namespace=FLEET_LOCAL)
         await assert_true(stage)

@@ -97,13 +97,14 @@ def _reboot(view: NodeView, release_os: str) -> Decision:
 
 
 def _done(view: NodeView) -> Decision:
-    """Finish the node, and acknowledge the post-drain hook."""
+    """Finish the node, and acknowledge the post-drain hook; hooks of other controllers beside it hold the phase."""
     effects = (
         *clear_pending_os(view),
         *_acknowledge(view, view.post_drain, ANNOTATION_POST_HOOK),
         *restore_vms(view),
     )
-    return Decision(state=NodeState.POST_DRAINED, effects=effects)
+    waits = f"{view.name}: {others_message(view.secret, view.post_drain)}" if view.post_drain.others else ""
+    return Decision(state=NodeState.POST_DRAINED, progress=waits, effects=effects, holds=bool(waits))
 
 
 def _acknowledge(view: NodeView, hook: Hook, annotation: str) -> tuple[Effect, ...]:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hack.faults.rules import Match, Refuse, Rule
+from tests.support.upgrade import node_states
 from upgrade_manager.api.keys import FLEET_LOCAL, HARVESTER_SYSTEM, MANAGED_LABEL, PROVISIONING_CLUSTER, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.errors import NotFound, Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS, VERSIONS
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 #: Interference after which the strategy or the generation is another one than before the upgrade.
 CHANGES_STRATEGY = frozenset({"strategy removed", "strategy edited"})
 CHANGES_GENERATION = "all nodes planned again"
+#: Interference after which a node boots once more.
+RESTARTS = "a done node restarted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,39 @@ async def _labels_missing(stage: UpgradeRun, act: Interference) -> None:
 async def _label(stage: UpgradeRun, nodes: list[str] | tuple[str, ...], value: str | None) -> None:
     for node in nodes:
         await stage.client.patch(NODES, node, MergePatch({"metadata": {"labels": {MANAGED_LABEL: value}}}))
+
+
+async def _node_restarted(stage: UpgradeRun, act: Interference) -> None:
+    """Restart a node that is done."""
+    await _until_done(stage, act.node)
+    stage.simulation.hosts.power_off(act.node)
+
+
+async def _node_cordoned(stage: UpgradeRun, act: Interference) -> None:
+    """Cordon a node that is done, and uncordon it later, in any case."""
+    await _until_done(stage, act.node)
+    await _cordon(stage, act.node, cordoned=True)
+    try:
+        await asyncio.sleep(act.lasts)
+    finally:
+        while True:
+            with suppress(Transient):
+                await _cordon(stage, act.node, cordoned=False)
+                break
+            await asyncio.sleep(1)
+
+
+async def _until_done(stage: UpgradeRun, node: str) -> None:
+    """Wait until the node is done, for ever if that never happens during the node upgrade."""
+    while True:
+        plan = await stage.plan()
+        if node_states(plan).get(node) == "PostDrained" and objects.status(plan)["currentPhase"] == "NodeUpgrading":
+            return
+        await asyncio.sleep(0.5)
+
+
+async def _cordon(stage: UpgradeRun, node: str, *, cordoned: bool) -> None:
+    await stage.client.patch(NODES, node, MergePatch({"spec": {"unschedulable": cordoned or None}}))
 
 
 async def _plan_replaced(stage: UpgradeRun, _: Interference) -> None:
@@ -121,6 +157,8 @@ async def _preload_disabled(stage: UpgradeRun, _: Interference) -> None:
 
 
 ACTS: dict[str, Callable[[UpgradeRun, Interference], Awaitable[None]]] = {
+    "a done node cordoned": _node_cordoned,
+    RESTARTS: _node_restarted,
     "a label missing": _label_missing,
     "all labels missing": _labels_missing,
     "plan replaced": _plan_replaced,

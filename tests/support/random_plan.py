@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hack.cluster import scenario as scenarios
 from tests.support.api_faults import FAULTS
-from tests.support.interference import ACTS, Interference
+from tests.support.interference import ACTS, RESTARTS, Interference
 from tests.support.manager_restarts import Interruption
 from tests.support.simulate import RepairableScenario
 from tests.support.upgrade import BY_IMAGE, BY_VERSION
@@ -158,15 +158,19 @@ def draw(seed: int) -> RandomPlan:
         deleted=deleted,
         rival=rival,
         following=_following(random, failing, deleted),
-        interference=_interference(random, names),
+        interference=_interference(random, names, is_counted=failing is not None),
     )
 
 
-def _interference(random: Random, nodes: tuple[str, ...]) -> tuple[Interference, ...]:
-    """Draw what others do; with a seed's other decisions unchanged, because it is drawn last."""
+def _interference(random: Random, nodes: tuple[str, ...], *, is_counted: bool) -> tuple[Interference, ...]:
+    """Draw what others do; with a seed's other decisions unchanged, because it is drawn last.
+
+    Nothing restarts nodes if the boots after a failure are counted.
+    """
+    acts = sorted(ACTS.keys() - ({RESTARTS} if is_counted else set()))
     return tuple(
         Interference(
-            what=random.choice(sorted(ACTS)),
+            what=random.choice(acts),
             phases=random.choice([random.randint(1, len(PHASE_VALUES)), NODE_UPGRADING]),
             seconds=random.uniform(0, 15),
             lasts=random.uniform(0, 20),

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.conditions import find_condition
 from upgrade_manager.api.keys import PREFIX
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.spec import MAX_NODES
 from webhook import fields
 from webhook.catalogue import CHECKS
 from webhook.check import Check, Finding, Subject
 from webhook.checks.pause_list import CHECK as PAUSE_LIST
 from webhook.checks.pause_list import find_unknown
-from webhook.review import Verdict
+from webhook.review import PLAN_KIND, Verdict
 from webhook.runner import run_checks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from webhook.check import CheckResult
     from webhook.cluster import ClusterReader
     from webhook.review import AdmissionRequest
 
@@ -26,17 +26,24 @@ ANNOTATION_SKIP_WEBHOOK = f"{PREFIX}/skip-webhook"
 ANNOTATION_ALLOW_DELETION = f"{PREFIX}/allow-deletion"
 #: Phases in which Helm releases or nodes change: nothing could undo an upgrade that is stopped then.
 _UNDELETABLE = frozenset({PhaseName.CLUSTER_UPGRADE.active, PhaseName.NODE_UPGRADE.active})
+#: Findings in a response; kubectl prints all of them.
+MAX_FINDINGS = 100
+_RULES = "Correct the rules of its ValidatingWebhookConfiguration"
+#: Kubernetes before 1.15 sends no oldObject for a deletion.
+_NO_OBJECT = "The review lacks the object that is created, updated or deleted. Use Kubernetes 1.15 or later"
 
 
 class Admission:
-    """Decides about the requests for plans."""
+    """Decides about the requests for plans; what it does not know, it denies."""
 
     def __init__(self, cluster: ClusterReader, *, checks: Sequence[Check] = CHECKS) -> None:
         self._cluster = cluster
         self._checks = checks
 
     async def decide(self, request: AdmissionRequest) -> Verdict:
-        """Return the verdict; requests for subresources and other operations pass."""
+        """Return the verdict; requests for subresources pass."""
+        if request.kind != PLAN_KIND:
+            return _denied(f"This webhook reviews {PLAN_KIND} only. {_RULES}")
         if request.subresource:
             return Verdict()
         match request.operation:
@@ -47,16 +54,20 @@ class Admission:
             case "DELETE":
                 return _delete(request)
             case _:
-                return Verdict()
+                return _denied(f"This webhook reviews CREATE, UPDATE and DELETE only. {_RULES}")
 
     async def _create(self, request: AdmissionRequest) -> Verdict:
+        if not fields.mapping(request.new):
+            return _denied(_NO_OBJECT)
         subject = Subject.of(request.new, cluster=self._cluster)
         if subject.annotations.raw.get(ANNOTATION_SKIP_WEBHOOK) == "true":
             return Verdict()
-        return _verdict(await run_checks(self._checks, subject))
+        return await _review(self._checks, subject)
 
     async def _update(self, request: AdmissionRequest) -> Verdict:
         """Check the names that the update adds to the pause list."""
+        if not fields.mapping(request.new) or not fields.mapping(request.old):
+            return _denied(_NO_OBJECT)
         if fields.text(request.new, "metadata", "deletionTimestamp"):
             return Verdict()
         new, old = (Subject.of(plan, cluster=self._cluster) for plan in (request.new, request.old))
@@ -67,23 +78,46 @@ class Admission:
         async def find(subject: Subject) -> Iterable[Finding]:
             return await find_unknown(subject, added)
 
-        return _verdict(await run_checks([Check(name=PAUSE_LIST.name, field=PAUSE_LIST.field, find=find)], new))
+        return await _review([Check(name=PAUSE_LIST.name, field=PAUSE_LIST.field, find=find)], new)
 
 
-def _verdict(results: Sequence[CheckResult]) -> Verdict:
+async def _review(checks: Sequence[Check], subject: Subject) -> Verdict:
+    names = subject.spec.node_upgrade_option.pause_nodes
+    if len(names) > MAX_NODES:
+        return _denied(f"The list has {len(names)} names. Use at most {MAX_NODES}", field=PAUSE_LIST.field)
+    results = await run_checks(checks, subject)
     return Verdict(
-        findings=[finding for result in results for finding in result.findings],
+        findings=_shortened([result.findings for result in results]),
         warnings=[result.warning for result in results if result.warning],
+        checks=results,
     )
+
+
+def _shortened(found: Sequence[Sequence[Finding]]) -> list[Finding]:
+    """Return the findings of all checks, each once; of too many, some of every check."""
+    unique = [list(dict.fromkeys(findings)) for findings in found]
+    numbered = [(index, check, one) for check, findings in enumerate(unique) for index, one in enumerate(findings)]
+    numbered.sort(key=lambda entry: entry[:2])
+    kept = sorted(numbered[:MAX_FINDINGS], key=lambda entry: (entry[1], entry[0]))
+    findings = [finding for _, _, finding in kept]
+    if left := len(numbered) - len(kept):
+        findings.append(Finding(message=f"and {left:,} more", field="spec"))
+    return findings
+
+
+def _denied(message: str, *, field: str = "") -> Verdict:
+    return Verdict(findings=[Finding(message=message, field=field)])
 
 
 def _delete(request: AdmissionRequest) -> Verdict:
     """Deny the deletion of a plan that is in progress, unless an annotation allows it."""
+    if not fields.mapping(request.old):
+        return _denied(_NO_OBJECT)
     status = fields.mapping(request.old, "status")
     progressing = find_condition(status.get("conditions"), "Progressing")
     if fields.text(progressing, "status") != "True":
         return Verdict()
-    phase = fields.text(status, "currentPhase")
+    phase = fields.text(status, "currentPhase") or "unknown"
     if phase in _UNDELETABLE:
         message = f"UpgradePlan {request.name} cannot be deleted in phase {phase}. Wait until the phase has ended"
     elif fields.strings(request.old, "metadata", "annotations").get(ANNOTATION_ALLOW_DELETION) == "true":
@@ -93,4 +127,4 @@ def _delete(request: AdmissionRequest) -> Verdict:
             f"UpgradePlan {request.name} is in progress (phase {phase}). To delete it, first run "
             f"kubectl annotate upgradeplans.{PREFIX} {request.name} {ANNOTATION_ALLOW_DELETION}=true"
         )
-    return Verdict(findings=[Finding(message=message, field="status.currentPhase")])
+    return _denied(message, field="status.currentPhase")

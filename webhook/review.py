@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from upgrade_manager.api.keys import API_VERSION as PLAN_API_VERSION
 from upgrade_manager.api.keys import GROUP, KIND
+from upgrade_manager.api.spec import MAX_OBJECT_NAME
 from webhook import fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from webhook.check import Finding
+    from webhook.check import CheckResult, Finding
 
 API_VERSION, REVIEW = "admission.k8s.io/v1", "AdmissionReview"
-_INVALID = 422
-#: Bytes of an annotation or message that the API server shows.
-_MAX_NAME = 253
+#: The kind of the objects to review, as `AdmissionRequest.kind` shows it.
+PLAN_KIND = f"{PLAN_API_VERSION}, Kind={KIND}"
+#: Bytes of a message; kube-apiserver cuts warnings to fewer itself.
+MAX_MESSAGE = 1024
+_MAX_UID = 128
+_UNPROCESSABLE = 422
 
 
 class BadReview(Exception):
-    """The body is not an AdmissionReview of this version."""
+    """The request is not an AdmissionReview of this version; the text is for the sender."""
+
+    def __init__(self, message: str, *, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +40,7 @@ class AdmissionRequest:
 
     uid: str
     operation: str
+    #: Group, version and kind, as in PLAN_KIND.
     kind: str
     subresource: str
     #: The name, or for a name that is not generated yet its prefix.
@@ -44,27 +55,36 @@ class Verdict:
 
     findings: Sequence[Finding] = ()
     warnings: Sequence[str] = ()
+    #: The checks on which it rests, for metrics.
+    checks: Sequence[CheckResult] = ()
+
+    @property
+    def is_allowed(self) -> bool:
+        """True without findings."""
+        return not self.findings
 
 
 def parse(body: bytes) -> AdmissionRequest:
-    """Read a review. Raises BadReview, whose text is for the sender."""
+    """Read a review. Raises BadReview."""
     try:
-        review = json.loads(body)
-    # ValueError: no JSON, no UTF-8, or a number with too many digits.
+        review = json.loads(body.decode(), parse_constant=_reject)
+    # ValueError: not JSON, not UTF-8, or a number with too many digits.
     except (ValueError, RecursionError) as error:
         raise BadReview(f"the body is not JSON: {type(error).__name__}") from error
     if fields.text(review, "kind") != REVIEW or fields.text(review, "apiVersion") != API_VERSION:
         raise BadReview(f"the body is not an {REVIEW} of {API_VERSION}")
     request = fields.mapping(review, "request")
-    if not fields.text(request, "uid"):
+    uid = fields.text(request, "uid")
+    if not 0 < len(uid) <= _MAX_UID:
         raise BadReview(f"the {REVIEW} has no request with a uid")
     new, old = request.get("object"), request.get("oldObject")
     return AdmissionRequest(
-        uid=fields.text(request, "uid"),
+        uid=uid,
         operation=fields.text(request, "operation"),
-        kind=fields.text(request, "kind", "kind"),
+        kind=_kind(fields.mapping(request, "kind")),
         subresource=fields.text(request, "subResource"),
-        name=fields.text(request, "name") or fields.name(new) or fields.text(new, "metadata", "generateName"),
+        # A collection is deleted without a name in the request.
+        name=fields.text(request, "name") or fields.name(new) or _prefix(new) or fields.name(old),
         new=new,
         old=old,
     )
@@ -72,22 +92,51 @@ def parse(body: bytes) -> AdmissionRequest:
 
 def respond(request: AdmissionRequest, verdict: Verdict) -> dict[str, Any]:
     """Return the review with the response."""
-    response: dict[str, Any] = {"uid": request.uid, "allowed": not verdict.findings}
+    response: dict[str, Any] = {"uid": request.uid, "allowed": verdict.is_allowed}
     if verdict.warnings:
-        response["warnings"] = list(verdict.warnings)
+        response["warnings"] = [printable(warning) for warning in verdict.warnings]
     if verdict.findings:
-        response["status"] = _status(request.name, verdict.findings)
+        response["status"] = _status(printable(request.name, limit=MAX_OBJECT_NAME), verdict.findings)
     return {"apiVersion": API_VERSION, "kind": REVIEW, "response": response}
+
+
+def printable(text: str, *, limit: int = MAX_MESSAGE) -> str:
+    """Return the text for a terminal, without control characters and lone surrogates, in at most `limit` bytes."""
+    shown = "".join(char if char.isprintable() else "?" for char in text[:limit])
+    data = shown.encode()
+    if len(data) <= limit and len(text) <= limit:
+        return shown
+    return data[: limit - len("…".encode())].decode(errors="ignore") + "…"
 
 
 def _status(name: str, findings: Sequence[Finding]) -> Mapping[str, Any]:
     """Return the Status of an invalid object, as kube-apiserver reports one; kubectl prints the causes."""
-    texts = [f"{one.field}: {one.message}" for one in findings]
+    causes = [
+        {
+            "reason": "FieldValueInvalid",
+            "field": printable(one.field, limit=MAX_OBJECT_NAME),
+            "message": printable(one.message),
+        }
+        for one in findings
+    ]
+    texts = [": ".join(filter(None, (cause["field"], cause["message"]))) for cause in causes]
     joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    causes = [{"reason": "FieldValueInvalid", "field": one.field, "message": one.message} for one in findings]
     return {
-        "code": _INVALID,
+        "code": _UNPROCESSABLE,
         "reason": "Invalid",
         "message": f'{KIND}.{GROUP} "{name}" is invalid: {joined}',
         "details": {"group": GROUP, "kind": KIND, "name": name, "causes": causes},
     }
+
+
+def _kind(kind: Mapping[str, Any]) -> str:
+    group, version, name = (fields.text(kind, key) for key in ("group", "version", "kind"))
+    return f"{group}/{version}, Kind={name}"
+
+
+def _prefix(obj: object) -> str:
+    return fields.text(obj, "metadata", "generateName")
+
+
+def _reject(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")

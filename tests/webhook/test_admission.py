@@ -12,7 +12,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
 from webhook.admission import Admission
 from webhook.cluster import LiveReader
-from webhook.review import AdmissionRequest, Verdict
+from webhook.review import PLAN_KIND, AdmissionRequest, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 
 def request(operation: str, *, new: object = None, old: object = None) -> AdmissionRequest:
-    return AdmissionRequest(
-        uid="1", operation=operation, kind="UpgradePlan", subresource="", name="demo", new=new, old=old
-    )
+    return AdmissionRequest(uid="1", operation=operation, kind=PLAN_KIND, subresource="", name="demo", new=new, old=old)
 
 
 def plan(*, annotations: dict[str, str] | None = None, status: Object | None = None, **spec: Any) -> Object:
@@ -52,7 +50,8 @@ def admission(simulation: Simulation) -> Admission:
 
 
 async def test_healthy_cluster_accepts_a_plan(admission: Admission) -> None:
-    assert await admission.decide(request("CREATE", new=plan(version="v1.8.0"))) == Verdict(findings=[], warnings=[])
+    verdict = await admission.decide(request("CREATE", new=plan(version="v1.8.0")))
+    assert (verdict.findings, verdict.warnings) == ([], [])
 
 
 async def test_all_reasons_are_given_at_once(simulation: Simulation, admission: Admission) -> None:

@@ -18,7 +18,9 @@ from upgrade_manager.runtime.loop_watchdog import LoopWatchdog
 from upgrade_manager.runtime.manager import Manager, Stage
 from upgrade_manager.runtime.metrics_server import plain_metrics_server, secure_metrics_server
 from webhook.admission import Admission
+from webhook.catalogue import CHECKS
 from webhook.cluster import LiveReader
+from webhook.metrics import WebhookMetrics
 from webhook.server import webhook_server
 
 if TYPE_CHECKING:
@@ -131,5 +133,10 @@ def _add_servers(
     if options.webhooks and options.webhook and options.webhook_certificates:
         reader = LiveReader(_client(environment, environment.transport))
         certificates = CertWatcher(Path(options.webhook_certificates))
-        webhook = webhook_server(Admission(reader), address=options.webhook, tls=certificates.context)
+        webhook = webhook_server(
+            Admission(reader),
+            metrics=WebhookMetrics(metrics, checks=[check.name for check in CHECKS]),
+            address=options.webhook,
+            tls=certificates.context,
+        )
         manager.add(Stage.WEBHOOKS, webhook.name, webhook.run, ready=webhook.bound)

@@ -1,0 +1,260 @@
+"""The webhook's server: bad input, limits, and unexpected errors."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import zlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.webhook import EmptyCluster, head, review, webhook
+from webhook.admission import MAX_FINDINGS, Admission
+from webhook.body import BODY_TIMEOUT, LARGE_BODY, MAX_BODY
+from webhook.check import Check, Finding
+from webhook.review import MAX_MESSAGE
+from webhook.server import PATH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from webhook.check import Subject
+
+VALID = json.dumps(review()).encode()
+
+
+def checking(*findings: Finding, name: str = "test") -> Check:
+    async def find(_: Subject) -> tuple[Finding, ...]:
+        return findings
+
+    return Check(name=name, field="spec", find=find)
+
+
+def denying(*findings: Finding) -> Admission:
+    return Admission(EmptyCluster(), checks=[checking(*findings)])
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        pytest.param(b"", "the body is not JSON", id="empty"),
+        pytest.param(b"hello", "the body is not JSON", id="not JSON"),
+        pytest.param(VALID[:-1], "the body is not JSON", id="truncated"),
+        pytest.param(VALID + b"{}", "the body is not JSON", id="two documents"),
+        pytest.param(b"[" * 200_000, "the body is not JSON: RecursionError", id="deep"),
+        pytest.param(b'{"kind": 1' + b"0" * 5000 + b"}", "the body is not JSON", id="number of many digits"),
+        pytest.param(VALID.replace(b'"demo"', b"NaN"), "the body is not JSON", id="NaN"),
+        pytest.param(VALID.replace(b"demo", b"\xff\xfe"), "the body is not JSON: UnicodeDecodeError", id="not UTF-8"),
+        pytest.param(VALID.decode().encode("utf-16"), "the body is not JSON: UnicodeDecodeError", id="UTF-16"),
+        pytest.param(b"null", "the body is not an AdmissionReview of admission.k8s.io/v1", id="null"),
+        pytest.param(VALID.replace(b"io/v1", b"io/v1beta1"), "the body is not an AdmissionReview", id="other version"),
+        pytest.param(VALID.replace(b"AdmissionReview", b"Pod"), "the body is not an AdmissionReview", id="other kind"),
+        pytest.param(VALID.replace(b'"a-uid"', b"null"), "has no request with a uid", id="no uid"),
+        pytest.param(VALID.replace(b"a-uid", b"u" * 500), "has no request with a uid", id="long uid"),
+        pytest.param(VALID.replace(b'"request"', b'"response"'), "has no request with a uid", id="no request"),
+    ],
+)
+async def test_body_that_is_not_a_review_gives_400(body: bytes, reason: str) -> None:
+    async with webhook() as server:
+        response = await server.post(body)
+        assert response.status == 400
+        assert reason in response.text
+        assert server.metric("requests_total", operation="unknown", allowed="false") == 1
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/yaml", "", "a", "application/json-patch+json"])
+async def test_other_content_type_gives_400(content_type: str) -> None:
+    async with webhook() as server:
+        response = await server.post(VALID, content_type=content_type)
+    assert (response.status, response.text) == (400, "the Content-Type is not application/json")
+
+
+async def test_other_path_and_method_give_404_and_405() -> None:
+    async with webhook() as server:
+        assert (await server.post(VALID, path="/other")).status == 404
+        get = f"GET {PATH} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        assert (await server.send([get.encode()])).status == 405
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+async def test_probes_succeed(path: str) -> None:
+    async with webhook() as server:
+        request = f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        assert (await server.send([request.encode()])).status == 200
+
+
+async def test_body_of_3_mib_is_read_and_a_larger_one_gives_413() -> None:
+    async with webhook() as server:
+        largest = VALID + b" " * (MAX_BODY - len(VALID))
+        assert (await server.post(largest)).status == 200
+        response = await server.post(largest + b" ")
+    assert (response.status, response.text) == (413, "the body has more than 3145728 bytes")
+
+
+async def test_compressed_body_counts_with_its_real_size() -> None:
+    data = zlib.compress(VALID + b" " * MAX_BODY)
+    request = head(len(data)).replace(b"\r\n\r\n", b"\r\nContent-Encoding: deflate\r\n\r\n") + data
+    async with webhook() as server:
+        assert (await server.send([request])).status == 413
+
+
+@pytest.mark.parametrize("sent", [b"", VALID[:1]], ids=["no body", "part of the body"])
+async def test_body_that_does_not_end_gives_408(sent: bytes) -> None:
+    async with webhook() as server:
+        response = await server.send([head(len(VALID)) + sent])
+    assert (response.status, response.text) == (408, f"the body was not received within {BODY_TIMEOUT:g} s")
+
+
+async def test_trickling_body_gives_408() -> None:
+    async with webhook() as server:
+        pieces = [head(len(VALID)), *(VALID[at : at + 1] for at in range(len(VALID)))]
+        assert (await server.send(pieces, interval=1.0)).status == 408
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "status"),
+    [
+        pytest.param(b"Transfer-Encoding: chunked", b"zz\r\n", 408, id="chunks"),
+        pytest.param(b"Content-Length: 5\r\nContent-Encoding: deflate", b"zzzzz", 408, id="compression"),
+        pytest.param(b"Content-Length: -1", b"", 400, id="length"),
+        pytest.param(b"Content-Length: 1\r\nTransfer-Encoding: chunked", b"", 400, id="contradiction"),
+    ],
+)
+async def test_broken_http_gives_4xx(header: bytes, body: bytes, status: int) -> None:
+    async with webhook() as server:
+        response = await server.send([head(0).replace(b"Content-Length: 0", header), body])
+    assert response.status == status
+    assert b"Traceback" not in response.body
+
+
+async def test_client_that_disconnects_leaves_nothing() -> None:
+    async with webhook() as server:
+        await server.disconnect([head(MAX_BODY) + b" " * (MAX_BODY - 1)])
+        await server.disconnect([head(MAX_BODY) + b" " * (MAX_BODY - 1)])
+        assert (await server.post(VALID + b" " * LARGE_BODY)).status == 200
+
+
+async def test_large_reviews_in_progress_are_limited() -> None:
+    def trickle() -> Iterator[bytes]:
+        yield head(MAX_BODY) + b" " * (MAX_BODY - 2)
+        yield from (b" ", b" ")
+
+    async with webhook() as server:
+        async with asyncio.TaskGroup() as group:
+            slow = [group.create_task(server.send(trickle(), interval=2.0)) for _ in range(2)]
+            await asyncio.sleep(1)
+            assert (await server.post(VALID + b" " * LARGE_BODY)).status == 429
+            assert (await server.post(VALID)).status == 200
+        assert [task.result().status for task in slow] == [400, 400]
+        assert (await server.post(VALID + b" " * LARGE_BODY)).status == 200
+
+
+async def test_unexpected_error_denies_with_the_uid() -> None:
+    class Broken(Admission):
+        async def decide(self, _: object) -> None:  # type: ignore[override]
+            raise ZeroDivisionError("a secret")
+
+    async with webhook(Broken(EmptyCluster())) as server:
+        response = await server.post(review())
+        assert (response.status, response.review["uid"], response.review["allowed"]) == (200, "a-uid", False)
+        assert response.messages == [": The webhook failed unexpectedly. See the manager's log, then try again"]
+        assert "secret" not in response.text
+        assert server.metric("requests_total", operation="CREATE", allowed="false") == 1
+
+
+async def test_unexpected_error_of_a_check_denies_with_its_name() -> None:
+    async def fail(_: Subject) -> list[Finding]:
+        raise ZeroDivisionError("a secret")
+
+    admission = Admission(EmptyCluster(), checks=[Check(name="broken", field="spec", find=fail), checking()])
+    async with webhook(admission) as server:
+        response = await server.post(review())
+    [message] = response.messages
+    assert message.startswith("spec: check 'broken' cannot be made: internal error")
+
+
+async def test_findings_are_deduplicated_and_cut() -> None:
+    many = [Finding(message=f"VM {number}", field="spec") for number in range(5000)]
+    admission = Admission(EmptyCluster(), checks=[checking(*many, *many), checking(Finding(message="last"), name="b")])
+    async with webhook(admission) as server:
+        response = await server.post(review())
+    assert len(response.messages) == MAX_FINDINGS + 1
+    assert response.messages[0] == "spec: VM 0"
+    assert response.messages[-2:] == ["spec: last", "spec: and 4,901 more"]
+
+
+async def test_long_messages_are_cut_to_1_kib() -> None:
+    findings = [Finding(message=f"{number} " + "\N{SNOWMAN}" * 5000) for number in range(200)]
+    async with webhook(denying(*findings)) as server:
+        response = await server.post(review())
+    assert {len(message.removeprefix("spec: ").encode()) <= MAX_MESSAGE for message in response.messages} == {True}
+    assert response.messages[0].endswith("…")
+    assert len(response.body) < 1 << 20
+
+
+async def test_control_characters_and_surrogates_are_replaced() -> None:
+    async with webhook(denying(Finding(message="a\x1b[31m\nb\ud800c"))) as server:
+        response = await server.post(review(name="demo\ud800\n"))
+    assert response.messages == ["spec: a?[31m?b?c"]
+    assert '"demo??" is invalid' in response.review["status"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        pytest.param({"kind": None}, "reviews management.harvesterhci.io/v1beta1, Kind=UpgradePlan only", id="no kind"),
+        pytest.param({"kind": {"group": "", "version": "v1", "kind": "Pod"}}, "Kind=UpgradePlan only", id="Pod"),
+        pytest.param({"operation": "CONNECT"}, "reviews CREATE, UPDATE and DELETE only", id="CONNECT"),
+        pytest.param({"operation": None}, "reviews CREATE, UPDATE and DELETE only", id="no operation"),
+        pytest.param({"object": None}, "The review lacks the object", id="no object"),
+        pytest.param({"object": "plan"}, "The review lacks the object", id="object of another type"),
+        pytest.param(
+            {"operation": "UPDATE", "oldObject": None},
+            "The review lacks the object",
+            id="update without the old object",
+        ),
+        pytest.param(
+            {"operation": "DELETE", "oldObject": None},
+            "The review lacks the object",
+            id="deletion without the old object",
+        ),
+    ],
+)
+async def test_incomplete_review_is_denied(fields: dict[str, object], reason: str) -> None:
+    async with webhook() as server:
+        response = await server.post(review(**fields))  # type: ignore[arg-type]
+    assert response.review["allowed"] is False
+    assert reason in response.messages[0]
+
+
+async def test_subresource_is_allowed() -> None:
+    async with webhook() as server:
+        assert (await server.post(review("UPDATE", subResource="status"))).review["allowed"] is True
+
+
+async def test_deletion_of_a_collection_names_the_plan() -> None:
+    plan = {"metadata": {"name": "demo"}, "status": {"conditions": [{"type": "Progressing", "status": "True"}]}}
+    async with webhook() as server:
+        response = await server.post(review("DELETE", name="", oldObject=plan))
+    assert "UpgradePlan demo is in progress (phase unknown)" in response.messages[0]
+
+
+async def test_long_pause_list_is_denied_as_a_whole() -> None:
+    plan = {"metadata": {"name": "demo"}, "spec": {"nodeUpgradeOption": {"pauseNodes": ["n"] * 5001}}}
+    async with webhook() as server:
+        response = await server.post(review(object=plan))
+    assert response.messages == ["spec.nodeUpgradeOption.pauseNodes: The list has 5001 names. Use at most 5000"]
+
+
+async def test_metrics_start_at_zero_and_count() -> None:
+    async with webhook() as server:
+        assert server.metric("requests_total", operation="DELETE", allowed="true") == 0
+        assert server.metric("checks_total", check="nodes", outcome="failed") == 0
+        await server.post(review())
+        assert server.metric("requests_total", operation="CREATE", allowed="false") == 1
+        assert server.metric("duration_seconds_count", operation="CREATE", allowed="false") == 1
+        assert server.metric("checks_total", check="nodes", outcome="failed") == 1
+        assert server.metric("check_findings_total", check="nodes") == 1
+        assert server.metric("check_duration_seconds_count", check="nodes") == 1
+        assert server.metric("requests_in_flight") == 0

@@ -152,6 +152,16 @@ JSON_ROWS = {
         when=_operations(("remove", "/data/c"), ("test", "/data/a", "x")),
         then=refused(422, "Invalid", _WRONG, {}),
     ),
+    "test of a missing member refuses all operations": Row(
+        given=ONE,
+        when=_operations(("test", "/metadata/annotations/x.io~1y", "1"), ("remove", "/data/c")),
+        then=refused(422, "Invalid", _WRONG, {}),
+    ),
+    "test of a member of a missing map refuses all operations": Row(
+        given=(post(MAPS, with_metadata({"data": _DATA})),),
+        when=_operations(("test", "/metadata/annotations/x.io~1y", "1"), ("remove", "/data/c")),
+        then=refused(422, "Invalid", _WRONG, {}),
+    ),
     "old resourceVersion is a conflict": Row(
         given=ONE, when=_operations(("replace", "/metadata/resourceVersion", "1")), then=conflict("configmaps")
     ),

@@ -63,11 +63,14 @@ class ControllerLoop(Generic[K]):
                 await self._wait(self._start_due(group))
 
     async def _wait(self, seconds: float | None) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
-        except TimeoutError:
+        if seconds is None:
+            await self._wake.wait()
             return
+        timer = asyncio.get_running_loop().call_later(seconds, self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            timer.cancel()
 
     def _start_due(self, group: asyncio.TaskGroup) -> float | None:
         """Start the keys that are due and return the seconds until the next one, if one waits and a worker is free."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from hack.apiserver import table
@@ -37,6 +38,7 @@ _FORMS = {
 }
 
 
+@lru_cache(64)
 def negotiate(accept: str) -> Form:
     """Return the first supported form of an Accept header. Raises StatusError 406."""
     for clause in accept.split(","):

@@ -32,5 +32,10 @@ def _read() -> list[Object]:
 
 
 def our_crd() -> Object:
-    """Return the UpgradePlan's definition."""
+    """Return a copy of the UpgradePlan's definition."""
+    return deepcopy(_generated())
+
+
+@cache
+def _generated() -> Object:
     return crd_manifest()

@@ -44,6 +44,8 @@ ENTRIES = [pytest.param(BY_VERSION, id="by-version"), pytest.param(BY_IMAGE, id=
 SPECS = [ENTRIES[0], pytest.param(BY_IMAGE, id="by-image", marks=pytest.mark.full)]
 #: Seconds between two polls of the plan, and until an upgrade counts as stuck; virtual and real.
 LOOK, STUCK = 0.25, 3600.0
+#: For states of the plan that last a second.
+SHORT_LOOK = 0.1
 REAL_LOOK, REAL_STUCK = 0.02, 240.0
 #: Seconds until the cluster has settled after an end; in real time, without a change.
 FAREWELL, REAL_FAREWELL = 10.0, 1.5
@@ -196,7 +198,8 @@ class UpgradeRun:
             plan = await self.plan()
             return plan if is_so(plan) else None
 
-        found: Object = await eventually(poll, seconds=seconds, pause=REAL_LOOK)
+        pause = REAL_LOOK if self.simulation.backend.has_controllers else SHORT_LOOK
+        found: Object = await eventually(poll, seconds=seconds, pause=pause)
         return found
 
     async def until_recorded(self, phase: str) -> None:

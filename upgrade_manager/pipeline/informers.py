@@ -103,6 +103,8 @@ class PlanInformers:
     async def watch(self, spec: InformerSpec) -> Store:
         """Return a synced store of these objects; starts their informer if necessary. Raises Transient."""
         running = self._started(spec)
+        if running.informer.has_synced:
+            return running.informer.store
         try:
             async with asyncio.timeout(SYNC_TIMEOUT):
                 await running.informer.wait_for_sync()

@@ -1,13 +1,23 @@
-"""Validation of names, label keys and label values, with the messages of apimachinery 1.35."""
+"""Validation of names, label keys and label values, with the messages of apimachinery 1.35.
+
+Results are cached: every write validates all labels and annotations of its object.
+"""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _LABEL_1123 = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN_1123 = rf"{_LABEL_1123}(\.{_LABEL_1123})*"
 _KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = f"({_KEY})?"
+
+_CACHED = 4096
 
 LABEL_LENGTH = 63
 SUBDOMAIN_LENGTH = 253
@@ -25,7 +35,8 @@ def _pattern_error(text: str, pattern: str, *examples: str) -> str:
     return f"{text} (e.g. {shown} regex used for validation is '{pattern}')"
 
 
-def dns_subdomain(value: str) -> list[str]:
+@lru_cache(_CACHED)
+def dns_subdomain(value: str) -> Sequence[str]:
     """Return why the value is not an RFC 1123 subdomain, as most object names must be."""
     errors = []
     if len(value.encode()) > SUBDOMAIN_LENGTH:
@@ -35,7 +46,8 @@ def dns_subdomain(value: str) -> list[str]:
     return errors
 
 
-def qualified_name(value: str) -> list[str]:
+@lru_cache(_CACHED)
+def qualified_name(value: str) -> Sequence[str]:
     """Return why the value is not a label key, annotation key or finalizer."""
     rule = _pattern_error(f"must consist of {_MIXED}", _KEY, "MyName", "my.name", "123-abc")
     prefix, slash, name = value.rpartition("/")
@@ -55,7 +67,8 @@ def qualified_name(value: str) -> list[str]:
     return errors
 
 
-def label_value(value: str) -> list[str]:
+@lru_cache(_CACHED)
+def label_value(value: str) -> Sequence[str]:
     """Return why the value is not a label value."""
     errors = []
     if len(value.encode()) > LABEL_LENGTH:

@@ -8,6 +8,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from structlog.testing import capture_logs
 
 from upgrade_manager.runtime.cert_watcher import CertificateError, CertWatcher, context_from_pem
@@ -24,6 +30,9 @@ def new_pair() -> tuple[bytes, bytes]:
     """Return a key and its certificate."""
     key, end, certificate = make_pem(now=datetime.now(tz=UTC)).partition(END_OF_KEY)
     return key + end, certificate
+
+
+PAIR = new_pair()
 
 
 def write(directory: Path, key: bytes, certificate: bytes) -> bytes:
@@ -59,7 +68,17 @@ def test_pair_loads_with_and_without_memory_files(monkeypatch: pytest.MonkeyPatc
     assert context.minimum_version is ssl.TLSVersion.TLSv1_2
 
 
-@pytest.mark.parametrize("pem", [b"", b"invalid", new_pair()[0] + new_pair()[1]], ids=["empty", "invalid", "mismatch"])
+def encrypted(key: bytes) -> bytes:
+    return load_pem_private_key(key, None).private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"password")
+    )
+
+
+@pytest.mark.parametrize(
+    "pem",
+    [b"", b"invalid", new_pair()[0] + new_pair()[1], encrypted(PAIR[0]) + PAIR[1]],
+    ids=["empty", "invalid", "mismatch", "encrypted"],
+)
 def test_invalid_pair_is_rejected(pem: bytes) -> None:
     with pytest.raises(CertificateError, match="key and certificate cannot be loaded"):
         context_from_pem(pem)

@@ -78,6 +78,13 @@ EVENTS = Resource(group="", version="v1", plural="events", kind="Event")
 DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")
 JOBS = Resource(group="batch", version="v1", plural="jobs", kind="Job")
 ENDPOINT_SLICES = Resource(group="discovery.k8s.io", version="v1", plural="endpointslices", kind="EndpointSlice")
+VALIDATING_WEBHOOK_CONFIGURATIONS = Resource(
+    group="admissionregistration.k8s.io",
+    version="v1",
+    plural="validatingwebhookconfigurations",
+    kind="ValidatingWebhookConfiguration",
+    namespaced=False,
+)
 LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
 
 UPGRADE_PLANS = Resource(

@@ -7,6 +7,7 @@ __all__ = [
     "cert_watcher",
     "concurrency",
     "controller",
+    "error_log",
     "healthz",
     "http_server",
     "kube_metrics",
@@ -17,5 +18,6 @@ __all__ = [
     "metrics",
     "metrics_server",
     "result",
+    "self_signed",
     "workqueue",
 ]

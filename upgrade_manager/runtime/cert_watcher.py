@@ -28,7 +28,8 @@ def context_from_pem(pem: bytes) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
         with _memory_file(pem) as path:
-            context.load_cert_chain(path)
+            # With a password, because OpenSSL would ask for that of an encrypted key on the terminal.
+            context.load_cert_chain(path, password="")
     except (OSError, ssl.SSLError) as error:
         raise CertificateError(f"key and certificate cannot be loaded: {error}") from error
     return context

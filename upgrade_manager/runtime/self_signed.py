@@ -27,7 +27,12 @@ _COMMAND = (sys.executable, "-m", "upgrade_manager.runtime.self_signed")
 
 async def self_signed() -> ssl.SSLContext:
     """Return a server context with a new certificate. Raises CertificateError."""
-    return context_from_pem(await asyncio.to_thread(_run, _COMMAND))
+    return context_from_pem(await run_program(_COMMAND))
+
+
+async def run_program(command: tuple[str, ...]) -> bytes:
+    """Return what a program prints that makes a certificate. Raises CertificateError if it fails."""
+    return await asyncio.to_thread(_run, command)
 
 
 def make_pem(*, now: datetime) -> bytes:
@@ -58,7 +63,7 @@ def _run(command: tuple[str, ...]) -> bytes:
     try:
         done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT, check=True)  # noqa: S603  # a fixed command
     except (OSError, subprocess.SubprocessError) as error:
-        raise CertificateError(f"cannot create a self-signed certificate: {error}") from error
+        raise CertificateError(f"cannot create a certificate: {error}") from error
     return done.stdout
 
 

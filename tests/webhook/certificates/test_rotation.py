@@ -1,0 +1,265 @@
+"""The self-made certificate: several replicas, renewal, skewed clocks, and what users break."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.cluster.certificates import Authority
+from hack.faults.rules import Match, Refuse, Rule
+from hack.simulation import Simulation
+from tests.support.webhook_certificates import (
+    NAMESPACE,
+    RENEWAL,
+    Replicas,
+    new_pair,
+    secret,
+    verify,
+)
+from upgrade_manager.kube.patch import JsonPatch, MergePatch
+from upgrade_manager.kube.resources import SECRETS, VALIDATING_WEBHOOK_CONFIGURATIONS
+from upgrade_manager.runtime.healthz import Unhealthy
+from webhook.certificates.rotation import CONFIGURATION, INTERVAL, PROPAGATION, SECRET
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from webhook.certificates.rotation import CertificateRotation
+
+#: Seconds after which a change by a user is repaired.
+REPAIR = INTERVAL + PROPAGATION + 5
+
+
+@pytest.fixture
+async def replicas() -> AsyncIterator[Replicas]:
+    async with Simulation(actors=False) as simulation:
+        yield Replicas(simulation)
+
+
+@asynccontextmanager
+async def running(*rotations: CertificateRotation) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(rotation.run()) for rotation in rotations]
+    try:
+        yield
+        assert [task for task in tasks if task.done()] == []
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+async def test_first_certificate_is_trusted_in_every_webhook(replicas: Replicas) -> None:
+    await replicas.install("", "rubbish")
+    replica = replicas.replica()
+    async with running(replica):
+        await asyncio.sleep(REPAIR)
+        pair = await replicas.stored()
+        assert await replicas.bundles() == [pair.authority, pair.authority]
+        assert await replicas.call(replica) == ""
+        await replica.check()
+        found = await replicas.simulation.client().get(SECRETS, SECRET, namespace=NAMESPACE)
+        assert (found["type"], sorted(found["data"])) == ("kubernetes.io/tls", ["ca.crt", "tls.crt", "tls.key"])
+
+
+async def test_replicas_that_start_at_once_agree(replicas: Replicas) -> None:
+    await replicas.install()
+    started = [replicas.replica(seed) for seed in range(3)]
+    async with running(*started):
+        await asyncio.sleep(REPAIR)
+        pair = await replicas.stored()
+        assert len(replicas.issued) == 3
+        assert [await replicas.call(replica) for replica in started] == ["", "", ""]
+        assert [verify(await one.context(), pair.authority, now=replicas.now()) for one in started] == ["", "", ""]
+    later = replicas.replica(9)
+    await later.rotate()
+    assert (len(replicas.issued), await replicas.call(later)) == (3, "")
+
+
+async def test_server_refuses_handshakes_until_there_is_a_certificate(replicas: Replicas) -> None:
+    await replicas.install(new_pair(replicas.now()).authority)
+    replica = replicas.replica()
+    with pytest.raises(Unhealthy, match="webhook has no certificate: not made yet"):
+        await replica.check()
+    assert await replicas.call(replica) != ""
+
+
+async def test_error_of_the_api_server_is_retried(replicas: Replicas) -> None:
+    await replicas.install()
+    rule = Rule(match=Match(resource="secrets"), action=Refuse(status=403, reason="Forbidden"))
+    replicas.simulation.middleware.add(rule)
+    replica = replicas.replica()
+    async with running(replica):
+        await asyncio.sleep(REPAIR)
+        with pytest.raises(Unhealthy, match=f"webhook has no certificate: get secrets {NAMESPACE}/{SECRET}: 403"):
+            await replica.check()
+        replicas.simulation.middleware.remove(rule)
+        await asyncio.sleep(REPAIR)
+        assert await replicas.call(replica) == ""
+
+
+async def test_webhook_is_served_before_it_is_installed(replicas: Replicas) -> None:
+    replica = replicas.replica()
+    async with running(replica):
+        await asyncio.sleep(REPAIR)
+        await replica.check()
+        await replicas.install()
+        await asyncio.sleep(REPAIR)
+        assert await replicas.call(replica) == ""
+
+
+@pytest.mark.parametrize(
+    ("data", "fields"),
+    [
+        pytest.param(None, {}, id="no data"),
+        pytest.param({"tls.crt": "AAAA", "tls.key": "", "ca.crt": "////"}, {"type": "kubernetes.io/tls"}, id="bytes"),
+        pytest.param({".dockerconfigjson": "e30="}, {"type": "kubernetes.io/dockerconfigjson"}, id="another type"),
+    ],
+)
+async def test_rubbish_in_the_secret_is_replaced(replicas: Replicas, data: Any, fields: dict[str, Any]) -> None:
+    await replicas.install()
+    await replicas.simulation.client().create(SECRETS, secret(data, **fields))
+    replica = replicas.replica()
+    async with running(replica):
+        await asyncio.sleep(REPAIR)
+        assert await replicas.call(replica) == ""
+        await replicas.stored()
+
+
+def mismatch(replicas: Replicas, field: str) -> dict[str, str]:
+    """Return the data of a Secret in which one field belongs to another pair."""
+    pairs = {key: new_pair(replicas.now()) for key in ("tls.crt", "tls.key", "ca.crt")}
+    pairs |= {key: pairs[field] for key in pairs if key != field} | {field: new_pair(replicas.now())}
+    texts = {
+        "tls.crt": pairs["tls.crt"].certificate,
+        "tls.key": pairs["tls.key"].key,
+        "ca.crt": pairs["ca.crt"].authority,
+    }
+    return {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
+
+
+@pytest.mark.parametrize("field", ["tls.crt", "tls.key", "ca.crt"])
+async def test_fields_of_different_pairs_are_replaced(replicas: Replicas, field: str) -> None:
+    await replicas.install()
+    await replicas.simulation.client().create(SECRETS, secret(mismatch(replicas, field)))
+    replica = replicas.replica()
+    async with running(replica):
+        await asyncio.sleep(REPAIR)
+        assert await replicas.call(replica) == ""
+
+
+@pytest.mark.parametrize("data", [None, {"tls.crt": "AAAA", "tls.key": "AAAA", "ca.crt": "AAAA"}])
+async def test_served_pair_replaces_a_broken_secret(replicas: Replicas, data: Any) -> None:
+    await replicas.install()
+    replica = replicas.replica()
+    client = replicas.simulation.client()
+    async with running(replica):
+        await asyncio.sleep(REPAIR)
+        before = await replicas.stored()
+        if data is None:
+            await client.delete(SECRETS, SECRET, namespace=NAMESPACE)
+        else:
+            await client.patch(SECRETS, SECRET, MergePatch({"data": data}), namespace=NAMESPACE)
+        await asyncio.sleep(REPAIR)
+        assert (await replicas.stored(), len(replicas.issued)) == (before, 1)
+        assert await replicas.call(replica) == ""
+
+
+@pytest.mark.parametrize("value", ["", base64.b64encode(b"rubbish").decode(), "////"])
+async def test_changed_ca_bundle_is_written_again(replicas: Replicas, value: str) -> None:
+    await replicas.install()
+    replica = replicas.replica()
+    async with running(replica):
+        await asyncio.sleep(REPAIR)
+        operation = {"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": value}
+        client = replicas.simulation.client()
+        await client.patch(VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION, JsonPatch([operation]))
+        assert await replicas.call(replica) != ""
+        await asyncio.sleep(REPAIR)
+        assert await replicas.call(replica) == ""
+
+
+async def test_foreign_ca_is_removed_from_the_bundle(replicas: Replicas) -> None:
+    await replicas.install(Authority(now=replicas.now()).certificate.decode())
+    async with running(replicas.replica()):
+        await asyncio.sleep(REPAIR)
+        assert await replicas.bundles() == [(await replicas.stored()).authority]
+
+
+@pytest.mark.parametrize("clock_error", [timedelta(days=400), timedelta(days=-2)], ids=["ahead", "behind"])
+async def test_certificate_of_a_wrong_clock_is_replaced(replicas: Replicas, clock_error: timedelta) -> None:
+    await replicas.install()
+    wrong = replicas.replica(1, clock_error=clock_error)
+    await wrong.rotate()
+    replica = replicas.replica(2)
+    async with running(replica):
+        await asyncio.sleep(REPAIR)
+        assert (await replicas.call(replica), len(replicas.issued)) == ("", 2 if clock_error > timedelta() else 1)
+
+
+@pytest.mark.parametrize("clock_error", [timedelta(minutes=59), timedelta(minutes=-59)])
+async def test_clock_with_a_small_error_does_not_matter(replicas: Replicas, clock_error: timedelta) -> None:
+    await replicas.install()
+    started = [replicas.replica(1, clock_error=clock_error), replicas.replica(2)]
+    async with running(*started):
+        await asyncio.sleep(10 * INTERVAL)
+        assert [await replicas.call(replica) for replica in started] == ["", ""]
+        assert len(replicas.issued) == 2
+
+
+async def test_expired_certificate_is_replaced(replicas: Replicas) -> None:
+    await replicas.install()
+    await replicas.replica().rotate()
+    replicas.shift = timedelta(days=366)
+    replica = replicas.replica()
+    async with running(replica):
+        await asyncio.sleep(REPAIR)
+        assert (await replicas.call(replica), len(replicas.issued)) == ("", 2)
+
+
+async def test_certificate_is_renewed_at_two_thirds_of_its_life(replicas: Replicas) -> None:
+    await replicas.install()
+    replica = replicas.replica()
+    await replica.rotate()
+    replicas.shift = RENEWAL - timedelta(days=2)
+    await replica.rotate()
+    assert len(replicas.issued) == 1
+    replicas.shift = RENEWAL
+    await replica.rotate()
+    assert (len(replicas.issued), await replicas.call(replica)) == (2, "")
+
+
+async def test_ca_bundle_does_not_grow_without_limit(replicas: Replicas) -> None:
+    await replicas.install()
+    replica = replicas.replica()
+    for _ in range(6):
+        await replica.rotate()
+        replicas.shift += RENEWAL
+    (bundle,) = await replicas.bundles()
+    assert bundle.count("BEGIN CERTIFICATE") == 4
+    assert bundle.startswith(replicas.issued[-1].authority)
+
+
+@pytest.mark.parametrize("calls", [300, pytest.param(2000, marks=pytest.mark.full)])
+async def test_no_request_fails_while_replicas_renew(replicas: Replicas, calls: int) -> None:
+    """Call three replicas in turn, one call a second, while the certificate is renewed every 150 seconds."""
+    await replicas.install()
+    started = [replicas.replica(seed) for seed in range(3)]
+    failures = []
+    async with running(*started):
+        await asyncio.sleep(REPAIR)
+        bundles = await replicas.bundles() * 3
+        for number in range(calls):
+            if number % 150 == 0:
+                replicas.shift += RENEWAL
+            # The API server works with the caBundle of three seconds ago.
+            bundles = [*bundles[1:], *await replicas.bundles()]
+            await asyncio.sleep(1)
+            if error := verify(await started[number % 3].context(), bundles[0], now=replicas.now()):
+                failures.append(f"call {number}: {error}")
+        assert failures == []
+        assert len(replicas.issued) > calls // 150

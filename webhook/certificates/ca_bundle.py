@@ -1,0 +1,95 @@
+"""The CAs by which the API server verifies the webhook."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.objects import resource_version
+from upgrade_manager.kube.patch import JsonPatch
+from upgrade_manager.kube.resources import VALIDATING_WEBHOOK_CONFIGURATIONS
+from upgrade_manager.runtime.cert_watcher import CertificateError
+from webhook import fields
+from webhook.certificates.pair import CA_COMMON_NAME, subjects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+
+#: CAs in a caBundle: those of certificates that are served, and some of earlier ones.
+_MAX_AUTHORITIES = 4
+_END = "-----END CERTIFICATE-----"
+log = structlog.get_logger(__name__)
+
+
+class CaBundle:
+    """The caBundle of all webhooks in one ValidatingWebhookConfiguration."""
+
+    def __init__(self, client: Client, *, name: str) -> None:
+        self._client = client
+        self._name = name
+
+    async def publish(self, authorities: Sequence[str]) -> bool:
+        """Make the API server trust these CAs; return True if it did not trust them all. Raises KubeError.
+
+        Earlier self-made CAs are kept, because other replicas may still serve their certificates. That does no harm:
+        the CAs' keys are discarded. Without a configuration, there is nothing to do.
+        """
+        try:
+            configuration = await self._client.get(VALIDATING_WEBHOOK_CONFIGURATIONS, self._name)
+        except NotFound:
+            return False
+        operations = list(_operations(configuration, authorities))
+        if not operations:
+            return False
+        pin = {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version(configuration)}
+        await self._client.patch(VALIDATING_WEBHOOK_CONFIGURATIONS, self._name, JsonPatch([pin, *operations]))
+        log.info("caBundle written", configuration=self._name)
+        return True
+
+
+def _operations(configuration: Object, authorities: Sequence[str]) -> Iterator[Object]:
+    for index, webhook in enumerate(fields.items(configuration, "webhooks")):
+        current = fields.text(webhook, "clientConfig", "caBundle")
+        bundle = _encoded(_merged(authorities, current))
+        if bundle != current:
+            yield {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": bundle}
+
+
+def _merged(authorities: Sequence[str], current: str) -> list[str]:
+    """Return the CAs, then the self-made ones of the current bundle, each once."""
+    earlier = [one for one in _split(_decoded(current)) if _is_self_made(one)]
+    return list(dict.fromkeys([*(one.strip() for one in authorities), *earlier]))[:_MAX_AUTHORITIES]
+
+
+def _split(pem: str) -> list[str]:
+    return [f"{one}{_END}".strip() for one in pem.split(_END)[:-1]]
+
+
+def _is_self_made(authority: str) -> bool:
+    try:
+        (decoded,) = subjects(authority)
+    except (CertificateError, ValueError):
+        return False
+    return _common_names(decoded) == [CA_COMMON_NAME]
+
+
+def _common_names(certificate: Any) -> list[str]:
+    return [value for part in certificate["subject"] for name, value in part if name == "commonName"]
+
+
+def _encoded(authorities: Sequence[str]) -> str:
+    return base64.b64encode("\n".join([*authorities, ""]).encode()).decode()
+
+
+def _decoded(bundle: str) -> str:
+    try:
+        return base64.b64decode(bundle).decode("ascii")
+    except (binascii.Error, UnicodeError):
+        return ""

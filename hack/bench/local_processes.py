@@ -60,7 +60,11 @@ class LocalProcesses:
         port = free_port()
         program = str(Path(sys.executable).with_name("upgrade-manager"))
         command = [program, "run", "--kubeconfig", str(self.kubeconfig), "--repo-url", self.repo_url]
-        command += ["--metrics-bind-address=0", f"--health-probe-bind-address=127.0.0.1:{port}"]
+        command += [
+            "--metrics-bind-address=0",
+            "--webhook-bind-address=0",
+            f"--health-probe-bind-address=127.0.0.1:{port}",
+        ]
         manager = await self.processes.start("manager", command)
         await _ready(port, manager)
         return manager

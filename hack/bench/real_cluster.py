@@ -94,7 +94,7 @@ class ManagerProcess:
         report = children.folder / f"loop-steps-{port}.json"
         command = [sys.executable, "-m", "hack.bench.loop_steps", str(report), "run", "--kubeconfig", str(kubeconfig)]
         command += ["--repo-url", repo_url, "--health-probe-bind-address=0", "--metrics-secure=false"]
-        command += [f"--metrics-bind-address=127.0.0.1:{port}"]
+        command += ["--webhook-bind-address=0", f"--metrics-bind-address=127.0.0.1:{port}"]
         child = await children.start("manager", command)
         return cls(child=child, report=report, metrics_url=f"http://127.0.0.1:{port}/metrics")
 

@@ -87,7 +87,13 @@ def manager_command(kubeconfig: Path, repo_url: str) -> list[str]:
     """Return the manager's command line, without endpoints, so that two demos can run at a time."""
     program = Path(sys.executable).with_name("upgrade-manager")
     command = [str(program), "run", "--kubeconfig", str(kubeconfig), "--repo-url", repo_url]
-    return [*command, "--metrics-secure=false", "--metrics-bind-address=0", "--health-probe-bind-address=0"]
+    return [
+        *command,
+        "--metrics-secure=false",
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+        "--webhook-bind-address=0",
+    ]
 
 
 def repo_url(ready: str) -> str:

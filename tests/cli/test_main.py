@@ -178,7 +178,7 @@ def test_unreachable_server_is_awaited_behind_readiness(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     command = [sys.executable, "-m", "upgrade_manager", "run", f"--kubeconfig={tmp_path / 'config'}"]
-    command += ["--metrics-bind-address=0", f"--health-probe-bind-address={address}"]
+    command += ["--metrics-bind-address=0", "--webhook-bind-address=0", f"--health-probe-bind-address={address}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603  # the command under test
         assert process.stderr is not None
         lines = [next(line for line in process.stderr if "not available; retrying" in line) for _ in range(2)]

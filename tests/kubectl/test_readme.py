@@ -48,6 +48,8 @@ OUTPUT = {
     "kubectl delete up --all": "deleted",
     "kubectl delete -k deploy": 'customresourcedefinition.apiextensions.k8s.io "upgradeplans',
 }
+#: Servers of the manager that would need a port.
+SERVERS = ("metrics", "health-probe", "webhook")
 #: Seconds for one command.
 COMMAND_TIMEOUT = 120.0
 
@@ -129,7 +131,7 @@ async def test_readme_commands_run_as_written(tmp_path: Path) -> None:
             outputs[command] = await terminal.run(command)
             if "rollout status" in command:
                 # Simulated Pods run no process.
-                flags = ("--repo-url", ready["repo-url"], "--metrics-bind-address=0", "--health-probe-bind-address=0")
+                flags = ("--repo-url", ready["repo-url"], *(f"--{one}-bind-address=0" for one in SERVERS))
                 await stack.enter_async_context(python(terminal, "upgrade_manager", "run", *flags, stdout=log))
     for start, text in OUTPUT.items():
         (output,) = (found for command, found in outputs.items() if command.startswith(start))

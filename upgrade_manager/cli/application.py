@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from upgrade_manager import __version__
+from upgrade_manager.cli.servers import add_servers, add_webhook
 from upgrade_manager.kube.client import Client
 from upgrade_manager.pipeline.context import Settings
 from upgrade_manager.pipeline.controller import Dependencies, PlanController
-from upgrade_manager.runtime.cert_watcher import CertWatcher
 from upgrade_manager.runtime.healthz import Probes
 from upgrade_manager.runtime.kube_metrics import InformerMetrics
 from upgrade_manager.runtime.leader_election import LeaderElector, LeaderTransport, new_identity
 from upgrade_manager.runtime.loop_watchdog import LoopWatchdog
 from upgrade_manager.runtime.manager import Manager, Stage
-from upgrade_manager.runtime.metrics_server import plain_metrics_server, secure_metrics_server
-from webhook.admission import Admission
-from webhook.catalogue import CHECKS
-from webhook.cluster import LiveReader
-from webhook.metrics import WebhookMetrics
-from webhook.server import webhook_server
 
 if TYPE_CHECKING:
     from random import Random
@@ -51,16 +44,48 @@ class Environment:
 
 def build_manager(environment: Environment, options: RunOptions, metrics: Metrics) -> Manager:
     """Return the manager, ready to run."""
+    return (_webhook_only if options.webhook_only else _complete)(environment, options, metrics)
+
+
+def _complete(environment: Environment, options: RunOptions, metrics: Metrics) -> Manager:
     elector = _elector(environment, options, metrics) if options.leader_elect else None
     controller = _controller(environment, options, metrics, elector)
     manager = Manager(elector=elector)
-    watchdog = LoopWatchdog(lag=metrics.loop_lag)
-    probes = _probes(controller, watchdog, elector)
-    _add_servers(manager, environment, options, metrics, probes)
+    probes = Probes()
+    probes.healthz.add("reconcile", controller.check)
+    if elector is not None:
+        probes.healthz.add("lease", elector.check)
+    probes.readyz.add("plans", controller.ready)
+    _add_common(manager, environment, options, metrics, probes)
     manager.add(Stage.CACHES, "plans", controller.plans.run, ready=controller.plans.wait_for_sync)
-    manager.add(Stage.OTHERS, "loop-watchdog", watchdog.run)
     manager.add(Stage.LEADER, "upgradeplan", controller.run)
     return manager
+
+
+def _webhook_only(environment: Environment, options: RunOptions, metrics: Metrics) -> Manager:
+    manager = Manager(elector=None)
+    _add_common(manager, environment, options, metrics, Probes())
+    return manager
+
+
+def _add_common(
+    manager: Manager, environment: Environment, options: RunOptions, metrics: Metrics, probes: Probes
+) -> None:
+    """Add what runs in every replica, leader or not."""
+    client = _client(environment, environment.transport)
+    add_servers(manager, options, probes=probes, metrics=metrics, client=client)
+    add_webhook(
+        manager,
+        options,
+        probes=probes,
+        metrics=metrics,
+        client=client,
+        clock=environment.clock,
+        random=environment.random,
+    )
+    watchdog = LoopWatchdog(lag=metrics.loop_lag)
+    probes.healthz.add("loop", watchdog.check)
+    manager.add(Stage.OTHERS, "loop-watchdog", watchdog.run)
 
 
 def _client(environment: Environment, transport: Transport) -> Client:
@@ -107,36 +132,3 @@ def _controller(
             is_leader=is_leader,
         )
     )
-
-
-def _probes(controller: PlanController, watchdog: LoopWatchdog, elector: LeaderElector | None) -> Probes:
-    probes = Probes()
-    probes.healthz.add("loop", watchdog.check)
-    probes.healthz.add("reconcile", controller.check)
-    if elector is not None:
-        probes.healthz.add("lease", elector.check)
-    probes.readyz.add("plans", controller.ready)
-    return probes
-
-
-def _add_servers(
-    manager: Manager, environment: Environment, options: RunOptions, metrics: Metrics, probes: Probes
-) -> None:
-    servers = [probes.server(options.probes)] if options.probes else []
-    if options.metrics and options.metrics_secure:
-        client = _client(environment, environment.transport)
-        servers.append(secure_metrics_server(metrics, address=options.metrics, client=client))
-    elif options.metrics:
-        servers.append(plain_metrics_server(metrics, address=options.metrics))
-    for server in servers:
-        manager.add(Stage.SERVERS, server.name, server.run, ready=server.bound)
-    if options.webhooks and options.webhook and options.webhook_certificates:
-        reader = LiveReader(_client(environment, environment.transport))
-        certificates = CertWatcher(Path(options.webhook_certificates))
-        webhook = webhook_server(
-            Admission(reader),
-            metrics=WebhookMetrics(metrics, checks=[check.name for check in CHECKS]),
-            address=options.webhook,
-            tls=certificates.context,
-        )
-        manager.add(Stage.WEBHOOKS, webhook.name, webhook.run, ready=webhook.bound)

@@ -28,8 +28,10 @@ _HTTP_URL = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """Options of `upgrade-manager run`, from flags and environment."""
+    """Options of `upgrade-manager run` and `upgrade-manager webhook`, from flags and environment."""
 
+    #: Serve the admission webhook, and upgrade nothing.
+    webhook_only: bool = False
     kubeconfig: str = ""
     leader_elect: bool = False
     #: Host and port of `/metrics`; None turns it off.
@@ -40,14 +42,14 @@ class RunOptions:
     log_level: str = "info"
     log_format: LogFormat = LogFormat.AUTO
     repo_url: str = DEFAULT_REPO_URL
-    #: Namespace of the lease: the Pod's own.
+    #: Namespace of the Lease, and of the webhook's Service and Secret: the Pod's own.
     namespace: str = HARVESTER_SYSTEM
     job_service_account: str = "harvester"
     plan_service_account: str = "system-upgrade-controller"
     webhooks: bool = True
     #: Host and port of the admission webhook.
     webhook: tuple[str, int] | None = None
-    #: Directory with tls.crt and tls.key of the webhook.
+    #: Directory with tls.crt and tls.key of the webhook; "" for a self-made certificate.
     webhook_certificates: str = ""
 
 
@@ -72,12 +74,19 @@ def parse_options(arguments: Sequence[str], environ: Mapping[str, str]) -> RunOp
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-    run = commands.add_parser(
-        "run", help="run the manager", epilog=_EPILOG, formatter_class=_Formatter, allow_abbrev=False
-    )
-    _add_run_flags(run)
+    for name, purpose in (("run", "run the manager"), ("webhook", "run only the admission webhook")):
+        command = commands.add_parser(
+            name, help=purpose, epilog=_EPILOG, formatter_class=_Formatter, allow_abbrev=False
+        )
+        _add_common_flags(command)
+        if name == "run":
+            _add_run_flags(command)
+        else:
+            command.set_defaults(leader_elect=False, repo_url=DEFAULT_REPO_URL)
     flags = parser.parse_args(arguments)
+    webhook_only = flags.command == "webhook"
     return RunOptions(
+        webhook_only=webhook_only,
         kubeconfig=flags.kubeconfig,
         leader_elect=flags.leader_elect,
         metrics=flags.metrics_bind_address,
@@ -89,7 +98,7 @@ def parse_options(arguments: Sequence[str], environ: Mapping[str, str]) -> RunOp
         namespace=environ.get("POD_NAMESPACE") or HARVESTER_SYSTEM,
         job_service_account=environ.get("UPGRADE_JOB_SERVICE_ACCOUNT") or "harvester",
         plan_service_account=environ.get("UPGRADE_PLAN_SERVICE_ACCOUNT") or "system-upgrade-controller",
-        webhooks=_boolean_variable(run, environ, "ENABLE_WEBHOOKS"),
+        webhooks=webhook_only or _boolean_variable(commands.choices["run"], environ, "ENABLE_WEBHOOKS"),
         webhook=flags.webhook_bind_address,
         webhook_certificates=flags.webhook_cert_path,
     )
@@ -105,21 +114,25 @@ def _boolean_variable(parser: argparse.ArgumentParser, environ: Mapping[str, str
 
 def _add_run_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--kubeconfig", default="", help="kubeconfig file; else $KUBECONFIG, the service account, ~/.kube/config")
     add("--leader-elect", type=_boolean, nargs="?", const=True, default=False, help="run only as the elected leader")
-    add("--metrics-bind-address", type=_address, default=":8443", help="[HOST]:PORT of /metrics; 0 turns it off")
-    add("--metrics-secure", type=_boolean, nargs="?", const=True, default=True, help="TLS and authorization")
-    add("--health-probe-bind-address", type=_address, default=":8081", help="[HOST]:PORT of probes; 0 turns them off")
-    add("--webhook-bind-address", type=_address, default=":9443", help="[HOST]:PORT of the webhook; 0 turns it off")
-    add("--webhook-cert-path", default="", help="directory with tls.crt and tls.key of the webhook")
-    add("--log-level", choices=list(LEVELS), default="info", help="minimum level")
-    add("--log-format", choices=[f.value for f in LogFormat], default="auto", help="auto: console on a terminal")
     add(
         "--repo-url",
         type=_repo_url,
         default=DEFAULT_REPO_URL,
         help="URL of the upgrade repository; {plan} and {service} are replaced",
     )
+
+
+def _add_common_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--kubeconfig", default="", help="kubeconfig file; else $KUBECONFIG, the service account, ~/.kube/config")
+    add("--metrics-bind-address", type=_address, default=":8443", help="[HOST]:PORT of /metrics; 0 turns it off")
+    add("--metrics-secure", type=_boolean, nargs="?", const=True, default=True, help="TLS and authorization")
+    add("--health-probe-bind-address", type=_address, default=":8081", help="[HOST]:PORT of probes; 0 turns them off")
+    add("--webhook-bind-address", type=_address, default=":9443", help="[HOST]:PORT of the webhook; 0 turns it off")
+    add("--webhook-cert-path", default="", help="directory with tls.crt and tls.key of the webhook; else self-made")
+    add("--log-level", choices=list(LEVELS), default="info", help="minimum level")
+    add("--log-format", choices=[f.value for f in LogFormat], default="auto", help="auto: console on a terminal")
 
 
 def _boolean(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""The command `upgrade-manager run`."""
+"""The commands `upgrade-manager run` and `upgrade-manager webhook`."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
 from upgrade_manager.pipeline.repository_client import HttpRepositoryClient
 from upgrade_manager.preflight.certificate_probe import TlsProbe
+from upgrade_manager.runtime.cert_watcher import CertificateError
 from upgrade_manager.runtime.http_server import BindError
 from upgrade_manager.runtime.kube_metrics import RequestMetrics
 from upgrade_manager.runtime.logging import configure_logging
@@ -42,7 +43,7 @@ def run(options: RunOptions) -> int:
     gc_tuning.collect_less_often()
     try:
         asyncio.run(_run(options, clock))
-    except (StartError, ConfigError, BindError) as error:
+    except (StartError, ConfigError, BindError, CertificateError) as error:
         sys.stderr.write(f"upgrade-manager: cannot start: {error}\n")
         return 1
     except asyncio.CancelledError:
@@ -96,8 +97,6 @@ async def _manager(environment: Environment, metrics: Metrics, options: RunOptio
         # The first stage, so that the caches wait for the server and the probes report it.
         manager.add(Stage.SERVERS, "api-server", check.run, ready=check.passed, ready_timeout=None)
     manager.add(Stage.OTHERS, "gc-freeze", _freeze)
-    if options.webhooks and not options.webhook_certificates:
-        structlog.get_logger(__name__).info("admission webhook not running; plans are not validated on creation")
     return manager
 
 

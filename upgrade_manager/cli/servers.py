@@ -1,0 +1,73 @@
+"""The servers of the process: probes, metrics and the admission webhook."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from upgrade_manager.runtime.cert_watcher import CertWatcher
+from upgrade_manager.runtime.manager import Stage
+from upgrade_manager.runtime.metrics_server import plain_metrics_server, secure_metrics_server
+from webhook.admission import Admission
+from webhook.catalogue import CHECKS
+from webhook.certificates.pair import Pair, Service
+from webhook.certificates.rotation import SERVICE, CertificateRotation
+from webhook.cluster import LiveReader
+from webhook.metrics import WebhookMetrics
+from webhook.server import webhook_server
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from upgrade_manager.cli.options import RunOptions
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.clock import Clock
+    from upgrade_manager.runtime.healthz import Probes
+    from upgrade_manager.runtime.manager import Manager
+    from upgrade_manager.runtime.metrics import Metrics
+
+
+def add_servers(manager: Manager, options: RunOptions, *, probes: Probes, metrics: Metrics, client: Client) -> None:
+    """Add the servers of probes and metrics."""
+    servers = [probes.server(options.probes)] if options.probes else []
+    if options.metrics and options.metrics_secure:
+        servers.append(secure_metrics_server(metrics, address=options.metrics, client=client))
+    elif options.metrics:
+        servers.append(plain_metrics_server(metrics, address=options.metrics))
+    for server in servers:
+        manager.add(Stage.SERVERS, server.name, server.run, ready=server.bound)
+
+
+def add_webhook(
+    manager: Manager,
+    options: RunOptions,
+    *,
+    probes: Probes,
+    metrics: Metrics,
+    client: Client,
+    clock: Clock,
+    random: Random,
+) -> None:
+    """Add the admission webhook, unless it is turned off."""
+    if not options.webhooks or options.webhook is None:
+        return
+    if options.webhook_certificates:
+        tls = CertWatcher(Path(options.webhook_certificates)).context
+    else:
+        rotation = CertificateRotation(
+            client,
+            service=Service(name=SERVICE, namespace=options.namespace),
+            issue=Pair.issue,
+            now=clock.now,
+            random=random,
+        )
+        tls = rotation.context
+        probes.readyz.add("webhook-certificate", rotation.check)
+        manager.add(Stage.WEBHOOKS, "webhook-certificate", rotation.run)
+    server = webhook_server(
+        Admission(LiveReader(client)),
+        metrics=WebhookMetrics(metrics, checks=[check.name for check in CHECKS]),
+        address=options.webhook,
+        tls=tls,
+    )
+    manager.add(Stage.WEBHOOKS, server.name, server.run, ready=server.bound)

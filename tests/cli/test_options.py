@@ -29,6 +29,9 @@ def options(*flags: str, **environ: str) -> RunOptions:
         pytest.param(["--metrics-secure=false"], "metrics_secure", False, id="plain metrics"),
         pytest.param([], "probes", ("", 8081), id="probes on 8081"),
         pytest.param(["--health-probe-bind-address=0"], "probes", None, id="no probes"),
+        pytest.param([], "webhook", ("", 9443), id="webhook on 9443"),
+        pytest.param(["--webhook-bind-address=0"], "webhook", None, id="no webhook"),
+        pytest.param([], "webhook_certificates", "", id="a self-made certificate"),
         pytest.param(["--log-level", "debug"], "log_level", "debug", id="a level"),
         pytest.param(["--log-format=json"], "log_format", LogFormat("json"), id="a format"),
         pytest.param(["--repo-url=https://x/{plan}"], "repo_url", "https://x/{plan}", id="a repository elsewhere"),
@@ -36,6 +39,14 @@ def options(*flags: str, **environ: str) -> RunOptions:
 )
 def test_flag_sets_its_option(flags: list[str], field: str, value: Any) -> None:
     assert getattr(options(*flags), field) == value
+
+
+def test_webhook_command_upgrades_nothing() -> None:
+    given = ["--webhook-bind-address=:1", "--webhook-cert-path=/x", "--metrics-secure=false"]
+    parsed = parse_options(["webhook", *given], {"ENABLE_WEBHOOKS": "false", "POD_NAMESPACE": "n"})
+    assert (parsed.webhook_only, parsed.webhooks, parsed.leader_elect) == (True, True, False)
+    assert (parsed.webhook, parsed.webhook_certificates, parsed.namespace) == (("", 1), "/x", "n")
+    assert not options().webhook_only
 
 
 @pytest.mark.rule(
@@ -116,6 +127,7 @@ def test_unknown_value_of_enable_webhooks_is_refused(capsys: pytest.CaptureFixtu
         pytest.param([], "COMMAND", id="no command"),
         pytest.param(["walk"], "walk", id="an unknown command"),
         pytest.param(["run", "--frobnicate"], "--frobnicate", id="an unknown flag"),
+        pytest.param(["webhook", "--leader-elect"], "--leader-elect", id="a flag of another command"),
         pytest.param(["run", "surplus"], "surplus", id="an extra argument"),
         pytest.param(["run", "--kubeconfig"], "expected one argument", id="a flag without its value"),
         pytest.param(["run", "--leader-elect=maybe"], "neither true nor false", id="not a boolean"),

@@ -184,6 +184,23 @@ async def test_missing_objects_do_not_block_deletion(
         assert await stage.events("ReconcileError") == []
 
 
+@pytest.mark.rule("pipeline: missing kinds do not block deletion")
+async def test_missing_machines_do_not_block_deletion(simulate: Simulate) -> None:
+    async with simulate() as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        async with stage.life() as life:
+            await stage.create_plan()
+            await stage.until_node("PreDraining")
+            await life.kill()
+        await stage.client.delete(NODES, "node-1")
+        await stage.client.delete(NODES, "node-2")
+        await stage.client.delete(CRDS, "machines.cluster.x-k8s.io")
+        await stage.client.delete(UPGRADE_PLANS, stage.name)
+        async with stage.life(seed="successor"):
+            assert await stage.until("deleted") == "deleted"
+        assert await stage.events("ReconcileError") == []
+
+
 class Losing(NoHook):
     """Loses the response to the removal of the finalizer, and records what is removed after that."""
 

@@ -20,6 +20,7 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 from upgrade_manager.nodes.node_view import is_older
 from upgrade_manager.nodes.pending_hooks import held_nodes
@@ -111,18 +112,25 @@ async def _outdated_nodes(ctx: ReconcileContext) -> list[str]:
     """Return the recorded nodes that may still be upgraded by Rancher."""
     nodes = await ctx.watch(MANAGED_NODES)
     release = rancher.release(ctx)
-    found = []
-    for name in sorted(ctx.status.known_nodes()):
+    found, missing = list[str](), list[str]()
+    for name in ctx.status.known_nodes():
         state, node = ctx.status.node_state(name), nodes.get(name)
         if state is not None and state.upgraded:
             continue
         if node is None:
-            if not await has_left(ctx, name):
-                found.append(name)
+            missing.append(name)
             continue
         kubelet = (objects.status(node).get("nodeInfo") or {}).get("kubeletVersion", "")
         # A node that has not been drained yet may have the release's Kubernetes from before.
         is_past = state is not None and state.group >= NodeState.POST_DRAINING.group
         if not is_past or is_older(kubelet, release):
             found.append(name)
-    return found
+    return sorted([*found, *await _not_left(ctx, missing)])
+
+
+async def _not_left(ctx: ReconcileContext, nodes: list[str]) -> list[str]:
+    """Return the nodes that have not left; all of them if Machines cannot be listed, as without their kind."""
+    try:
+        return [name for name in nodes if not await has_left(ctx, name)]
+    except Transient:
+        return nodes

@@ -64,6 +64,7 @@ def test_all_steps_pass(tree: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["wheel", "lint", "types", "layers", "manifests", "coverage", "real-kube"])
+@pytest.mark.thin
 def test_a_failed_step_fails_the_run_and_later_steps_run(tree: Path, step: str) -> None:
     ended = run(tree, **{step: "false"})
     assert ended.returncode != 0

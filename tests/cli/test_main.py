@@ -116,6 +116,7 @@ def interrupted(program: str, *arguments: str, module: str, number: signal.Signa
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 @pytest.mark.parametrize("module", ["argparse", "aiohttp", "upgrade_manager.kube.kubeconfig", "asyncio.runners"])
+@pytest.mark.thin
 def test_signal_during_imports_ends_silently(module: str, number: signal.Signals) -> None:
     result = interrupted("upgrade_manager", "run", "--kubeconfig=/missing", module=module, number=number)
     assert (result.code, result.out, result.err) == (0, "", "")
@@ -156,6 +157,7 @@ KUBECONFIGS = {
 
 
 @pytest.mark.parametrize("content", KUBECONFIGS.values(), ids=KUBECONFIGS.keys())
+@pytest.mark.thin
 def test_unusable_kubeconfig_is_status_1_and_one_line(tmp_path: Path, content: str) -> None:
     file = tmp_path / "config"
     file.write_text(content)
@@ -202,6 +204,7 @@ def test_unreachable_server_is_awaited_behind_readiness(tmp_path: Path) -> None:
         ),
     ],
 )
+@pytest.mark.thin
 def test_missing_configuration_is_status_1_and_one_line(
     tmp_path: Path, flags: list[str], environ: dict[str, str], message: str
 ) -> None:

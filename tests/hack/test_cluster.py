@@ -115,6 +115,7 @@ async def _ready(path: Path, *arguments: str) -> tuple[asyncio.subprocess.Proces
 
 @pytest.mark.real_loop
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.thin
 async def test_program_reports_ready_and_ends_on_a_signal(tmp_path: Path, number: int) -> None:
     path = tmp_path / "config"
     path.write_text("old")

@@ -21,6 +21,7 @@ async def upgraded(seed: int) -> str:
         return await simulation.dump()
 
 
+@pytest.mark.full
 def test_only_the_same_seed_gives_an_identical_run() -> None:
     assert run(upgraded(3)) == run(upgraded(3)) != run(upgraded(4))
 

@@ -68,6 +68,7 @@ TYPE = 'Invalid value: "string": spec.{field} in body must be of type %s: "strin
         ),
     ],
 )
+@pytest.mark.thin
 async def test_plan_that_violates_its_schema_is_refused(
     cluster: Cluster, spec: dict[str, Any], field: str, problem: str
 ) -> None:
@@ -107,6 +108,7 @@ async def test_plan_without_a_spec_is_refused(cluster: Cluster) -> None:
         pytest.param({"version": "v1", "upgrade": "t"}, {"version": "v1"}, "upgrade", id="the tag removed"),
     ],
 )
+@pytest.mark.thin
 async def test_immutable_field_cannot_change(
     cluster: Cluster, before: dict[str, Any], after: dict[str, Any], field: str
 ) -> None:

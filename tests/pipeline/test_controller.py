@@ -84,6 +84,7 @@ async def test_only_the_leader_writes(simulate: Simulate) -> None:
     ("kill", "within"),
     [pytest.param(False, CLEAN, id="stopped"), pytest.param(True, KILLED, id="was killed")],
 )
+@pytest.mark.thin
 async def test_standby_takes_over_from_a_leader_that(simulate: Simulate, *, kill: bool, within: float) -> None:
     async with simulate() as simulation:
         stage = await UpgradeRun.set_up(simulation)

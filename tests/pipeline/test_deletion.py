@@ -86,6 +86,7 @@ async def test_deletion_in_any_phase_removes_everything(simulate: Simulate, phas
 @pytest.mark.rule("pipeline: deletion in any phase runs the same cleanup and then removes the finalizer")
 @pytest.mark.servers
 @pytest.mark.parametrize("point", ["ISODownloading", "ImagePreloading", "ClusterUpgrading", "PostDraining"])
+@pytest.mark.thin
 async def test_next_plan_succeeds_on_both_servers(simulate: Simulate, point: str) -> None:
     # Of a node's states PostDraining lasts long enough on the real server, too.
     async with simulate() as simulation:
@@ -165,6 +166,7 @@ MISSING = [
     "pipeline: missing namespaces do not block deletion",
 )
 @pytest.mark.parametrize(("phase", "kinds", "namespaces"), MISSING)
+@pytest.mark.thin
 async def test_missing_objects_do_not_block_deletion(
     simulate: Simulate, phase: str, kinds: list[str], namespaces: list[str]
 ) -> None:

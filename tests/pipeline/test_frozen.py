@@ -155,6 +155,7 @@ async def test_deletion_freezes_the_cluster(simulate: Simulate, point: str, orig
 
 @pytest.mark.rule("nodes: everything is given back at once when all nodes agree")
 @pytest.mark.parametrize("work", ["image-cleanup", "post-drain"])
+@pytest.mark.thin
 async def test_cluster_is_released_when_all_nodes_agree(simulate: Simulate, work: str) -> None:
     last = "node-1"
     async with simulate(RepairableScenario.of(**fault(work, last))) as simulation, started(simulation) as stage:

@@ -14,6 +14,7 @@ from tests.support import upgrade_transcript
     "pipeline: success records the event UpgradeSucceeded",
 )
 @pytest.mark.parametrize("entry", upgrade_transcript.SPECS)
+@pytest.mark.thin
 def test_healthy_upgrade_matches_the_listing(entry: str) -> None:
     assert upgrade_transcript.text(entry) == upgrade_transcript.path(entry).read_text(), (
         "if that is meant: python -m tests.support.upgrade_transcript"

@@ -70,6 +70,7 @@ async def test_labels_missing_at_the_start_do_not_drop_nodes(simulate: Simulate)
 
 @pytest.mark.rule("nodes: a recorded node that cannot be observed while its Machine exists holds the phase")
 @pytest.mark.parametrize("missing", ["label", "Node"])
+@pytest.mark.thin
 async def test_missing_node_holds_the_phase(simulate: Simulate, missing: str) -> None:
     async with simulate() as simulation, started(simulation) as stage:
         await stage.until_node("PreDraining", node="node-0")
@@ -192,6 +193,7 @@ async def test_settings_are_given_back_before_image_cleanup(simulate: Simulate) 
 
 @pytest.mark.rule("nodes: drain hooks that others remove are added again, without another generation")
 @pytest.mark.parametrize("removed", [None, {"controlPlaneConcurrency": "3"}], ids=["strategy", "hooks"])
+@pytest.mark.thin
 async def test_removed_hooks_are_added_again(simulate: Simulate, removed: Any) -> None:
     async with simulate() as simulation:
         generation = await provision_generation(simulation)
@@ -245,6 +247,7 @@ async def test_refused_settings_are_retried(simulate: Simulate, refusal: Refusal
 
 @pytest.mark.rule("nodes: a plan that is replaced without finalizer and annotations gives everything back")
 @pytest.mark.parametrize("end", ["success", "deletion"])
+@pytest.mark.thin
 async def test_replaced_plan_gives_settings_back(simulate: Simulate, end: str) -> None:
     async with simulate() as simulation:
         before = await overridden_settings(simulation)
@@ -300,6 +303,7 @@ async def test_next_plan_waits_for_the_failed_one(simulate: Simulate) -> None:
 
 @pytest.mark.rule("nodes: the finalizer of an ended plan is removed after its clean-up")
 @pytest.mark.parametrize("fails", [True, False])
+@pytest.mark.thin
 async def test_ended_plan_has_no_finalizer(simulate: Simulate, fails: bool) -> None:  # noqa: FBT001  # a table
     scenario = RepairableScenario.of(**(fault("prepare") if fails else {}))
     async with simulate(scenario) as simulation:
@@ -313,6 +317,7 @@ async def test_ended_plan_has_no_finalizer(simulate: Simulate, fails: bool) -> N
 
 @pytest.mark.rule("pipeline: a 409 that is not the manager's own precondition is reported")
 @pytest.mark.parametrize("verb", ["create", "patch"])
+@pytest.mark.thin
 async def test_lasting_conflict_is_reported(simulate: Simulate, verb: str) -> None:
     async with simulate() as simulation:
         refusal = Refuse(status=409, reason="Conflict", message="a webhook refuses the display name")
@@ -327,6 +332,7 @@ async def test_lasting_conflict_is_reported(simulate: Simulate, verb: str) -> No
 
 @pytest.mark.rule("pipeline: a refused removal does not keep a plan that is deleted, nor one that has ended")
 @pytest.mark.parametrize("end", ["deletion", "success"])
+@pytest.mark.thin
 async def test_refused_removal_blocks_nothing(simulate: Simulate, end: str) -> None:
     async with simulate() as simulation, started(simulation) as stage:
         refusal = Refuse(status=403, reason="Forbidden", message="a webhook refuses the removal")

@@ -60,6 +60,7 @@ async def test_upgrade_succeeds_for_any_plan_name(plan: str) -> None:
 
 
 @pytest.mark.parametrize(("prefix", "suffix"), NODE_NAMES.values(), ids=NODE_NAMES)
+@pytest.mark.thin
 async def test_upgrade_succeeds_for_any_node_name(prefix: str, suffix: str) -> None:
     named = scenario.load("three-nodes").changed(nodes={"prefix": prefix, "suffix": suffix})
     assert len(named.nodes.names[0]) <= 63

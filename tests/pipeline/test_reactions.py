@@ -50,6 +50,7 @@ async def _phase_changes(*, wire: float, scale: float) -> dict[PhaseName, float]
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.1, 0.0])
+@pytest.mark.thin
 def test_phase_change_takes_its_own_requests_only(scale: float) -> None:
     changes = virtual_time.run(_phase_changes(wire=WIRE, scale=scale))
     assert changes.keys() == AWAITED.keys()

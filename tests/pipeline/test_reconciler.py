@@ -137,6 +137,7 @@ async def test_lasting_error_is_one_event_when_the_manager(
 @pytest.mark.parametrize(
     "way", ["before", "after", "lost"], ids=["dies before a write", "dies after a write", "loses a response"]
 )
+@pytest.mark.thin
 async def test_lasting_error_stays_one_event_when_a_manager(way: str) -> None:
     for number in range(1, 8):
         async with Simulation(actors=False) as simulation:

@@ -140,6 +140,7 @@ def relists(life: ManagerProcess, reason: str) -> float:
         pytest.param("NodeUpgrading", 15.0, id="for long"),
     ],
 )
+@pytest.mark.thin
 async def test_upgrade_survives_an_api_server_restart(server: UnreliableServer, phase: str, seconds: float) -> None:
     loop = asyncio.get_running_loop()
     async with server.simulate() as simulation:
@@ -153,6 +154,7 @@ async def test_upgrade_survives_an_api_server_restart(server: UnreliableServer, 
 
 @pytest.mark.servers
 @pytest.mark.parametrize("phase", ["ImagePreloading", "NodeUpgrading"])
+@pytest.mark.thin
 async def test_upgrade_survives_expired_watches(server: UnreliableServer, phase: str) -> None:
     async with server.simulate() as simulation:
         on = await connected(simulation)

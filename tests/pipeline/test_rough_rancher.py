@@ -171,6 +171,7 @@ STRAYS = [
     "nodes: a Machine without Node is logged and not fatal",
 )
 @pytest.mark.parametrize("leave", STRAYS)
+@pytest.mark.thin
 async def test_leftovers_do_not_stop_or_mislead_the_upgrade(
     simulate: Simulate, leave: Callable[[Simulation], Any]
 ) -> None:

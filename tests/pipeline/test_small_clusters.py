@@ -74,6 +74,7 @@ async def replicas_of(stage: UpgradeRun) -> int:
 )
 @pytest.mark.servers
 @pytest.mark.parametrize("spec", ENTRIES)
+@pytest.mark.thin
 async def test_single_node_reboots_with_manager_and_api_server(simulate: Simulate, spec: dict[str, Any]) -> None:
     async with simulate("one-node") as simulation:
         client, recorder = simulation.client(), StateRecorder()
@@ -262,6 +263,7 @@ async def test_few_nodes_are_upgraded_one_at_a_time(simulate: Simulate, scenario
 
 @pytest.mark.parametrize("spec", ENTRIES)
 @pytest.mark.parametrize("scenario", ["two-nodes", "witness"])
+@pytest.mark.thin
 async def test_by_version_and_by_image(scenario: str, spec: dict[str, Any]) -> None:
     async with Simulation(scenario) as simulation:
         await upgraded(await UpgradeRun.set_up(simulation), spec, home="node-1")
@@ -280,6 +282,7 @@ async def test_by_version_and_by_image(scenario: str, spec: dict[str, Any]) -> N
         pytest.param({"count": 3, "management": 3, "witness": [2]}, 2, id="two nodes and a witness"),
     ],
 )
+@pytest.mark.thin
 async def test_repository_has_a_replica_on_both_ordinary_nodes(nodes: dict[str, Any], replicas: int) -> None:
     scenario = scenarios.load("one-node").changed(nodes=nodes)
     async with Simulation(scenario) as simulation, started(simulation) as stage:

@@ -93,6 +93,7 @@ async def test_one_of_two_plans_runs(simulate: Simulate, *, later: bool) -> None
 )
 @pytest.mark.parametrize("write", ACCEPTANCE)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.thin
 async def test_one_of_two_plans_runs_after_a_crash(write: int, *, after: bool) -> None:
     async with Simulation(actors=False) as simulation:
         first, second = await two(simulation)

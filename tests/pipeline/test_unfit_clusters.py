@@ -192,6 +192,7 @@ async def test_node_unreachable_for_30_s_delays_the_upgrade(simulate: Simulate) 
         pytest.param({DAYS: "2"}, cluster(api_servers={MAIN: {"days": 3}}), id="short-lived certificates"),
     ],
 )
+@pytest.mark.thin
 async def test_annotations_skip_the_checks(simulate: Simulate, annotations: dict[str, str], scenario: Scenario) -> None:
     async with simulate(scenario) as simulation, paced(simulation, BY_IMAGE, annotations=annotations) as stage:
         assert await stage.until_ended() == SUCCEEDED

@@ -210,6 +210,7 @@ async def test_unset_restore_vm_ends_the_wait() -> None:
         pytest.param("image-cleanup", [], id="with the images"),
     ],
 )
+@pytest.mark.thin
 async def test_failed_upgrade_keeps_running_restore_jobs(work: str, kept: list[str]) -> None:
     faults = [{"work": "restore-vm", "hang": True}, {"work": work, "node": "node-2"}]
     scenario = cluster({**FIXED, "node": "node-0"}, faults=faults, upgrade_controller={"backoff_limit": 0})

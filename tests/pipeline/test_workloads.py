@@ -102,6 +102,7 @@ async def test_upgrade_creates_exactly_these_objects() -> None:
         ),
     ],
 )
+@pytest.mark.thin
 async def test_jobs_have_the_toolkit_image_and_service_account(
     values: dict[str, Any], repository: str, tags: dict[str, str], accounts: dict[str, str]
 ) -> None:

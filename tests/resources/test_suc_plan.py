@@ -147,6 +147,7 @@ class TestScript:
         assert len((tmp_path / "removed").read_text().splitlines()) == 40
 
     @pytest.mark.parametrize("lost", [0, 1, 2], ids=["the first", "one between", "the last"])
+    @pytest.mark.thin
     def test_missing_chunk_fails_the_job(self, tmp_path: Path, shell: str, lost: int) -> None:
         random = Random(1)
         packed = pack([f"docker.io/a/b@sha256:{random.getrandbits(256):064x}" for _ in range(40_000)])

@@ -119,6 +119,7 @@ runpy.run_module("hack.demo", run_name="__main__", alter_sys=True)
 
 @pytest.mark.parametrize("module", ["argparse", "rich"])
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.thin
 def test_signal_during_imports_ends_the_demo_silently(module: str, number: signal.Signals, status: int) -> None:
     script = INTERRUPTED.format(module=module, number=int(number))
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603  # our own program
@@ -137,7 +138,7 @@ def test_signal_while_the_cluster_starts_ends_the_demo(tmp_path: Path, number: s
     assert left_behind(tmp_path) == []
 
 
-@pytest.mark.thin
+@pytest.mark.full
 @pytest.mark.parametrize("first", ["Starting a simulated", "phase Initialize: started"])
 def test_closed_output_ends_the_demo_silently(tmp_path: Path, first: str) -> None:
     command = [sys.executable, "-m", "hack.demo", "--plain", "--instant"]

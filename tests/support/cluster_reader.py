@@ -6,16 +6,19 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import MergePatch
+from webhook import fields
 from webhook.check import Subject
 from webhook.cluster import NotInstalled
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
     from webhook.check import Check
-    from webhook.cluster import Listing
+    from webhook.cluster import ClusterReader, Listing
 
 
 class MemoryReader:
@@ -50,9 +53,9 @@ class MemoryReader:
 def _is_selected(obj: Object, listing: Listing) -> bool:
     wanted = dict(one.split("=") for one in listing.label_selector.split(",") if one)
     return (
-        listing.namespace in {"", objects.namespace(obj)}
-        and listing.field_selector in {"", f"metadata.name={objects.name(obj)}"}
-        and wanted.items() <= objects.labels(obj).items()
+        listing.namespace in {"", fields.text(obj, "metadata", "namespace")}
+        and listing.field_selector in {"", f"metadata.name={fields.name(obj)}"}
+        and wanted.items() <= fields.strings(obj, "metadata", "labels").items()
     )
 
 
@@ -61,7 +64,7 @@ def _metadata(obj: Object) -> Object:
 
 
 async def find(
-    check: Check, reader: MemoryReader, *, name: str = "demo", annotations: dict[str, str] | None = None, **spec: Any
+    check: Check, reader: ClusterReader, *, name: str = "demo", annotations: dict[str, str] | None = None, **spec: Any
 ) -> list[str]:
     """Run a check over a plan; return the messages, after the field if it is not the check's."""
     plan = {"metadata": {"name": name, "annotations": annotations}, "spec": spec}
@@ -85,3 +88,24 @@ def node(name: str, *, ready: str = "True", cordoned: bool = False, machine: str
         spec={"unschedulable": True} if cordoned else {},
         status={"conditions": [{"type": "Ready", "status": ready, "message": "kubelet is posting ready status"}]},
     )
+
+
+def assert_messages(found: Sequence[str], expected: Sequence[str]) -> None:
+    """Check that each message contains the expected text, in order."""
+    assert len(found) == len(expected), found
+    for message, part in zip(found, expected, strict=True):
+        assert part in message
+
+
+async def create(client: Client, resource: Resource, obj: Object) -> None:
+    """Create an object with its status."""
+    status = obj.get("status")
+    created = await client.create(resource, {"apiVersion": resource.api_version, "kind": resource.kind, **obj})
+    if created.get("status") != status:
+        await set_status(client, resource, objects.name(obj), objects.namespace(obj), **(status or {}))
+
+
+async def set_status(client: Client, resource: Resource, name: str, namespace: str = "", **status: Any) -> None:
+    """Change fields of the status subresource."""
+    patch = MergePatch({"status": status})
+    await client.patch(resource, name, patch, namespace=namespace, subresource="status")

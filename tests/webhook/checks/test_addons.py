@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.cluster_reader import MemoryReader, assert_messages, find, named, set_status
+from upgrade_manager.kube.resources import ADDONS
+from webhook.checks.addons import CHECK
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.client import Client
+    from webhook.cluster import LiveReader
+
+BUSY = "Addon logging/fluent is {}, but in state {}. Wait until it has settled, or repair it: kubectl describe "
+
+
+@pytest.mark.parametrize(
+    ("enabled", "state", "expected"),
+    [
+        pytest.param(False, "", [], id="off"),
+        pytest.param(False, "AddonDisabled", [], id="disabled"),
+        pytest.param(False, "AddonDisabling", [BUSY.format("disabled", "AddonDisabling")], id="disabling"),
+        pytest.param(False, "AddonDeploySuccessful", [BUSY.format("disabled", "AddonDepl")[:38]], id="to be disabled"),
+        pytest.param(True, "AddonDeploySuccessful", [], id="enabled"),
+        pytest.param(True, "AddonEnabling", [BUSY.format("enabled", "AddonEnabling")], id="enabling"),
+        pytest.param(True, "AddonUpdating", [BUSY.format("enabled", "AddonUpdating")], id="updating"),
+        pytest.param(True, "AddonDeployFailed", [BUSY.format("enabled", "AddonDeployFailed")], id="failed"),
+        pytest.param(True, "AddonEnabled", [BUSY.format("enabled", "AddonEnabled")], id="old state"),
+        pytest.param(True, "", [BUSY.format("enabled", "unknown")], id="to be enabled"),
+        pytest.param(True, None, [BUSY.format("enabled", "unknown")], id="null state"),
+        pytest.param(None, None, [], id="null"),
+        pytest.param("true", ["AddonEnabling"], [], id="wrong types"),
+    ],
+)
+async def test_addons(*, enabled: Any, state: Any, expected: list[str]) -> None:
+    addon = named("fluent", "logging", spec={"enabled": enabled}, status={"status": state})
+    assert_messages(await find(CHECK, MemoryReader({ADDONS: [addon]})), expected)
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        pytest.param({}, [], id="no spec and status"),
+        pytest.param({"spec": None, "status": None}, [], id="null"),
+        pytest.param({"spec": {"enabled": True}}, [BUSY.format("enabled", "unknown")], id="no status"),
+        pytest.param({"spec": {"enabled": True}, "status": []}, [BUSY.format("enabled", "unknown")], id="a list"),
+    ],
+)
+async def test_partial_addons(more: dict[str, Any], expected: list[str]) -> None:
+    assert_messages(await find(CHECK, MemoryReader({ADDONS: [named("fluent", "logging", **more)]})), expected)
+
+
+@pytest.mark.servers
+async def test_addons_on_a_server(client: Client, live: LiveReader) -> None:
+    assert await find(CHECK, live) == []
+    await set_status(client, ADDONS, "descheduler", "kube-system", status="AddonUpdating")
+    assert_messages(await find(CHECK, live), ["Addon kube-system/descheduler is enabled, but in state AddonUpdating"])

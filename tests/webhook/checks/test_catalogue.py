@@ -1,0 +1,132 @@
+"""What all checks have in common."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.simulation import Simulation
+from tests.support.cluster_reader import MemoryReader, find, named, node
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.kube import resources
+from upgrade_manager.kube.errors import Forbidden, KubeError, Transient
+from webhook.catalogue import CHECKS
+from webhook.check import Outcome, Subject
+from webhook.cluster import LiveReader, NotInstalled
+from webhook.listings import ADDONS
+from webhook.runner import run_checks
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.resources import Resource
+    from webhook.check import Check
+
+SCENARIOS = sorted(path.stem for path in Path("hack/scenarios").glob("*.yaml") if path.stem != "nodes-1000")
+SPEC = {"version": "v1.8.0", "image": "iso", "nodeUpgradeOption": {"pauseNodes": ["n1"]}}
+#: The kinds that each check reads.
+READS = {
+    "version": (resources.VERSIONS,),
+    "image": (resources.VIRTUAL_MACHINE_IMAGES,),
+    "pause list": (resources.NODES,),
+    "concurrency": (resources.UPGRADE_PLANS,),
+    "built-in upgrade": (resources.UPGRADES,),
+    "nodes": (resources.NODES,),
+    "cluster": (resources.PROVISIONING_CLUSTERS,),
+    "machines": (resources.MACHINES,),
+    "pairing": (resources.NODES, resources.MACHINES),
+    "Longhorn": (resources.NODES, resources.LONGHORN_VOLUMES),
+    "backups": (resources.VIRTUAL_MACHINE_BACKUPS, resources.SCHEDULE_VM_BACKUPS),
+    "VMs": (resources.NODES, resources.VIRTUAL_MACHINE_INSTANCES),
+    "managed charts": (resources.MANAGED_CHARTS,),
+    "addons": (resources.ADDONS,),
+}
+PAIRS = [(check, resource) for check in CHECKS for resource in READS[check.name]]
+IDS = [f"{check.name} {resource.name}" for check, resource in PAIRS]
+#: Values that no schema allows, at any depth.
+HOSTILE: list[Any] = [
+    None,
+    [],
+    {},
+    "x",
+    7,
+    True,
+    [None, "x", {}],
+    {"conditions": [None, {"type": None}], "nodeName": {}},
+]
+
+
+def spec_for(check: Check) -> dict[str, Any]:
+    return {key: value for key, value in SPEC.items() if not (check.name == "version" and key == "image")}
+
+
+def test_checks_are_those_of_the_table_in_its_order() -> None:
+    assert [check.name for check in CHECKS] == list(READS)
+
+
+@pytest.mark.parametrize(("check", "resource"), PAIRS, ids=IDS)
+async def test_each_check_reads_its_kinds_only(check: Check, resource: Resource) -> None:
+    reader = MemoryReader({resources.NODES: [node("n1"), node("n2")]})
+    await find(check, reader, **spec_for(check))
+    assert resource in [listing.resource for listing in reader.listings]
+    assert {listing.resource for listing in reader.listings} == set(READS[check.name])
+
+
+@pytest.mark.parametrize(("check", "resource"), PAIRS, ids=IDS)
+async def test_missing_api_is_a_warning(check: Check, resource: Resource) -> None:
+    subject = Subject.of({"spec": spec_for(check)}, cluster=MemoryReader({}, missing=READS[check.name]))
+    (result,) = await run_checks([check], subject)
+    assert (result.outcome, result.findings) == (Outcome.WARNING, ())
+    assert "the cluster does not serve " in result.warning
+    if READS[check.name] == (resource,):
+        assert resource.name in result.warning
+
+
+@pytest.mark.parametrize("error", [Forbidden("list: 403 Forbidden"), Transient("list: no response")], ids=type)
+@pytest.mark.parametrize(("check", "resource"), PAIRS, ids=IDS)
+async def test_api_error_denies_with_its_reason(check: Check, resource: Resource, error: KubeError) -> None:
+    others = [other for other in READS[check.name] if other != resource]
+    # An error counts even where another API is missing.
+    reader = MemoryReader({}, errors={resource: error}, missing=others)
+    (result,) = await run_checks([check], Subject.of({"spec": spec_for(check)}, cluster=reader))
+    assert result.outcome is Outcome.FAILED
+    assert [finding.field for finding in result.findings] == [check.field]
+    assert str(error) in result.findings[0].message
+
+
+@pytest.mark.parametrize(("check", "resource"), PAIRS, ids=IDS)
+async def test_hostile_objects_raise_no_error(check: Check, resource: Resource) -> None:
+    names = {
+        resources.VERSIONS: ("v1.8.0", HARVESTER_SYSTEM),
+        resources.VIRTUAL_MACHINE_IMAGES: ("iso", HARVESTER_SYSTEM),
+        resources.PROVISIONING_CLUSTERS: ("local", "fleet-local"),
+    }
+    name, namespace = names.get(resource, ("x", ""))
+    hostile = [
+        named(name, namespace, labels=labels, annotations=labels, spec=spec, status=status)
+        for labels, spec, status in itertools.product(HOSTILE, repeat=3)
+    ]
+    hostile += [{"metadata": metadata} for metadata in HOSTILE]
+    good = {resources.NODES: [node("n1"), node("n2")]}
+    reader = MemoryReader(good | {resource: hostile})
+    for message in await find(check, reader, **spec_for(check)):
+        assert message
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+async def test_healthy_scenario_passes_all_checks(scenario: str) -> None:
+    async with Simulation(scenario, actors=False) as simulation:
+        plan = {"metadata": {"name": "demo"}, "spec": {"version": simulation.scenario.release.harvester}}
+        results = await run_checks(CHECKS, Subject.of(plan, cluster=LiveReader(simulation.client())))
+    assert [(result.name, result.findings, result.warning) for result in results] == [
+        (check.name, (), "") for check in CHECKS
+    ]
+
+
+@pytest.mark.servers
+async def test_kind_that_is_not_served_is_not_installed(live: LiveReader) -> None:
+    missing = replace(ADDONS, resource=replace(ADDONS.resource, group="example.com"))
+    with pytest.raises(NotInstalled, match=r"addons\.example\.com"):
+        await live.list(missing)

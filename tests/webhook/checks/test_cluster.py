@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.cluster_reader import MemoryReader, assert_messages, find, named, set_status
+from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
+from webhook.checks.cluster import CHECK
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+    from webhook.cluster import LiveReader
+
+ABSENT = "Cluster fleet-local/local does not exist. "
+NOT_READY = "Cluster fleet-local/local is not ready: {}. Wait until it is, or repair it: kubectl describe "
+
+
+def cluster(status: Any, name: str = "local", namespace: str = "fleet-local") -> Object:
+    return named(name, namespace, status=status)
+
+
+@pytest.mark.parametrize(
+    ("clusters", "expected"),
+    [
+        pytest.param([cluster({"ready": True}), cluster({}, "other")], [], id="ready"),
+        pytest.param([], [ABSENT], id="absent"),
+        pytest.param([cluster({"ready": True}, "other")], [ABSENT], id="another name"),
+        pytest.param([cluster({"ready": True}, namespace="default")], [ABSENT], id="another namespace"),
+        pytest.param(
+            [cluster({"conditions": [{"type": "Ready", "status": "False", "message": "node lost.\n"}]})],
+            [NOT_READY.format("node lost")],
+            id="not ready",
+        ),
+        pytest.param([cluster({"ready": False})], [NOT_READY.format("Rancher has not reported")], id="no reason"),
+        pytest.param([cluster(None)], [NOT_READY.format("Rancher has not reported")], id="no status"),
+        pytest.param(
+            [cluster({"ready": "true", "conditions": {}})],
+            [NOT_READY.format("Rancher has not reported")],
+            id="wrong types",
+        ),
+    ],
+)
+async def test_cluster(clusters: list[Object], expected: list[str]) -> None:
+    assert_messages(await find(CHECK, MemoryReader({PROVISIONING_CLUSTERS: clusters})), expected)
+
+
+@pytest.mark.servers
+async def test_cluster_on_a_server(client: Client, live: LiveReader) -> None:
+    assert await find(CHECK, live) == []
+    await set_status(client, PROVISIONING_CLUSTERS, "local", "fleet-local", ready=False)
+    assert_messages(await find(CHECK, live), ["Cluster fleet-local/local is not ready: "])
+    await client.delete(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
+    assert_messages(await find(CHECK, live), [ABSENT])

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.cluster_reader import MemoryReader, assert_messages, create, find, named
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+from webhook.checks.concurrency import CHECK
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+    from webhook.cluster import LiveReader
+
+INTERVAL = {"object": "Setting longhorn-system/replica-replenishment-wait-interval", "field": "value"}
+STRATEGY = {"object": "Cluster fleet-local/local", "field": "spec.rkeConfig.upgradeStrategy"}
+
+
+def plan(phase: str, progressing: str = "", *, name: str = "other", **status: Any) -> Object:
+    condition = {"type": "Progressing", "status": progressing, "reason": "Reason", "message": "Message"}
+    conditions = [{**condition, "lastTransitionTime": "2026-01-01T00:00:00Z"}] if progressing else []
+    return named(name, status={"currentPhase": phase, "conditions": conditions, **status})
+
+
+IN_PROGRESS = "UpgradePlan other is in progress (phase {}). Wait until it has ended: kubectl wait "
+RESTORES = "UpgradePlan other restores the settings in its status.originals. Wait"
+
+
+@pytest.mark.parametrize(
+    ("plans", "expected"),
+    [
+        pytest.param([], [], id="no other"),
+        pytest.param([plan("Succeeded", "False"), plan("Failed", "False")], [], id="ended"),
+        pytest.param([plan("")], [], id="not accepted"),
+        pytest.param([plan("ImagePreloading", "True", name="demo")], [], id="the plan itself"),
+        pytest.param([plan("NodeUpgrading", "True")], [IN_PROGRESS.format("NodeUpgrading")], id="in progress"),
+        pytest.param([plan("CleaningUp", "False")], [IN_PROGRESS.format("CleaningUp")], id="cleaning up"),
+        pytest.param([plan("Failed", "False", originals=[INTERVAL])], [RESTORES], id="restoring"),
+        pytest.param([plan("Failed", "False", originals=[STRATEGY])], [], id="strategy for the next plan"),
+        pytest.param(
+            [plan("Initializing", "True"), plan("Failed", "False", originals=[INTERVAL])],
+            [IN_PROGRESS.format("Initializing"), RESTORES],
+            id="two",
+        ),
+        pytest.param([named("other"), named("other", status=None)], [], id="no status"),
+        pytest.param([named("other", status={"conditions": None, "originals": {}})], [], id="wrong types"),
+        pytest.param(
+            [plan("NodeUpgrading", "True") | {"metadata": None}], ["is in progress (phase NodeUpgrading)"], id="no name"
+        ),
+    ],
+)
+async def test_concurrency(plans: list[Object], expected: list[str]) -> None:
+    assert_messages(await find(CHECK, MemoryReader({UPGRADE_PLANS: plans})), expected)
+
+
+@pytest.mark.servers
+async def test_concurrency_on_a_server(client: Client, live: LiveReader) -> None:
+    assert await find(CHECK, live) == []
+    await create(client, UPGRADE_PLANS, {**plan("RepoCreating", "True"), "spec": {"version": "v1.8.0"}})
+    assert_messages(await find(CHECK, live), [IN_PROGRESS.format("RepoCreating")])
+    assert await find(CHECK, live, name="other") == []

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.cluster_reader import MemoryReader, assert_messages, find, named
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
+from webhook.checks.image import CHECK
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+    from webhook.cluster import LiveReader
+
+ANNOTATION = "harvesterhci.io/os-upgrade-image"
+LACKS = 'VirtualMachineImage harvester-system/iso lacks the annotation harvesterhci.io/os-upgrade-image: "True"'
+
+
+def image(annotations: object = None, namespace: str = "harvester-system") -> Object:
+    return named("iso", namespace, annotations=annotations)
+
+
+GOOD = image({ANNOTATION: "True"})
+
+
+@pytest.mark.parametrize(
+    ("named_image", "images", "expected"),
+    [
+        pytest.param("", [], [], id="no image"),
+        pytest.param("iso", [GOOD], [], id="name"),
+        pytest.param("harvester-system/iso", [GOOD], [], id="namespace and name"),
+        pytest.param("a/b/c", [GOOD], ["'a/b/c' is not a valid VirtualMachineImage name. "], id="malformed"),
+        pytest.param(
+            "default/iso", [image({ANNOTATION: "True"}, "default")], ["Import the ISO there"], id="other namespace"
+        ),
+        pytest.param(
+            "iso",
+            [image({ANNOTATION: "True"}, "default")],
+            ["VirtualMachineImage harvester-system/iso does not exist. Choose one of: kubectl get "],
+            id="absent",
+        ),
+        pytest.param("iso", [image()], [LACKS], id="null annotations"),
+        pytest.param("iso", [image({})], [LACKS], id="no annotation"),
+        pytest.param("iso", [image({ANNOTATION: "true"})], [LACKS], id="small letter"),
+        pytest.param("iso", [image({ANNOTATION: True})], [LACKS], id="a boolean"),
+        pytest.param("iso", [image([])], [LACKS], id="a list"),
+    ],
+)
+async def test_image(named_image: str, images: list[Object], expected: list[str]) -> None:
+    reader = MemoryReader({VIRTUAL_MACHINE_IMAGES: images})
+    assert_messages(await find(CHECK, reader, image=named_image), expected)
+
+
+@pytest.mark.servers
+async def test_image_on_a_server(client: Client, live: LiveReader) -> None:
+    name = "harvester-v1.8.0"
+    assert await find(CHECK, live, image=name) == []
+    assert_messages(await find(CHECK, live, image="iso"), ["harvester-system/iso does not exist"])
+    patch = MergePatch({"metadata": {"annotations": {ANNOTATION: None}}})
+    await client.patch(VIRTUAL_MACHINE_IMAGES, name, patch, namespace="harvester-system")
+    assert_messages(await find(CHECK, live, image=name), [f"{name} lacks the annotation"])

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.cluster_reader import MemoryReader, assert_messages, create, find, named, node, set_status
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import LONGHORN_VOLUMES, NODES
+from webhook.checks.longhorn import CHECK
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+    from webhook.cluster import LiveReader
+
+SKIP = "management.harvesterhci.io/skip-single-replica-detached-vol"
+OF_CLAIM = "Volume longhorn-system/pvc-1 of PersistentVolumeClaim default/disk "
+DEGRADED = "is degraded. Wait until Longhorn has rebuilt its replicas"
+IN_USE = "is {} and has a single replica, which is lost while its node reboots. Add a replica: kubectl patch "
+UNUSED = "is {} and has a single replica. Delete it if it is not needed, or accept"
+CLAIM = {"namespace": "default", "pvcName": "disk"}
+
+
+def volume(replicas: Any = 3, **status: Any) -> Object:
+    status = {"robustness": "healthy", "kubernetesStatus": CLAIM, **status}
+    return named("pvc-1", "longhorn-system", spec={"numberOfReplicas": replicas}, status=status)
+
+
+def nodes(count: int) -> list[Object]:
+    return [node(f"n{index}") for index in range(count)]
+
+
+ATTACHED = volume(1, state="attached")
+DETACHED = volume(1, state="detached", robustness="unknown")
+
+
+@pytest.mark.parametrize(
+    ("count", "volumes", "expected"),
+    [
+        pytest.param(3, [volume(state="attached"), volume(2, state="detached")], [], id="healthy"),
+        pytest.param(3, [], [], id="no volumes"),
+        pytest.param(3, [volume(robustness="degraded")], [OF_CLAIM + DEGRADED], id="degraded"),
+        pytest.param(2, [volume(robustness="degraded")], [], id="degraded on two nodes"),
+        pytest.param(3, [ATTACHED], [OF_CLAIM + IN_USE.format("attached")], id="attached"),
+        pytest.param(3, [volume(1, state="attaching")], [IN_USE.format("attaching")], id="attaching"),
+        pytest.param(3, [volume(1, state="creating")], [IN_USE.format("creating")], id="creating"),
+        pytest.param(3, [DETACHED], [OF_CLAIM + UNUSED.format("detached")], id="detached"),
+        pytest.param(3, [volume(1, state="detaching")], [UNUSED.format("detaching")], id="detaching"),
+        pytest.param(3, [volume(1, state="deleting")], [], id="deleting"),
+        pytest.param(2, [ATTACHED, DETACHED], [IN_USE.format("attached"), UNUSED.format("detached")], id="two nodes"),
+        pytest.param(1, [volume(1, state="attached", robustness="degraded"), DETACHED], [], id="one node"),
+        pytest.param(
+            3, [volume(robustness="degraded"), ATTACHED], [DEGRADED, IN_USE.format("attached")], id="two volumes"
+        ),
+        pytest.param(
+            3,
+            [volume(1, state="attached", kubernetesStatus=None)],
+            ["Volume longhorn-system/pvc-1 " + IN_USE.format("attached")],
+            id="no claim",
+        ),
+        pytest.param(
+            3,
+            [volume(1, state="attached", kubernetesStatus={"namespace": "", "pvcName": ""})],
+            ["Volume longhorn-system/pvc-1 " + IN_USE.format("attached")],
+            id="empty claim",
+        ),
+        pytest.param(3, [named("pvc-1", "longhorn-system")], [], id="no spec and status"),
+        pytest.param(3, [volume(1) | {"status": None}], ["Volume longhorn-system/pvc-1 is detached"], id="null status"),
+        pytest.param(3, [volume(replicas=True), volume("1"), volume(None)], [], id="replicas of wrong types"),
+        pytest.param(3, [volume(1, state=["attached"])], [UNUSED.format("detached")], id="state of a wrong type"),
+    ],
+)
+async def test_longhorn(count: int, volumes: list[Object], expected: list[str]) -> None:
+    reader = MemoryReader({NODES: nodes(count), LONGHORN_VOLUMES: volumes})
+    assert_messages(await find(CHECK, reader), expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param("true", [IN_USE.format("attached")], id="true"),
+        pytest.param("false", [IN_USE.format("attached"), UNUSED.format("detached")], id="false"),
+        pytest.param("True", [IN_USE.format("attached"), UNUSED.format("detached")], id="capital"),
+    ],
+)
+async def test_annotation_accepts_detached_volumes(value: str, expected: list[str]) -> None:
+    reader = MemoryReader({NODES: nodes(3), LONGHORN_VOLUMES: [ATTACHED, DETACHED]})
+    assert_messages(await find(CHECK, reader, annotations={SKIP: value}), expected)
+
+
+@pytest.mark.servers
+async def test_longhorn_on_a_server(client: Client, live: LiveReader) -> None:
+    assert await find(CHECK, live) == []
+    name = objects.name((await client.list(LONGHORN_VOLUMES)).items[0])
+    await set_status(client, LONGHORN_VOLUMES, name, "longhorn-system", robustness="degraded")
+    await create(client, LONGHORN_VOLUMES, DETACHED)
+    degraded = f"Volume longhorn-system/{name} of PersistentVolumeClaim default/vm-"
+    assert_messages(await find(CHECK, live), [degraded, OF_CLAIM + UNUSED.format("detached")])
+    assert_messages(await find(CHECK, live, annotations={SKIP: "true"}), [degraded])

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.cluster_reader import MemoryReader, assert_messages, find, named, set_status
+from upgrade_manager.kube.resources import MACHINES
+from webhook.checks.machines import CHECK
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+    from webhook.cluster import LiveReader
+
+NO_PHASE = "Machine fleet-local/m1 is not Running: it has no phase yet. "
+
+
+def machine(status: Any, namespace: str = "fleet-local") -> Object:
+    return named("m1", namespace, status=status)
+
+
+@pytest.mark.parametrize(
+    ("machines", "expected"),
+    [
+        pytest.param([machine({"phase": "Running"})], [], id="running"),
+        pytest.param([], [], id="none"),
+        pytest.param([machine({"phase": "Failed"}, "default")], [], id="another namespace"),
+        pytest.param(
+            [machine({"phase": "Failed"}), machine({"phase": "Updating"})],
+            [
+                "Machine fleet-local/m1 is in phase Failed, not Running. Wait until it is Running, or repair it: ",
+                "is in phase Updating, not Running",
+            ],
+            id="other phases",
+        ),
+        pytest.param([machine({})], [NO_PHASE], id="no phase"),
+        pytest.param([machine(None)], [NO_PHASE], id="no status"),
+        pytest.param([machine({"phase": ["Running"]})], [NO_PHASE], id="a list"),
+    ],
+)
+async def test_machines(machines: list[Object], expected: list[str]) -> None:
+    assert_messages(await find(CHECK, MemoryReader({MACHINES: machines})), expected)
+
+
+@pytest.mark.servers
+async def test_machines_on_a_server(client: Client, live: LiveReader) -> None:
+    assert await find(CHECK, live) == []
+    name = (await client.list(MACHINES)).items[0]["metadata"]["name"]
+    await set_status(client, MACHINES, name, "fleet-local", phase="Failed")
+    assert_messages(await find(CHECK, live), [f"Machine fleet-local/{name} is in phase Failed"])

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.cluster_reader import MemoryReader, assert_messages, find, named, set_status
+from upgrade_manager.kube.resources import MANAGED_CHARTS
+from webhook.checks.managed_charts import CHECK
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+    from webhook.cluster import LiveReader
+
+NOT_READY = "ManagedChart fleet-local/harvester is not Ready: {}. Wait until it is, or repair it: kubectl describe "
+NOT_REPORTED = NOT_READY.format("Fleet has not reported")
+
+
+def chart(*conditions: Any, namespace: str = "fleet-local") -> Object:
+    return named("harvester", namespace, status={"conditions": list(conditions)})
+
+
+def ready(status: Any, message: str = "") -> Object:
+    return {"type": "Ready", "status": status, "message": message}
+
+
+DEFINED = {"type": "Defined", "status": "True"}
+
+
+@pytest.mark.parametrize(
+    ("charts", "expected"),
+    [
+        pytest.param([chart(DEFINED, ready("True"))], [], id="ready"),
+        pytest.param([], [], id="none"),
+        pytest.param([chart(ready("False"), namespace="default")], [], id="another namespace"),
+        pytest.param(
+            [chart(ready("False", "Modified(1)\n [Cluster fleet-local/local]."))],
+            [NOT_READY.format("Modified(1) [Cluster fleet-local/local]")],
+            id="not ready",
+        ),
+        pytest.param([chart(ready("False", "x" * 999))], [NOT_READY.format("x" * 300 + "…")], id="long message"),
+        pytest.param([chart(ready("Unknown"))], [NOT_REPORTED], id="unknown"),
+        pytest.param([chart(DEFINED)], [NOT_REPORTED], id="no condition"),
+        pytest.param([named("harvester", "fleet-local")], [NOT_REPORTED], id="no status"),
+        pytest.param([named("harvester", "fleet-local", status={"conditions": None})], [NOT_REPORTED], id="null"),
+        pytest.param([chart(None, "Ready", ready(1))], [NOT_REPORTED], id="wrong types"),
+    ],
+)
+async def test_managed_charts(charts: list[Object], expected: list[str]) -> None:
+    assert_messages(await find(CHECK, MemoryReader({MANAGED_CHARTS: charts})), expected)
+
+
+@pytest.mark.servers
+async def test_managed_charts_on_a_server(client: Client, live: LiveReader) -> None:
+    assert await find(CHECK, live) == []
+    await set_status(client, MANAGED_CHARTS, "harvester", "fleet-local", conditions=[ready("False", "Modified")])
+    assert_messages(await find(CHECK, live), [NOT_READY.format("Modified")])

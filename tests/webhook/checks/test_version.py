@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.cluster_reader import MemoryReader, assert_messages, find, named
+from upgrade_manager.kube.resources import VERSIONS
+from webhook.checks.version import CHECK
+
+if TYPE_CHECKING:
+    from webhook.cluster import LiveReader
+
+READER = MemoryReader({VERSIONS: [named("v1.8.0", "harvester-system"), named("v2.0.0", "default")]})
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({"version": "v1.8.0"}, [], id="exists"),
+        pytest.param({"image": "iso"}, [], id="image only"),
+        pytest.param({"image": "iso", "version": "v9"}, [], id="image and an unknown version"),
+        pytest.param({}, ["Required. Set it to the name of a Version, or set spec.image"], id="neither"),
+        pytest.param({"version": None}, ["Required. "], id="null"),
+        pytest.param({"version": 18}, ["Required. "], id="a number"),
+        pytest.param({"version": "v9"}, ["Version harvester-system/v9 does not exist. "], id="unknown"),
+        pytest.param({"version": "v2.0.0"}, ["v2.0.0 does not exist. "], id="in another namespace"),
+        pytest.param({"version": "a,b!=c"}, ["Version harvester-system/a,b!=c does not exist. "], id="no name"),
+    ],
+)
+async def test_version(spec: dict[str, Any], expected: list[str]) -> None:
+    assert_messages(await find(CHECK, READER, **spec), expected)
+
+
+@pytest.mark.servers
+async def test_version_on_a_server(live: LiveReader) -> None:
+    assert await find(CHECK, live, version="v1.8.0") == []
+    assert_messages(await find(CHECK, live, version="v9"), ["Version harvester-system/v9 does not exist"])

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.cluster_reader import MemoryReader, assert_messages, create, find, named, node
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES, VIRTUAL_MACHINE_INSTANCES
+from webhook.checks.vms import CHECK
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+    from webhook.cluster import LiveReader
+
+WITNESS: dict[str, Any] = {"node-role.harvesterhci.io/witness": "true"}
+CANNOT = (
+    "VirtualMachine default/db cannot be live-migrated: {}. Stop it: virtctl stop -n default db. Or set spec.restoreVM"
+)
+SELECTOR = CANNOT.format("it has a node selector")
+DEVICES = CANNOT.format("it uses host devices")
+NO_NODE = CANNOT.format("no other node is schedulable")
+NO_MATCH = CANNOT.format("no other schedulable node matches its node affinity")
+
+
+def instance(spec: Any = None, *, on: Any = "n1", phase: str = "Running", **devices: Any) -> Object:
+    spec = {"domain": {"devices": devices}, **(spec or {})}
+    return named("db", "default", spec=spec, status={"nodeName": on, "phase": phase})
+
+
+def affinity(*terms: Any) -> Object:
+    required = {"nodeSelectorTerms": list(terms)}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
+
+
+def zone(name: str) -> Object:
+    return {"matchExpressions": [{"key": "zone", "operator": "In", "values": [name]}]}
+
+
+TWO = [node("n1", zone="a"), node("n2", zone="b")]
+GPU = {"name": "gpu", "deviceName": "nvidia.com/GA102GL"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "instances", "expected"),
+    [
+        pytest.param(TWO, [instance()], [], id="no constraint"),
+        pytest.param(TWO, [], [], id="no instance"),
+        pytest.param(TWO, [instance({"nodeSelector": {"zone": "b"}})], [SELECTOR], id="node selector"),
+        pytest.param(TWO, [instance({"nodeSelector": {}})], [SELECTOR], id="empty node selector"),
+        pytest.param(TWO, [instance({"nodeSelector": None})], [], id="null node selector"),
+        pytest.param(TWO, [instance(hostDevices=[GPU])], [DEVICES], id="host device"),
+        pytest.param(TWO, [instance(hostDevices=[])], [DEVICES], id="empty host devices"),
+        pytest.param(TWO, [instance(hostDevices=None, gpus=[GPU])], [], id="virtual GPU"),
+        pytest.param(TWO, [instance(affinity(zone("b")))], [], id="affinity to another node"),
+        pytest.param(TWO, [instance(affinity(zone("a")))], [NO_MATCH], id="affinity to its node"),
+        pytest.param(TWO, [instance(affinity(zone("a")), on="n2")], [], id="affinity to a node it is not on"),
+        pytest.param(TWO, [instance(affinity(zone("a"), zone("b")))], [], id="one of two terms"),
+        pytest.param(TWO, [instance(affinity())], [NO_MATCH], id="affinity without terms"),
+        pytest.param(
+            [TWO[0], node("n2", zone="b", cordoned=True), node("n3", zone="a")],
+            [instance(affinity(zone("b"))), instance()],
+            [NO_MATCH],
+            id="matching node is cordoned",
+        ),
+        pytest.param(
+            [TWO[0], node("n2", zone="a", **WITNESS), node("n3", zone="b")],
+            [instance(affinity(zone("a")))],
+            [NO_MATCH],
+            id="matching node is a witness",
+        ),
+        pytest.param([TWO[0], node("n2", cordoned=True)], [instance()], [NO_NODE], id="other node is cordoned"),
+        pytest.param([TWO[0], node("n2", cordoned=True)], [instance(on="")], [], id="not scheduled"),
+        pytest.param([TWO[0], node("n2", **WITNESS)], [instance(hostDevices=[GPU])], [], id="one node and a witness"),
+        pytest.param([TWO[0]], [instance(hostDevices=[GPU])], [], id="one node"),
+        pytest.param(TWO, [instance(hostDevices=[GPU], phase="Succeeded")], [], id="succeeded"),
+        pytest.param(TWO, [instance(hostDevices=[GPU], phase="Failed")], [], id="failed"),
+        pytest.param(TWO, [instance(hostDevices=[GPU], phase="Pending")], [DEVICES], id="pending"),
+        pytest.param(TWO, [named("db", "default"), named("db", "default", spec=None, status=None)], [], id="no fields"),
+        pytest.param(TWO, [named("db", "default", spec=[], status="Running")], [], id="wrong types"),
+        pytest.param(
+            TWO, [instance({"affinity": []}), instance({"nodeSelector": "a=b"})], [], id="wrong types of spec"
+        ),
+        pytest.param(TWO, [instance(affinity(None, {"matchExpressions": None}))], [NO_MATCH], id="null terms"),
+        pytest.param([named("n1", labels=None), named("n2", spec=None)], [instance()], [], id="nodes without fields"),
+    ],
+)
+async def test_vms(nodes: list[Object], instances: list[Object], expected: list[str]) -> None:
+    reader = MemoryReader({NODES: nodes, VIRTUAL_MACHINE_INSTANCES: instances})
+    assert_messages(await find(CHECK, reader), expected)
+
+
+async def test_restore_vm_accepts_vms_that_are_shut_down() -> None:
+    reader = MemoryReader({NODES: TWO, VIRTUAL_MACHINE_INSTANCES: [instance(hostDevices=[GPU])]})
+    assert await find(CHECK, reader, restoreVM=True) == []
+
+
+@pytest.mark.servers
+async def test_vms_on_a_server(client: Client, live: LiveReader) -> None:
+    assert await find(CHECK, live) == []
+    host = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-0"]}]}
+    await create(client, VIRTUAL_MACHINE_INSTANCES, instance(affinity(host), on="node-1"))
+    assert await find(CHECK, live) == []
+    await client.patch(NODES, "node-0", MergePatch({"spec": {"unschedulable": True}}))
+    assert_messages(await find(CHECK, live), [NO_MATCH])
+    patch = MergePatch({"spec": {"domain": {"devices": {"hostDevices": [GPU]}}}})
+    await client.patch(VIRTUAL_MACHINE_INSTANCES, "db", patch, namespace="default")
+    assert_messages(await find(CHECK, live), [DEVICES])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from unittest.mock import AsyncMock
 
 import pytest
+from structlog.testing import capture_logs
 
 from hack.faults.middleware import NoHook
 from hack.faults.rules import Cut, LoseRequest, Match, Refuse, Rule
@@ -154,6 +155,22 @@ async def test_lasting_error_stays_one_event_when_a_manager(way: str) -> None:
         counts = [event["count"] for event in events if event["message"].startswith("Version harvester-system/v9.9.9")]
         assert len(counts) == 1, number
         assert counts[0] > 1, number
+
+
+@pytest.mark.parametrize("forced", [False, True], ids=["cleaned up", "without its finalizer"])
+async def test_deleting_a_failing_plan_is_no_recovery(*, forced: bool) -> None:
+    async with Simulation(actors=False) as simulation:
+        with capture_logs() as lines:
+            async with started(simulation, {"version": "v9.9.9"}) as stage:
+                await stage.until_plan(lambda plan: (objects.condition(plan, "Degraded") or {}).get("status") == "True")
+                if forced:
+                    await stage.patch(metadata={"finalizers": None})
+                await stage.client.delete(UPGRADE_PLANS, stage.name)
+                assert await stage.until("deleted") == "deleted"
+                await asyncio.sleep(WHILE)
+    events = [line["event"] for line in lines]
+    assert "reconcile failed" in events
+    assert "reconcile recovered" not in events
 
 
 async def test_error_is_recorded_when_status_writes_succeed_again() -> None:

@@ -216,6 +216,14 @@ async def test_repeated_error_is_logged_once_with_traceback() -> None:
     assert lines[-1]["event"] == "reconcile recovered"
 
 
+async def test_deletion_is_not_logged_as_a_recovery() -> None:
+    bench = Bench(ValueError("same"), Done(is_deleted=True), ValueError("same"))
+    bench.keys = ["a"]
+    with capture_logs() as lines:
+        await bench.run("a")
+    assert [line["event"] for line in lines] == ["reconcile failed", "reconcile failed", "reconcile recovered"]
+
+
 @pytest.mark.parametrize("result", [Requeue(), RequeueAfter(1, is_reconciled=False)], ids=["conflict", "stale cache"])
 async def test_recovery_is_logged_only_after_a_whole_reconcile(result: Result) -> None:
     bench = Bench(ValueError("same"), result, ValueError("same"))

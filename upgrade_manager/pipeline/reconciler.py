@@ -70,7 +70,7 @@ class PlanReconciler:
         plan = self._plans.store.get(name)
         if plan is None:
             await self._informers.drop(name)
-            return Done()
+            return Done(is_deleted=True)
         structlog.contextvars.bind_contextvars(plan=name)
         return await self._reconcile_plan(plan)
 
@@ -96,7 +96,7 @@ class PlanReconciler:
                 raise
             log.info("object changed concurrently, requeued", error=str(error))
             result = Requeue()
-        return result if await self._wait_for_caches(ctx) else RequeueAfter(STALE_CACHE_RETRY)
+        return result if await self._wait_for_caches(ctx) else RequeueAfter(STALE_CACHE_RETRY, is_reconciled=False)
 
     def _tolerates(self, ctx: ReconcileContext, error: Exception) -> bool:
         """Return True for a conflict, unless conflicts last: an admission webhook may respond with 409, too."""
@@ -119,7 +119,8 @@ class PlanReconciler:
 
     async def _step(self, ctx: ReconcileContext) -> Result:
         if objects.is_deleting(ctx.raw):
-            return await self._finalize(ctx)
+            await self._finalize(ctx)
+            return Done(is_deleted=True)
         if ctx.status.ended:
             return await self._end(ctx)
         if not ctx.status.phase:
@@ -222,14 +223,14 @@ class PlanReconciler:
             log.warning("clean-up refused, left to the garbage collector", error=str(error))
             ctx.events.error(ctx.raw, f"{error}. The garbage collector removes the objects of this plan")
 
-    async def _finalize(self, ctx: ReconcileContext) -> Result:
+    async def _finalize(self, ctx: ReconcileContext) -> None:
         """Clean up after a plan that is being deleted, if it was accepted, then remove the finalizer."""
         if FINALIZER not in objects.finalizers(ctx.raw):
-            return Done()
+            return
         if ctx.status.phase:
             if not await self._is_finalizing(ctx):
                 log.info("plan already deleted, clean-up skipped")
-                return Done()
+                return
             await self._clean_up(ctx, keep_failed_jobs=False)
             await self._informers.drop(ctx.owner.name)
         try:
@@ -237,7 +238,6 @@ class PlanReconciler:
         except NotFound:
             log.info("plan already deleted")
         log.info("plan deleted")
-        return Done()
 
     async def _is_finalizing(self, ctx: ReconcileContext) -> bool:
         """Return True if the plan still has the finalizer on the API server.

@@ -132,7 +132,10 @@ class Controller:
             return "requeue"
         self._queue.forget(key)
         if isinstance(result, Done):
-            self._errors.succeeded(key)
+            if result.is_deleted:
+                self._errors.deleted(key)
+            else:
+                self._errors.succeeded(key)
             return "success"
         if result.is_reconciled:
             self._errors.succeeded(key)

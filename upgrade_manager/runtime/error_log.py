@@ -55,6 +55,10 @@ class ErrorLog:
         else:
             self._log.error("reconcile failed", exc_info=error, **fields)
 
+    def deleted(self, key: str) -> None:
+        """Forget the errors of the key."""
+        self._seen.pop(key, None)
+
     def succeeded(self, key: str) -> None:
         """Log the recovery of the key, if its last reconcile failed."""
         if self._seen.pop(key, None) is not None:

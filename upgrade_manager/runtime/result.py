@@ -10,6 +10,9 @@ from typing import TypeAlias
 class Done:
     """Reconcile again when something changes."""
 
+    #: True if the object was deleted; its last error has not recovered.
+    is_deleted: bool = False
+
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
@@ -21,7 +24,7 @@ class RequeueAfter:
     """Reconcile again in so many seconds, or earlier when something changes."""
 
     seconds: float
-    #: False if nothing was reconciled, because of a stale cache.
+    #: False if a stale cache hides whether the reconcile is complete.
     is_reconciled: bool = True
 
 

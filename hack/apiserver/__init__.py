@@ -15,7 +15,7 @@ Refused are:
 - Other kinds, versions, subresources and `/api/v1/watch/...`: 404.
 - Streaming lists, as with the feature gate WatchList off, resourceVersionMatch and pages of an old version: 422.
 - Plain discovery, responses in protobuf, CBOR or YAML: 406. Server-side apply and bodies in protobuf or CBOR: 415.
-- Other keywords, functions and subresources in CustomResourceDefinitions, matchConditions of webhooks: 422.
+- Other keywords, functions and subresources in CustomResourceDefinitions: 422.
 - Orphaning of dependents, also by default as for Jobs, and delete options in the query: 422.
 - Impersonation of a uid or of extra fields: 400.
 

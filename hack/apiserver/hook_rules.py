@@ -1,11 +1,12 @@
-"""Validation of webhook configurations; refuses features that this server does not support."""
+"""Validation of webhook configurations."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hack.apiserver.expression import ExpressionError, compiled
 from hack.apiserver.matching import CONFIGURATIONS
-from hack.apiserver.schema.field_error import UNOFFERED, FieldError, forbidden, invalid, not_supported, required
+from hack.apiserver.schema.field_error import FieldError, invalid, not_supported, required
 from hack.apiserver.status import invalid as invalid_object
 
 if TYPE_CHECKING:
@@ -49,5 +50,8 @@ def _hook_errors(hook: Object, path: str) -> Iterator[FieldError]:
     config = hook.get("clientConfig") or {}
     if bool(config.get("url")) == bool(config.get("service")):
         yield required(f"{path}.clientConfig", "exactly one of url or service is required")
-    if hook.get("matchConditions"):
-        yield forbidden(f"{path}.matchConditions", UNOFFERED)
+    for index, condition in enumerate(hook.get("matchConditions") or ()):
+        try:
+            compiled(condition["expression"])
+        except ExpressionError as error:
+            yield invalid(f"{path}.matchConditions[{index}].expression", condition["expression"], str(error))

@@ -25,11 +25,17 @@ class HttpPoster:
     async def post(self, target: Target, body: bytes, *, timeout: float) -> Response:  # noqa: ASYNC109
         """Send an AdmissionReview. Raises Transient without a response in time."""
         url = target.url or self._service_url(target)
+        # The name that kube-apiserver verifies.
+        host = None if target.url else f"{target.service_name}.{target.service_namespace}.svc"
         try:
             async with (
                 aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=timeout)) as session,
                 session.post(
-                    url, data=body, ssl=_trust(target), headers={"content-type": "application/json"}
+                    url,
+                    data=body,
+                    ssl=_trust(target),
+                    server_hostname=host,
+                    headers={"content-type": "application/json"},
                 ) as response,
             ):
                 headers = {"content-type": response.headers.get("content-type", "")}

@@ -8,10 +8,11 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hack.apiserver.expression import ExpressionError, evaluate
 from hack.apiserver.matching import CONFIGURATIONS, matches
 from hack.apiserver.posting import Target
 from hack.apiserver.reviews import user_info
-from hack.apiserver.status import StatusError, internal, warning_header
+from hack.apiserver.status import StatusError, forbidden, internal, warning_header
 from hack.apiserver.stored import encode
 from upgrade_manager.kube.errors import Transient
 
@@ -55,7 +56,8 @@ class Webhooks:
             for webhook in configuration.get("webhooks") or ():
                 if matches(webhook, route, operation=operation, new=new, old=old, storage=self.storage):
                     request = self._request(route, new, old, operation, options)
-                    await self._call_webhook(webhook, request, options)
+                    if _meets_conditions(webhook, request, route):
+                        await self._call_webhook(webhook, request, options)
 
     def _request(
         self, route: Route, new: Object | None, old: Object | None, operation: Operation, options: WriteOptions
@@ -112,6 +114,21 @@ class Webhooks:
             media = response.headers.get("content-type", "")
             raise _CallFailedError(f"{_CALL}: 0-length response with status code: 200 and content type: {media}")
         return _verdict(response.body, request["uid"])
+
+
+def _meets_conditions(webhook: Object, request: Object, route: Route) -> bool:
+    """Evaluate the matchConditions; an error counts only if no condition is false. Raises StatusError 403."""
+    variables = {"object": request["object"], "oldObject": request["oldObject"], "request": request}
+    failure: ExpressionError | None = None
+    for condition in webhook.get("matchConditions") or ():
+        try:
+            if evaluate(condition["expression"], variables) is not True:
+                return False
+        except ExpressionError as error:
+            failure = error
+    if failure is None or webhook.get("failurePolicy", "Fail") == "Ignore":
+        return failure is None
+    raise forbidden(route.row.resource, request["name"], str(failure))
 
 
 def _invalid_reason(response: Response) -> str:

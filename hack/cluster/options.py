@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hack.cluster import scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 EPILOG = """It writes the kubeconfig, prints one line that begins with "ready" and names the API server and the upgrade
 repository's URL, and stays until SIGINT or SIGTERM. It contains no part of the upgrade manager."""
@@ -31,6 +31,8 @@ class Options:
     #: The API server's port; 0 lets the system choose.
     port: int
     install_crds: bool
+    #: Base URL of the webhooks behind a Service, by namespace/name; the embedded API server has no cluster network.
+    services: Mapping[str, str]
 
 
 def parse(arguments: Sequence[str] | None) -> Options:
@@ -54,6 +56,14 @@ def parse(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random sources (0)")
     parser.add_argument("--port", type=_port, default=0, metavar="N", help="the API server's port (any free one)")
     parser.add_argument("--install-crds", action="store_true", help="install the UpgradePlan CRD too")
+    parser.add_argument(
+        "--service",
+        type=_service,
+        action="append",
+        default=[],
+        metavar="NAMESPACE/NAME=URL",
+        help="where the embedded API server reaches the webhooks of a Service",
+    )
     given = parser.parse_args(arguments)
     return Options(
         api=given.api,
@@ -63,7 +73,15 @@ def parse(arguments: Sequence[str] | None) -> Options:
         seed=given.seed,
         port=given.port,
         install_crds=given.install_crds,
+        services=dict(given.service),
     )
+
+
+def _service(text: str) -> tuple[str, str]:
+    name, equals, url = text.partition("=")
+    if not equals or name.count("/") != 1:
+        raise argparse.ArgumentTypeError(f"{text} is not of the form NAMESPACE/NAME=URL")
+    return name, url
 
 
 def _factor(text: str) -> float:

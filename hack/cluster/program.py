@@ -78,7 +78,8 @@ async def cluster(options: Options, scenario: Scenario) -> AsyncIterator[Running
 
 async def _backend(options: Options, stack: AsyncExitStack) -> Backend:
     if options.api == "embedded":
-        return EmbeddedBackend(seed=options.seed, now=utc_now, poster=HttpPoster(services={}), least=0, most=0)
+        poster = HttpPoster(services=options.services)
+        return EmbeddedBackend(seed=options.seed, now=utc_now, poster=poster, least=0, most=0)
     plane = ControlPlane(find_assets(os.environ))
     await asyncio.to_thread(stack.enter_context, plane)
     return RealBackend(plane)

@@ -122,6 +122,32 @@ async def test_denial_has_details_and_warnings(api: BareApi, hook: WebhookServer
     assert (answer.body["details"], answer.headers["warning"]) == (details, '299 - "w"')
 
 
+NOT_A = "object.metadata.name != 'a'"
+FAILING = "object.data.missing == 'x'"
+
+
+@pytest.mark.parametrize(
+    ("policy", "expressions", "reviews", "status"),
+    [
+        pytest.param("Fail", ["request.operation == 'CREATE'", "object.metadata.name == 'a'"], 1, 201, id="true"),
+        pytest.param("Fail", ["true", NOT_A], 0, 201, id="false"),
+        pytest.param("Fail", ["true", FAILING], 0, 403, id="an error"),
+        pytest.param("Ignore", ["true", FAILING], 0, 201, id="an ignored error"),
+        pytest.param("Fail", [FAILING, NOT_A], 0, 201, id="an error and false"),
+        pytest.param("Fail", [f"true || {FAILING}"], 1, 201, id="an error that does not matter"),
+        pytest.param("Fail", ["oldObject == null"], 1, 201, id="no old object"),
+    ],
+)
+async def test_match_conditions_select_requests(
+    api: BareApi, hook: WebhookServer, policy: str, expressions: list[str], reviews: int, status: int
+) -> None:
+    conditions = [{"name": f"c{index}", "expression": one} for index, one in enumerate(expressions)]
+    async with hook.configured(api, "/allow", failurePolicy=policy, matchConditions=conditions):
+        answer = await create(api)
+    assert (answer.status, len(hook.reviews)) == (status, reviews)
+    assert answer.body.get("reason") == ("Forbidden" if status == 403 else None)
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [

@@ -9,6 +9,8 @@ import pytest
 import yaml
 
 from upgrade_manager import __version__
+from upgrade_manager.runtime.manager import GRACEFUL_SHUTDOWN_TIMEOUT
+from webhook.certificates.rotation import SECRET
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 KUSTOMIZATION = yaml.safe_load((DEPLOY / "kustomization.yaml").read_text())
@@ -21,9 +23,15 @@ MANIFESTS: list[dict[str, Any]] = [
 ROLES = [manifest for manifest in MANIFESTS if manifest["kind"] in {"Role", "ClusterRole"}]
 
 
-def one(kind: str) -> dict[str, Any]:
-    (found,) = [manifest for manifest in MANIFESTS if manifest["kind"] == kind]
-    return found
+def one(kind: str, name: str = "") -> dict[str, Any]:
+    found = [manifest for manifest in MANIFESTS if manifest["kind"] == kind and name in manifest["metadata"]["name"]]
+    (only,) = found
+    return only
+
+
+def container() -> dict[str, Any]:
+    (only,) = one("Deployment")["spec"]["template"]["spec"]["containers"]
+    return dict(only)
 
 
 def title(manifest: dict[str, Any]) -> str:
@@ -56,16 +64,14 @@ def test_role_has_no_wildcard_and_is_bound_unless_for_scrapers(role: dict[str, A
     assert bound == ([] if metadata["name"].endswith("metrics-reader") else [[account]])
 
 
-def test_secrets_are_read_in_fleet_local_only() -> None:
+def test_secrets_are_read_in_fleet_local_and_one_by_name() -> None:
     places = [
-        role["metadata"].get("namespace")
+        (role["metadata"].get("namespace"), rule.get("resourceNames"))
         for role in ROLES
-        if any(
-            "secrets" in rule.get("resources", ()) and {"get", "list", "watch"} & {*rule["verbs"]}
-            for rule in role["rules"]
-        )
+        for rule in role["rules"]
+        if "secrets" in rule.get("resources", ()) and {"get", "list", "watch"} & {*rule["verbs"]}
     ]
-    assert places == ["fleet-local"]
+    assert sorted(places) == [("fleet-local", None), ("harvester-system", [SECRET])]
 
 
 def test_pod_meets_the_restricted_level_and_can_stop_in_time() -> None:
@@ -81,14 +87,29 @@ def test_pod_meets_the_restricted_level_and_can_stop_in_time() -> None:
     assert pod["terminationGracePeriodSeconds"] > 30
 
 
-def test_service_port_is_a_container_port() -> None:
-    ports = {port["name"] for port in one("Deployment")["spec"]["template"]["spec"]["containers"][0]["ports"]}
-    assert {port["targetPort"] for port in one("Service")["spec"]["ports"]} <= ports
+@pytest.mark.parametrize("name", ["metrics", "webhook"])
+def test_service_selects_the_pods_and_their_port(name: str) -> None:
+    pods, service = one("Deployment")["spec"]["template"], one("Service", name)["spec"]
+    assert service["selector"] == pods["metadata"]["labels"]
+    (port,) = service["ports"]
+    assert port["targetPort"] in {port["name"] for port in container()["ports"]}
+
+
+def test_container_serves_every_port() -> None:
+    flags = [argument.rpartition(":")[2] for argument in container()["args"] if "-bind-address=" in argument]
+    assert sorted(map(int, flags)) == sorted(port["containerPort"] for port in container()["ports"])
+    assert {"name": "ENABLE_WEBHOOKS", "value": "true"} in container()["env"]
+
+
+def test_pod_outlives_the_drain_of_its_servers() -> None:
+    pod = one("Deployment")["spec"]["template"]["spec"]
+    before_stop = container()["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert pod["terminationGracePeriodSeconds"] > before_stop + GRACEFUL_SHUTDOWN_TIMEOUT
 
 
 def test_image_has_the_project_version() -> None:
     (image,) = KUSTOMIZATION["images"]
     assert image == {
-        "name": one("Deployment")["spec"]["template"]["spec"]["containers"][0]["image"],
+        "name": container()["image"],
         "newTag": f"v{__version__}",
     }

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from hack.bench.in_process import MANAGER, upgraded
 from hack.cluster import scenario as scenarios
-from hack.faults.call import call_of
+from hack.simulation import Simulation
+from tests.support.permissions import authorized, granted
+from tests.support.webhook_certificates import RENEWAL, Replicas
+from upgrade_manager.kube.client import Client
+from webhook.catalogue import CHECKS
+from webhook.check import Subject
+from webhook.cluster import LiveReader
+from webhook.runner import run_checks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractAsyncContextManager
 
     from hack.faults.call import Call
-    from upgrade_manager.kube.transport import Request
+    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
 
-RBAC = Path(__file__).parents[2] / "deploy/rbac"
-ROLES = [
-    manifest
-    for path in sorted(RBAC.glob("*.yaml"))
-    for manifest in yaml.safe_load_all(path.read_text())
-    if manifest["kind"].endswith("Role") and manifest["metadata"]["name"] == "harvester-upgrade-manager"
-]
+ROLE = "harvester-upgrade-manager"
 #: (namespace, resource, verb) that a healthy upgrade does not use, and what uses it.
 RARELY_USED = {
     ("", "tokenreviews.authentication.k8s.io", "create"): "authorization of scrapers",
@@ -59,36 +58,6 @@ RARELY_USED = {
 }
 
 
-def granted() -> Iterator[tuple[str, str, str, str]]:
-    """Namespace (empty for all), resource, verb and name (empty for all) of every permission."""
-    for role in ROLES:
-        for rule in role["rules"]:
-            for group in rule["apiGroups"]:
-                for resource in rule["resources"]:
-                    plural, _, subresource = resource.partition("/")
-                    qualified = f"{plural}.{group}" if group else plural
-                    qualified += f"/{subresource}" if subresource else ""
-                    for verb in rule["verbs"]:
-                        for name in rule.get("resourceNames", [""]):
-                            yield role["metadata"].get("namespace", ""), qualified, verb, name
-
-
-def permits(permission: tuple[str, str, str, str], call: Call) -> bool:
-    namespace, resource, verb, name = permission
-    # Of what lies behind a proxy only the proxy counts.
-    subresource = call.subresource.partition("/")[0]
-    requested = f"{call.resource}/{subresource}" if subresource else call.resource
-    return namespace in {"", call.namespace} and (resource, verb) == (requested, call.verb) and name in {"", call.name}
-
-
-def authorized(request: Request) -> Call:
-    """Return the call as it is authorized: a list with a field selector for one name has that name."""
-    selector = dict(request.query).get("fieldSelector", "")
-    one = selector.removeprefix("metadata.name=") if selector.startswith("metadata.name=") else ""
-    call = call_of(request)
-    return replace(call, name=one) if one else call
-
-
 @pytest.mark.rule(
     "nodes: acknowledging changes one annotation of the Secret, whose data is never read",
     "workloads: a Plan is never updated after its creation",
@@ -103,7 +72,7 @@ def authorized(request: Request) -> Call:
     ],
 )
 def test_forbidden_verbs_are_not_granted(resource: str, verbs: set[str]) -> None:
-    granted_verbs = {verb for _, name, verb, _ in granted() if name == resource}
+    granted_verbs = {verb for _, name, verb, _ in granted(ROLE) if name == resource}
     assert granted_verbs
     assert not granted_verbs & {*verbs, "*"}
 
@@ -111,7 +80,41 @@ def test_forbidden_verbs_are_not_granted(resource: str, verbs: set[str]) -> None
 async def test_every_request_is_permitted_and_every_permission_used() -> None:
     async with upgraded(scenarios.load("three-nodes")) as upgrade:
         calls = [authorized(exchange.request) for exchange in upgrade.recorder.of(MANAGER)]
-    permissions = list(granted())
-    assert [call for call in calls if not any(permits(permission, call) for permission in permissions)] == []
-    unused = {permission[:3] for permission in permissions if not any(permits(permission, call) for call in calls)}
+    permissions = list(granted(ROLE))
+    assert [call for call in calls if not any(permission.permits(call) for permission in permissions)] == []
+    unused = {permission[:3] for permission in permissions if not any(permission.permits(call) for call in calls)}
     assert unused == set(RARELY_USED)
+
+
+class Recorder:
+    """A transport that records requests."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.calls: list[Call] = []
+
+    async def send(self, request: Request) -> Response:
+        self.calls.append(authorized(request))
+        return await self._inner.send(request)
+
+    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        self.calls.append(authorized(request))
+        return self._inner.open(request)
+
+
+async def test_webhook_needs_exactly_its_permissions() -> None:
+    async with Simulation(actors=False) as simulation:
+        recorder = Recorder(simulation.transport())
+        client = Client(recorder, user_agent="webhook", random=Random(1))
+        replicas = Replicas(simulation)
+        await replicas.install()
+        replica = replicas.replica(client=client)
+        await replica.rotate()
+        replicas.shift = RENEWAL
+        await replica.rotate()
+        for spec in ({"version": "v1.8.0"}, {"image": "harvester-system/iso"}):
+            plan = Subject.of({"metadata": {"name": "demo"}, "spec": spec}, cluster=LiveReader(client))
+            await run_checks(CHECKS, plan)
+    permissions = list(granted(f"{ROLE}-webhook"))
+    assert [call for call in recorder.calls if not any(one.permits(call) for one in permissions)] == []
+    assert [one for one in permissions if not any(one.permits(call) for call in recorder.calls)] == []

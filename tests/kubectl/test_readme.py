@@ -8,15 +8,20 @@ import copy
 import os
 import re
 import shlex
+import socket
 import sys
 from asyncio.subprocess import PIPE
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+import aiohttp
 import pytest
 import yaml
 
 from tests.support.kubectl import installed
+from tests.support.polling import eventually
+from webhook.certificates.rotation import SERVICE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -32,9 +37,10 @@ FILES = {name: yaml.safe_load(text) for name, text in re.findall(r"```yaml\n# (\
 NOT_RUN = {
     "make demo": "takes minutes; .ci/run runs it",
     "make test": "would run this test",
+    "kubectl create -f image-plan.yaml": "the webhook refuses a second plan; the test tries it",
     "docker build": "needs a container engine",
     "docker push": "needs a registry",
-    "upgrade-manager run": "the test starts it with the simulated cluster's kubeconfig and repository URL",
+    "ENABLE_WEBHOOKS=false upgrade-manager run": "the test starts it with the simulated cluster's kubeconfig and repository URL",
     "kubectl -n harvester-system port-forward": "simulated Pods have no ports",
     "kubectl -n harvester-system logs deployment/harvester-upgrade-manager": "simulated Pods have no logs",
 }
@@ -48,8 +54,6 @@ OUTPUT = {
     "kubectl delete up --all": "deleted",
     "kubectl delete -k deploy": 'customresourcedefinition.apiextensions.k8s.io "upgradeplans',
 }
-#: Servers of the manager that would need a port.
-SERVERS = ("metrics", "health-probe", "webhook")
 #: Seconds for one command.
 COMMAND_TIMEOUT = 120.0
 
@@ -81,8 +85,8 @@ class Terminal:
             stderr=asyncio.subprocess.STDOUT,
         )
 
-    async def run(self, line: str) -> str:
-        """Run a command that must succeed and return its output; stop a watch once the plan is accepted."""
+    async def run(self, line: str, *, code: int = 0) -> str:
+        """Run a command and return its output; stop a watch once the plan is accepted."""
         process = await self.start(*shlex.split(line, comments=True))
         assert process.stdout is not None
         watch = line.endswith(" -w")
@@ -91,8 +95,20 @@ class Terminal:
             if watch:
                 process.terminate()
             output = (shown + (await process.communicate())[0]).decode()
-        assert watch or process.returncode == 0, f"{line}\n{output}"
+        assert watch or process.returncode == code, f"{line}\n{output}"
         return output
+
+
+def free_address() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
+async def is_ready(address: str) -> bool:
+    async with aiohttp.ClientSession() as session:
+        with contextlib.suppress(aiohttp.ClientError):
+            return (await session.get(f"http://{address}/readyz")).status == 200
+    return False
 
 
 @contextlib.asynccontextmanager
@@ -115,7 +131,9 @@ async def python(
 async def test_readme_commands_run_as_written(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     (tmp_path / "deploy").symlink_to(ROOT / "deploy")
-    cluster = ("hack.cluster", "--kubeconfig", str(terminal.kubeconfig), "--time-scale", "0.05")
+    webhook, probes = free_address(), free_address()
+    cluster = ["hack.cluster", "--kubeconfig", str(terminal.kubeconfig), "--time-scale", "0.05"]
+    cluster += ["--service", f"harvester-system/{SERVICE}=https://{webhook}"]
     async with contextlib.AsyncExitStack() as stack:
         log = stack.enter_context((tmp_path / "manager.log").open("wb"))
         simulated = await stack.enter_async_context(python(terminal, *cluster))
@@ -132,8 +150,14 @@ async def test_readme_commands_run_as_written(tmp_path: Path) -> None:
             outputs[command] = await terminal.run(command)
             if "rollout status" in command:
                 # Simulated Pods run no process.
-                flags = ("--repo-url", ready["repo-url"], *(f"--{one}-bind-address=0" for one in SERVERS))
+                flags = ["--repo-url", ready["repo-url"], "--metrics-bind-address=0"]
+                flags += [f"--health-probe-bind-address={probes}", f"--webhook-bind-address={webhook}"]
                 await stack.enter_async_context(python(terminal, "upgrade_manager", "run", *flags, stdout=log))
+                await eventually(partial(is_ready, probes), seconds=COMMAND_TIMEOUT)
+            if command == "kubectl create -f plan.yaml":
+                refused = await terminal.run("kubectl create -f image-plan.yaml", code=1)
+                assert "UpgradePlan to-v1.8.0 is" in refused
+                assert "VirtualMachineImage harvester-system/harvester-v1.8.0-iso does not exist" in refused
     for start, text in OUTPUT.items():
         (output,) = (found for command, found in outputs.items() if command.startswith(start))
         assert text in output, start

@@ -85,8 +85,11 @@ class Replicas:
         """Return the time of the replicas and the API server."""
         return self.simulation.now() + self.shift
 
-    def replica(self, seed: int = 0, *, clock_error: timedelta = timedelta()) -> CertificateRotation:
+    def replica(
+        self, seed: int = 0, *, clock_error: timedelta = timedelta(), client: Client | None = None
+    ) -> CertificateRotation:
         """Return a new replica."""
+        random = Random(seed)
 
         async def issue_and_record(service: Service, now: datetime) -> Pair:
             await asyncio.sleep(0.5)
@@ -94,11 +97,11 @@ class Replicas:
             return self.issued[-1]
 
         return CertificateRotation(
-            Client(self.simulation.transport(), user_agent=f"replica-{seed}", random=Random(seed)),
+            client or Client(self.simulation.transport(), user_agent="replica", random=random),
             service=THE_SERVICE,
             issue=issue_and_record,
             now=lambda: self.now() + clock_error,
-            random=Random(seed),
+            random=random,
         )
 
     async def install(self, *bundles: str) -> None:

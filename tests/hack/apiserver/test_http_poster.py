@@ -35,7 +35,7 @@ async def url(authority: Authority, tmp_path: Path) -> AsyncIterator[str]:
     application.router.add_post("/validate", _review)
     runner = web.AppRunner(application, shutdown_timeout=0.1)
     await runner.setup()
-    tls = server_context(authority.server(), tmp_path)
+    tls = server_context(authority.server(("127.0.0.1", "checker.here.svc")), tmp_path)
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
     yield f"https://127.0.0.1:{runner.addresses[0][1]}"
     await runner.cleanup()

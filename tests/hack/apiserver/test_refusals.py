@@ -61,10 +61,10 @@ async def test_match_conditions_are_refused(wire: RawClient) -> None:
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
         "clientConfig": {"url": "https://x"},
-        "matchConditions": [{"name": "x", "expression": "true"}],
+        "matchConditions": [{"name": "x", "expression": "has("}],
     }
     answer = await wire.post(HOOKS, {"metadata": {"name": "x"}, "webhooks": [hook]})
-    assert answer.body["details"]["causes"][0]["field"] == "webhooks[0].matchConditions"
+    assert answer.body["details"]["causes"][0]["field"] == "webhooks[0].matchConditions[0].expression"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,101 @@
+"""The ValidatingWebhookConfiguration: what is sent to the webhook, and what passes without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hack.apiserver.expression import evaluate
+from upgrade_manager.api.keys import GROUP
+from upgrade_manager.api.spec import MAX_NODES
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+from webhook.admission import ANNOTATION_ALLOW_DELETION, ANNOTATION_SKIP_WEBHOOK
+from webhook.certificates.rotation import CONFIGURATION, SERVICE
+from webhook.runner import DEADLINE
+from webhook.server import PATH
+
+FILE = Path(__file__).parents[2] / "deploy/webhook.yaml"
+SERVICE_MANIFEST, MANIFEST = yaml.safe_load_all(FILE.read_text())
+(WEBHOOK,) = MANIFEST["webhooks"]
+
+NOT_SKIPPED, PAUSE_LIST, IN_PROGRESS = (condition["name"] for condition in WEBHOOK["matchConditions"])
+FINALIZER: dict[str, Any] = {"finalizers": ["x"]}
+DELETED: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+def test_configuration_calls_the_service_of_the_certificate() -> None:
+    assert MANIFEST["metadata"] == {"name": CONFIGURATION, "labels": SERVICE_MANIFEST["metadata"]["labels"]}
+    (port,) = SERVICE_MANIFEST["spec"]["ports"]
+    assert SERVICE_MANIFEST["metadata"]["name"] == SERVICE
+    assert WEBHOOK["clientConfig"] == {
+        "service": {"name": SERVICE, "namespace": "harvester-system", "port": port["port"], "path": PATH}
+    }
+
+
+def test_failure_denies_after_the_checks_have_ended() -> None:
+    assert (WEBHOOK["failurePolicy"], WEBHOOK["matchPolicy"], WEBHOOK["sideEffects"]) == ("Fail", "Equivalent", "None")
+    assert DEADLINE < WEBHOOK["timeoutSeconds"] == 10
+    assert WEBHOOK["admissionReviewVersions"] == ["v1"]
+
+
+def test_rules_match_plans_without_their_status() -> None:
+    (rule,) = WEBHOOK["rules"]
+    assert rule == {
+        "apiGroups": [GROUP],
+        "apiVersions": [UPGRADE_PLANS.version],
+        "resources": [UPGRADE_PLANS.plural],
+        "operations": ["CREATE", "UPDATE", "DELETE"],
+        "scope": "Cluster",
+    }
+
+
+def plan(*pause: str, status: dict[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
+    spec = {"version": "v1.8.0"} | ({"nodeUpgradeOption": {"pauseNodes": [*pause]}} if pause else {})
+    return {"metadata": {"name": "demo", **metadata}, "spec": spec, **({"status": status} if status else {})}
+
+
+def progressing(status: str) -> dict[str, Any]:
+    conditions = [{"type": "Available", "status": "True"}, {"type": "Progressing", "status": status}]
+    return plan(status={"conditions": conditions})
+
+
+@pytest.mark.parametrize(
+    ("operation", "new", "old", "failed"),
+    [
+        pytest.param("CREATE", plan(), None, "", id="a new plan"),
+        pytest.param("CREATE", plan(annotations={"a": "b"}), None, "", id="an unknown annotation"),
+        pytest.param("CREATE", plan(annotations={ANNOTATION_SKIP_WEBHOOK: "false"}), None, "", id="not skipped"),
+        pytest.param("CREATE", plan(annotations={ANNOTATION_SKIP_WEBHOOK: "true"}), None, NOT_SKIPPED, id="skipped"),
+        pytest.param("UPDATE", plan("a"), plan(), "", id="a first pause"),
+        pytest.param("UPDATE", plan("a", "b"), plan("a"), "", id="another pause"),
+        pytest.param("UPDATE", plan("a"), plan("a"), PAUSE_LIST, id="the same pauses"),
+        pytest.param("UPDATE", plan(), plan("a"), PAUSE_LIST, id="no pauses left"),
+        pytest.param("UPDATE", plan(**FINALIZER), plan(), PAUSE_LIST, id="a new finalizer"),
+        pytest.param("UPDATE", plan("a", **DELETED), plan("a", **DELETED, **FINALIZER), PAUSE_LIST, id="deleted"),
+        pytest.param("UPDATE", plan("b", **DELETED), plan("a", **DELETED), PAUSE_LIST, id="a deleted plan changes"),
+        pytest.param("DELETE", None, plan(), IN_PROGRESS, id="a plan without status"),
+        pytest.param("DELETE", None, plan(status={"currentPhase": "x"}), IN_PROGRESS, id="without conditions"),
+        pytest.param("DELETE", None, progressing("False"), IN_PROGRESS, id="an ended plan"),
+        pytest.param("DELETE", None, progressing("True"), "", id="a plan in progress"),
+        pytest.param(
+            "UPDATE",
+            plan(*(f"node-{index}" for index in range(MAX_NODES))),
+            plan(*(f"node-{index}" for index in range(MAX_NODES - 1))),
+            "",
+            id="the longest list",
+        ),
+    ],
+)
+def test_conditions_select_what_the_webhook_decides(
+    operation: str, new: dict[str, Any] | None, old: dict[str, Any] | None, failed: str
+) -> None:
+    variables = {"request": {"operation": operation}, "object": new, "oldObject": old}
+    results = {one["name"]: evaluate(one["expression"], variables) for one in WEBHOOK["matchConditions"]}
+    assert [name for name, value in results.items() if value is not True] == ([failed] if failed else [])
+
+
+def test_conditions_leave_the_consent_to_a_deletion_to_the_webhook() -> None:
+    assert ANNOTATION_ALLOW_DELETION not in FILE.read_text()

@@ -97,5 +97,5 @@ def test_conditions_select_what_the_webhook_decides(
     assert [name for name, value in results.items() if value is not True] == ([failed] if failed else [])
 
 
-def test_conditions_leave_the_consent_to_a_deletion_to_the_webhook() -> None:
+def test_only_the_webhook_reads_the_consent_to_a_deletion() -> None:
     assert ANNOTATION_ALLOW_DELETION not in FILE.read_text()

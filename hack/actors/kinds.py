@@ -12,13 +12,6 @@ if TYPE_CHECKING:
 
 BINDINGS = Resource(group="", version="v1", plural="bindings", kind="Binding")
 SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
-CRDS = Resource(
-    group="apiextensions.k8s.io",
-    version="v1",
-    plural="customresourcedefinitions",
-    kind="CustomResourceDefinition",
-    namespaced=False,
-)
 CAPI_CLUSTERS = Resource(group="cluster.x-k8s.io", version="v1beta1", plural="clusters", kind="Cluster")
 ENGINES = Resource(group="longhorn.io", version="v1beta2", plural="engines", kind="Engine")
 VIRTUAL_MACHINES = Resource(group="kubevirt.io", version="v1", plural="virtualmachines", kind="VirtualMachine")

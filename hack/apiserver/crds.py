@@ -26,7 +26,13 @@ if TYPE_CHECKING:
     from hack.apiserver.storage import Storage
     from hack.apiserver.writes import Writer
 
-
+CRDS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    plural="customresourcedefinitions",
+    kind="CustomResourceDefinition",
+    namespaced=False,
+)
 CONTROLLER = User(name="system:apiserver", groups=("system:masters", "system:authenticated"))
 
 
@@ -34,7 +40,7 @@ def crd_stage(row: Row, new: Object, old: Object | None, operation: Operation, o
     """Complete the names and the conversion of a definition; a mutating stage."""
     _ = (old, operation, options)
     spec = new.get("spec")
-    if row.resource.name != DEFINITIONS.name or not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
+    if row.resource.name != CRDS.name or not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
         return new
     kind = str(spec["names"].get("kind", ""))
     names = ({"singular": kind.lower(), "listKind": kind + "List"} if kind else {}) | spec["names"]
@@ -101,7 +107,7 @@ class DefinitionController:
     def _observe(self, collection: str, entry: Entry) -> None:
         if collection in self._going and entry.kind == "DELETED":
             self.worker.add(collection)
-        if collection != DEFINITIONS.name:
+        if collection != CRDS.name:
             return
         definition = entry.stored.object
         kind = (definition["spec"]["group"], definition["spec"]["names"]["plural"])
@@ -117,7 +123,7 @@ class DefinitionController:
             self.worker.add(entry.stored.name)
         elif self._status(definition) != definition.get("status"):
             settled = definition | {"status": self._status(definition)}
-            self._storage.write(DEFINITIONS.name, ("", entry.stored.name), settled)
+            self._storage.write(CRDS.name, ("", entry.stored.name), settled)
 
     def _status(self, definition: Object) -> dict[str, Any]:
         known = definition.get("status") or {}
@@ -156,8 +162,8 @@ class DefinitionController:
             self._release(name)
 
     def _release(self, name: str) -> None:
-        row = self._table.stored(DEFINITIONS.name)
-        stored = self._storage.get(DEFINITIONS.name, ("", name))
+        row = self._table.stored(CRDS.name)
+        stored = self._storage.get(CRDS.name, ("", name))
         if row is None or stored is None:
             return
         metadata = stored.object["metadata"]
@@ -167,18 +173,9 @@ class DefinitionController:
         settle(self._storage, row, stored.object | {"metadata": tidy(metadata | {"finalizers": left})})
 
 
-DEFINITIONS = Resource(
-    group="apiextensions.k8s.io",
-    version="v1",
-    plural="customresourcedefinitions",
-    kind="CustomResourceDefinition",
-    namespaced=False,
-)
-
-
 def check_definition(storage: Storage, row: Row) -> None:
     """Refuse creations of a kind whose definition is being deleted. Raises StatusError 405."""
-    found = storage.get(DEFINITIONS.name, ("", row.storage)) if row.custom else None
+    found = storage.get(CRDS.name, ("", row.storage)) if row.custom else None
     if found is None or "deletionTimestamp" not in found.object["metadata"]:
         return
     message = "create not allowed while custom resource definition is terminating"

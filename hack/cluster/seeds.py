@@ -6,8 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from hack.actors.images import claim_of
-from hack.actors.kinds import CAPI_CLUSTERS, CRDS, ENGINES, KUBEVIRTS, SERVICE_ACCOUNTS, VIRTUAL_MACHINES
+from hack.actors.kinds import CAPI_CLUSTERS, ENGINES, KUBEVIRTS, SERVICE_ACCOUNTS, VIRTUAL_MACHINES
 from hack.actors.virtual_machines import instance_of
+from hack.apiserver.crds import CRDS
 from hack.cluster import seed_harvester, seed_machines, seed_nodes
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube import objects

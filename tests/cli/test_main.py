@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.processes import interrupted
 from upgrade_manager import __version__
 
 if TYPE_CHECKING:
@@ -92,34 +93,12 @@ def test_help_and_usage_errors_import_little(arguments: list[str]) -> None:
     assert done.stderr.rpartition("loaded: ")[2] == "[]"
 
 
-#: Sends a signal to the program when it imports a module.
-INTERRUPTED = """\
-import importlib.util, os, runpy, sys
-class Interrupt:
-    def find_spec(self, name, path=None, target=None):
-        if name == {module!r}:
-            os.kill(os.getpid(), {number})
-sys.meta_path.insert(0, Interrupt())
-sys.argv = ["program", *{arguments}]
-runpy.run_module({program!r}, run_name="__main__", alter_sys=True)
-"""
-
-
-def interrupted(program: str, *arguments: str, module: str, number: signal.Signals) -> Result:
-    """Run a program that gets a signal while it imports a module."""
-    script = INTERRUPTED.format(program=program, arguments=arguments, module=module, number=int(number))
-    done = subprocess.run(  # noqa: S603  # the command under test
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
-    )
-    return Result(done.returncode, done.stdout, done.stderr)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 @pytest.mark.parametrize("module", ["argparse", "aiohttp", "upgrade_manager.kube.kubeconfig", "asyncio.runners"])
 @pytest.mark.thin
 def test_signal_during_imports_ends_silently(module: str, number: signal.Signals) -> None:
-    result = interrupted("upgrade_manager", "run", "--kubeconfig=/missing", module=module, number=number)
-    assert (result.code, result.out, result.err) == (0, "", "")
+    done = interrupted("upgrade_manager", "run", "--kubeconfig=/missing", module=module, number=number)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)

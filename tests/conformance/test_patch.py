@@ -29,6 +29,7 @@ from tests.support.conformance_rows import (
     invalid,
     json_patch,
     merge,
+    merged,
     not_found,
     play,
     post,
@@ -290,16 +291,14 @@ STATUS_ROWS = {
         then={"code": 200, "metadata.generation": 1},
     ),
 }
-ROWS = {
-    f"{kind}: {title}": row
-    for kind, rows in {
+ROWS = merged(
+    {
         "merge": MERGE_ROWS,
         "JSON": JSON_ROWS,
         "strategic": STRATEGIC_ROWS,
         "status": STATUS_ROWS,
-    }.items()
-    for title, row in rows.items()
-}
+    }
+)
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)

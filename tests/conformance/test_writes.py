@@ -32,6 +32,7 @@ from tests.support.conformance_rows import (
     get,
     invalid,
     merge,
+    merged,
     not_found,
     play,
     post,
@@ -280,17 +281,15 @@ REQUEST_ROWS = {
     "unknown kind is not found": Row(when=post("/api/v1/namespaces/$ns/things", {}), then=UNSERVED),
     "unknown subresource is not found": Row(given=ONE, when=put(f"{MAP}/things", {}), then=UNSERVED),
 }
-ROWS = {
-    f"{group}: {title}": row
-    for group, rows in {
+ROWS = merged(
+    {
         "create": CREATE_ROWS,
         "update": UPDATE_ROWS,
         "dry run": DRY_RUN_ROWS,
         "field validation": FIELD_VALIDATION_ROWS,
         "request": REQUEST_ROWS,
-    }.items()
-    for title, row in rows.items()
-}
+    }
+)
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)

@@ -6,7 +6,8 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from hack.actors.kinds import CRDS, controller_reference
+from hack.actors.kinds import controller_reference
+from hack.apiserver.crds import CRDS
 from tests.support.harvester import RELEASE
 from upgrade_manager.api.keys import Component
 from upgrade_manager.kube import objects

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.actors.kinds import CRDS
+from hack.apiserver.crds import CRDS
 from hack.faults.middleware import NoHook
 from hack.faults.rules import Delay, Match, Rule
 from hack.simulation import Simulation

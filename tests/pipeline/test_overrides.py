@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.actors.kinds import CRDS
+from hack.apiserver.crds import CRDS
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden, Invalid
 from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS

@@ -104,6 +104,11 @@ class Row:
     then: dict[str, Any]
 
 
+def merged(groups: Mapping[str, Mapping[str, Row]]) -> dict[str, Row]:
+    """Return the rows of all groups by `group: title`."""
+    return {f"{group}: {title}": row for group, rows in groups.items() for title, row in rows.items()}
+
+
 def refused(code: int, reason: str, message: str, details: Any = None) -> dict[str, Any]:
     """Return an expected error."""
     return {"code": code, "reason": reason, "message": message, "details": details}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry
 
-from hack.actors.kinds import CRDS
+from hack.apiserver.crds import CRDS
 from hack.cluster.foreign import foreign_crds, our_crd
 from hack.virtual_time import virtual_now
 from tests.support.apiserver import make_server

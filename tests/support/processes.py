@@ -1,14 +1,18 @@
-"""Inspects processes through /proc."""
+"""Inspects processes through /proc, and interrupts programs."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable
 
+_ROOT = Path(__file__).parents[2]
 _TIMEOUT = 20.0
 _INTERVAL = 0.02
 
@@ -49,3 +53,23 @@ def becomes_true(condition: Callable[[], bool]) -> bool:
             return False
         time.sleep(_INTERVAL)
     return True
+
+
+#: Sends a signal to the program when it imports a module.
+_INTERRUPTED = """\
+import importlib.util, os, runpy, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), {number})
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["program", *{arguments}]
+runpy.run_module({program!r}, run_name="__main__", alter_sys=True)
+"""
+
+
+def interrupted(program: str, *arguments: str, module: str, number: signal.Signals) -> subprocess.CompletedProcess[str]:
+    """Run a program that gets a signal while it imports a module."""
+    script = _INTERRUPTED.format(program=program, arguments=arguments, module=module, number=int(number))
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603  # the command under test

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hack.apiserver.crds import DEFINITIONS
+from hack.apiserver.crds import CRDS
 from hack.apiserver.rbac import GROUP as RBAC
 from hack.apiserver.schema.cel_rules import validate_rules
 from hack.apiserver.schema.correlation import ABSENT, Old
@@ -105,7 +105,7 @@ def validate(row: Row, new: Object, old: Object | None, operation: Operation, op
     errors = _metadata(row, new, old)
     if row.schema is not None:
         errors += _schema(row.schema, new, old, options)
-    if row.resource.name == DEFINITIONS.name:
+    if row.resource.name == CRDS.name:
         errors += definition(new, old)
     if errors:
         raise invalid_object(row.resource, new["metadata"].get("name", ""), errors)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.processes import started_with
+from tests.support.processes import interrupted, started_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,25 +104,11 @@ def test_signal_ends_the_demo_and_leaves_nothing_behind(tmp_path: Path, number: 
     assert left_behind(tmp_path) == []
 
 
-#: Sends a signal to the demo when it imports a module.
-INTERRUPTED = """\
-import os, runpy, sys
-class Interrupt:
-    def find_spec(self, name, path=None, target=None):
-        if name == {module!r}:
-            os.kill(os.getpid(), {number})
-sys.meta_path.insert(0, Interrupt())
-sys.argv = ["demo", "--plain"]
-runpy.run_module("hack.demo", run_name="__main__", alter_sys=True)
-"""
-
-
 @pytest.mark.parametrize("module", ["argparse", "rich"])
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
 @pytest.mark.thin
 def test_signal_during_imports_ends_the_demo_silently(module: str, number: signal.Signals, status: int) -> None:
-    script = INTERRUPTED.format(module=module, number=int(number))
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603  # our own program
+    done = interrupted("hack.demo", "--plain", module=module, number=number)
     assert (done.returncode, done.stdout, done.stderr) == (status, "", "")
 
 

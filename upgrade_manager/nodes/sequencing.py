@@ -72,14 +72,15 @@ def one_at_a_time(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[
     busy = [view.name for view, decision in pairs if _is_busy(view, decision)]
     result = []
     for view, decision in pairs:
-        other = _waits_for(view, decision, busy, pairs) if _starts_job(decision) else ""
-        if other:
+        if not _starts_job(decision):
+            result.append((view, decision))
+        elif other := _waits_for(view, decision, busy, pairs):
             waiting = f"{view.name}: waiting until node {other} is upgraded and Ready"
             result.append((view, replace(decision, state=None, effects=(), progress=waiting)))
-            continue
-        if _starts_job(decision) and decision.state is not NodeState.UPGRADE_PAUSED:
-            busy.append(view.name)
-        result.append((view, decision))
+        else:
+            result.append((view, decision))
+            if decision.state is not NodeState.UPGRADE_PAUSED:
+                busy.append(view.name)
     return result
 
 

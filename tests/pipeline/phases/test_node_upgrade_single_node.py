@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from unittest.mock import AsyncMock
 
 import pytest
 
 from tests.support.harvester import RELEASE
 from tests.support.nodes import OPTIONS, POST, POST_DRAIN
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
 
@@ -53,6 +55,16 @@ async def test_rancher_cluster_is_neither_patched_nor_recorded(stage: NodeUpgrad
     assert "provisionGeneration" not in objects.status(plan)
     assert objects.status(plan)["singleNode"] == "n1"
     assert objects.annotations_of(plan) == {}
+
+
+async def test_single_node_does_not_wait_for_rancher(stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    await stage.set_up("n1")
+    await stage.enter()
+    refused = AsyncMock(side_effect=Transient("no answer"))
+    monkeypatch.setattr("upgrade_manager.pipeline.phases.node_upgrade.overrides.apply_overrides", refused)
+    with pytest.raises(Transient):
+        await stage.run()
+    assert "Rancher" not in str(await stage.status())
 
 
 @pytest.mark.rule("pipeline: NodeUpgrade waits until Rancher has removed every post-drain annotation")

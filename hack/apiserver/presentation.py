@@ -79,6 +79,8 @@ class View:
         if self.form is Form.METADATA:
             kind, version = "PartialObjectMetadataList", _META
         head = encode({"kind": kind, "apiVersion": version, "metadata": metadata})
+        if not states and self.form is Form.METADATA:
+            return head[:-1] + b',"items":null}'  # as kube-apiserver
         items = b",".join(self._item(stored) for stored in states)
         return head[:-1] + b',"items":[' + items + b"]}"
 

@@ -60,12 +60,19 @@ BAD: dict[str, tuple[bytes, ...]] = {
     "two objects": (b'{"items":[]}{}',),
     "an item that is a number": (b'{"items":[1,{}]}',),
     "no items": (b'{"kind":"Status"}',),
-    "items of another type": (b'{"items":null}',),
+    "items of another type": (b'{"items":{}}',),
     "not UTF-8": (b'{"items":[{"a":"\xff"}]}',),
     "damaged within an item": (b'{"items":[{"a":tru}', b",{}]}"),
     "a field without a colon": (b'{"kind" "NodeList","items":[]}',),
     "nested too deeply": (b'{"items":[' + b"[" * 100_000,),
 }
+
+
+def test_null_instead_of_items_is_an_empty_list() -> None:
+    assert decoded(b'{"kind":"PartialObjectMetadataList","items":nu', b"ll}") == (
+        [],
+        {"kind": "PartialObjectMetadataList"},
+    )
 
 
 @pytest.mark.parametrize("pieces", BAD.values(), ids=BAD.keys())

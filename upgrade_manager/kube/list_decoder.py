@@ -77,7 +77,10 @@ class ListDecoder:
             self._has_items, self._step = True, self._item
             return colon.end() + 1
         value, end = self._complete(colon.end())
-        if end:
+        if end and name == "items" and value is None:
+            # An empty list of metadata: kube-apiserver encodes a nil slice.
+            self._has_items = True
+        elif end:
             self._fields[str(name)] = value
         return end or None
 

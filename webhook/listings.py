@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from upgrade_manager.api.keys import (
     ANNOTATION_MACHINE,
@@ -23,36 +23,44 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from webhook.cluster import ClusterReader
 
-_METADATA = ("metadata.namespace", "metadata.name")
+#: Fields to keep, by name; an empty tree keeps all of a field.
+_Tree: TypeAlias = "dict[str, _Tree]"
+_NAME = ("metadata.namespace", "metadata.name")
 
 
 def keep(*paths: str, condition: str = "") -> Callable[[Object], Object]:
     """Return a transform that keeps the name, the values at these paths, and the condition of that type."""
-    split = [tuple(path.split(".")) for path in (*_METADATA, *paths)]
+    tree: _Tree = {}
+    for path in (*_NAME, *paths):
+        branch = tree
+        for key in path.split("."):
+            branch = branch.setdefault(key, {})
 
     def slim(obj: Object) -> Object:
-        kept: Object = {}
-        for path in split:
-            _put(kept, path, fields.value(obj, *path))
+        kept = _prune(obj, tree)
         if condition:
-            _put(kept, ("status", "conditions"), [fields.condition(obj, condition)])
+            kept.setdefault("status", {})["conditions"] = [fields.condition(obj, condition)]
         return kept
 
     return slim
 
 
-def _put(obj: Object, path: tuple[str, ...], value: object) -> None:
-    if value is None:
-        return
-    for key in path[:-1]:
-        obj = obj.setdefault(key, {})
-    obj[path[-1]] = value
+def _prune(obj: Object, tree: _Tree) -> Object:
+    kept: Object = {}
+    for key, branch in tree.items():
+        value = obj.get(key)
+        if not branch and value is not None:
+            kept[key] = value
+        elif branch and isinstance(value, dict):
+            kept[key] = _prune(value, branch)
+    return kept
 
 
 def _keep_annotation(key: str, then: Callable[[Object], Object]) -> Callable[[Object], Object]:
     def slim(obj: Object) -> Object:
-        kept = then(obj)
-        _put(kept, ("metadata", "annotations", key), fields.value(obj, "metadata", "annotations", key))
+        kept, value = then(obj), fields.value(obj, "metadata", "annotations", key)
+        if value is not None:
+            kept["metadata"]["annotations"] = {key: value}
         return kept
 
     return slim

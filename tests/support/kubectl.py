@@ -15,8 +15,8 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from hack.apiserver.http_poster import HttpPoster
 from hack.apiserver.identity import ADMIN, User
-from hack.apiserver.posting import NoPoster
 from hack.apiserver.server import ApiServer
 from hack.cluster.certificates import Authority, server_context
 from hack.cluster.gateway import Gateway
@@ -162,7 +162,7 @@ def manifest(name: str = "demo", **spec: Any) -> dict[str, Any]:
 @asynccontextmanager
 async def embedded_cluster(folder: Path) -> AsyncIterator[Cluster]:
     """Run a server behind the gateway, with its files in the folder."""
-    server = ApiServer(now=lambda: datetime.now(UTC), random=Random(1), poster=NoPoster())
+    server = ApiServer(now=lambda: datetime.now(UTC), random=Random(1), poster=HttpPoster(services={}))
     tokens = {"admin": "admin"} | {account.name: account.token for account in ACCOUNTS}
     server.authenticator.register("admin", ADMIN)
     for account in ACCOUNTS:

@@ -1,0 +1,172 @@
+"""The admission webhook as kubectl shows it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.kubectl import PLANS, manifest
+from tests.support.kubectl_webhook import webhook
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.support.kubectl import Cluster
+    from tests.support.kubectl_webhook import Webhook
+
+pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
+
+IMAGE = (
+    "VirtualMachineImage other/iso: the upgrade repository can only mount images in namespace harvester-system. "
+    "Import the ISO there, then create a plan with that image"
+)
+FINALIZER = "management.harvesterhci.io/upgradeplan-cleanup"
+ALLOW = "management.harvesterhci.io/allow-deletion"
+
+
+@pytest.fixture
+async def hook(cluster: Cluster) -> AsyncIterator[Webhook]:
+    async with webhook(cluster) as running:
+        yield running
+
+
+def progressing(status: str, phase: str = "ImagePreloading") -> dict[str, Any]:
+    condition = {
+        "type": "Progressing",
+        "status": status,
+        "reason": "Test",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    return {"currentPhase": phase, "conditions": [condition]}
+
+
+def broken_plan(**metadata: Any) -> dict[str, Any]:
+    plan = manifest(image="other/iso", nodeUpgradeOption={"pauseNodes": ["node-0", "node-9"]})
+    return {**plan, "metadata": metadata or plan["metadata"]}
+
+
+async def test_all_reasons_are_printed_at_once(cluster: Cluster, hook: Webhook) -> None:
+    await hook.node("node-0", unschedulable=True)
+    await hook.node("node-1", ready="False")
+    assert (await cluster.fail("create", "-f", "-", stdin=broken_plan())).splitlines() == [
+        "Warning: check 'things' skipped: the cluster does not serve things.absent.example.io",
+        'The UpgradePlan "demo" is invalid: ',
+        f"* spec.image: {IMAGE}",
+        "* spec.nodeUpgradeOption.pauseNodes[1]: Node node-9 does not exist. Correct the name, or remove it",
+        "* spec: Node node-0 is cordoned. Run kubectl uncordon node-0",
+        "* spec: Node node-1 is not Ready: kubelet stopped. Repair it, then create the plan",
+    ]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("command", [["create", "--dry-run=server"], ["apply"], ["apply", "--dry-run=server"]])
+async def test_other_commands_print_the_reasons(cluster: Cluster, hook: Webhook, command: list[str]) -> None:
+    await hook.node("node-0")
+    message = await cluster.fail(*command, "-f", "-", stdin=broken_plan())
+    assert "Node node-9 does not exist. Correct the name, or remove it" in message
+    assert "Import the ISO there" in message
+    assert (await cluster.succeed("get", "up", "-o", "name")).out == ""
+
+
+@pytest.mark.full
+async def test_generated_name_is_denied_like_a_given_one(cluster: Cluster, hook: Webhook) -> None:
+    await hook.node("node-0")
+    message = await cluster.fail("create", "-f", "-", stdin=broken_plan(generateName="to-v1.8-"))
+    assert 'The UpgradePlan "to-v1.8-' in message
+    assert "Node node-9 does not exist" in message
+
+
+@pytest.mark.full
+async def test_accepted_plan_prints_the_warning(cluster: Cluster, hook: Webhook) -> None:
+    await hook.node("node-0")
+    for command in (["create", "--dry-run=server"], ["apply"]):
+        accepted = await cluster.succeed(*command, "-f", "-", stdin=manifest())
+        assert accepted.out.startswith("upgradeplan.management.harvesterhci.io/demo created")
+        assert "Warning: check 'things' skipped" in accepted.err
+
+
+@pytest.mark.full
+async def test_update_checks_added_names_only(cluster: Cluster, hook: Webhook) -> None:
+    await hook.node("node-0")
+    await cluster.succeed("apply", "-f", "-", stdin=manifest())
+    pause = manifest(version="v1.8.0", nodeUpgradeOption={"pauseNodes": ["node-0", "node-9"]})
+    message = await cluster.fail("apply", "-f", "-", stdin=pause)
+    assert "spec.nodeUpgradeOption.pauseNodes[1]: Node node-9 does not exist" in message
+    pause["spec"]["nodeUpgradeOption"]["pauseNodes"] = ["node-0"]
+    await cluster.succeed("apply", "-f", "-", stdin=pause)
+    await cluster.wire.delete("/api/v1/nodes/node-0")
+    await cluster.succeed("annotate", "up", "demo", "a=b")
+    await cluster.succeed("patch", "up", "demo", "--type=merge", "-p", '{"spec":{"nodeUpgradeOption":null}}')
+
+
+async def test_all_plans_are_deleted_except_those_in_progress(cluster: Cluster, hook: Webhook) -> None:
+    await hook.plan("ended", status=progressing("False"))
+    await hook.plan("new", status={})
+    await hook.plan("running", status=progressing("True"))
+    await hook.plan("upgrading", status=progressing("True", "NodeUpgrading"), annotations={ALLOW: "true"})
+    outcome = await cluster.kubectl("delete", "up", "--all")
+    assert outcome.code == 1
+    assert sorted(line.split('"')[1] for line in outcome.lines) == ["ended", "new"]
+    reason = "UpgradePlan running is in progress (phase ImagePreloading). To delete it, first run"
+    command = f"kubectl annotate upgradeplans.management.harvesterhci.io running {ALLOW}=true"
+    assert f"{reason} {command}" in outcome.err
+    assert "UpgradePlan upgrading cannot be deleted in phase NodeUpgrading" in outcome.err
+    await cluster.succeed(*command.split()[1:])
+    assert len((await cluster.succeed("delete", "up", "running")).lines) == 1
+
+
+@pytest.mark.full
+async def test_collection_is_judged_object_by_object(cluster: Cluster, hook: Webhook) -> None:
+    await hook.plan("ended", status=progressing("False"))
+    await hook.plan("running", status=progressing("True"))
+    answer = await cluster.wire.delete(PLANS)
+    assert (answer.status, answer.body["reason"]) == (422, "Invalid")
+    assert "UpgradePlan running is in progress" in answer.body["message"]
+    assert "running" in (await cluster.wire.get(PLANS)).names
+
+
+@pytest.mark.full
+async def test_finalizer_of_a_deleted_plan_is_removed(cluster: Cluster, hook: Webhook) -> None:
+    await hook.plan("demo", status=progressing("True"), finalizers=[FINALIZER])
+    await cluster.succeed("annotate", "up", "demo", f"{ALLOW}=true")
+    await cluster.succeed("delete", "up", "demo", "--wait=false")
+    await cluster.succeed("patch", "up", "demo", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+    assert (await cluster.succeed("get", "up", "-o", "name")).out == ""
+
+
+async def test_webhook_that_is_down_blocks_only_what_it_may_deny(cluster: Cluster, hook: Webhook) -> None:
+    pause = '{"spec":{"nodeUpgradeOption":{"pauseNodes":["node-9"]}}}'
+    await hook.plan("ended", status=progressing("False"), finalizers=[FINALIZER])
+    await hook.plan("running", status=progressing("True"))
+    await hook.stop()
+    for denied in (
+        ["create", "-f", "-"],
+        ["delete", "up", "running"],
+        ["patch", "up", "running", "--type=merge", "-p", pause],
+    ):
+        message = await cluster.fail(*denied, stdin=manifest())
+        assert 'failed calling webhook "upgradeplans.management.harvesterhci.io"' in message
+    await cluster.succeed("patch", "up", "ended", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+    await cluster.succeed("patch", "up", "running", "--type=merge", "-p", pause.replace('"node-9"', ""))
+    await cluster.succeed("delete", "up", "ended")
+    skipped = manifest("skipped")
+    skipped["metadata"]["annotations"] = {"management.harvesterhci.io/skip-webhook": "true"}
+    await cluster.succeed("create", "-f", "-", stdin=skipped)
+
+
+@pytest.mark.full
+async def test_running_review_is_answered_when_the_webhook_stops(cluster: Cluster, hook: Webhook) -> None:
+    await hook.node("node-0")
+    hook.reader.hold()
+    hook.reader.waiting.clear()
+    async with asyncio.TaskGroup() as group:
+        creation = group.create_task(cluster.kubectl("create", "-f", "-", stdin=manifest()))
+        await hook.reader.waiting.wait()
+        stopping = group.create_task(hook.stop())
+        await cluster.wire.get(PLANS)
+        hook.reader.release()
+        await stopping
+    assert creation.result().code == 0, creation.result().err

@@ -1,0 +1,148 @@
+"""The admission webhook of an API server that kubectl talks to: by URL, with a self-made certificate."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from prometheus_client import CollectorRegistry
+
+from tests.support.kubectl import PLANS, manifest
+from tests.support.polling import eventually
+from tests.support.webhook_certificates import NAMESPACE, issue
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.resources import Resource
+from upgrade_manager.runtime.metrics import Metrics
+from webhook.admission import Admission
+from webhook.certificates.pair import Service
+from webhook.certificates.rotation import CONFIGURATION, CertificateRotation
+from webhook.check import Check, Finding, Subject
+from webhook.checks import image, nodes, pause_list
+from webhook.cluster import ClusterReader, Listing, LiveReader
+from webhook.metrics import WebhookMetrics
+from webhook.server import PATH, webhook_server
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from tests.support.kubectl import Cluster
+    from upgrade_manager.kube.objects import Object
+
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+_MANIFEST = Path(__file__).parents[2] / "deploy/webhook.yaml"
+_SECONDS = 30.0
+
+
+async def _find(subject: Subject) -> list[Finding]:
+    absent = Resource(group="absent.example.io", version="v1", plural="things", kind="Thing")
+    await subject.cluster.list(Listing(resource=absent, slim=dict))
+    return []
+
+
+#: Reads a kind that no test server serves.
+ABSENT = Check(name="things", field="spec", find=_find)
+#: Checks that need no kinds of other projects.
+CHECKS = (image.CHECK, pause_list.CHECK, nodes.CHECK, ABSENT)
+
+
+class HeldReader:
+    """Reads while it is not held."""
+
+    def __init__(self, inner: ClusterReader) -> None:
+        self._inner = inner
+        self._released = asyncio.Event()
+        self._released.set()
+        #: Set when a read waits.
+        self.waiting = asyncio.Event()
+
+    def hold(self) -> None:
+        """Let reads wait."""
+        self._released.clear()
+
+    def release(self) -> None:
+        """Let reads go on."""
+        self._released.set()
+
+    async def list(self, listing: Listing) -> Sequence[Object]:
+        """Read after the release."""
+        self.waiting.set()
+        await self._released.wait()
+        return await self._inner.list(listing)
+
+
+@dataclass
+class Webhook:
+    """The running webhook."""
+
+    cluster: Cluster
+    task: asyncio.Task[None]
+    reader: HeldReader
+
+    async def stop(self) -> None:
+        """Stop serving."""
+        self.task.cancel()
+        await asyncio.wait({self.task})
+
+    async def node(self, name: str, *, ready: str = "True", unschedulable: bool = False) -> None:
+        """Create a node."""
+        node = {"metadata": {"name": name}, "spec": {"unschedulable": unschedulable}}
+        await self.cluster.wire.post("/api/v1/nodes", node)
+        condition = {"type": "Ready", "status": ready, "reason": "Test", "message": "kubelet stopped"}
+        status = {"status": {"conditions": [condition]}}
+        answer = await self.cluster.wire.patch(f"/api/v1/nodes/{name}/status", status, kind="strategic")
+        assert answer.status == 200, answer.body
+
+    async def plan(self, name: str, *, status: dict[str, Any], **metadata: Any) -> None:
+        """Create a plan with a status, past the checks."""
+        plan = manifest(name)
+        plan["metadata"] |= metadata
+        plan["metadata"].setdefault("annotations", {})["management.harvesterhci.io/skip-webhook"] = "true"
+        answer = await self.cluster.wire.post(PLANS, plan)
+        assert answer.status == 201, answer.body
+        answer = await self.cluster.wire.patch(f"{PLANS}/{name}/status", {"status": status})
+        assert answer.status == 200, answer.body
+
+
+@asynccontextmanager
+async def webhook(cluster: Cluster) -> AsyncIterator[Webhook]:
+    """Serve the webhook, register it as in deploy, and wait until the API server calls it."""
+    await cluster.wire.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    client = Client(cluster.wire.transport, user_agent="webhook", random=Random(1))
+    # Verified by the API server as the host of the URL.
+    service = Service(name="localhost", namespace=NAMESPACE)
+    rotation = CertificateRotation(
+        client, service=service, issue=issue, now=lambda: datetime.now(UTC), random=Random(1)
+    )
+    await rotation.rotate()
+    reader = HeldReader(LiveReader(client))
+    server = webhook_server(
+        Admission(reader, checks=CHECKS),
+        metrics=WebhookMetrics(Metrics(CollectorRegistry()), checks=[check.name for check in CHECKS]),
+        address=("localhost", 0),
+        tls=rotation.context,
+    )
+    task = asyncio.create_task(server.run())
+    try:
+        await server.bound()
+        _, configuration = yaml.safe_load_all(_MANIFEST.read_text())
+        configuration["webhooks"][0]["clientConfig"] = {"url": f"https://localhost:{server.port}{PATH}"}
+        answer = await cluster.wire.post(CONFIGURATIONS, configuration)
+        assert answer.status == 201, answer.body
+        await rotation.rotate()
+        await eventually(lambda: _is_effective(cluster), seconds=_SECONDS)
+        yield Webhook(cluster, task, reader)
+    finally:
+        await cluster.wire.delete(f"{CONFIGURATIONS}/{CONFIGURATION}")
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def _is_effective(cluster: Cluster) -> bool:
+    """Return whether the webhook denies a plan on a cluster without nodes."""
+    return (await cluster.wire.post(PLANS, manifest("canary"), dryRun="All")).status == 422

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.kubectl import PLANS, manifest
-from tests.support.kubectl_webhook import webhook
+from tests.support.kubectl_webhook import CONFIGURATIONS, webhook
+from tests.support.webhook_certificates import RENEWAL
+from webhook.certificates.rotation import CONFIGURATION
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -119,7 +122,7 @@ async def test_all_plans_are_deleted_except_those_in_progress(cluster: Cluster, 
 
 
 @pytest.mark.full
-async def test_collection_is_judged_object_by_object(cluster: Cluster, hook: Webhook) -> None:
+async def test_each_plan_of_a_collection_is_reviewed(cluster: Cluster, hook: Webhook) -> None:
     await hook.plan("ended", status=progressing("False"))
     await hook.plan("running", status=progressing("True"))
     answer = await cluster.wire.delete(PLANS)
@@ -170,3 +173,17 @@ async def test_running_review_is_answered_when_the_webhook_stops(cluster: Cluste
         hook.reader.release()
         await stopping
     assert creation.result().code == 0, creation.result().err
+
+
+@pytest.mark.full
+async def test_no_request_fails_while_the_certificate_is_renewed(cluster: Cluster) -> None:
+    async with webhook(cluster, age=RENEWAL) as hook:
+        renewal = asyncio.create_task(hook.rotation.rotate())
+        statuses: list[int] = []
+        while len(statuses) < 100 or not renewal.done():
+            statuses.append((await cluster.wire.post(PLANS, manifest(), dryRun="All")).status)
+        await renewal
+        statuses += [(await cluster.wire.post(PLANS, manifest(), dryRun="All")).status for _ in range(10)]
+        assert set(statuses) == {422}
+        bundle = (await cluster.wire.get(f"{CONFIGURATIONS}/{CONFIGURATION}")).body["webhooks"][0]["clientConfig"]
+        assert base64.b64decode(bundle["caBundle"]).count(b"BEGIN CERTIFICATE") == 2

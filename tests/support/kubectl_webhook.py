@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -51,6 +51,14 @@ ABSENT = Check(name="things", field="spec", find=_find)
 CHECKS = (image.CHECK, pause_list.CHECK, nodes.CHECK, ABSENT)
 
 
+@dataclass
+class _Clock:
+    age: timedelta
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) - self.age
+
+
 class HeldReader:
     """Reads while it is not held."""
 
@@ -83,6 +91,7 @@ class Webhook:
     cluster: Cluster
     task: asyncio.Task[None]
     reader: HeldReader
+    rotation: CertificateRotation
 
     async def stop(self) -> None:
         """Stop serving."""
@@ -110,15 +119,17 @@ class Webhook:
 
 
 @asynccontextmanager
-async def webhook(cluster: Cluster) -> AsyncIterator[Webhook]:
-    """Serve the webhook, register it as in deploy, and wait until the API server calls it."""
+async def webhook(cluster: Cluster, *, age: timedelta = timedelta()) -> AsyncIterator[Webhook]:
+    """Serve the webhook, register it as in deploy, and wait until the API server calls it.
+
+    `age` is that of its certificate.
+    """
     await cluster.wire.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     client = Client(cluster.wire.transport, user_agent="webhook", random=Random(1))
     # Verified by the API server as the host of the URL.
     service = Service(name="localhost", namespace=NAMESPACE)
-    rotation = CertificateRotation(
-        client, service=service, issue=issue, now=lambda: datetime.now(UTC), random=Random(1)
-    )
+    clock = _Clock(age)
+    rotation = CertificateRotation(client, service=service, issue=issue, now=clock.now, random=Random(1))
     await rotation.rotate()
     reader = HeldReader(LiveReader(client))
     server = webhook_server(
@@ -135,8 +146,9 @@ async def webhook(cluster: Cluster) -> AsyncIterator[Webhook]:
         answer = await cluster.wire.post(CONFIGURATIONS, configuration)
         assert answer.status == 201, answer.body
         await rotation.rotate()
+        clock.age = timedelta()
         await eventually(lambda: _is_effective(cluster), seconds=_SECONDS)
-        yield Webhook(cluster, task, reader)
+        yield Webhook(cluster, task, reader, rotation)
     finally:
         await cluster.wire.delete(f"{CONFIGURATIONS}/{CONFIGURATION}")
         task.cancel()

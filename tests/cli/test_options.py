@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.cli.options import RunOptions, parse_options
+from upgrade_manager.cli.options import PreflightOptions, RunOptions, parse_options
 from upgrade_manager.runtime.logging import LogFormat
 
 
 def options(*flags: str, **environ: str) -> RunOptions:
-    return parse_options(["run", *flags], environ)
+    parsed = parse_options(["run", *flags], environ)
+    assert isinstance(parsed, RunOptions)
+    return parsed
 
 
 @pytest.mark.parametrize(
@@ -44,6 +46,7 @@ def test_flag_sets_its_option(flags: list[str], field: str, value: Any) -> None:
 def test_webhook_command_upgrades_nothing() -> None:
     given = ["--webhook-bind-address=:1", "--webhook-cert-path=/x", "--metrics-secure=false"]
     parsed = parse_options(["webhook", *given], {"ENABLE_WEBHOOKS": "false", "POD_NAMESPACE": "n"})
+    assert isinstance(parsed, RunOptions)
     assert (parsed.webhook_only, parsed.webhooks, parsed.leader_elect) == (True, True, False)
     assert (parsed.webhook, parsed.webhook_certificates, parsed.namespace) == (("", 1), "/x", "n")
     assert not options().webhook_only
@@ -162,3 +165,16 @@ def test_usage_error_is_one_line(capsys: pytest.CaptureFixture[str], arguments: 
     assert text.count("\n") == 1
     assert message in text
     assert "--help)" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        pytest.param([], PreflightOptions(), id="defaults"),
+        pytest.param(["-f", "-", "-o", "json"], PreflightOptions(file="-", output="json"), id="short"),
+        pytest.param(["--filename=plan.yaml", "--output=table"], PreflightOptions(file="plan.yaml"), id="long"),
+        pytest.param(["--kubeconfig=/x"], PreflightOptions(kubeconfig="/x"), id="kubeconfig"),
+    ],
+)
+def test_preflight_flags_set_their_options(arguments: list[str], expected: PreflightOptions) -> None:
+    assert parse_options(["preflight", *arguments], {}) == expected

@@ -40,6 +40,7 @@ NOT_RUN = {
     "kubectl create -f image-plan.yaml": "the webhook refuses a second plan; the test tries it",
     "docker build": "needs a container engine",
     "docker push": "needs a registry",
+    "upgrade-manager preflight": "tests/cli/test_preflight.py runs it",
     "ENABLE_WEBHOOKS=false upgrade-manager run": "the test starts it with the simulated cluster's addresses",
     "kubectl -n harvester-system port-forward": "simulated Pods have no ports",
     "kubectl -n harvester-system logs deployment/harvester-upgrade-manager": "simulated Pods have no logs",

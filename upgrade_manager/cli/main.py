@@ -10,11 +10,15 @@ def main() -> int:
     # First of all: imports take most of a second, and a process with PID 1 ignores signals without a handler.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
-    from upgrade_manager.cli.options import parse_options  # noqa: PLC0415  # after the handlers
+    from upgrade_manager.cli.options import PreflightOptions, parse_options  # noqa: PLC0415  # after the handlers
 
     options = parse_options(sys.argv[1:], os.environ)
     _skip_optional_imports()
     # Imported late, so that `--help` and usage errors are fast.
+    if isinstance(options, PreflightOptions):
+        from upgrade_manager.cli.preflight import preflight  # noqa: PLC0415
+
+        return preflight(options)
     from upgrade_manager.cli.run import run  # noqa: PLC0415
 
     return run(options)

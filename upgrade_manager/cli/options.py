@@ -17,6 +17,8 @@ DEFAULT_REPO_URL = "http://{service}.harvester-system"
 #: Exit status of a usage error, as of argparse and kubectl.
 USAGE = 2
 _EPILOG = "exit status: 0 after SIGTERM or SIGINT, 1 after an error, 2 for a usage error"
+_PREFLIGHT_EPILOG = "exit status: 0 if no check failed, 1 after a failed check or without access, 2 for a usage error"
+_KUBECONFIG = "kubeconfig file; else $KUBECONFIG, the service account, ~/.kube/config"
 _MAX_PORT = 65535
 _LABEL = "[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?"
 _HOST = rf"(?:{_LABEL}(?:\.{_LABEL})*\.?|\[[0-9a-f:.]+\])"
@@ -53,6 +55,17 @@ class RunOptions:
     webhook_certificates: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreflightOptions:
+    """Options of `upgrade-manager preflight`."""
+
+    kubeconfig: str = ""
+    #: File with a plan, "-" for standard input; "" for none.
+    file: str = ""
+    #: `table` or `json`.
+    output: str = "table"
+
+
 class _Parser(argparse.ArgumentParser):
     """Reports a usage error in one line."""
 
@@ -67,7 +80,7 @@ class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
         return super()._get_help_string(action) if action.default else action.help
 
 
-def parse_options(arguments: Sequence[str], environ: Mapping[str, str]) -> RunOptions:
+def parse_options(arguments: Sequence[str], environ: Mapping[str, str]) -> RunOptions | PreflightOptions:
     """Parse the command line; a usage error ends the process."""
     parser = _Parser(
         prog="upgrade-manager", allow_abbrev=False, description="Upgrades Harvester clusters as UpgradePlans declare."
@@ -83,7 +96,13 @@ def parse_options(arguments: Sequence[str], environ: Mapping[str, str]) -> RunOp
             _add_run_flags(command)
         else:
             command.set_defaults(leader_elect=False, repo_url=DEFAULT_REPO_URL)
+    preflight = commands.add_parser(
+        "preflight", help="check whether an upgrade may start", epilog=_PREFLIGHT_EPILOG, allow_abbrev=False
+    )
+    _add_preflight_flags(preflight)
     flags = parser.parse_args(arguments)
+    if flags.command == "preflight":
+        return PreflightOptions(kubeconfig=flags.kubeconfig, file=flags.filename, output=flags.output)
     webhook_only = flags.command == "webhook"
     return RunOptions(
         webhook_only=webhook_only,
@@ -123,9 +142,16 @@ def _add_run_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_preflight_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--kubeconfig", default="", help=_KUBECONFIG)
+    add("-f", "--filename", default="", help="file with an UpgradePlan, - for standard input; else only the cluster")
+    add("-o", "--output", choices=["table", "json"], default="table", help="format")
+
+
 def _add_common_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--kubeconfig", default="", help="kubeconfig file; else $KUBECONFIG, the service account, ~/.kube/config")
+    add("--kubeconfig", default="", help=_KUBECONFIG)
     add("--metrics-bind-address", type=_address, default=":8443", help="[HOST]:PORT of /metrics; 0 turns it off")
     add("--metrics-secure", type=_boolean, nargs="?", const=True, default=True, help="TLS and authorization")
     add("--health-probe-bind-address", type=_address, default=":8081", help="[HOST]:PORT of probes; 0 turns them off")

@@ -3,10 +3,24 @@
     server      HTTP: one review in, one verdict out; `body` and `review` read it within limits
     admission   what a create, an update and a delete have to pass
     catalogue   the table of checks that a new plan has to pass
-    checks      one file per check, each over the cluster that `cluster` reads
+    checks      one file per check, each over the cluster that `cluster` reads; `listings` are what they read
+    caches      informers of the large listings; `sharing` reads a listing once for several readers
     runner      runs checks concurrently before a deadline
 
 The command `upgrade-manager preflight` runs the same table by hand.
 """
 
-__all__ = ["admission", "catalogue", "cluster", "metrics", "server"]
+__all__ = [
+    "admission",
+    "caches",
+    "catalogue",
+    "check",
+    "cluster",
+    "fields",
+    "listings",
+    "metrics",
+    "review",
+    "runner",
+    "server",
+    "sharing",
+]

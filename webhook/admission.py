@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.conditions import find_condition
 from upgrade_manager.api.keys import PREFIX
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.spec import MAX_NODES
+from upgrade_manager.kube.clock import loop_time
 from webhook import fields
+from webhook.caches import NO_CACHES
 from webhook.catalogue import CHECKS
-from webhook.check import Check, Finding, Subject
+from webhook.check import Check, Finding, Outcome, Subject
 from webhook.checks.pause_list import CHECK as PAUSE_LIST
 from webhook.checks.pause_list import find_unknown
 from webhook.review import PLAN_KIND, Verdict
-from webhook.runner import run_checks
+from webhook.runner import DEADLINE, run_checks
+from webhook.sharing import SnapshotReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from webhook.caches import Caches
+    from webhook.check import CheckResult
     from webhook.cluster import ClusterReader
     from webhook.review import AdmissionRequest
 
@@ -36,8 +42,10 @@ _NO_OBJECT = "The review lacks the object that is created, updated or deleted. U
 class Admission:
     """Decides about the requests for plans; what it does not know, it denies."""
 
-    def __init__(self, cluster: ClusterReader, *, checks: Sequence[Check] = CHECKS) -> None:
+    def __init__(self, cluster: ClusterReader, *, caches: Caches = NO_CACHES, checks: Sequence[Check] = CHECKS) -> None:
+        """`cluster` reads the latest state."""
         self._cluster = cluster
+        self._caches = caches
         self._checks = checks
 
     async def decide(self, request: AdmissionRequest) -> Verdict:
@@ -59,10 +67,10 @@ class Admission:
     async def _create(self, request: AdmissionRequest) -> Verdict:
         if not fields.mapping(request.new):
             return _denied(_NO_OBJECT)
-        subject = Subject.of(request.new, cluster=self._cluster)
-        if subject.annotations.raw.get(ANNOTATION_SKIP_WEBHOOK) == "true":
+        if is_skipped(request.new):
             return Verdict()
-        return await _review(self._checks, subject)
+        subject = Subject.of(request.new, cluster=SnapshotReader(self._cluster))
+        return _too_many_names(subject) or _verdict(await self._checked(subject))
 
     async def _update(self, request: AdmissionRequest) -> Verdict:
         """Check the names that the update adds to the pause list."""
@@ -70,7 +78,7 @@ class Admission:
             return _denied(_NO_OBJECT)
         if fields.text(request.new, "metadata", "deletionTimestamp"):
             return Verdict()
-        new, old = (Subject.of(plan, cluster=self._cluster) for plan in (request.new, request.old))
+        new, old = (Subject.of(plan, cluster=SnapshotReader(self._cluster)) for plan in (request.new, request.old))
         known = set(old.spec.node_upgrade_option.pause_nodes)
         names = enumerate(new.spec.node_upgrade_option.pause_nodes)
         added = {index: name for index, name in names if name not in known}
@@ -78,14 +86,38 @@ class Admission:
         async def find(subject: Subject) -> Iterable[Finding]:
             return await find_unknown(subject, added)
 
-        return await _review([Check(name=PAUSE_LIST.name, field=PAUSE_LIST.field, find=find)], new)
+        check = Check(name=PAUSE_LIST.name, field=PAUSE_LIST.field, find=find)
+        return _too_many_names(new) or _verdict(await run_checks([check], new))
+
+    async def _checked(self, subject: Subject) -> list[CheckResult]:
+        """Run all checks: on the caches first if these are in sync, but a failure counts only in the latest state."""
+        began = loop_time()
+        cached = self._caches.reader()
+        results: dict[str, CheckResult] = {}
+        if cached is not None:
+            found = await run_checks(self._checks, replace(subject, cluster=SnapshotReader(cached)))
+            results = {result.name: result for result in found if result.outcome is not Outcome.FAILED}
+        left = [check for check in self._checks if check.name not in results]
+        latest = await run_checks(left, subject, deadline=max(began + DEADLINE - loop_time(), 0.0))
+        self._caches.start()
+        results |= {result.name: result for result in latest}
+        return [results[check.name] for check in self._checks]
 
 
-async def _review(checks: Sequence[Check], subject: Subject) -> Verdict:
+def is_skipped(plan: object) -> bool:
+    """Return True if the plan's creation is not checked."""
+    return fields.strings(plan, "metadata", "annotations").get(ANNOTATION_SKIP_WEBHOOK) == "true"
+
+
+def _too_many_names(subject: Subject) -> Verdict | None:
+    """Deny a list that the schema does not allow, before each name gets a finding."""
     names = subject.spec.node_upgrade_option.pause_nodes
-    if len(names) > MAX_NODES:
-        return _denied(f"The list has {len(names)} names. Use at most {MAX_NODES}", field=PAUSE_LIST.field)
-    results = await run_checks(checks, subject)
+    if len(names) <= MAX_NODES:
+        return None
+    return _denied(f"The list has {len(names)} names. Use at most {MAX_NODES}", field=PAUSE_LIST.field)
+
+
+def _verdict(results: Sequence[CheckResult]) -> Verdict:
     return Verdict(
         findings=_shortened([result.findings for result in results]),
         warnings=[result.warning for result in results if result.warning],

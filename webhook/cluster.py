@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.pager import ObjectList
 
 
+#: Objects in a page. Each page waits for the API server, and is decoded piece by piece.
+PAGE_SIZE = 2500
+
+
 class NotInstalled(Exception):
     """The cluster does not serve this kind; the text is its name, as in `volumes.longhorn.io`."""
 
@@ -50,9 +54,10 @@ class LiveReader:
         for version in resource.versions or (resource.version,):
             served = replace(listing, resource=replace(resource, version=version))
             try:
-                return (await list_all_pages(partial(self._page, served), resource_version="")).items
+                found = await list_all_pages(partial(self._page, served), resource_version="", limit=PAGE_SIZE)
             except NotFound:
                 continue
+            return found.items
         raise NotInstalled(resource.name)
 
     async def _page(self, listing: Listing, options: ListOptions) -> ObjectList:

@@ -128,6 +128,10 @@ MANAGED_CHARTS = Listing(resource=resources.MANAGED_CHARTS, namespace=FLEET_LOCA
 ADDONS = Listing(resource=resources.ADDONS, slim=keep("spec.enabled", "status.status"))
 
 
+#: Listings that grow with the cluster, whose latest state takes longer to read than a review should.
+LARGE = (NODES, MACHINES, VOLUMES, INSTANCES)
+
+
 def version(name: str) -> Listing:
     """Select a Version by name; one that does not exist is an empty list."""
     return Listing(

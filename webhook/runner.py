@@ -42,7 +42,7 @@ async def _run(check: Check, subject: Subject, *, deadline: float) -> CheckResul
     except NotInstalled as missing:
         warning = f"check {check.name!r} skipped: the cluster does not serve {missing}"
     except TimeoutError:
-        findings = [_impossible(check, f"the cluster was not read within {deadline:g} s")]
+        findings = [_impossible(check, f"the cluster was not read within {deadline:.0f} s")]
     except KubeError as error:
         findings = [_impossible(check, str(error))]
     except Exception:  # an error in one check must not hide what the others find

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,11 @@ from hack.simulation import Simulation
 from tests.support.permissions import authorized, granted
 from tests.support.webhook_certificates import RENEWAL, Replicas
 from upgrade_manager.kube.client import Client
+from webhook.caches import ClusterCaches
 from webhook.catalogue import CHECKS
 from webhook.check import Subject
 from webhook.cluster import LiveReader
+from webhook.listings import LARGE
 from webhook.runner import run_checks
 
 if TYPE_CHECKING:
@@ -102,6 +105,17 @@ class Recorder:
         return self._inner.open(request)
 
 
+async def fill_caches(client: Client) -> None:
+    caches = ClusterCaches(client, listings=LARGE, live=LiveReader(client), random=Random(1))
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(caches.run())
+        caches.reader()
+        caches.start()
+        await asyncio.sleep(10)
+        assert caches.reader() is not None
+        task.cancel()
+
+
 async def test_webhook_needs_exactly_its_permissions() -> None:
     async with Simulation(actors=False) as simulation:
         recorder = Recorder(simulation.transport())
@@ -115,6 +129,7 @@ async def test_webhook_needs_exactly_its_permissions() -> None:
         for spec in ({"version": "v1.8.0"}, {"image": "harvester-system/iso"}):
             plan = Subject.of({"metadata": {"name": "demo"}, "spec": spec}, cluster=LiveReader(client))
             await run_checks(CHECKS, plan)
+        await fill_caches(client)
     permissions = list(granted(f"{ROLE}-webhook"))
     assert [call for call in recorder.calls if not any(one.permits(call) for one in permissions)] == []
     assert [one for one in permissions if not any(one.permits(call) for call in recorder.calls)] == []

@@ -9,12 +9,15 @@ from upgrade_manager.runtime.cert_watcher import CertWatcher
 from upgrade_manager.runtime.manager import Stage
 from upgrade_manager.runtime.metrics_server import plain_metrics_server, secure_metrics_server
 from webhook.admission import Admission
+from webhook.caches import ClusterCaches
 from webhook.catalogue import CHECKS
 from webhook.certificates.pair import Pair, Service
 from webhook.certificates.rotation import SERVICE, CertificateRotation
 from webhook.cluster import LiveReader
+from webhook.listings import LARGE
 from webhook.metrics import WebhookMetrics
 from webhook.server import webhook_server
+from webhook.sharing import SharedReader
 
 if TYPE_CHECKING:
     from random import Random
@@ -64,8 +67,11 @@ def add_webhook(
         tls = rotation.context
         probes.readyz.add("webhook-certificate", rotation.check)
         manager.add(Stage.WEBHOOKS, "webhook-certificate", rotation.run)
+    live = SharedReader(LiveReader(client))
+    caches = ClusterCaches(client, listings=LARGE, live=live, random=random)
+    manager.add(Stage.OTHERS, "webhook-caches", caches.run)
     server = webhook_server(
-        Admission(LiveReader(client)),
+        Admission(live, caches=caches),
         metrics=WebhookMetrics(metrics, checks=[check.name for check in CHECKS]),
         address=options.webhook,
         tls=tls,

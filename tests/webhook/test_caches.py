@@ -1,0 +1,166 @@
+"""Reviews on caches."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+from hack.faults.rules import Cut, Match, Refuse, Rule
+from hack.simulation import Simulation
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES
+from webhook import listings
+from webhook.admission import Admission
+from webhook.caches import KEEP, ClusterCaches
+from webhook.cluster import LiveReader
+from webhook.review import PLAN_KIND, AdmissionRequest
+from webhook.sharing import SharedReader
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from hack.faults.rules import Action
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+    from webhook.cluster import Listing
+
+LARGE = {listing.resource.plural for listing in listings.LARGE}
+#: Seconds in which caches fill, and receive events.
+SETTLE = 5.0
+
+
+class Recording:
+    """Forwards requests and records what they read."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.requests: list[str] = []
+
+    async def send(self, request: Request) -> Response:
+        return await self._inner.send(request)
+
+    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        self.requests.append(request.path.rpartition("/")[2])
+        return self._inner.open(request)
+
+
+class Webhook:
+    """An admission with caches of a simulated cluster."""
+
+    def __init__(self, simulation: Simulation, large: Sequence[Listing]) -> None:
+        self.transport = Recording(simulation.transport())
+        client = Client(self.transport, user_agent="webhook", random=Random(0))
+        live = SharedReader(LiveReader(client))
+        self.caches = ClusterCaches(client, listings=large, live=live, random=Random(0))
+        self.admission = Admission(live, caches=self.caches)
+        self.simulation = simulation
+
+    async def create(self) -> list[str]:
+        """Review a new plan; return the messages of the denial."""
+        plan = {"metadata": {"name": "demo"}, "spec": {"version": "v1.8.0"}}
+        request = AdmissionRequest(
+            uid="1", operation="CREATE", kind=PLAN_KIND, subresource="", name="demo", new=plan, old=None
+        )
+        return [finding.message for finding in (await self.admission.decide(request)).findings]
+
+    async def is_live(self) -> bool:
+        """Review a plan; return whether that has listed what is cached."""
+        self.transport.requests.clear()
+        await self.create()
+        return bool(LARGE & set(self.transport.requests))
+
+    async def cordon(self, *, is_cordoned: bool) -> None:
+        patch = MergePatch({"spec": {"unschedulable": is_cordoned}})
+        await self.simulation.client().patch(NODES, "node-1", patch)
+
+
+@asynccontextmanager
+async def running(*rules: Rule, large: Sequence[Listing] = listings.LARGE) -> AsyncIterator[Webhook]:
+    """Run the caches, and fill them by a review."""
+    async with Simulation(actors=False) as simulation, asyncio.TaskGroup() as group:
+        for rule in rules:
+            simulation.middleware.add(rule)
+        webhook = Webhook(simulation, large)
+        task = group.create_task(webhook.caches.run())
+        assert await webhook.is_live()
+        await asyncio.sleep(SETTLE)
+        yield webhook
+        task.cancel()
+
+
+def node_watches(action: Action) -> Rule:
+    return Rule(match=Match(verbs=("watch",), resource="nodes"), action=action)
+
+
+async def test_caches_are_read_once_in_sync() -> None:
+    async with running() as webhook:
+        assert not await webhook.is_live()
+        assert {"upgradeplans", "versions"} <= set(webhook.transport.requests)
+
+
+async def test_change_of_the_cluster_reaches_the_caches() -> None:
+    async with running() as webhook:
+        await webhook.cordon(is_cordoned=True)
+        await asyncio.sleep(SETTLE)
+        assert await webhook.create() == ["Node node-1 is cordoned. Run kubectl uncordon node-1"]
+
+
+async def test_denial_rests_on_the_latest_state() -> None:
+    async with running() as webhook:
+        await webhook.cordon(is_cordoned=True)
+        await asyncio.sleep(SETTLE)
+        # From here the cache receives no more changes of nodes.
+        webhook.caches._informers[listings.NODES].put = lambda _: None  # type: ignore[method-assign, assignment]
+        await webhook.cordon(is_cordoned=False)
+        await asyncio.sleep(SETTLE)
+        assert await webhook.create() == []
+        assert "nodes" in webhook.transport.requests
+
+
+async def test_caches_are_not_read_while_a_watch_fails() -> None:
+    async with running(node_watches(Cut(seconds=20))) as webhook:
+        webhook.simulation.middleware.add(node_watches(Refuse(status=503)))
+        await asyncio.sleep(30)
+        assert await webhook.is_live()
+        webhook.simulation.middleware.remove(node_watches(Refuse(status=503)))
+        await asyncio.sleep(60)
+        assert not await webhook.is_live()
+
+
+async def test_caches_are_not_read_without_permission_to_watch() -> None:
+    async with running(Rule(match=Match(verbs=("watch",)), action=Refuse(status=403, reason="Forbidden"))) as webhook:
+        assert await webhook.is_live()
+
+
+async def test_caches_are_dropped_some_minutes_after_the_last_review() -> None:
+    async with running() as webhook:
+        await asyncio.sleep(KEEP - 2 * SETTLE)
+        assert not await webhook.is_live()
+        await asyncio.sleep(KEEP - 2 * SETTLE)
+        assert not await webhook.is_live()
+        await asyncio.sleep(KEEP + SETTLE)
+        assert webhook.caches._informers == {}
+        assert await webhook.is_live()
+        await asyncio.sleep(SETTLE)
+        assert not await webhook.is_live()
+
+
+async def test_caches_survive_an_unexpected_error() -> None:
+    failures = [ZeroDivisionError()]
+
+    def slim(node: Object) -> Object:
+        if failures:
+            raise failures.pop()
+        return listings.NODES.slim(node)
+
+    async with running(large=[replace(listings.NODES, slim=slim)]) as webhook:
+        assert failures == []
+        await asyncio.sleep(KEEP + SETTLE)
+        await webhook.create()
+        await asyncio.sleep(SETTLE)
+        assert webhook.caches.reader() is not None

@@ -1,0 +1,121 @@
+"""Informer caches of the listings that grow with the cluster, from the first review until some minutes after the last.
+
+Reasons and figures: docs/decisions/0016-caches-for-reviews.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NoReturn, Protocol
+
+import structlog
+
+from upgrade_manager.kube.clock import loop_time
+from upgrade_manager.kube.informer import Informer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from random import Random
+
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+    from webhook.cluster import ClusterReader, Listing
+
+#: Seconds after the last review for which the caches are kept: a user repairs the cluster and creates the plan again.
+KEEP = 300.0
+
+
+log = structlog.get_logger(__name__)
+
+
+class Caches(Protocol):
+    """Caches of a cluster, for reviews."""
+
+    def reader(self) -> ClusterReader | None:
+        """Return a reader of the caches for one review, or None unless all of them are in sync."""
+        ...
+
+    def start(self) -> None:
+        """Fill the caches for later reviews, after the current one has read the cluster itself."""
+        ...
+
+
+class _NoCaches:
+    """Caches nothing."""
+
+    def reader(self) -> None:
+        pass
+
+    def start(self) -> None:
+        pass
+
+
+NO_CACHES = _NoCaches()
+
+
+class ClusterCaches:
+    """Keeps informers of some listings while plans are reviewed; `live` reads the others."""
+
+    def __init__(self, client: Client, *, listings: Sequence[Listing], live: ClusterReader, random: Random) -> None:
+        self._client = client
+        self._listings = listings
+        self._live = live
+        self._random = random
+        #: Empty while the caches are stopped.
+        self._informers: Mapping[Listing, Informer] = {}
+        self._requested = asyncio.Event()
+        self._last_review = 0.0
+
+    async def run(self) -> NoReturn:
+        """Start and stop the informers until cancelled."""
+        while True:
+            await self._requested.wait()
+            try:
+                await self._run_informers()
+            except* Exception:  # reviews read the cluster themselves meanwhile
+                log.exception("caches failed unexpectedly")
+                await asyncio.sleep(KEEP)
+            self._requested.clear()
+
+    def reader(self) -> ClusterReader | None:
+        """See Caches. A cache is not in sync while its watch fails."""
+        self._last_review = loop_time()
+        if not self._informers or any(not one.has_synced or one.failing_for for one in self._informers.values()):
+            return None
+        return _CacheReader(self._informers, self._live)
+
+    def start(self) -> None:
+        """See Caches."""
+        self._requested.set()
+
+    async def _run_informers(self) -> None:
+        """Run until the last review is long ago."""
+        self._informers = {
+            one: Informer(self._client, one, name="webhook", transform=one.slim, random=self._random)
+            for one in self._listings
+        }
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(informer.run()) for informer in self._informers.values()]
+                await self._wait_until_idle()
+                for task in tasks:
+                    task.cancel()
+        finally:
+            self._informers = {}
+
+    async def _wait_until_idle(self) -> None:
+        while (left := self._last_review + KEEP - loop_time()) > 0:  # noqa: ASYNC110  # a later review extends it
+            await asyncio.sleep(left)
+
+
+class _CacheReader:
+    """Reads from the informers, and all other listings live."""
+
+    def __init__(self, informers: Mapping[Listing, Informer], live: ClusterReader) -> None:
+        self._informers = informers
+        self._live = live
+
+    async def list(self, listing: Listing) -> Sequence[Object]:
+        """See ClusterReader."""
+        informer = self._informers.get(listing)
+        return await self._live.list(listing) if informer is None else informer.store.list()

@@ -1,0 +1,78 @@
+"""Readers that read each listing as few times as is correct."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from upgrade_manager.kube.objects import Object
+    from webhook.cluster import ClusterReader, Listing
+
+
+class SnapshotReader:
+    """Reads each listing once, so that all checks of a review see the same objects."""
+
+    def __init__(self, cluster: ClusterReader) -> None:
+        self._cluster = cluster
+        self._locks: defaultdict[Listing, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._found: dict[Listing, Sequence[Object]] = {}
+
+    async def list(self, listing: Listing) -> Sequence[Object]:
+        """See ClusterReader."""
+        async with self._locks[listing]:
+            if listing not in self._found:
+                self._found[listing] = await self._cluster.list(listing)
+            return self._found[listing]
+
+
+@dataclass(slots=True)
+class _Slot:
+    """The lists of one listing, one after another."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    users: int = 0
+    #: Lists that have begun, and the number of the last that succeeded, with its objects.
+    begun: int = 0
+    succeeded: int = 0
+    objects: Sequence[Object] = ()
+
+
+class SharedReader:
+    """Lets reviews that wait at the same time share a list.
+
+    A list is shared only with callers that came before it began, so each sees the state after its call or a later one.
+    Fifty callers at once need two lists.
+    """
+
+    def __init__(self, cluster: ClusterReader) -> None:
+        self._cluster = cluster
+        self._slots: dict[Listing, _Slot] = {}
+
+    async def list(self, listing: Listing) -> Sequence[Object]:
+        """See ClusterReader."""
+        with self._slot(listing) as slot:
+            begun_before = slot.begun
+            async with slot.lock:
+                if slot.succeeded <= begun_before:
+                    slot.begun += 1
+                    slot.objects = await self._cluster.list(listing)
+                    slot.succeeded = slot.begun
+                return slot.objects
+
+    @contextmanager
+    def _slot(self, listing: Listing) -> Iterator[_Slot]:
+        """Keep the objects only while a caller waits."""
+        slot = self._slots.setdefault(listing, _Slot())
+        slot.users += 1
+        try:
+            yield slot
+        finally:
+            slot.users -= 1
+            if not slot.users:
+                del self._slots[listing]

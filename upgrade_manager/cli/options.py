@@ -17,6 +17,7 @@ DEFAULT_REPO_URL = "http://{service}.harvester-system"
 #: Exit status of a usage error, as of argparse and kubectl.
 USAGE = 2
 _EPILOG = "exit status: 0 after SIGTERM or SIGINT, 1 after an error, 2 for a usage error"
+_PREFLIGHT = "check whether an upgrade may start"
 _PREFLIGHT_EPILOG = "exit status: 0 if no check failed, 1 after a failed check or without access, 2 for a usage error"
 _KUBECONFIG = "kubeconfig file; else $KUBECONFIG, the service account, ~/.kube/config"
 _MAX_PORT = 65535
@@ -96,13 +97,17 @@ def parse_options(arguments: Sequence[str], environ: Mapping[str, str]) -> RunOp
             _add_run_flags(command)
         else:
             command.set_defaults(leader_elect=False, repo_url=DEFAULT_REPO_URL)
-    preflight = commands.add_parser(
-        "preflight", help="check whether an upgrade may start", epilog=_PREFLIGHT_EPILOG, allow_abbrev=False
-    )
-    _add_preflight_flags(preflight)
+    command = commands.add_parser("preflight", help=_PREFLIGHT, epilog=_PREFLIGHT_EPILOG, allow_abbrev=False)
+    _add_preflight_flags(command)
     flags = parser.parse_args(arguments)
     if flags.command == "preflight":
         return PreflightOptions(kubeconfig=flags.kubeconfig, file=flags.filename, output=flags.output)
+    return _run_options(flags, environ, parser=commands.choices["run"])
+
+
+def _run_options(
+    flags: argparse.Namespace, environ: Mapping[str, str], *, parser: argparse.ArgumentParser
+) -> RunOptions:
     webhook_only = flags.command == "webhook"
     return RunOptions(
         webhook_only=webhook_only,
@@ -117,7 +122,7 @@ def parse_options(arguments: Sequence[str], environ: Mapping[str, str]) -> RunOp
         namespace=environ.get("POD_NAMESPACE") or HARVESTER_SYSTEM,
         job_service_account=environ.get("UPGRADE_JOB_SERVICE_ACCOUNT") or "harvester",
         plan_service_account=environ.get("UPGRADE_PLAN_SERVICE_ACCOUNT") or "system-upgrade-controller",
-        webhooks=webhook_only or _boolean_variable(commands.choices["run"], environ, "ENABLE_WEBHOOKS"),
+        webhooks=webhook_only or _boolean_variable(parser, environ, "ENABLE_WEBHOOKS"),
         webhook=flags.webhook_bind_address,
         webhook_certificates=flags.webhook_cert_path,
     )

@@ -51,8 +51,8 @@ def _prune(obj: Object, tree: _Tree) -> Object:
         value = obj.get(key)
         if not branch and value is not None:
             kept[key] = value
-        elif branch and isinstance(value, dict):
-            kept[key] = _prune(value, branch)
+        elif branch and isinstance(value, dict) and (pruned := _prune(value, branch)):
+            kept[key] = pruned
     return kept
 
 
@@ -60,7 +60,7 @@ def _keep_annotation(key: str, then: Callable[[Object], Object]) -> Callable[[Ob
     def slim(obj: Object) -> Object:
         kept, value = then(obj), fields.value(obj, "metadata", "annotations", key)
         if value is not None:
-            kept["metadata"]["annotations"] = {key: value}
+            kept.setdefault("metadata", {})["annotations"] = {key: value}
         return kept
 
     return slim

@@ -30,7 +30,8 @@ async def _find(subject: Subject) -> list[Finding]:
 
 def _problem(volume: Object, *, nodes: int, skips_detached: bool) -> str:
     if is_degraded(volume) and nodes >= _MIN_NODES_FOR_DEGRADED:
-        return "is degraded. Wait until Longhorn has rebuilt its replicas, or repair it"
+        show = f"kubectl describe {LONGHORN_VOLUMES.name} -n {LONGHORN_SYSTEM} {fields.name(volume)}"
+        return f"is degraded. Wait until Longhorn has rebuilt its replicas, or repair it: {show}"
     state = fields.text(volume, "status", "state")
     if not has_single_replica(volume) or state == "deleting":
         return ""
@@ -38,7 +39,7 @@ def _problem(volume: Object, *, nodes: int, skips_detached: bool) -> str:
         patch = """-p '{"spec":{"numberOfReplicas":2}}'"""
         name = fields.name(volume)
         add = f"kubectl patch {LONGHORN_VOLUMES.name} -n {LONGHORN_SYSTEM} {name} --type merge {patch}"
-        return f"is {state} and has a single replica, which is lost while its node reboots. Add a replica: {add}"
+        return f"is {state} and has a single replica, which is unavailable while its node reboots. Add a replica: {add}"
     if skips_detached:
         return ""
     return (

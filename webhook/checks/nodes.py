@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 async def _find(subject: Subject) -> list[Finding]:
     nodes = await subject.cluster.list(NODES)
     if not nodes:
-        return [Finding(message="The cluster has no nodes")]
+        return [Finding(message="The cluster has no nodes. Wait until one has joined: kubectl get nodes")]
     found = {fields.name(node): list(_problems(node)) for node in nodes}
     return [Finding(message=f"Node {name} is {'. It is '.join(all_)}") for name, all_ in found.items() if all_]
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 async def _find(subject: Subject) -> list[Finding]:
     nodes, machines = await read_all(subject.cluster, NODES, MACHINES)
     node_of = {fields.name(machine): fields.text(machine, "status", "nodeRef", "name") for machine in machines}
-    messages = [f"Node {fields.name(node)}: {all_}" for node in nodes if (all_ := ". ".join(_problems(node, node_of)))]
+    machine_of = {node: machine for machine, node in node_of.items()}
+    problems = ((fields.name(node), ". It ".join(_problems(node, node_of, machine_of))) for node in nodes)
+    messages = [f"Node {name} {all_}" for name, all_ in problems if all_]
     messages += [_without_node(machine) for machine, node in node_of.items() if not node]
     if len(nodes) != len(machines):
         messages.insert(0, _different_numbers(len(nodes), len(machines)))
@@ -40,23 +42,20 @@ def _without_node(machine: str) -> str:
     return f"Machine {FLEET_LOCAL}/{machine} has no node. Wait until its node has joined, or repair it: {show}"
 
 
-def _problems(node: Object, node_of: Mapping[str, str]) -> Iterator[str]:
+def _problems(node: Object, node_of: Mapping[str, str], machine_of: Mapping[str, str]) -> Iterator[str]:
     name = fields.name(node)
     if not is_managed(fields.mapping(node, "metadata", "labels")):
-        yield f"the label {MANAGED_SELECTOR} is missing. Add it: {manage_command(name)}"
+        yield f"lacks the label {MANAGED_SELECTOR}. Add it: {manage_command(name)}"
     machine = fields.text(node, "metadata", "annotations", ANNOTATION_MACHINE)
-    named = node_of.get(machine)
-    if machine and named == name:
-        return
-    owner = next((candidate for candidate, of in node_of.items() if of == name), "MACHINE")
-    correct = f"kubectl annotate --overwrite node {name} {ANNOTATION_MACHINE}={owner}"
+    correct = f"kubectl annotate --overwrite node {name} {ANNOTATION_MACHINE}={machine_of.get(name, 'MACHINE')}"
     if not machine:
-        yield f"the annotation {ANNOTATION_MACHINE} is missing. Add it: {correct}"
-    elif named is None:
-        yield f"its Machine {FLEET_LOCAL}/{machine} does not exist. Correct the annotation: {correct}"
-    else:
-        other = f"is of node {named}" if named else "names no node"
-        yield f"its Machine {FLEET_LOCAL}/{machine} {other}. Correct the annotation: {correct}"
+        yield f"lacks the annotation {ANNOTATION_MACHINE}. Add it: {correct}"
+    elif machine not in node_of:
+        yield f"names Machine {FLEET_LOCAL}/{machine}, which does not exist. Correct its annotation: {correct}"
+    elif not node_of[machine]:
+        yield f"names Machine {FLEET_LOCAL}/{machine}, which does not name it yet. Wait until its status.nodeRef does"
+    elif node_of[machine] != name:
+        yield f"names Machine {FLEET_LOCAL}/{machine} of node {node_of[machine]}. Correct its annotation: {correct}"
 
 
 CHECK = Check(name="pairing", field="spec", find=_find)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from webhook.check import Subject
 
 _FINAL = frozenset({"Succeeded", "Failed"})
-_AFFINITY = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+_AFFINITY = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 
 
 async def _find(subject: Subject) -> list[Finding]:
@@ -43,12 +43,13 @@ class _Targets:
 
     def problem(self, instance: Object) -> str:
         """Return why the instance cannot be migrated; empty if it can."""
-        if isinstance(fields.value(instance, "spec", "nodeSelector"), dict):
+        spec = fields.mapping(instance, "spec")
+        if isinstance(spec.get("nodeSelector"), dict):
             return "it has a node selector"
-        if isinstance(fields.value(instance, "spec", "domain", "devices", "hostDevices"), list):
+        if isinstance(fields.value(spec, "domain", "devices", "hostDevices"), list):
             return "it uses host devices"
         others = self._nodes.without(fields.text(instance, "status", "nodeName"))
-        affinity = fields.value(instance, *_AFFINITY)
+        affinity = fields.value(spec, *_AFFINITY)
         if not isinstance(affinity, dict):
             return "" if others else "no other node is schedulable"
         return "" if others & self._match(affinity) else "no other schedulable node matches its node affinity"
@@ -63,8 +64,8 @@ class _Targets:
 def _message(instance: Object, reason: str) -> str:
     namespace, name = fields.text(instance, "metadata", "namespace"), fields.name(instance)
     return (
-        f"VirtualMachine {namespace}/{name} cannot be live-migrated: {reason}. Stop it: virtctl stop -n {namespace} "
-        f"{name}. Or set spec.restoreVM to true: the upgrade then shuts it down and restarts it"
+        f"VirtualMachine {namespace}/{name} cannot be live-migrated: {reason}. Set spec.restoreVM to true, with which "
+        f"the upgrade shuts it down and restarts it, or stop it: virtctl stop -n {namespace} {name}"
     )
 
 

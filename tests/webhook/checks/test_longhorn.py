@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SKIP = "management.harvesterhci.io/skip-single-replica-detached-vol"
 OF_CLAIM = "Volume longhorn-system/pvc-1 of PersistentVolumeClaim default/disk "
 DEGRADED = "is degraded. Wait until Longhorn has rebuilt its replicas"
-IN_USE = "is {} and has a single replica, which is lost while its node reboots. Add a replica: kubectl patch "
+IN_USE = "is {} and has a single replica, which is unavailable while its node reboots. Add a replica: kubectl patch "
 UNUSED = "is {} and has a single replica. Delete it if it is not needed, or accept"
 CLAIM = {"namespace": "default", "pvcName": "disk"}
 

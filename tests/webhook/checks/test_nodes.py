@@ -21,7 +21,7 @@ NOT_REPORTED = "Node n1 is not Ready: its kubelet has not reported. Repair it"
     ("nodes", "expected"),
     [
         pytest.param([node("n1"), node("n2")], [], id="ready"),
-        pytest.param([], ["The cluster has no nodes"], id="none"),
+        pytest.param([], ["The cluster has no nodes. "], id="none"),
         pytest.param(
             [node("n1", ready="Unknown"), node("n2", ready="False")],
             ["Node n1 is not Ready: kubelet is posting ready status. Repair it", "Node n2 is not Ready: "],

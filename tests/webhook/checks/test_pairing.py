@@ -18,7 +18,7 @@ LABEL, ANNOTATION = "harvesterhci.io/managed", "cluster.x-k8s.io/machine"
 ANNOTATE = f"kubectl annotate --overwrite node n1 {ANNOTATION}"
 UNMANAGED: dict[str, Any] = {LABEL: "false"}
 NUMBERS = "the numbers of nodes ({}) and Machines ({}) differ. "
-NO_LABEL = "Node n1: the label harvesterhci.io/managed=true is missing. Add it: kubectl label --overwrite node n1 "
+NO_LABEL = "Node n1 lacks the label harvesterhci.io/managed=true. Add it: kubectl label --overwrite node n1 "
 
 
 def machine(name: str, of: object) -> Object:
@@ -27,14 +27,14 @@ def machine(name: str, of: object) -> Object:
 
 ONE = machine("m-n1", {"name": "n1"})
 NO_NODE = "Machine fleet-local/m-n1 has no node. Wait until its node has joined"
-NAMES_NONE = "Node n1: its Machine fleet-local/m-n1 names no node. Correct the annotation"
+NAMES_NONE = "Node n1 names Machine fleet-local/m-n1, which does not name it yet. Wait"
 
 
 @pytest.mark.parametrize(
     ("nodes", "machines", "expected"),
     [
         pytest.param([node("n1"), node("n2")], [ONE, machine("m-n2", {"name": "n2"})], [], id="paired"),
-        pytest.param([node("n1")], [], [NUMBERS.format(1, 0), "m-n1 does not exist. "], id="no machine"),
+        pytest.param([node("n1")], [], [NUMBERS.format(1, 0), "m-n1, which does not exist. "], id="no machine"),
         pytest.param([node("n1")], [ONE, machine("m2", {"name": "n2"})], [NUMBERS.format(1, 2)], id="no node"),
         pytest.param([node("n1")], [machine("m-n1", None)], [NAMES_NONE, NO_NODE], id="no nodeRef"),
         pytest.param([node("n1")], [machine("m-n1", ["n1"])], [NAMES_NONE, NO_NODE], id="nodeRef of a wrong type"),
@@ -46,20 +46,20 @@ NAMES_NONE = "Node n1: its Machine fleet-local/m-n1 names no node. Correct the a
         pytest.param(
             [named("n1", labels={LABEL: "true"})],
             [ONE],
-            [f"Node n1: the annotation {ANNOTATION} is missing. Add it: {ANNOTATE}=m-n1"],
+            [f"Node n1 lacks the annotation {ANNOTATION}. Add it: {ANNOTATE}=m-n1"],
             id="no annotation",
         ),
         pytest.param([named("n1", labels=None, annotations=None)], [ONE], [NO_LABEL], id="null labels and annotations"),
         pytest.param(
             [node("n1", machine="m-x")],
             [ONE],
-            [f"Node n1: its Machine fleet-local/m-x does not exist. Correct the annotation: {ANNOTATE}=m-n1"],
+            [f"Node n1 names Machine fleet-local/m-x, which does not exist. Correct its annotation: {ANNOTATE}=m-n1"],
             id="unknown machine",
         ),
         pytest.param(
             [node("n1", machine="m-n2"), node("n2")],
             [ONE, machine("m-n2", {"name": "n2"})],
-            [f"Node n1: its Machine fleet-local/m-n2 is of node n2. Correct the annotation: {ANNOTATE}=m-n1"],
+            [f"Node n1 names Machine fleet-local/m-n2 of node n2. Correct its annotation: {ANNOTATE}=m-n1"],
             id="machine of another node",
         ),
     ],
@@ -73,5 +73,5 @@ async def test_pairing_on_a_server(client: Client, live: LiveReader) -> None:
     assert await find(CHECK, live) == []
     await client.patch(NODES, "node-1", MergePatch({"metadata": {"labels": {LABEL: None}}}))
     await client.patch(NODES, "node-2", MergePatch({"metadata": {"annotations": {ANNOTATION: "x"}}}))
-    expected = ["Node node-1: the label", "Node node-2: its Machine fleet-local/x does not exist"]
+    expected = ["Node node-1 lacks the label", "Node node-2 names Machine fleet-local/x, which does not exist"]
     assert_messages(await find(CHECK, live), expected)

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from webhook.cluster import LiveReader
 
 WITNESS: dict[str, Any] = {"node-role.harvesterhci.io/witness": "true"}
-CANNOT = (
-    "VirtualMachine default/db cannot be live-migrated: {}. Stop it: virtctl stop -n default db. Or set spec.restoreVM"
-)
+CANNOT = "VirtualMachine default/db cannot be live-migrated: {}. Set spec.restoreVM to true, "
 SELECTOR = CANNOT.format("it has a node selector")
 DEVICES = CANNOT.format("it uses host devices")
 NO_NODE = CANNOT.format("no other node is schedulable")

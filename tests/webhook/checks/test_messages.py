@@ -1,0 +1,16 @@
+"""What a user reads when a plan is denied."""
+
+from __future__ import annotations
+
+from tests.support import admission_messages
+
+
+def test_messages_match_the_listing() -> None:
+    assert admission_messages.text() == admission_messages.PATH.read_text(), (
+        "if that is meant: python -m tests.support.admission_messages"
+    )
+
+
+def test_messages_say_what_to_do() -> None:
+    lines = admission_messages.PATH.read_text().splitlines()
+    assert [line for line in lines if ". " not in line] == []

@@ -1,0 +1,38 @@
+"""Fields of objects whose types no schema guarantees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from webhook import fields
+
+OBJ: dict[str, Any] = {
+    "text": "a",
+    "number": 3,
+    "flag": True,
+    "list": [1],
+    "map": {"a": "b", "c": 1},
+    "null": None,
+    "long": "word " * 100,
+    "lines": " one\n two.\n",
+}
+
+
+@pytest.mark.parametrize("key", [*OBJ, "absent"])
+def test_other_types_are_empty(key: str) -> None:
+    text = key in {"text", "long", "lines"}
+    assert fields.text(OBJ, key) == (OBJ[key] if text else "")
+    assert fields.number(OBJ, key) == (3 if key == "number" else None)
+    assert fields.is_true(OBJ, key) is (key == "flag")
+    assert fields.items(OBJ, key) == ([1] if key == "list" else [])
+    assert fields.mapping(OBJ, key) == (OBJ["map"] if key == "map" else {})
+    assert fields.strings(OBJ, key) == ({"a": "b"} if key == "map" else {})
+    assert fields.value(OBJ, key, "a") == ("b" if key == "map" else None)
+
+
+def test_excerpt_is_one_short_line_without_a_full_stop() -> None:
+    assert fields.excerpt(OBJ, "lines") == "one two"
+    assert len(fields.excerpt(OBJ, "long")) == 301
+    assert fields.excerpt(OBJ, "null") == ""

@@ -23,7 +23,7 @@ from hack.cluster import scenario as scenarios
 from hack.cluster.scenario import Machine
 from hack.cluster.seed_machines import volume
 from hack.control_plane.assets import find_assets
-from hack.control_plane.control_plane import ControlPlane
+from hack.control_plane.control_plane import API_SERVER, ControlPlane
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ BEFORE, MEASURED = 10, 40
 CONCURRENCY = 16
 #: Seconds for the first nodes with all phases before them, and for each further node.
 START_TIMEOUT, NODE_TIMEOUT = 900.0, 30.0
+#: The flag of an API server without streaming lists, as before Kubernetes 1.34.
+WITHOUT_STREAMING = "--feature-gates=WatchList=false"
 _MS, _MIB_PER_MB = 1000.0, 1000 * 1000 / 1024 / 1024
 
 
@@ -54,6 +56,18 @@ class Measurement:
     memory: float
     #: The longer steps of both managers' event loops.
     steps: list[Step]
+    #: Of a manager that was restarted after them, with an API server without streaming lists.
+    listed: Listed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A manager that lists all objects page by page and upgrades a node."""
+
+    #: Peak, in MB.
+    memory: float
+    #: The longer steps of its event loop.
+    steps: list[Step]
 
 
 def measure() -> list[Figure]:
@@ -63,14 +77,16 @@ def measure() -> list[Figure]:
         with ControlPlane(find_assets(os.environ), api_flags=audit.flags) as plane:
             found = asyncio.run(_upgrade(plane))
         changes = phase_changes(audit.exchanges(), manager=MANAGER)
-    return [*_figures(found), *_change_figures(changes)]
+    return [*figures(found), *_change_figures(changes)]
 
 
-def _figures(found: Measurement) -> list[Figure]:
+def figures(found: Measurement) -> list[Figure]:
+    """Return the figures of the upgrade."""
     requests = (found.after.requests - found.before.requests) / found.nodes
     processor = (found.after.processor - found.before.processor) / found.nodes
     wall_step = max((step.wall for step in found.steps), default=0.0)
-    step = max((step.processor for step in found.steps), default=0.0)
+    step, listed_step = _longest(found.steps), _longest(found.listed.steps)
+    listed = "1,000 nodes without streaming lists"
     return [
         Figure(name="1,000 nodes: start to synced caches", value=found.synced, unit="s", target=2),
         Figure(name="1,000 nodes: most memory", value=found.memory * _MIB_PER_MB, unit="MiB", target=128),
@@ -78,7 +94,14 @@ def _figures(found: Measurement) -> list[Figure]:
         Figure(name="1,000 nodes: processor time for each node", value=_MS * processor, unit="ms", target=200),
         Figure(name="1,000 nodes: longest step of the loop in wall time", value=_MS * wall_step, unit="ms", target=50),
         Figure(name="1,000 nodes: longest step in processor time", value=_MS * step, unit="ms", target=50),
+        Figure(name=f"{listed}: most memory", value=found.listed.memory * _MIB_PER_MB, unit="MiB", target=128),
+        Figure(name=f"{listed}: longest step", value=_MS * listed_step, unit="ms", target=50),
     ]
+
+
+def _longest(steps: list[Step]) -> float:
+    """Return seconds of processor time."""
+    return max((step.processor for step in steps), default=0.0)
 
 
 def _change_figures(changes: dict[PhaseName, float]) -> list[Figure]:
@@ -97,10 +120,10 @@ async def _upgrade(plane: ControlPlane) -> Measurement:
         first = await cluster.start_manager()
         await cluster.create_plan()
         await cluster.upgraded_nodes(BEFORE, within=START_TIMEOUT)
-        return await _measured(cluster, steps=await first.stop())
+        return await _measured(cluster, plane, steps=await first.stop())
 
 
-async def _measured(cluster: RealCluster, *, steps: list[Step]) -> Measurement:
+async def _measured(cluster: RealCluster, plane: ControlPlane, *, steps: list[Step]) -> Measurement:
     began = time.perf_counter()
     manager = await cluster.start_manager()
     await manager.reconciled()
@@ -111,7 +134,26 @@ async def _measured(cluster: RealCluster, *, steps: list[Step]) -> Measurement:
     after = await manager.usage()
     peak = memory(manager.child.process.pid, "VmHWM")
     steps += await manager.stop()
-    return Measurement(synced=synced, nodes=reached - done, before=before, after=after, memory=peak, steps=steps)
+    return Measurement(
+        synced=synced,
+        nodes=reached - done,
+        before=before,
+        after=after,
+        memory=peak,
+        steps=steps,
+        listed=await _listed(cluster, plane),
+    )
+
+
+async def _listed(cluster: RealCluster, plane: ControlPlane) -> Listed:
+    """Restart the API server without streaming lists, and upgrade another node."""
+    await asyncio.to_thread(plane.kill, API_SERVER)
+    await asyncio.to_thread(plane.start, API_SERVER, WITHOUT_STREAMING)
+    manager = await cluster.start_manager()
+    done = await cluster.upgraded_nodes(0, within=START_TIMEOUT)
+    await cluster.upgraded_nodes(done + 1, within=START_TIMEOUT)
+    peak = memory(manager.child.process.pid, "VmHWM")
+    return Listed(memory=peak, steps=await manager.stop())
 
 
 async def _create_volumes(cluster: Simulation, count: int) -> None:

@@ -121,11 +121,11 @@ class ControlPlane:
     ) -> None:
         self._stop()
 
-    def start(self, name: str) -> None:
-        """Start a process that does not run, and wait until it is ready."""
+    def start(self, name: str, *more: str) -> None:
+        """Start a process that does not run, with more flags, and wait until it is ready."""
         if name in self._running:
             return
-        response = self._command("start", name, argv=[str(self.assets.folder / name), *self._flags(name)])
+        response = self._command("start", name, argv=[str(self.assets.folder / name), *self._flags(name), *more])
         if "error" in response:
             raise ControlPlaneError(f"{name} cannot be started: {response['error']}")
         self._wait_until_ready(name)

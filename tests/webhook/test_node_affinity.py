@@ -43,6 +43,7 @@ def field(*expressions: Any) -> Object:
     return {"matchFields": list(expressions)}
 
 
+@pytest.mark.rule("admission: node affinity is evaluated as by kube-scheduler")
 @pytest.mark.parametrize(
     ("expression", "expected"),
     [
@@ -112,6 +113,7 @@ EXPRESSIONS = st.builds(by, st.sampled_from(["In", "NotIn"]), WORDS, WORDS, WORD
 TERMS = st.lists(st.builds(lambda expressions: labels(*expressions), st.lists(EXPRESSIONS, max_size=3)), max_size=3)
 
 
+@pytest.mark.rule("admission: node affinity is evaluated as by kube-scheduler")
 @given(TERMS, st.lists(st.dictionaries(WORDS, WORDS), max_size=5))
 def test_result_equals_that_of_the_simulated_scheduler(terms: list[Object], given_labels: list[dict[str, str]]) -> None:
     nodes = [named(f"n{index}", labels=one) for index, one in enumerate(given_labels)]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 BUSY = "Addon logging/fluent is {}, but in state {}. Wait until it has settled, or repair it: kubectl describe "
 
 
+@pytest.mark.rule("admission: no Addon may be changing")
 @pytest.mark.parametrize(
     ("enabled", "state", "expected"),
     [

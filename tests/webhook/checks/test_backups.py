@@ -29,6 +29,7 @@ def schedule(status: Any, *, suspend: Any = True) -> Object:
     return named("nightly", "default", spec=spec | {"suspend": suspend}, status=status)
 
 
+@pytest.mark.rule("admission: backups must not be in progress, and their schedules must be suspended")
 @pytest.mark.parametrize(
     ("backups", "expected"),
     [
@@ -47,6 +48,7 @@ async def test_backups(backups: list[Object], expected: list[str]) -> None:
     assert_messages(await find(CHECK, MemoryReader({VIRTUAL_MACHINE_BACKUPS: backups})), expected)
 
 
+@pytest.mark.rule("admission: backups must not be in progress, and their schedules must be suspended")
 @pytest.mark.parametrize(
     ("schedules", "expected"),
     [

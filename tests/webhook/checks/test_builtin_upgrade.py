@@ -20,6 +20,7 @@ def upgrade(labels: object, namespace: str = "harvester-system") -> Object:
     return named("up", namespace, labels=labels, spec={"version": "v1.8.0"})
 
 
+@pytest.mark.rule("admission: an Upgrade of Harvester in progress or with a pending clean-up denies a plan, by name")
 @pytest.mark.parametrize(
     ("upgrades", "expected"),
     [

@@ -62,6 +62,7 @@ def spec_for(check: Check) -> dict[str, Any]:
     return {key: value for key, value in SPEC.items() if not (check.name == "version" and key == "image")}
 
 
+@pytest.mark.rule("admission: all findings are reported at once, in the table's order")
 def test_checks_are_those_of_the_table_in_its_order() -> None:
     assert [check.name for check in CHECKS] == list(READS)
 
@@ -74,6 +75,7 @@ async def test_each_check_reads_its_kinds_only(check: Check, resource: Resource)
     assert {listing.resource for listing in reader.listings} == set(READS[check.name])
 
 
+@pytest.mark.rule("admission: an API that is not installed is an admission warning")
 @pytest.mark.parametrize(("check", "resource"), PAIRS, ids=IDS)
 async def test_missing_api_is_a_warning(check: Check, resource: Resource) -> None:
     subject = Subject.of({"spec": spec_for(check)}, cluster=MemoryReader({}, missing=READS[check.name]))
@@ -84,6 +86,7 @@ async def test_missing_api_is_a_warning(check: Check, resource: Resource) -> Non
         assert resource.name in result.warning
 
 
+@pytest.mark.rule("admission: an error while checking denies and says why")
 @pytest.mark.parametrize("error", [Forbidden("list: 403 Forbidden"), Transient("list: no response")], ids=type)
 @pytest.mark.parametrize(("check", "resource"), PAIRS, ids=IDS)
 async def test_api_error_denies_with_its_reason(check: Check, resource: Resource, error: KubeError) -> None:
@@ -96,6 +99,7 @@ async def test_api_error_denies_with_its_reason(check: Check, resource: Resource
     assert str(error) in result.findings[0].message
 
 
+@pytest.mark.rule("admission: no object of any shape breaks a check")
 @pytest.mark.parametrize(("check", "resource"), PAIRS, ids=IDS)
 async def test_hostile_objects_raise_no_error(check: Check, resource: Resource) -> None:
     names = {

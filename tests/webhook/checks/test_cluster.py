@@ -21,6 +21,7 @@ def cluster(status: Any, name: str = "local", namespace: str = "fleet-local") ->
     return named(name, namespace, status=status)
 
 
+@pytest.mark.rule("admission: Rancher's cluster fleet-local/local must exist and be ready")
 @pytest.mark.parametrize(
     ("clusters", "expected"),
     [

@@ -27,6 +27,9 @@ IN_PROGRESS = "UpgradePlan other is in progress (phase {}). Wait until it has en
 RESTORES = "UpgradePlan other restores the settings in its status.originals. Wait"
 
 
+@pytest.mark.rule(
+    "admission: another plan that is in progress, cleans up or restores settings denies a new one, by name"
+)
 @pytest.mark.parametrize(
     ("plans", "expected"),
     [

@@ -25,6 +25,9 @@ def image(annotations: object = None, namespace: str = "harvester-system") -> Ob
 GOOD = image({ANNOTATION: "True"})
 
 
+@pytest.mark.rule(
+    "admission: an image must be well-formed, in harvester-system, existing and annotated as an upgrade image"
+)
 @pytest.mark.parametrize(
     ("named_image", "images", "expected"),
     [

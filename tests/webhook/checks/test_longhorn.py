@@ -35,6 +35,10 @@ ATTACHED = volume(1, state="attached")
 DETACHED = volume(1, state="detached", robustness="unknown")
 
 
+@pytest.mark.rule(
+    "admission: with three nodes or more no volume may be degraded",
+    "admission: volumes in use need a second replica, if there is a second node",
+)
 @pytest.mark.parametrize(
     ("count", "volumes", "expected"),
     [
@@ -76,6 +80,7 @@ async def test_longhorn(count: int, volumes: list[Object], expected: list[str]) 
     assert_messages(await find(CHECK, reader), expected)
 
 
+@pytest.mark.rule("admission: detached volumes need a second replica, unless an annotation accepts them")
 @pytest.mark.parametrize(
     ("value", "expected"),
     [

@@ -1,17 +1,20 @@
 from __future__ import annotations
 
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hack.simulation import Simulation
 from tests.support.cluster_reader import MemoryReader, assert_messages, find, named, set_status
+from tests.support.machine_versions import NewMachines
+from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.resources import MACHINES
 from webhook.checks.machines import CHECK
+from webhook.cluster import LiveReader
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from webhook.cluster import LiveReader
 
 NO_PHASE = "Machine fleet-local/m1 is not Running: it has no phase yet. "
 
@@ -20,6 +23,7 @@ def machine(status: Any, namespace: str = "fleet-local") -> Object:
     return named("m1", namespace, status=status)
 
 
+@pytest.mark.rule("admission: every Machine in fleet-local must be Running")
 @pytest.mark.parametrize(
     ("machines", "expected"),
     [
@@ -41,6 +45,15 @@ def machine(status: Any, namespace: str = "fleet-local") -> Object:
 )
 async def test_machines(machines: list[Object], expected: list[str]) -> None:
     assert_messages(await find(CHECK, MemoryReader({MACHINES: machines})), expected)
+
+
+async def test_machines_are_read_in_the_version_that_is_served() -> None:
+    async with Simulation(actors=False) as simulation:
+        client = Client(NewMachines(simulation.transport()), user_agent="test", random=Random(0))
+        assert await find(CHECK, LiveReader(client)) == []
+        name = (await simulation.client().list(MACHINES)).items[0]["metadata"]["name"]
+        await set_status(simulation.client(), MACHINES, name, "fleet-local", phase="Failed")
+        assert_messages(await find(CHECK, LiveReader(client)), [f"Machine fleet-local/{name} is in phase Failed"])
 
 
 @pytest.mark.servers

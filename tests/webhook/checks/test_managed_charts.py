@@ -28,6 +28,7 @@ def ready(status: Any, message: str = "") -> Object:
 DEFINED = {"type": "Defined", "status": "True"}
 
 
+@pytest.mark.rule("admission: every ManagedChart in fleet-local must be Ready")
 @pytest.mark.parametrize(
     ("charts", "expected"),
     [

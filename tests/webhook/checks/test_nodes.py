@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 NOT_REPORTED = "Node n1 is not Ready: its kubelet has not reported. Repair it"
 
 
+@pytest.mark.rule("admission: every node must be Ready and not cordoned")
 @pytest.mark.parametrize(
     ("nodes", "expected"),
     [

@@ -30,6 +30,7 @@ NO_NODE = "Machine fleet-local/m-n1 has no node. Wait until its node has joined"
 NAMES_NONE = "Node n1 names Machine fleet-local/m-n1, which does not name it yet. Wait"
 
 
+@pytest.mark.rule("admission: every node must be managed and have one Machine, which names it")
 @pytest.mark.parametrize(
     ("nodes", "machines", "expected"),
     [

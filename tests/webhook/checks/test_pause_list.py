@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 FIELD = "spec.nodeUpgradeOption.pauseNodes"
 
 
+@pytest.mark.rule("admission: names in the pause list must be nodes")
 @pytest.mark.parametrize(
     ("option", "expected"),
     [

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 READER = MemoryReader({VERSIONS: [named("v1.8.0", "harvester-system"), named("v2.0.0", "default")]})
 
 
+@pytest.mark.rule("admission: a plan without a version and an image is denied, and one whose Version does not exist")
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [

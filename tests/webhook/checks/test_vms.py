@@ -40,6 +40,7 @@ TWO = [node("n1", zone="a"), node("n2", zone="b")]
 GPU = {"name": "gpu", "deviceName": "nvidia.com/GA102GL"}
 
 
+@pytest.mark.rule("admission: VMs must be able to live-migrate, if there is a second node for VMs")
 @pytest.mark.parametrize(
     ("nodes", "instances", "expected"),
     [
@@ -89,6 +90,7 @@ async def test_vms(nodes: list[Object], instances: list[Object], expected: list[
     assert_messages(await find(CHECK, reader), expected)
 
 
+@pytest.mark.rule("admission: VMs that cannot live-migrate are accepted with restoreVM")
 async def test_restore_vm_accepts_vms_that_are_shut_down() -> None:
     reader = MemoryReader({NODES: TWO, VIRTUAL_MACHINE_INSTANCES: [instance(hostDevices=[GPU])]})
     assert await find(CHECK, reader, restoreVM=True) == []

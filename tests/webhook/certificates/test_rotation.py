@@ -134,11 +134,16 @@ def mismatch(replicas: Replicas, field: str) -> dict[str, str]:
     """Return the data of a Secret in which one field belongs to another pair."""
     pairs = {key: new_pair(replicas.now()) for key in ("tls.crt", "tls.key", "ca.crt")}
     pairs |= {key: pairs[field] for key in pairs if key != field} | {field: new_pair(replicas.now())}
-    texts = {
-        "tls.crt": pairs["tls.crt"].certificate,
-        "tls.key": pairs["tls.key"].key,
-        "ca.crt": pairs["ca.crt"].authority,
-    }
+    return encoded(
+        {
+            "tls.crt": pairs["tls.crt"].certificate,
+            "tls.key": pairs["tls.key"].key,
+            "ca.crt": pairs["ca.crt"].authority,
+        }
+    )
+
+
+def encoded(texts: dict[str, str]) -> dict[str, str]:
     return {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
 
 
@@ -242,6 +247,23 @@ async def test_ca_bundle_does_not_grow_without_limit(replicas: Replicas) -> None
     (bundle,) = await replicas.bundles()
     assert bundle.count("BEGIN CERTIFICATE") == 4
     assert bundle.startswith(replicas.issued[-1].authority)
+
+
+async def test_restored_pair_is_trusted_before_it_is_served(replicas: Replicas) -> None:
+    await replicas.install()
+    replica = replicas.replica()
+    await replica.rotate()
+    restored = new_pair(replicas.now())
+    data = encoded({"tls.crt": restored.certificate, "tls.key": restored.key, "ca.crt": restored.authority})
+    client = replicas.simulation.client()
+    await client.patch(SECRETS, SECRET, MergePatch({"data": data}), namespace=NAMESPACE)
+    (before,) = await replicas.bundles()
+    rotation = asyncio.create_task(replica.rotate())
+    await asyncio.sleep(PROPAGATION - 1)
+    assert verify(await replica.context(), before, now=replicas.now()) == ""
+    await rotation
+    assert verify(await replica.context(), before, now=replicas.now()) != ""
+    assert await replicas.call(replica) == ""
 
 
 @pytest.mark.parametrize("calls", [300, pytest.param(2000, marks=pytest.mark.full)])

@@ -174,7 +174,10 @@ async def test_served_pair_replaces_a_broken_secret(replicas: Replicas, data: An
         assert await replicas.call(replica) == ""
 
 
-@pytest.mark.parametrize("value", ["", base64.b64encode(b"rubbish").decode(), "////"])
+NO_CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+
+
+@pytest.mark.parametrize("value", ["", *encoded({"a": "rubbish", "b": NO_CERTIFICATE}).values(), "////"])
 async def test_changed_ca_bundle_is_written_again(replicas: Replicas, value: str) -> None:
     await replicas.install()
     replica = replicas.replica()

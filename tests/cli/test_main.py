@@ -102,6 +102,7 @@ def test_signal_during_imports_ends_silently(module: str, number: signal.Signals
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.thin
 def test_signal_before_the_first_response_stops_in_order(tmp_path: Path, number: signal.Signals) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         (tmp_path / "config").write_text(KUBECONFIG.format(server=f"https://127.0.0.1:{silent.getsockname()[1]}"))

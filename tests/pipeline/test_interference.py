@@ -105,6 +105,7 @@ DONE_NODE = "node-0"
         pytest.param({"os_image": "Harvester v1.7.1"}, "runs Harvester v1.7.1 instead of", id="rolled back"),
     ],
 )
+@pytest.mark.thin
 async def test_lost_done_node_holds_the_others(simulate: Simulate, changes: dict[str, str], problem: str) -> None:
     scenario = RepairableScenario.of(durations=SLOW)
     async with simulate(scenario) as simulation, started(simulation) as stage:
@@ -369,6 +370,7 @@ async def test_clean_up_continues_without_the_finalizer(simulate: Simulate) -> N
 
 @pytest.mark.rule("nodes: a hook of another controller beside the manager's is reported with its name")
 @pytest.mark.parametrize("list_", ["preDrainHooks", "postDrainHooks"])
+@pytest.mark.thin
 async def test_hook_of_another_controller_is_reported(simulate: Simulate, list_: str) -> None:
     async with simulate() as simulation, started(simulation) as stage:
         await stage.until_node("PreDraining")

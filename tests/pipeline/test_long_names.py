@@ -53,14 +53,14 @@ async def upgraded(simulation: Simulation, name: str, spec: dict[str, Any]) -> U
 
 @pytest.mark.rule("api: objects are found by shortened labels")
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
-@pytest.mark.thin
+@pytest.mark.full
 async def test_upgrade_succeeds_for_any_plan_name(plan: str) -> None:
     async with Simulation("three-nodes", scale=0) as simulation:
         await upgraded(simulation, plan, BY_IMAGE)
 
 
 @pytest.mark.parametrize(("prefix", "suffix"), NODE_NAMES.values(), ids=NODE_NAMES)
-@pytest.mark.thin
+@pytest.mark.full
 async def test_upgrade_succeeds_for_any_node_name(prefix: str, suffix: str) -> None:
     named = scenario.load("three-nodes").changed(nodes={"prefix": prefix, "suffix": suffix})
     assert len(named.nodes.names[0]) <= 63

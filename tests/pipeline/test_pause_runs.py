@@ -86,6 +86,7 @@ async def test_listed_node_pauses_and_resumes_within_a_second(simulate: Simulate
     "api: pauseNodes may change while the plan runs",
     "nodes: a name may be listed during the run",
 )
+@pytest.mark.full
 async def test_name_added_during_another_nodes_upgrade_pauses() -> None:
     async with Simulation("three-nodes") as simulation, started(simulation) as stage:
         await until_state(stage, FIRST, "PostDraining")
@@ -123,6 +124,7 @@ async def test_all_nodes_pause_and_resume_one_at_a_time() -> None:
         assert await stage.warnings() == []
 
 
+@pytest.mark.full
 async def test_removed_list_resumes_all_nodes() -> None:
     spec = pausing(FIRST, SECOND, THIRD)
     async with Simulation("three-nodes") as simulation, started(simulation, spec) as stage:

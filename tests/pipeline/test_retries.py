@@ -121,6 +121,7 @@ def assert_patient(times: list[float]) -> None:
 )
 @pytest.mark.parametrize(("answer", "fault", "remedy"), BAD_ANSWERS)
 @pytest.mark.thin
+@pytest.mark.full
 async def test_invalid_release_file_is_retried_until_repaired(
     answer: bytes | int | Exception, fault: str, remedy: str
 ) -> None:

@@ -177,6 +177,7 @@ async def pods_that(stage: UpgradeRun, fits: Callable[[Object], bool]) -> list[O
         ),
     ],
 )
+@pytest.mark.thin
 async def test_node_that_is_not_back_is_awaited(faults: dict[str, Any], waits: str) -> None:
     scenario = scenarios.load("one-node").changed(node_faults=faults)
     async with Simulation(scenario) as simulation:
@@ -246,6 +247,7 @@ async def test_failed_job_fails_the_upgrade_with_its_message(simulate: Simulate)
         pytest.param("witness", BY_IMAGE, id="two nodes and a witness, by image"),
     ],
 )
+@pytest.mark.thin
 async def test_few_nodes_are_upgraded_one_at_a_time(simulate: Simulate, scenario: str, spec: dict[str, Any]) -> None:
     async with simulate(scenario) as simulation:
         recorder = simulation.middleware.hook = StateRecorder()
@@ -263,7 +265,7 @@ async def test_few_nodes_are_upgraded_one_at_a_time(simulate: Simulate, scenario
 
 @pytest.mark.parametrize("spec", ENTRIES)
 @pytest.mark.parametrize("scenario", ["two-nodes", "witness"])
-@pytest.mark.thin
+@pytest.mark.full
 async def test_by_version_and_by_image(scenario: str, spec: dict[str, Any]) -> None:
     async with Simulation(scenario) as simulation:
         await upgraded(await UpgradeRun.set_up(simulation), spec, home="node-1")

@@ -59,6 +59,7 @@ def assert_untouched(loser: Object, winner: str) -> None:
 )
 @pytest.mark.servers
 @pytest.mark.parametrize("later", [False, True], ids=["simultaneously", "later"])
+@pytest.mark.thin
 async def test_one_of_two_plans_runs(simulate: Simulate, *, later: bool) -> None:
     async with simulate() as simulation:
         first, second = await two(simulation)

@@ -79,6 +79,7 @@ async def test_vms_are_started_again_after_their_nodes_upgrade(simulate: Simulat
     "api: restoreVM restarts VMs that were shut down",
     "nodes: without restoreVM there is no restore-vm Job",
 )
+@pytest.mark.full
 async def test_without_restore_vm_vms_stay_off() -> None:
     async with Simulation(cluster()) as simulation, started(simulation) as stage:
         await stage.succeed()
@@ -121,6 +122,7 @@ async def test_restore_job_survives_deletion_with_its_list() -> None:
 
 
 @pytest.mark.rule("nodes: a witness gets no restore-vm Job")
+@pytest.mark.full
 async def test_witness_gets_no_restore_job() -> None:
     scenario = cluster({**FIXED, "node": "node-0"}, FREE, name="witness")
     async with Simulation(scenario) as simulation, started(simulation, RESTORING) as stage:
@@ -165,6 +167,7 @@ async def test_restore_failure_is_one_warning(fault: dict[str, Any], cause: str)
         assert await plan_jobs(stage) == []
 
 
+@pytest.mark.full
 async def test_temporary_refusal_is_not_a_failure() -> None:
     scenario = cluster({**FIXED, "failing_starts": 1})
     async with Simulation(scenario) as simulation, started(simulation, RESTORING) as stage:
@@ -194,6 +197,7 @@ async def test_only_the_end_waits_for_restore_jobs() -> None:
         assert await warnings(stage) == []
 
 
+@pytest.mark.full
 async def test_unset_restore_vm_ends_the_wait() -> None:
     scenario = cluster(faults=[{"work": "restore-vm", "hang": True}])
     async with Simulation(scenario) as simulation, started(simulation, RESTORING) as stage:

@@ -123,6 +123,7 @@ async def test_jobs_have_the_toolkit_image_and_service_account(
     "workloads: the image's url and checksum are the Version's",
     "workloads: the image's displayName is PLAN-VERSION",
 )
+@pytest.mark.full
 async def test_image_has_url_and_checksum_of_the_version() -> None:
     async with Simulation("three-nodes") as simulation:
         (version,) = (await simulation.client().list(VERSIONS)).items

@@ -56,6 +56,12 @@ GPU = {"name": "gpu", "deviceName": "nvidia.com/GA102GL"}
         pytest.param(TWO, [instance(affinity(zone("a")))], [NO_MATCH], id="affinity to its node"),
         pytest.param(TWO, [instance(affinity(zone("a")), on="n2")], [], id="affinity to a node it is not on"),
         pytest.param(TWO, [instance(affinity(zone("a"), zone("b")))], [], id="one of two terms"),
+        pytest.param(
+            TWO,
+            [instance(affinity(zone("b")), on=name) for name in ("n1", "n2", "n1")],
+            [NO_MATCH],
+            id="equal affinity on two nodes",
+        ),
         pytest.param(TWO, [instance(affinity())], [NO_MATCH], id="affinity without terms"),
         pytest.param(
             [TWO[0], node("n2", zone="b", cordoned=True), node("n3", zone="a")],

@@ -28,12 +28,10 @@ NEXT_NODE = "waiting for Rancher to upgrade the next node"
 
 def next_node_message(observed: Observed, *, unstarted: Collection[str], release: str) -> str:
     """Return the message, with the unstarted nodes that already run the release's Kubernetes."""
-    pending = {node for node, _ in held_nodes(observed.secrets, observed.machines)}
-    names = [
-        name
-        for name, kubelet in observed.nodes.derive(_kubelet)
-        if name in unstarted and name not in pending and is_same(kubelet, release)
-    ]
+    kubelets = observed.nodes.derive(_kubelet)
+    names = {name for name, kubelet in kubelets if name in unstarted and is_same(kubelet, release)}
+    if names:
+        names -= {node for node, _ in held_nodes(observed.secrets, observed.machines)}
     if not names:
         return NEXT_NODE
     verb, pronoun = ("runs", "it") if len(names) == 1 else ("run", "them")

@@ -12,6 +12,7 @@ from upgrade_manager.runtime.http_server import HttpServer
 from webhook.body import BodyReader
 from webhook.check import Finding
 from webhook.review import BadReview, Verdict, parse, printable, respond
+from webhook.runner import DEADLINE
 
 if TYPE_CHECKING:
     import ssl
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 PATH = "/validate-management-harvesterhci-io-v1beta1-upgradeplan"
 FLAG = "--webhook-bind-address"
+#: Seconds for running reviews when the server stops: longer than any.
+_DRAIN_TIMEOUT = DEADLINE + 2
 _JSON = "application/json"
 _INTERNAL_ERROR = Finding(message="The webhook failed unexpectedly. See the manager's log, then try again")
 log = structlog.get_logger(__name__)
@@ -36,7 +39,14 @@ def webhook_server(
     tls: Callable[[], Awaitable[ssl.SSLContext | None]],
 ) -> HttpServer:
     """Return the server."""
-    return HttpServer("webhook", flag=FLAG, app=webhook_app(admission, metrics=metrics), address=address, tls=tls)
+    return HttpServer(
+        "webhook",
+        flag=FLAG,
+        app=webhook_app(admission, metrics=metrics),
+        address=address,
+        tls=tls,
+        drain_timeout=_DRAIN_TIMEOUT,
+    )
 
 
 def webhook_app(admission: Admission, *, metrics: WebhookMetrics) -> web.Application:

@@ -12,8 +12,8 @@ from upgrade_manager.runtime.http_server import BindError, HttpServer
 pytestmark = pytest.mark.real_loop
 
 
-def new_server(app: web.Application, *, host: str = "127.0.0.1", port: int = 0) -> HttpServer:
-    return HttpServer("test", flag="--test-bind-address", app=app, address=(host, port))
+def new_server(app: web.Application, *, host: str = "127.0.0.1", port: int = 0, drain: float = 60) -> HttpServer:
+    return HttpServer("test", flag="--test-bind-address", app=app, address=(host, port), drain_timeout=drain)
 
 
 async def test_running_requests_end_before_the_server() -> None:
@@ -40,6 +40,28 @@ async def test_running_requests_end_before_the_server() -> None:
         task.cancel()
         asyncio.get_running_loop().call_later(0.01, leave.set)
         assert await getting == "done"
+
+
+async def test_endless_request_is_ended_after_the_drain_timeout() -> None:
+    arrived = asyncio.Event()
+
+    async def endless(_request: web.Request) -> web.Response:
+        arrived.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    app = web.Application()
+    # A POST, which aiohttp does not repeat.
+    app.router.add_post("/", endless)
+    server = new_server(app, drain=0.01)
+    async with asyncio.TaskGroup() as group, aiohttp.ClientSession() as session:
+        task = group.create_task(server.run())
+        await server.bound()
+        getting = asyncio.ensure_future(session.post(f"http://127.0.0.1:{server.port}/"))
+        await arrived.wait()
+        task.cancel()
+        with pytest.raises(aiohttp.ServerDisconnectedError):
+            await getting
 
 
 async def test_port_in_use_is_reported_with_its_flag() -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 #: Seconds for running requests when the server stops.
-_DRAIN_TIMEOUT = 5.0
+DRAIN_TIMEOUT = 5.0
 #: Seconds that a connection without a request is kept (controller-runtime's webhook server).
 _IDLE_TIMEOUT = 90.0
 
@@ -42,6 +42,7 @@ class HttpServer:
         app: web.Application,
         address: tuple[str, int],
         tls: Callable[[], Awaitable[ssl.SSLContext | None]] = no_tls,
+        drain_timeout: float = DRAIN_TIMEOUT,
     ) -> None:
         self.name = name
         #: The port in use; 0 until bound.
@@ -51,6 +52,7 @@ class HttpServer:
         self._limit = ConnectionLimit(app)
         self._address = address
         self._tls = tls
+        self._drain_timeout = drain_timeout
         self._bound = asyncio.Event()
 
     async def run(self) -> None:
@@ -59,7 +61,7 @@ class HttpServer:
             self._app,
             handle_signals=False,
             access_log=None,
-            shutdown_timeout=_DRAIN_TIMEOUT,
+            shutdown_timeout=self._drain_timeout,
             keepalive_timeout=_IDLE_TIMEOUT,
         )
         await runner.setup()

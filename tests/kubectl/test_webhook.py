@@ -91,6 +91,7 @@ async def test_accepted_plan_prints_the_warning(cluster: Cluster, hook: Webhook)
         assert "Warning: check 'things' skipped" in accepted.err
 
 
+@pytest.mark.rule("admission: an update is checked only for names that it adds to the pause list")
 @pytest.mark.full
 async def test_update_checks_added_names_only(cluster: Cluster, hook: Webhook) -> None:
     await hook.node("node-0")
@@ -105,6 +106,9 @@ async def test_update_checks_added_names_only(cluster: Cluster, hook: Webhook) -
     await cluster.succeed("patch", "up", "demo", "--type=merge", "-p", '{"spec":{"nodeUpgradeOption":null}}')
 
 
+@pytest.mark.rule(
+    "admission: plans in progress are deleted with consent only, and never while components or nodes change"
+)
 async def test_all_plans_are_deleted_except_those_in_progress(cluster: Cluster, hook: Webhook) -> None:
     await hook.plan("ended", status=progressing("False"))
     await hook.plan("new", status={})
@@ -140,6 +144,7 @@ async def test_finalizer_of_a_deleted_plan_is_removed(cluster: Cluster, hook: We
     assert (await cluster.succeed("get", "up", "-o", "name")).out == ""
 
 
+@pytest.mark.rule("admission: a webhook that is down blocks neither the manager nor ended plans")
 async def test_webhook_that_is_down_blocks_only_what_it_may_deny(cluster: Cluster, hook: Webhook) -> None:
     pause = '{"spec":{"nodeUpgradeOption":{"pauseNodes":["node-9"]}}}'
     await hook.plan("ended", status=progressing("False"), finalizers=[FINALIZER])
@@ -175,6 +180,7 @@ async def test_running_review_is_answered_when_the_webhook_stops(cluster: Cluste
     assert creation.result().code == 0, creation.result().err
 
 
+@pytest.mark.rule("admission: no request fails while the certificate is renewed")
 @pytest.mark.full
 async def test_no_request_fails_while_the_certificate_is_renewed(cluster: Cluster) -> None:
     async with webhook(cluster, age=RENEWAL) as hook:

@@ -66,6 +66,7 @@ async def test_first_certificate_is_trusted_in_every_webhook(replicas: Replicas)
         assert (found["type"], sorted(found["data"])) == ("kubernetes.io/tls", ["ca.crt", "tls.crt", "tls.key"])
 
 
+@pytest.mark.rule("admission: replicas agree on one certificate, also when they start at once")
 async def test_replicas_that_start_at_once_agree(replicas: Replicas) -> None:
     await replicas.install()
     started = [replicas.replica(seed) for seed in range(3)]
@@ -112,6 +113,7 @@ async def test_webhook_is_served_before_it_is_installed(replicas: Replicas) -> N
         assert await replicas.call(replica) == ""
 
 
+@pytest.mark.rule("admission: a certificate that is invalid, expired or not yet valid is replaced")
 @pytest.mark.parametrize(
     ("data", "fields"),
     [
@@ -177,6 +179,7 @@ async def test_served_pair_replaces_a_broken_secret(replicas: Replicas, data: An
 NO_CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 
+@pytest.mark.rule("admission: a changed caBundle is written again")
 @pytest.mark.parametrize("value", ["", *encoded({"a": "rubbish", "b": NO_CERTIFICATE}).values(), "////"])
 async def test_changed_ca_bundle_is_written_again(replicas: Replicas, value: str) -> None:
     await replicas.install()
@@ -198,6 +201,7 @@ async def test_foreign_ca_is_removed_from_the_bundle(replicas: Replicas) -> None
         assert await replicas.bundles() == [(await replicas.stored()).authority]
 
 
+@pytest.mark.rule("admission: a certificate that is invalid, expired or not yet valid is replaced")
 @pytest.mark.parametrize("clock_error", [timedelta(days=400), timedelta(days=-2)], ids=["ahead", "behind"])
 async def test_certificate_of_a_wrong_clock_is_replaced(replicas: Replicas, clock_error: timedelta) -> None:
     await replicas.install()
@@ -219,6 +223,7 @@ async def test_clock_with_a_small_error_does_not_matter(replicas: Replicas, cloc
         assert len(replicas.issued) == 2
 
 
+@pytest.mark.rule("admission: a certificate that is invalid, expired or not yet valid is replaced")
 async def test_expired_certificate_is_replaced(replicas: Replicas) -> None:
     await replicas.install()
     await replicas.replica().rotate()
@@ -269,6 +274,7 @@ async def test_restored_pair_is_trusted_before_it_is_served(replicas: Replicas) 
     assert await replicas.call(replica) == ""
 
 
+@pytest.mark.rule("admission: no request fails while the certificate is renewed")
 @pytest.mark.parametrize("calls", [300, pytest.param(2000, marks=pytest.mark.full)])
 async def test_no_request_fails_while_replicas_renew(replicas: Replicas, calls: int) -> None:
     """Call three replicas in turn, one call a second, while the certificate is renewed every 150 seconds."""

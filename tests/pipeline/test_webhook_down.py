@@ -1,0 +1,49 @@
+"""An upgrade while the API server cannot call the admission webhook."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.support.upgrade import started
+from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.resources import UPGRADE_PLANS, VALIDATING_WEBHOOK_CONFIGURATIONS
+from webhook.admission import ANNOTATION_ALLOW_DELETION, ANNOTATION_SKIP_WEBHOOK
+
+if TYPE_CHECKING:
+    from tests.support.simulate import Simulate
+    from tests.support.upgrade import UpgradeRun
+
+MANIFEST = Path(__file__).parents[2] / "deploy/webhook.yaml"
+SKIPPED: dict[str, Any] = {"annotations": {ANNOTATION_SKIP_WEBHOOK: "true"}}
+FAILED_CALL = 'failed calling webhook "upgradeplans.management.harvesterhci.io"'
+
+pytestmark = pytest.mark.rule("admission: a webhook that is down blocks neither the manager nor ended plans")
+
+
+async def register(run: UpgradeRun) -> None:
+    """Register the webhook, which no program serves."""
+    _, configuration = yaml.safe_load_all(MANIFEST.read_text())
+    await run.client.create(VALIDATING_WEBHOOK_CONFIGURATIONS, configuration)
+
+
+async def test_upgrade_succeeds_and_is_deleted_without_the_webhook(simulate: Simulate) -> None:
+    async with simulate() as simulation, started(simulation, **SKIPPED) as run:
+        await register(run)
+        with pytest.raises(KubeError, match=FAILED_CALL):
+            await run.client.create(UPGRADE_PLANS, await run.plan() | {"metadata": {"name": "other"}})
+        await run.succeed()
+        await run.delete()
+
+
+async def test_deleted_plan_is_cleaned_up_without_the_webhook(simulate: Simulate) -> None:
+    async with simulate() as simulation, started(simulation, **SKIPPED) as run:
+        await run.until("ImagePreloading")
+        await run.patch(metadata={"annotations": {ANNOTATION_ALLOW_DELETION: "true"}})
+        await run.client.delete(UPGRADE_PLANS, run.name)
+        await register(run)
+        assert await run.until("deleted") == "deleted"
+        await run.settle()

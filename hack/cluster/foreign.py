@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
+import json
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,23 +19,25 @@ _FOLDER = Path(__file__).parent.parent / "crds"
 
 def foreign_crds() -> list[Object]:
     """Return a copy of the definitions that Harvester's components install."""
-    return deepcopy(_read())
-
-
-@cache
-def _read() -> list[Object]:
-    """Parse the files once: parsing takes longer than creating a cluster's objects."""
-    documents: list[Object] = []
-    for path in sorted(_FOLDER.glob("*.yaml")):
-        documents += yaml.safe_load_all(path.read_text(encoding="utf-8"))
-    return documents
+    copy: list[Object] = json.loads(_foreign())
+    return copy
 
 
 def our_crd() -> Object:
     """Return a copy of the UpgradePlan's definition."""
-    return deepcopy(_generated())
+    copy: Object = json.loads(_upgrade_plan())
+    return copy
 
 
 @cache
-def _generated() -> Object:
-    return crd_manifest()
+def _foreign() -> str:
+    """Parse the files once: parsing takes longer than creating a cluster's objects."""
+    documents: list[Object] = []
+    for path in sorted(_FOLDER.glob("*.yaml")):
+        documents += yaml.safe_load_all(path.read_text(encoding="utf-8"))
+    return json.dumps(documents)
+
+
+@cache
+def _upgrade_plan() -> str:
+    return json.dumps(crd_manifest())

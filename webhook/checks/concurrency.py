@@ -1,10 +1,13 @@
-"""No other plan is in progress, or gives back the settings that it changed."""
+"""No other plan is in progress.
+
+A plan that has failed may still restore settings; the new plan waits for it (`reconciler`).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.in_progress import blocks_next_plan, is_in_progress
+from upgrade_manager.api.in_progress import is_in_progress
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from webhook import fields
 from webhook.check import Check, Finding
@@ -26,9 +29,6 @@ def _problem(plan: Object) -> str:
         phase = fields.text(status, "currentPhase") or "unknown"
         wait = f"kubectl wait --for=condition=Progressing=False --timeout=24h {UPGRADE_PLANS.name} {name}"
         return f"UpgradePlan {name} is in progress (phase {phase}). Wait until it has ended: {wait}"
-    if blocks_next_plan(status):
-        show = f"kubectl get {UPGRADE_PLANS.name} {name} -o yaml"
-        return f"UpgradePlan {name} restores the settings in its status.originals. Wait until there are none: {show}"
     return ""
 
 

@@ -67,3 +67,16 @@ async def test_webhook_alone_reviews_and_stops(tmp_path: Path) -> None:
         finally:
             process.send_signal(signal.SIGTERM)
             assert await process.wait() == 0
+
+
+async def test_missing_certificate_files_end_the_start(tmp_path: Path) -> None:
+    async with embedded_cluster(tmp_path):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "upgrade_manager", "webhook", f"--kubeconfig={tmp_path / 'kubeconfig'}"),
+            *(f"--{name}-bind-address=0" for name in ("metrics", "health-probe")),
+            *("--webhook-bind-address=127.0.0.1:0", f"--webhook-cert-path={tmp_path / 'missing'}"),
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, err = await process.communicate()
+    assert process.returncode == 1
+    assert f"upgrade-manager: cannot start: {tmp_path / 'missing'}: " in err.decode()

@@ -7,14 +7,16 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from tests.support.kubectl import PLANS, manifest
-from tests.support.kubectl_webhook import CONFIGURATIONS, webhook
+from tests.support.kubectl_webhook import CONFIGURATIONS, MANIFEST, webhook
 from tests.support.webhook_certificates import RENEWAL
 from webhook.certificates.rotation import CONFIGURATION
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from tests.support.kubectl import Cluster
     from tests.support.kubectl_webhook import Webhook
@@ -193,3 +195,20 @@ async def test_no_request_fails_while_the_certificate_is_renewed(cluster: Cluste
         assert set(statuses) == {422}
         bundle = (await cluster.wire.get(f"{CONFIGURATIONS}/{CONFIGURATION}")).body["webhooks"][0]["clientConfig"]
         assert base64.b64decode(bundle["caBundle"]).count(b"BEGIN CERTIFICATE") == 2
+
+
+@pytest.mark.full
+async def test_applied_manifest_keeps_the_ca_bundle(cluster: Cluster, tmp_path: Path) -> None:
+    file = tmp_path / "webhook.yaml"
+    _, configuration = yaml.safe_load_all(MANIFEST.read_text())
+    file.write_text(yaml.safe_dump(configuration))
+    await cluster.succeed("apply", "-f", str(file))
+    path = f"{CONFIGURATIONS}/{CONFIGURATION}"
+    patch = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "AAAA"}]
+    assert (await cluster.wire.patch(path, patch, kind="json")).status == 200
+    configuration["webhooks"][0]["timeoutSeconds"] = 9
+    file.write_text(yaml.safe_dump(configuration))
+    await cluster.succeed("apply", "-f", str(file))
+    (found,) = (await cluster.wire.get(path)).body["webhooks"]
+    assert (found["timeoutSeconds"], found["clientConfig"]["caBundle"]) == (9, "AAAA")
+    await cluster.succeed("delete", "-f", str(file))

@@ -21,8 +21,6 @@ MANIFEST = Path(__file__).parents[2] / "deploy/webhook.yaml"
 SKIPPED: dict[str, Any] = {"annotations": {ANNOTATION_SKIP_WEBHOOK: "true"}}
 FAILED_CALL = 'failed calling webhook "upgradeplans.management.harvesterhci.io"'
 
-pytestmark = pytest.mark.rule("admission: a webhook that is down blocks neither the manager nor ended plans")
-
 
 async def register(run: UpgradeRun) -> None:
     """Register the webhook, which no program serves."""
@@ -30,6 +28,7 @@ async def register(run: UpgradeRun) -> None:
     await run.client.create(VALIDATING_WEBHOOK_CONFIGURATIONS, configuration)
 
 
+@pytest.mark.rule("admission: a webhook that is down blocks neither the manager nor ended plans")
 async def test_upgrade_succeeds_and_is_deleted_without_the_webhook(simulate: Simulate) -> None:
     async with simulate() as simulation, started(simulation, **SKIPPED) as run:
         await register(run)
@@ -39,6 +38,7 @@ async def test_upgrade_succeeds_and_is_deleted_without_the_webhook(simulate: Sim
         await run.delete()
 
 
+@pytest.mark.rule("admission: a webhook that is down blocks neither the manager nor ended plans")
 async def test_deleted_plan_is_cleaned_up_without_the_webhook(simulate: Simulate) -> None:
     async with simulate() as simulation, started(simulation, **SKIPPED) as run:
         await run.until("ImagePreloading")

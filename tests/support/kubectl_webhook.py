@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-_MANIFEST = Path(__file__).parents[2] / "deploy/webhook.yaml"
+MANIFEST = Path(__file__).parents[2] / "deploy/webhook.yaml"
 _SECONDS = 30.0
 
 
@@ -141,7 +141,7 @@ async def webhook(cluster: Cluster, *, age: timedelta = timedelta()) -> AsyncIte
     task = asyncio.create_task(server.run())
     try:
         await server.bound()
-        _, configuration = yaml.safe_load_all(_MANIFEST.read_text())
+        _, configuration = yaml.safe_load_all(MANIFEST.read_text())
         configuration["webhooks"][0]["clientConfig"] = {"url": f"https://localhost:{server.port}{PATH}"}
         answer = await cluster.wire.post(CONFIGURATIONS, configuration)
         assert answer.status == 201, answer.body

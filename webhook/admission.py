@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.conditions import find_condition
-from upgrade_manager.api.keys import PREFIX
+from upgrade_manager.api.keys import ANNOTATION_ALLOW_DELETION, ANNOTATION_SKIP_WEBHOOK, PREFIX
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.spec import MAX_NODES
 from upgrade_manager.kube.clock import loop_time
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from webhook.cluster import ClusterReader
     from webhook.review import AdmissionRequest
 
-ANNOTATION_SKIP_WEBHOOK = f"{PREFIX}/skip-webhook"
-ANNOTATION_ALLOW_DELETION = f"{PREFIX}/allow-deletion"
 #: Phases in which Helm releases or nodes change: nothing could undo an upgrade that is stopped then.
 _UNDELETABLE = frozenset({PhaseName.CLUSTER_UPGRADE.active, PhaseName.NODE_UPGRADE.active})
 #: Findings in a response; kubectl prints all of them.

@@ -9,10 +9,9 @@ import pytest
 import yaml
 
 from hack.apiserver.expression import evaluate
-from upgrade_manager.api.keys import GROUP
+from upgrade_manager.api.keys import ANNOTATION_ALLOW_DELETION, ANNOTATION_SKIP_WEBHOOK, GROUP
 from upgrade_manager.api.spec import MAX_NODES
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from webhook.admission import ANNOTATION_ALLOW_DELETION, ANNOTATION_SKIP_WEBHOOK
 from webhook.certificates.rotation import CONFIGURATION, SERVICE
 from webhook.runner import DEADLINE
 from webhook.server import PATH

@@ -12,6 +12,7 @@ import yaml
 from tests.support.kubectl import PLANS, manifest
 from tests.support.kubectl_webhook import CONFIGURATIONS, MANIFEST, webhook
 from tests.support.webhook_certificates import RENEWAL
+from upgrade_manager.api.keys import ANNOTATION_ALLOW_DELETION as ALLOW
 from webhook.certificates.rotation import CONFIGURATION
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ IMAGE = (
     "Import the ISO there, then create a plan with that image"
 )
 FINALIZER = "management.harvesterhci.io/upgradeplan-cleanup"
-ALLOW = "management.harvesterhci.io/allow-deletion"
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from tests.support.upgrade import started
+from upgrade_manager.api.keys import ANNOTATION_ALLOW_DELETION, ANNOTATION_SKIP_WEBHOOK
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import UPGRADE_PLANS, VALIDATING_WEBHOOK_CONFIGURATIONS
-from webhook.admission import ANNOTATION_ALLOW_DELETION, ANNOTATION_SKIP_WEBHOOK
 
 if TYPE_CHECKING:
     from tests.support.simulate import Simulate

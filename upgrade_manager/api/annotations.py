@@ -19,9 +19,9 @@ USER_ANNOTATIONS = (
     keys.ANNOTATION_SKIP_DISK_CHECK,
     keys.ANNOTATION_MIN_CERTS_DAYS,
     keys.ANNOTATION_TOOLKIT_IMAGE,
-    f"{keys.PREFIX}/skip-webhook",
+    keys.ANNOTATION_SKIP_WEBHOOK,
     keys.ANNOTATION_SKIP_DETACHED_VOLUMES,
-    f"{keys.PREFIX}/allow-deletion",
+    keys.ANNOTATION_ALLOW_DELETION,
 )
 
 #: As Go's strconv.ParseBool, with which Harvester reads this annotation.

@@ -33,6 +33,8 @@ ANNOTATION_SKIP_DISK_CHECK = f"{PREFIX}/skip-garbage-collection-threshold-check"
 ANNOTATION_MIN_CERTS_DAYS = f"{PREFIX}/min-certs-expiration-in-day"
 ANNOTATION_TOOLKIT_IMAGE = f"{PREFIX}/upgrade-toolkit-image"
 ANNOTATION_SKIP_DETACHED_VOLUMES = f"{PREFIX}/skip-single-replica-detached-vol"
+ANNOTATION_SKIP_WEBHOOK = f"{PREFIX}/skip-webhook"
+ANNOTATION_ALLOW_DELETION = f"{PREFIX}/allow-deletion"
 
 # Annotations that the manager sets on a plan, for other tools: originals, which it reads from status.originals itself.
 ANNOTATION_REPLENISHMENT_INTERVAL = f"{PREFIX}/replica-replenishment-wait-interval"

@@ -115,7 +115,7 @@ class CertificateRotation:
     async def _successor(self, stored: Pair | None) -> Pair:
         """Return a pair to store, whose CA the API server trusts."""
         served = self._served
-        if stored is None and served is not None and not served.is_due(self._now()):
+        if served is not None and not served.is_due(self._now()):
             return served
         pair = await self._issue(self._service, self._now())
         in_use = [one.authority for one in (stored, served) if one is not None]

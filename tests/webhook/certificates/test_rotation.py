@@ -213,6 +213,17 @@ async def test_certificate_of_a_wrong_clock_is_replaced(replicas: Replicas, cloc
         assert (await replicas.call(replica), len(replicas.issued)) == ("", 2 if clock_error > timedelta() else 1)
 
 
+async def test_replica_with_a_wrong_clock_does_not_disturb_another(replicas: Replicas) -> None:
+    await replicas.install()
+    wrong, right = replicas.replica(1, clock_error=timedelta(days=400)), replicas.replica(2)
+    async with running(wrong, right):
+        await asyncio.sleep(REPAIR)
+        for _ in range(40):
+            await asyncio.sleep(INTERVAL / 4)
+            assert await replicas.call(right) == ""
+    assert len(replicas.issued) <= 3
+
+
 @pytest.mark.parametrize("clock_error", [timedelta(minutes=59), timedelta(minutes=-59)])
 async def test_clock_with_a_small_error_does_not_matter(replicas: Replicas, clock_error: timedelta) -> None:
     await replicas.install()

@@ -13,6 +13,8 @@ from tests.support.kubectl import PLANS, manifest
 from tests.support.kubectl_webhook import CONFIGURATIONS, MANIFEST, webhook
 from tests.support.webhook_certificates import RENEWAL
 from upgrade_manager.api.keys import ANNOTATION_ALLOW_DELETION as ALLOW
+from upgrade_manager.api.keys import ANNOTATION_SKIP_WEBHOOK
+from upgrade_manager.api.spec import MAX_NODES
 from webhook.certificates.rotation import CONFIGURATION
 
 if TYPE_CHECKING:
@@ -108,6 +110,21 @@ async def test_update_checks_added_names_only(cluster: Cluster, hook: Webhook) -
     await cluster.succeed("patch", "up", "demo", "--type=merge", "-p", '{"spec":{"nodeUpgradeOption":null}}')
 
 
+@pytest.mark.full
+async def test_longest_pause_list_reaches_the_webhook(cluster: Cluster, hook: Webhook) -> None:
+    """The API server limits the cost of a matchCondition."""
+    await hook.node("node-1")
+    names = [f"node-{index}" for index in range(MAX_NODES)]
+    plan = manifest(version="v1.8.0", nodeUpgradeOption={"pauseNodes": names[1:]})
+    plan["metadata"]["annotations"] = {ANNOTATION_SKIP_WEBHOOK: "true"}
+    assert (await cluster.wire.post(PLANS, plan)).status == 201
+    patch = {"spec": {"nodeUpgradeOption": {"pauseNodes": names}}}
+    answer = await cluster.wire.patch(f"{PLANS}/demo", patch)
+    message = "Node node-0 does not exist. Correct the name, or remove it"
+    assert (answer.status, answer.body["details"]["causes"][0]["message"]) == (422, message)
+
+
+@pytest.mark.full
 @pytest.mark.rule(
     "admission: plans in progress are deleted with consent only, and never while components or nodes change"
 )

@@ -1,0 +1,31 @@
+"""The manifests of deploy, as the API server validates them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+if TYPE_CHECKING:
+    from tests.support.kubectl import Cluster
+
+pytestmark = [pytest.mark.real_loop, pytest.mark.servers, pytest.mark.full]
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+FILES = [
+    str(DEPLOY / name)
+    for name in yaml.safe_load((DEPLOY / "kustomization.yaml").read_text())["resources"]
+    if not name.startswith("crds/")
+]
+NAMESPACES = ("cattle-system", "fleet-local", "harvester-system", "longhorn-system")
+
+
+async def test_manifests_are_valid(cluster: Cluster) -> None:
+    for name in NAMESPACES:
+        await cluster.wire.post("/api/v1/namespaces", {"metadata": {"name": name}})
+    arguments = [argument for file in FILES for argument in ("-f", file)]
+    outcome = await cluster.succeed("apply", "--dry-run=server", "--validate=strict", *arguments)
+    assert {line.rpartition(" created ")[2] for line in outcome.lines} == {"(server dry run)"}
+    assert outcome.err == ""

@@ -1,11 +1,12 @@
 """The admission webhook of UpgradePlans: it refuses an upgrade before the upgrade can harm the cluster.
 
-    server      HTTP: one review in, one verdict out; `body` and `review` read it within limits
-    admission   what a create, an update and a delete have to pass
-    catalogue   the table of checks that a new plan has to pass
-    checks      one file per check, each over the cluster that `cluster` reads; `listings` are what they read
-    caches      informers of the large listings; `sharing` reads a listing once for several readers
-    runner      runs checks concurrently before a deadline
+    server        HTTP: one review in, one verdict out; `body` and `review` read it within limits
+    admission     what a create, an update and a delete have to pass
+    catalogue     the table of checks that a new plan has to pass
+    checks        one file per check, each over the cluster that `cluster` reads; `listings` are what they read
+    caches        informers of the large listings; `sharing` reads a listing once for several readers
+    runner        runs checks concurrently before a deadline
+    certificates  the self-made certificate and its renewal
 
 The command `upgrade-manager preflight` runs the same table by hand.
 """

@@ -113,6 +113,7 @@ async def test_webhook_is_served_before_it_is_installed(replicas: Replicas) -> N
         assert await replicas.call(replica) == ""
 
 
+@pytest.mark.thin
 @pytest.mark.rule("admission: a certificate that is invalid, expired or not yet valid is replaced")
 @pytest.mark.parametrize(
     ("data", "fields"),
@@ -149,6 +150,7 @@ def encoded(texts: dict[str, str]) -> dict[str, str]:
     return {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("field", ["tls.crt", "tls.key", "ca.crt"])
 async def test_fields_of_different_pairs_are_replaced(replicas: Replicas, field: str) -> None:
     await replicas.install()
@@ -159,6 +161,7 @@ async def test_fields_of_different_pairs_are_replaced(replicas: Replicas, field:
         assert await replicas.call(replica) == ""
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("data", [None, {"tls.crt": "AAAA", "tls.key": "AAAA", "ca.crt": "AAAA"}])
 async def test_served_pair_replaces_a_broken_secret(replicas: Replicas, data: Any) -> None:
     await replicas.install()
@@ -179,6 +182,7 @@ async def test_served_pair_replaces_a_broken_secret(replicas: Replicas, data: An
 NO_CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 
+@pytest.mark.thin
 @pytest.mark.rule("admission: a changed caBundle is written again")
 @pytest.mark.parametrize("value", ["", *encoded({"a": "rubbish", "b": NO_CERTIFICATE}).values(), "////"])
 async def test_changed_ca_bundle_is_written_again(replicas: Replicas, value: str) -> None:
@@ -201,6 +205,7 @@ async def test_foreign_ca_is_removed_from_the_bundle(replicas: Replicas) -> None
         assert await replicas.bundles() == [(await replicas.stored()).authority]
 
 
+@pytest.mark.thin
 @pytest.mark.rule("admission: a certificate that is invalid, expired or not yet valid is replaced")
 @pytest.mark.parametrize("clock_error", [timedelta(days=400), timedelta(days=-2)], ids=["ahead", "behind"])
 async def test_certificate_of_a_wrong_clock_is_replaced(replicas: Replicas, clock_error: timedelta) -> None:
@@ -213,6 +218,7 @@ async def test_certificate_of_a_wrong_clock_is_replaced(replicas: Replicas, cloc
         assert (await replicas.call(replica), len(replicas.issued)) == ("", 2 if clock_error > timedelta() else 1)
 
 
+@pytest.mark.full
 async def test_replica_with_a_wrong_clock_does_not_disturb_another(replicas: Replicas) -> None:
     await replicas.install()
     wrong, right = replicas.replica(1, clock_error=timedelta(days=400)), replicas.replica(2)
@@ -224,6 +230,7 @@ async def test_replica_with_a_wrong_clock_does_not_disturb_another(replicas: Rep
     assert len(replicas.issued) <= 3
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("clock_error", [timedelta(minutes=59), timedelta(minutes=-59)])
 async def test_clock_with_a_small_error_does_not_matter(replicas: Replicas, clock_error: timedelta) -> None:
     await replicas.install()
@@ -257,6 +264,7 @@ async def test_certificate_is_renewed_at_two_thirds_of_its_life(replicas: Replic
     assert (len(replicas.issued), await replicas.call(replica)) == (2, "")
 
 
+@pytest.mark.full
 async def test_ca_bundle_does_not_grow_without_limit(replicas: Replicas) -> None:
     await replicas.install()
     replica = replicas.replica()
@@ -286,7 +294,7 @@ async def test_restored_pair_is_trusted_before_it_is_served(replicas: Replicas) 
 
 
 @pytest.mark.rule("admission: no request fails while the certificate is renewed")
-@pytest.mark.parametrize("calls", [300, pytest.param(2000, marks=pytest.mark.full)])
+@pytest.mark.parametrize("calls", [230, pytest.param(2000, marks=pytest.mark.full)])
 async def test_no_request_fails_while_replicas_renew(replicas: Replicas, calls: int) -> None:
     """Call three replicas in turn, one call a second, while the certificate is renewed every 150 seconds."""
     await replicas.install()

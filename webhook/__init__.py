@@ -15,6 +15,7 @@ __all__ = [
     "admission",
     "caches",
     "catalogue",
+    "certificates",
     "check",
     "cluster",
     "fields",

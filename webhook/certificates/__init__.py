@@ -8,3 +8,5 @@
 
 A pair is stored in the Secret only after its CA has been published, so that a replica may serve what it reads at once.
 """
+
+__all__ = ["pair", "rotation"]

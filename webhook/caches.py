@@ -6,6 +6,8 @@ Reasons and figures: docs/decisions/0016-caches-for-reviews.md.
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import gc
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import structlog
@@ -72,6 +74,7 @@ class ClusterCaches:
             await self._requested.wait()
             try:
                 await self._run_informers()
+                release_memory()
             except* Exception:  # reviews read the cluster themselves meanwhile
                 log.exception("caches failed unexpectedly")
                 await asyncio.sleep(KEEP)
@@ -108,6 +111,14 @@ class ClusterCaches:
             await asyncio.sleep(left)
 
 
+def release_memory() -> None:
+    """Return freed memory to the system: reviews leave as much of it in the C library's heap as they used."""
+    gc.collect()
+    # Of glibc only.
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)
+
+
 class _CacheReader:
     """Reads from the informers, and all other listings live."""
 
@@ -118,4 +129,7 @@ class _CacheReader:
     async def list(self, listing: Listing) -> Sequence[Object]:
         """See ClusterReader."""
         informer = self._informers.get(listing)
-        return await self._live.list(listing) if informer is None else informer.store.list()
+        if informer is None:
+            return await self._live.list(listing)
+        needed = informer.store.derive(listing.is_needed)
+        return [obj for obj, is_needed in zip(informer.store.list(), needed, strict=True) if is_needed]

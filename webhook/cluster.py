@@ -8,22 +8,25 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.kube.pager import ListOptions, Selection, list_all_pages
+from upgrade_manager.kube.pager import ListOptions, Selection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.pager import ObjectList
-
-
-#: Objects in a page. Each page waits for the API server, and is decoded piece by piece.
-PAGE_SIZE = 2500
 
 
 class NotInstalled(Exception):
     """The cluster does not serve this kind; the text is its name, as in `volumes.longhorn.io`."""
+
+
+#: Stands for each object of a page.
+_TAKEN: Object = {}
+
+
+def _always(_: Object) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +35,8 @@ class Listing(Selection):
 
     #: Returns the object without the fields that are not needed, so that ten thousand of them are small.
     slim: Callable[[Object], Object]
+    #: Returns False for a slim object that is left out.
+    is_needed: Callable[[Object], bool] = _always
 
 
 class ClusterReader(Protocol):
@@ -43,7 +48,11 @@ class ClusterReader(Protocol):
 
 
 class LiveReader:
-    """Reads the latest state, page by page."""
+    """Reads the latest state.
+
+    Lists are not paged: kube-apiserver serves whole lists from its watch cache, and reads pages from etcd at five times
+    the cost. Objects are decoded and made slim as they arrive.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -53,12 +62,18 @@ class LiveReader:
         resource = listing.resource
         for version in resource.versions or (resource.version,):
             served = replace(listing, resource=replace(resource, version=version))
+            found: list[Object] = []
             try:
-                found = await list_all_pages(partial(self._page, served), resource_version="", limit=PAGE_SIZE)
+                await self._client.list_page(served, ListOptions(limit=0), transform=partial(_take, listing, found))
             except NotFound:
                 continue
-            return found.items
+            return found
         raise NotInstalled(resource.name)
 
-    async def _page(self, listing: Listing, options: ListOptions) -> ObjectList:
-        return await self._client.list_page(listing, options, transform=listing.slim)
+
+def _take(listing: Listing, found: list[Object], obj: Object) -> Object:
+    """Keep the object if it is needed; the page itself keeps none."""
+    slim = listing.slim(obj)
+    if listing.is_needed(slim):
+        found.append(slim)
+    return _TAKEN

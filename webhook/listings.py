@@ -78,8 +78,11 @@ _keep_volume = keep(
 
 def _volume(volume: Object) -> Object:
     """Keep only the names of volumes that no check reports: nearly all of ten thousand."""
-    reported = is_degraded(volume) or has_single_replica(volume)
-    return _keep_volume(volume) if reported else _keep_name(volume)
+    return _keep_volume(volume) if _is_at_risk(volume) else _keep_name(volume)
+
+
+def _is_at_risk(volume: Object) -> bool:
+    return is_degraded(volume) or has_single_replica(volume)
 
 
 def is_degraded(volume: Object) -> bool:
@@ -109,7 +112,7 @@ CLUSTERS = Listing(
     slim=keep("status.ready", condition="Ready"),
 )
 MACHINES = Listing(resource=resources.MACHINES, namespace=FLEET_LOCAL, slim=keep("status.phase", "status.nodeRef.name"))
-VOLUMES = Listing(resource=resources.LONGHORN_VOLUMES, namespace=LONGHORN_SYSTEM, slim=_volume)
+VOLUMES = Listing(resource=resources.LONGHORN_VOLUMES, namespace=LONGHORN_SYSTEM, slim=_volume, is_needed=_is_at_risk)
 BACKUPS = Listing(
     resource=resources.VIRTUAL_MACHINE_BACKUPS, slim=keep("status.readyToUse", "status.error", "status.progress")
 )
@@ -128,8 +131,8 @@ MANAGED_CHARTS = Listing(resource=resources.MANAGED_CHARTS, namespace=FLEET_LOCA
 ADDONS = Listing(resource=resources.ADDONS, slim=keep("spec.enabled", "status.status"))
 
 
-#: Listings that grow with the cluster, whose latest state takes longer to read than a review should.
-LARGE = (NODES, MACHINES, VOLUMES, INSTANCES)
+#: Listings that grow with the cluster. Nodes are not cached, because users cordon and repair them just before a plan.
+LARGE = (MACHINES, VOLUMES, INSTANCES)
 
 
 def version(name: str) -> Listing:

@@ -67,8 +67,11 @@ class Verdict:
 def parse(body: bytes) -> AdmissionRequest:
     """Read a review. Raises BadReview."""
     try:
-        review = json.loads(body.decode(), parse_constant=_reject)
-    # ValueError: not JSON, not UTF-8, or a number with too many digits.
+        text = body.decode()
+        review = json.loads(text, parse_constant=_reject)
+        if "\\ud" in text or "\\uD" in text:
+            json.dumps(review, ensure_ascii=False).encode()
+    # ValueError: not JSON, not UTF-8, a number with too many digits, or an escape that is half a character.
     except (ValueError, RecursionError) as error:
         raise BadReview(f"the body is not JSON: {type(error).__name__}") from error
     if fields.text(review, "kind") != REVIEW or fields.text(review, "apiVersion") != API_VERSION:

@@ -116,7 +116,7 @@ async def _upgrade(plane: ControlPlane) -> Measurement:
     """Upgrade the first nodes, restart the manager, and measure over the next ones."""
     scenario = scenarios.load("nodes-1000").changed(nodes={"count": NODES}, vms={"count": MACHINES})
     async with real_cluster(plane, scenario) as cluster:
-        await _create_volumes(cluster.cluster, VOLUMES_IN_ALL - MACHINES)
+        await create_volumes(cluster.cluster, VOLUMES_IN_ALL - MACHINES)
         first = await cluster.start_manager()
         await cluster.create_plan()
         await cluster.upgraded_nodes(BEFORE, within=START_TIMEOUT)
@@ -156,7 +156,7 @@ async def _listed(cluster: RealCluster, plane: ControlPlane) -> Listed:
     return Listed(memory=peak, steps=await manager.stop())
 
 
-async def _create_volumes(cluster: Simulation, count: int) -> None:
+async def create_volumes(cluster: Simulation, count: int) -> None:
     """Create volumes that no machine uses."""
     client, nodes = cluster.client("bench"), cluster.scenario.nodes.names
     slots = asyncio.Semaphore(CONCURRENCY)

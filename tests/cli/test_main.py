@@ -69,6 +69,7 @@ def command(home: Path, *arguments: str, **environ: str) -> Result:
         (["--version"], f"upgrade-manager {__version__}\n"),
         (["--help"], "usage: upgrade-manager"),
         (["run", "--help"], "usage: upgrade-manager"),
+        (["preflight", "--help"], "usage: upgrade-manager preflight"),
     ],
 )
 def test_version_and_help_are_printed(tmp_path: Path, arguments: list[str], start: str) -> None:
@@ -77,7 +78,9 @@ def test_version_and_help_are_printed(tmp_path: Path, arguments: list[str], star
     assert result.out.startswith(start)
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["run", "--help"], ["run", "--typo"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [["--version"], ["run", "--help"], ["run", "--typo"], ["preflight", "-h"]], ids=" ".join
+)
 def test_help_and_usage_errors_import_little(arguments: list[str]) -> None:
     script = (
         "import sys\n"

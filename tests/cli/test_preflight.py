@@ -21,6 +21,7 @@ from hack.simulation import Simulation
 from upgrade_manager.cli.preflight import PlanError, check, read_plan
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
+from webhook.catalogue import CHECKS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -71,6 +72,7 @@ async def served(folder: Path) -> AsyncIterator[Path]:
         yield options.kubeconfig
 
 
+@pytest.mark.rule("admission: preflight runs the same checks with a kubeconfig, and reports failures by its status")
 @pytest.mark.real_loop
 async def test_results_are_printed_with_remedies(tmp_path: Path) -> None:
     async with served(tmp_path) as kubeconfig:
@@ -86,7 +88,7 @@ async def test_results_are_printed_with_remedies(tmp_path: Path) -> None:
         failed = await command("-f", str(file), kubeconfig=kubeconfig)
         assert failed.code == 1
         assert "Version harvester-system/v9 does not exist" in failed.out
-        assert failed.out.endswith("1 of 14 checks failed.\n")
+        assert failed.out.endswith(f"1 of {len(CHECKS)} checks failed.\n")
 
         document = json.loads((await command("-o", "json", kubeconfig=kubeconfig)).out)
         assert {one["name"] for one in document["checks"] if one["outcome"] == "skipped"} == NEED_A_PLAN

@@ -96,3 +96,14 @@ async def test_update_checks_added_names_only(admission: Admission) -> None:
 async def test_deletion(admission: Admission, old: Object, expected: str) -> None:
     verdict = await admission.decide(request("DELETE", old=old))
     assert [finding.message for finding in verdict.findings] == ([expected] if expected else [])
+
+
+async def test_plan_with_skip_webhook_is_accepted(admission: Admission) -> None:
+    created = plan(version="v9", annotations={f"{PREFIX}/skip-webhook": "true"})
+    assert await admission.decide(request("CREATE", new=created)) == Verdict()
+
+
+async def test_update_of_a_deleted_plan_is_accepted(admission: Admission) -> None:
+    new = plan(nodeUpgradeOption={"pauseNodes": ["node-9"]})
+    new["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert await admission.decide(request("UPDATE", new=new, old=plan())) == Verdict()

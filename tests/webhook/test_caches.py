@@ -8,16 +8,21 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from hack.faults.rules import Cut, Match, Refuse, Rule
+import pytest
+
+from hack.faults.rules import Cut, Delay, Match, Refuse, Rule
 from hack.simulation import Simulation
+from upgrade_manager.api.keys import FLEET_LOCAL
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import NODES
+from upgrade_manager.kube.resources import LONGHORN_VOLUMES, MACHINES, NODES
 from webhook import listings
 from webhook.admission import Admission
 from webhook.caches import KEEP, ClusterCaches
 from webhook.cluster import LiveReader
 from webhook.review import PLAN_KIND, AdmissionRequest
+from webhook.runner import DEADLINE
 from webhook.sharing import SharedReader
 
 if TYPE_CHECKING:
@@ -55,9 +60,9 @@ class Webhook:
     def __init__(self, simulation: Simulation, large: Sequence[Listing]) -> None:
         self.transport = Recording(simulation.transport())
         client = Client(self.transport, user_agent="webhook", random=Random(0))
-        live = SharedReader(LiveReader(client))
-        self.caches = ClusterCaches(client, listings=large, live=live, random=Random(0))
-        self.admission = Admission(live, caches=self.caches)
+        self.live = SharedReader(LiveReader(client))
+        self.caches = ClusterCaches(client, listings=large, live=self.live, random=Random(0))
+        self.admission = Admission(self.live, caches=self.caches)
         self.simulation = simulation
 
     async def create(self) -> list[str]:
@@ -74,9 +79,13 @@ class Webhook:
         await self.create()
         return bool(LARGE & set(self.transport.requests))
 
-    async def cordon(self, *, is_cordoned: bool) -> None:
-        patch = MergePatch({"spec": {"unschedulable": is_cordoned}})
-        await self.simulation.client().patch(NODES, "node-1", patch)
+    async def set_phase(self, phase: str) -> str:
+        """Set the phase of a Machine; return its name."""
+        client = self.simulation.client()
+        name = objects.name((await client.list(MACHINES, namespace=FLEET_LOCAL)).items[0])
+        patch = MergePatch({"status": {"phase": phase}})
+        await client.patch(MACHINES, name, patch, namespace=FLEET_LOCAL, subresource="status")
+        return name
 
 
 @asynccontextmanager
@@ -93,8 +102,8 @@ async def running(*rules: Rule, large: Sequence[Listing] = listings.LARGE) -> As
         task.cancel()
 
 
-def node_watches(action: Action) -> Rule:
-    return Rule(match=Match(verbs=("watch",), resource="nodes"), action=action)
+def machine_watches(action: Action) -> Rule:
+    return Rule(match=Match(verbs=("watch",), resource="machines.cluster.x-k8s.io"), action=action)
 
 
 async def test_caches_are_read_once_in_sync() -> None:
@@ -105,29 +114,48 @@ async def test_caches_are_read_once_in_sync() -> None:
 
 async def test_change_of_the_cluster_reaches_the_caches() -> None:
     async with running() as webhook:
-        await webhook.cordon(is_cordoned=True)
+        name = await webhook.set_phase("Failed")
         await asyncio.sleep(SETTLE)
-        assert await webhook.create() == ["Node node-1 is cordoned. Run kubectl uncordon node-1"]
+        [message] = await webhook.create()
+        assert name in message
 
 
+@pytest.mark.rule("admission: a denial rests on the latest state")
 async def test_denial_rests_on_the_latest_state() -> None:
     async with running() as webhook:
-        await webhook.cordon(is_cordoned=True)
+        await webhook.set_phase("Failed")
         await asyncio.sleep(SETTLE)
-        # From here the cache receives no more changes of nodes.
-        webhook.caches._informers[listings.NODES].put = lambda _: None  # type: ignore[method-assign, assignment]
-        await webhook.cordon(is_cordoned=False)
+        # From here the cache receives no more changes of Machines.
+        webhook.caches._informers[listings.MACHINES].put = lambda _: None  # type: ignore[method-assign, assignment]
+        await webhook.set_phase("Running")
         await asyncio.sleep(SETTLE)
         assert await webhook.create() == []
-        assert "nodes" in webhook.transport.requests
+        assert "machines" in webhook.transport.requests
+
+
+async def test_state_of_nodes_is_always_the_latest() -> None:
+    async with running() as webhook:
+        await webhook.simulation.client().patch(NODES, "node-1", MergePatch({"spec": {"unschedulable": True}}))
+        assert await webhook.create() == ["Node node-1 is cordoned. Run kubectl uncordon node-1"]
+        await webhook.simulation.client().patch(NODES, "node-1", MergePatch({"spec": {"unschedulable": False}}))
+        assert await webhook.create() == []
+
+
+async def test_objects_that_are_not_needed_are_left_out() -> None:
+    async with running() as webhook:
+        cached = webhook.caches.reader()
+        assert cached is not None
+        volumes = await webhook.simulation.client().list(LONGHORN_VOLUMES)
+        assert len(volumes.items) > 0
+        assert await cached.list(listings.VOLUMES) == await webhook.live.list(listings.VOLUMES) == []
 
 
 async def test_caches_are_not_read_while_a_watch_fails() -> None:
-    async with running(node_watches(Cut(seconds=20))) as webhook:
-        webhook.simulation.middleware.add(node_watches(Refuse(status=503)))
+    async with running(machine_watches(Cut(seconds=20))) as webhook:
+        webhook.simulation.middleware.add(machine_watches(Refuse(status=503)))
         await asyncio.sleep(30)
         assert await webhook.is_live()
-        webhook.simulation.middleware.remove(node_watches(Refuse(status=503)))
+        webhook.simulation.middleware.remove(machine_watches(Refuse(status=503)))
         await asyncio.sleep(60)
         assert not await webhook.is_live()
 
@@ -137,6 +165,7 @@ async def test_caches_are_not_read_without_permission_to_watch() -> None:
         assert await webhook.is_live()
 
 
+@pytest.mark.rule("admission: no object is cached minutes after the last review")
 async def test_caches_are_dropped_some_minutes_after_the_last_review() -> None:
     async with running() as webhook:
         await asyncio.sleep(KEEP - 2 * SETTLE)
@@ -153,14 +182,23 @@ async def test_caches_are_dropped_some_minutes_after_the_last_review() -> None:
 async def test_caches_survive_an_unexpected_error() -> None:
     failures = [ZeroDivisionError()]
 
-    def slim(node: Object) -> Object:
+    def slim(machine: Object) -> Object:
         if failures:
             raise failures.pop()
-        return listings.NODES.slim(node)
+        return listings.MACHINES.slim(machine)
 
-    async with running(large=[replace(listings.NODES, slim=slim)]) as webhook:
+    async with running(large=[replace(listings.MACHINES, slim=slim)]) as webhook:
         assert failures == []
         await asyncio.sleep(KEEP + SETTLE)
         await webhook.create()
         await asyncio.sleep(SETTLE)
         assert webhook.caches.reader() is not None
+
+
+async def test_cluster_that_stops_responding_denies_in_time() -> None:
+    async with running() as webhook:
+        webhook.simulation.middleware.add(Rule(match=Match(resource="nodes"), action=Delay(least=3600, most=3600)))
+        began = asyncio.get_running_loop().time()
+        messages = await webhook.create()
+        assert asyncio.get_running_loop().time() - began == DEADLINE
+    assert "check 'nodes' cannot be made: the cluster was not read within 8 s. Try again" in messages

@@ -42,6 +42,7 @@ FIELDS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.rule("admission: every request gets a decision with its uid or a 4xx, whatever it contains")
 @pytest.mark.thin
 @pytest.mark.parametrize("first", range(0, 5000, BATCH))
 async def test_mutated_reviews_give_a_verdict_or_4xx(first: int) -> None:

@@ -12,14 +12,19 @@ import pytest
 from tests.support.webhook import EmptyCluster, head, review, webhook
 from webhook.admission import MAX_FINDINGS, Admission
 from webhook.body import BODY_TIMEOUT, LARGE_BODY, MAX_BODY
+from webhook.catalogue import CHECKS
 from webhook.check import Check, Finding
+from webhook.cluster import NotInstalled
 from webhook.review import MAX_MESSAGE
+from webhook.runner import DEADLINE
 from webhook.server import PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from upgrade_manager.kube.objects import Object
     from webhook.check import Subject
+    from webhook.cluster import Listing
 
 VALID = json.dumps(review()).encode()
 
@@ -35,6 +40,7 @@ def denying(*findings: Finding) -> Admission:
     return Admission(EmptyCluster(), checks=[checking(*findings)])
 
 
+@pytest.mark.rule("admission: every request gets a decision with its uid or a 4xx, whatever it contains")
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -47,6 +53,8 @@ def denying(*findings: Finding) -> Admission:
         pytest.param(VALID.replace(b'"demo"', b"NaN"), "the body is not JSON", id="NaN"),
         pytest.param(VALID.replace(b"demo", b"\xff\xfe"), "the body is not JSON: UnicodeDecodeError", id="not UTF-8"),
         pytest.param(VALID.decode().encode("utf-16"), "the body is not JSON: UnicodeDecodeError", id="UTF-16"),
+        pytest.param(VALID.replace(b"demo", rb"\ud800"), "not JSON: UnicodeEncodeError", id="half a character"),
+        pytest.param(VALID.replace(b'"metadata"', rb'"\uDBFF"'), "not JSON: UnicodeEncodeError", id="half in a key"),
         pytest.param(b"null", "the body is not an AdmissionReview of admission.k8s.io/v1", id="null"),
         pytest.param(VALID.replace(b"io/v1", b"io/v1beta1"), "the body is not an AdmissionReview", id="other version"),
         pytest.param(VALID.replace(b"AdmissionReview", b"Pod"), "the body is not an AdmissionReview", id="other kind"),
@@ -84,6 +92,7 @@ async def test_probes_succeed(path: str) -> None:
         assert (await server.send([request.encode()])).status == 200
 
 
+@pytest.mark.rule("admission: a body is limited in size, in time, and together with other large ones")
 async def test_body_of_3_mib_is_read_and_a_larger_one_gives_413() -> None:
     async with webhook() as server:
         largest = VALID + b" " * (MAX_BODY - len(VALID))
@@ -106,6 +115,7 @@ async def test_body_that_does_not_end_gives_408(sent: bytes) -> None:
     assert (response.status, response.text) == (408, f"the body was not received within {BODY_TIMEOUT:g} s")
 
 
+@pytest.mark.rule("admission: a body is limited in size, in time, and together with other large ones")
 async def test_trickling_body_gives_408() -> None:
     async with webhook() as server:
         pieces = [head(len(VALID)), *(VALID[at : at + 1] for at in range(len(VALID)))]
@@ -135,6 +145,7 @@ async def test_client_that_disconnects_leaves_nothing() -> None:
         assert (await server.post(VALID + b" " * LARGE_BODY)).status == 200
 
 
+@pytest.mark.rule("admission: a body is limited in size, in time, and together with other large ones")
 async def test_large_reviews_in_progress_are_limited() -> None:
     def trickle() -> Iterator[bytes]:
         yield head(MAX_BODY) + b" " * (MAX_BODY - 2)
@@ -150,6 +161,7 @@ async def test_large_reviews_in_progress_are_limited() -> None:
         assert (await server.post(VALID + b" " * LARGE_BODY)).status == 200
 
 
+@pytest.mark.rule("admission: an unexpected error denies")
 async def test_unexpected_error_denies_with_the_uid() -> None:
     class Broken(Admission):
         async def decide(self, _: object) -> None:  # type: ignore[override]
@@ -174,6 +186,7 @@ async def test_unexpected_error_of_a_check_denies_with_its_name() -> None:
     assert message.startswith("spec: check 'broken' cannot be made: internal error")
 
 
+@pytest.mark.rule("admission: a denial has at most 100 findings of 1 KiB, at least one of each failed check")
 async def test_findings_are_deduplicated_and_cut() -> None:
     many = [Finding(message=f"VM {number}", field="spec") for number in range(5000)]
     admission = Admission(EmptyCluster(), checks=[checking(*many, *many), checking(Finding(message="last"), name="b")])
@@ -184,6 +197,7 @@ async def test_findings_are_deduplicated_and_cut() -> None:
     assert response.messages[-2:] == ["spec: last", "spec: and 4,901 more"]
 
 
+@pytest.mark.rule("admission: a denial has at most 100 findings of 1 KiB, at least one of each failed check")
 async def test_long_messages_are_cut_to_1_kib() -> None:
     findings = [Finding(message=f"{number} " + "\N{SNOWMAN}" * 5000) for number in range(200)]
     async with webhook(denying(*findings)) as server:
@@ -195,11 +209,12 @@ async def test_long_messages_are_cut_to_1_kib() -> None:
 
 async def test_control_characters_and_surrogates_are_replaced() -> None:
     async with webhook(denying(Finding(message="a\x1b[31m\nb\ud800c"))) as server:
-        response = await server.post(review(name="demo\ud800\n"))
+        response = await server.post(review(name="demo\x00\n"))
     assert response.messages == ["spec: a?[31m?b?c"]
     assert '"demo??" is invalid' in response.review["status"]["message"]
 
 
+@pytest.mark.rule("admission: what the webhook does not know is denied")
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
@@ -247,6 +262,7 @@ async def test_long_pause_list_is_denied_as_a_whole() -> None:
     assert response.messages == ["spec.nodeUpgradeOption.pauseNodes: The list has 5001 names. Use at most 5000"]
 
 
+@pytest.mark.rule("admission: every decision and check is counted")
 async def test_metrics_start_at_zero_and_count() -> None:
     async with webhook() as server:
         assert server.metric("requests_total", operation="DELETE", allowed="true") == 0
@@ -258,3 +274,35 @@ async def test_metrics_start_at_zero_and_count() -> None:
         assert server.metric("check_findings_total", check="nodes") == 1
         assert server.metric("check_duration_seconds_count", check="nodes") == 1
         assert server.metric("requests_in_flight") == 0
+
+
+@pytest.mark.rule("admission: a review that takes too long denies before the API server's time-out")
+async def test_cluster_that_does_not_respond_denies_in_time() -> None:
+    class Silent:
+        async def list(self, _: Listing) -> Sequence[Object]:
+            await asyncio.sleep(3600)
+            return []
+
+    async with webhook(Admission(Silent())) as server:
+        response = await server.post(review())
+        assert asyncio.get_running_loop().time() == DEADLINE
+    assert "spec: check 'nodes' cannot be made: the cluster was not read within 8 s. Try again" in response.messages
+
+
+async def test_api_that_is_not_installed_is_a_warning() -> None:
+    class Bare:
+        async def list(self, listing: Listing) -> Sequence[Object]:
+            raise NotInstalled(listing.resource.name)
+
+    nodes = next(check for check in CHECKS if check.name == "nodes")
+    async with webhook(Admission(Bare(), checks=[nodes])) as server:
+        response = await server.post(review())
+    assert response.review["allowed"] is True
+    assert response.review["warnings"] == ["check 'nodes' skipped: the cluster does not serve nodes"]
+
+
+async def test_generated_name_is_shown_by_its_prefix() -> None:
+    created = {"metadata": {"generateName": "to-v1.8-"}}
+    async with webhook() as server:
+        response = await server.post(review(name="", object=created))
+    assert '"to-v1.8-" is invalid' in response.review["status"]["message"]

@@ -48,6 +48,7 @@ async def test_callers_that_wait_share_the_next_list(cluster: SlowCluster) -> No
     assert cluster.lists == ["nodes"] * 2
 
 
+@pytest.mark.rule("admission: reviews that wait at the same time share a list that began after each of them")
 async def test_caller_gets_a_list_that_began_after_its_call(cluster: SlowCluster) -> None:
     reader = SharedReader(cluster)
 

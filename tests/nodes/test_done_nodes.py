@@ -10,7 +10,7 @@ from tests.support.nodes import COMPLETE, NEW, OLD, VIEW, job_state
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.nodes import drain, single_node
-from upgrade_manager.nodes.model import AcknowledgeHook, Decision, Hook, NodeView, StartJob
+from upgrade_manager.nodes.model import AcknowledgeHook, Decision, Hook, NodeView, RemoveTaint, StartJob
 from upgrade_manager.nodes.sequencing import one_at_a_time
 
 PENDING = Hook(requested="D")
@@ -70,6 +70,21 @@ def test_post_drain_hook_of_others_holds_the_phase(state: NodeState) -> None:
     decision = decide(replace(DONE, state=state, post_drain=hook))
     text = "n1: waiting for other controllers to acknowledge their hooks on Secret fleet-local/s1: example.com/hook"
     assert decision == Decision(state=NodeState.POST_DRAINED, progress=text, holds=True)
+
+
+@pytest.mark.rule("nodes: the taint of a repeated pre-drain Job is removed before the node is uncordoned")
+@pytest.mark.parametrize(
+    ("change", "effects"),
+    [
+        pytest.param({"pre_drain": Hook(requested="D", acknowledged="D")}, (), id="drained"),
+        pytest.param({"post_drain": PENDING}, (RemoveTaint(node="n1"),), id="Kubernetes upgraded"),
+        pytest.param({}, (RemoveTaint(node="n1"),), id="drain ended by Rancher"),
+    ],
+)
+def test_taint_of_a_repeated_drain_is_removed(change: dict[str, Hook], effects: tuple[RemoveTaint, ...]) -> None:
+    view = replace(AGAIN, jobs={JobType.PRE_DRAIN: replace(COMPLETE, repeated=True)}, tainted=True, **change)  # type: ignore[arg-type]  # a table
+    decision = decide(view)
+    assert (decision.effects, decision.holds) == (effects, True)
 
 
 def start(name: str, *, kind: JobType = JobType.PRE_DRAIN, repeated: bool = False) -> Decision:

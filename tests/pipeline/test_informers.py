@@ -154,6 +154,13 @@ def test_slim_node_keeps_what_decisions_read() -> None:
     assert slim["spec"] == {"unschedulable": True}
 
 
+@pytest.mark.parametrize("key", ["kubevirt.io/drain", "node.kubernetes.io/unschedulable"])
+def test_slim_node_keeps_taints_with_the_pre_drain_jobs(key: str) -> None:
+    taints = [{"key": "example.com/other", "effect": "NoSchedule"}, {"key": key, "effect": "NoSchedule"}]
+    slim = slim_node({"metadata": {"name": "n1"}, "spec": {"taints": taints}})
+    assert slim["spec"].get("taints") == (taints if key == "kubevirt.io/drain" else None)
+
+
 @pytest.mark.parametrize(
     "status", [{}, {"status": None}, {"status": {"conditions": None, "nodeInfo": None}}], ids=["none", "null", "nulls"]
 )

@@ -11,6 +11,7 @@ import pytest
 from hack.faults.rules import Match, Refuse, Rule
 from tests.pipeline.test_frozen import nodes, set_strategy, strategy
 from tests.support.cluster_state import created_objects, overridden_settings
+from tests.support.end_state_checks import check_nodes
 from tests.support.simulate import RepairableScenario, fault
 from tests.support.upgrade import UpgradeRun, condition, node_states, provision_generation, started
 from upgrade_manager.api.keys import FINALIZER, FLEET_LOCAL, MANAGED_LABEL, RKE_POST_DRAIN
@@ -176,6 +177,7 @@ async def test_repeated_hook_runs_another_job(simulate: Simulate) -> None:
         assert jobs.count("upgrade-node-upgrade-pre-drain-node-0") == 2
         assert jobs.count("upgrade-node-upgrade-post-drain-node-0") == 1
         assert (await simulation.client().list(JOBS, namespace="harvester-system")).items == []
+        assert await check_nodes(simulation) == []
 
 
 @pytest.mark.rule("nodes: the settings are given back before ImageCleanup")

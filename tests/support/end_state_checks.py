@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tests.support.cluster_state import stored, title
 from tests.support.exactly_once import SUCCESS_EVENTS
 from tests.support.upgrade import condition, phases_of, provision_generation
-from upgrade_manager.api.keys import FLEET_LOCAL, LABEL_PLAN, PREFIX
+from upgrade_manager.api.keys import FLEET_LOCAL, LABEL_PLAN, PREFIX, TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, phase_of
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES, SECRETS, SERVICES
@@ -81,15 +81,20 @@ async def check_nodes(simulation: Simulation) -> list[str]:
             errors.append(f"{title(node)} runs {info['osImage']} with {info['kubeletVersion']}")
         if objects.spec(node).get("unschedulable") or not objects.is_condition_true(node, "Ready"):
             errors.append(f"{title(node)} is cordoned or not Ready")
+        if any(taint["key"] == TAINT_KUBEVIRT_DRAIN for taint in objects.spec(node).get("taints") or ()):
+            errors.append(f"{title(node)} keeps the taint {TAINT_KUBEVIRT_DRAIN}")
     secrets = (await client.list(SECRETS, namespace=FLEET_LOCAL)).items
     pending = filter(is_pending, secrets)
     return [*errors, *(f"{title(secret)} has a pending hook" for secret in pending)]
 
 
-async def check_frozen(stage: UpgradeRun, before: dict[str, Any]) -> list[str]:
-    """Check that a failed plan has given its settings back, and that no node changes after its end."""
+async def check_frozen(stage: UpgradeRun, before: dict[str, Any], *, strategy: bool) -> list[str]:
+    """Check that a failed plan has given its settings back, and that no node changes after its end.
+
+    `strategy` says if Rancher's must have its original, unless nodes are frozen.
+    """
     plan, simulation = await stage.plan(), stage.simulation
-    kept = {_LOCAL} if "NodeUpgrading" in phases_of(plan) else set()
+    kept = {_LOCAL} if "NodeUpgrading" in phases_of(plan) or not strategy else set()
     settings = {name: was for name, was in before.items() if name not in kept}
     after = await others(simulation)
     errors = [f"{name} was {was}, and is {after.get(name)}" for name, was in settings.items() if was != after.get(name)]

@@ -118,6 +118,8 @@ class UserActions:
         self._failed: UpgradeRun | None = None
         self._last = stage
         self.faults: list[str] = []
+        self._others = {act.what for act in drawn.interference}
+        self._keeps_strategy = CHANGES_STRATEGY.isdisjoint(self._others)
 
     async def run(self) -> None:
         """Run all plans to their end."""
@@ -131,7 +133,7 @@ class UserActions:
             elif await first.until_ended() == FAILED and drawn.failing is not None:
                 await _until_restored(first)
                 self.faults += await end_state_checks.check_failure(first, drawn.failing)
-                self.faults += await end_state_checks.check_frozen(first, self._before)
+                self.faults += await end_state_checks.check_frozen(first, self._before, strategy=self._keeps_strategy)
                 await self._follow(first, is_there=True)
             else:
                 self._last = first
@@ -143,12 +145,10 @@ class UserActions:
     async def end(self) -> None:
         """Check the end state."""
         simulation = self._stage.simulation
-        others = {act.what for act in self._drawn.interference}
-        self.faults += await end_state_checks.check_success(self._last, exact=CHANGES_GENERATION not in others)
+        exact = CHANGES_GENERATION not in self._others
+        self.faults += await end_state_checks.check_success(self._last, exact=exact)
         self.faults += await end_state_checks.check_nodes(simulation)
-        self.faults += await end_state_checks.check_others(
-            simulation, self._before, strategy=CHANGES_STRATEGY.isdisjoint(others)
-        )
+        self.faults += await end_state_checks.check_others(simulation, self._before, strategy=self._keeps_strategy)
         self.faults += await end_state_checks.check_leftovers(simulation, [self._stage.name, RIVAL, NEXT])
 
     async def _begin(self) -> UpgradeRun:

@@ -31,7 +31,12 @@ _PREFIX = "management.harvesterhci.io/"
 #: Prefixes of the paths that may change in other objects, by kind.
 _MAY_CHANGE = {
     PLANS: ("metadata.finalizers", f"metadata.annotations.{_PREFIX}", "status"),
-    "nodes": (f"metadata.annotations.{_PREFIX}pendingOSImage", "metadata.labels.plan.upgrade.cattle.io/{plan}-"),
+    "nodes": (
+        f"metadata.annotations.{_PREFIX}pendingOSImage",
+        "metadata.labels.plan.upgrade.cattle.io/{plan}-",
+        # After a repeated drain.
+        "spec.taints",
+    ),
     "secrets": (f"metadata.annotations.{_PREFIX}pre-hook", f"metadata.annotations.{_PREFIX}post-hook"),
     "clusters.provisioning.cattle.io": (
         f"metadata.annotations.{_PREFIX}original-upgrade-strategy",

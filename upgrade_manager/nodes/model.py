@@ -38,6 +38,8 @@ class NodeView:
     ready: bool
     #: True while it is unschedulable.
     cordoned: bool = False
+    #: True while it has the taint by which the pre-drain Job moves its VMs away.
+    tainted: bool = False
     #: The node's annotation pendingOSImage; empty without one.
     pending_os: str
     #: The machine-plan Secret; empty for a node that Rancher does not manage (yet).
@@ -109,6 +111,13 @@ class ClearPendingOS:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveTaint:
+    """Let KubeVirt place VMs on the node again."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreVMs:
     """Restart the VMs that were shut down for the node's upgrade, if any are listed."""
 
@@ -116,7 +125,7 @@ class RestoreVMs:
 
 
 #: Data, so that decisions stay pure; each effect is idempotent.
-Effect = StartJob | RemoveJob | ResumeJob | AcknowledgeHook | SetPendingOS | ClearPendingOS | RestoreVMs
+Effect = StartJob | RemoveJob | ResumeJob | AcknowledgeHook | SetPendingOS | ClearPendingOS | RemoveTaint | RestoreVMs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

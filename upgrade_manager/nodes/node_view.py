@@ -185,6 +185,7 @@ class _CachedNode:
             os_image=info.get("osImage", ""),
             ready=objects.is_condition_true(node, "Ready"),
             cordoned=bool(objects.spec(node).get("unschedulable")),
+            tainted=bool(objects.spec(node).get("taints")),
             pending_os=objects.annotations_of(node).get(ANNOTATION_PENDING_OS_IMAGE, ""),
             secret=plan.secret,
             pre_drain=plan.pre_drain,

@@ -1,8 +1,9 @@
 """A drain that Rancher repeats on an upgraded node, for instance after a change of the registries setting.
 
     pre-drain hook pending  -> the first Job pre-drain is removed, a repeated one runs, then the hook is acknowledged
-    post-drain hook pending -> the repeated Job is removed, the hook is acknowledged
+    post-drain hook pending -> the taint of the repeated Job is removed, then the Job; the hook is acknowledged
 
+No Job post-drain runs, which would remove the taint: the node needs no OS.
 The node is Ready on the release's OS (`drain.lost`), and its state stays PostDrained. A label marks the repeated Job,
 because Rancher sets equal hooks each time.
 """
@@ -11,10 +12,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
+from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, TAINT_KUBEVIRT_DRAIN, JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.nodes.job_state import Progress
-from upgrade_manager.nodes.model import AcknowledgeHook, Decision, RemoveJob, StartJob
+from upgrade_manager.nodes.model import AcknowledgeHook, Decision, RemoveJob, RemoveTaint, StartJob
 
 if TYPE_CHECKING:
     from upgrade_manager.nodes.job_state import JobState
@@ -29,10 +30,12 @@ def decide(view: NodeView) -> Decision | None:
         return _pre_drain(view, job)
     if not is_repeated:
         return None
+    if view.pre_drain.requested and not view.post_drain.pending:
+        return _hold(view, "Rancher drains it again")
+    if view.tainted:
+        return _hold(view, f"removing its taint {TAINT_KUBEVIRT_DRAIN}", RemoveTaint(node=view.name))
     if view.post_drain.pending:
         return _post_drain(view)
-    if view.pre_drain.requested:
-        return _hold(view, "Rancher drains it again")
     # Rancher has ended the drain without a post-drain hook.
     return _hold(view, "removing its repeated pre-drain Job", RemoveJob(node=view.name, job_type=JobType.PRE_DRAIN))
 

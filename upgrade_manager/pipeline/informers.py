@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.keys import LABEL_COMPONENT, Component
+from upgrade_manager.api.keys import LABEL_COMPONENT, TAINT_KUBEVIRT_DRAIN, Component
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.informer import version_number, without_managed_fields
@@ -193,15 +193,20 @@ class Informers:
 
 
 def slim_node(node: dict[str, Any]) -> dict[str, Any]:
-    """Drop the fields of a Node that no decision reads; images and addresses would be most of the cache."""
-    metadata, status = node["metadata"], node.get("status") or {}
+    """Drop the fields of a Node that no decision reads; images and addresses would be most of the cache.
+
+    Taints are kept, as a whole, if the pre-drain Job's is among them.
+    """
+    metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
+    taints = spec.get("taints") or []
+    is_tainted = any(taint.get("key") == TAINT_KUBEVIRT_DRAIN for taint in taints)
     return {
         "metadata": {
             key: metadata[key]
             for key in ("name", "uid", "resourceVersion", "labels", "annotations", "deletionTimestamp")
             if key in metadata
         },
-        "spec": {"unschedulable": bool((node.get("spec") or {}).get("unschedulable"))},
+        "spec": {"unschedulable": bool(spec.get("unschedulable")), **({"taints": taints} if is_tainted else {})},
         "status": {
             "conditions": [_without_heartbeat(c) for c in status.get("conditions") or [] if c.get("type") == "Ready"],
             "nodeInfo": {key: (status.get("nodeInfo") or {}).get(key, "") for key in ("osImage", "kubeletVersion")},

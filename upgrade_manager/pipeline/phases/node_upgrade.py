@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, ANNOTATION_PRE_HOOK, HARVESTER_SYSTEM, JobType
+from upgrade_manager.api.keys import (
+    ANNOTATION_PENDING_OS_IMAGE,
+    ANNOTATION_PRE_HOOK,
+    HARVESTER_SYSTEM,
+    TAINT_KUBEVIRT_DRAIN,
+    JobType,
+)
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
@@ -22,6 +28,7 @@ from upgrade_manager.nodes.model import (
     Decision,
     NodeView,
     RemoveJob,
+    RemoveTaint,
     RestoreVMs,
     ResumeJob,
     SetPendingOS,
@@ -283,6 +290,17 @@ async def _apply(ctx: ReconcileContext, view: NodeView, effect: Effect) -> None:
             await ctx.mark(NODES, node, {"annotations": {ANNOTATION_PENDING_OS_IMAGE: os_image}})
         case ClearPendingOS(node=node):
             await ctx.mark(NODES, node, {"annotations": {ANNOTATION_PENDING_OS_IMAGE: None}})
+        case RemoveTaint(node=node):
+            await _remove_taint(ctx, node)
+
+
+async def _remove_taint(ctx: ReconcileContext, name: str) -> None:
+    """Remove the taint of the pre-drain Job. Raises Conflict if the Node has changed, as its taints are one list."""
+    node = (await ctx.watch(MANAGED_NODES)).get(name) or {}
+    left = [taint for taint in objects.spec(node).get("taints") or () if taint.get("key") != TAINT_KUBEVIRT_DRAIN]
+    patch = MergePatch({"spec": {"taints": left or None}}).at(objects.resource_version(node))
+    await ctx.patch(NODES, name, patch, metadata_only=True)
+    log.info("taint removed after a repeated drain", node=name, taint=TAINT_KUBEVIRT_DRAIN)
 
 
 async def _is_removed(ctx: ReconcileContext, view: NodeView, hook: AcknowledgeHook) -> bool:

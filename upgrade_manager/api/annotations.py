@@ -14,14 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEFAULT_MIN_CERTS_DAYS = 7
-#: Annotations that users set; the last three are for the admission webhook.
+#: Annotations that users set for the admission webhook; other values than "true" have no effect.
+WEBHOOK_ANNOTATIONS = (
+    keys.ANNOTATION_SKIP_WEBHOOK,
+    keys.ANNOTATION_SKIP_DETACHED_VOLUMES,
+    keys.ANNOTATION_ALLOW_DELETION,
+)
+#: Annotations that users set.
 USER_ANNOTATIONS = (
     keys.ANNOTATION_SKIP_DISK_CHECK,
     keys.ANNOTATION_MIN_CERTS_DAYS,
     keys.ANNOTATION_TOOLKIT_IMAGE,
-    keys.ANNOTATION_SKIP_WEBHOOK,
-    keys.ANNOTATION_SKIP_DETACHED_VOLUMES,
-    keys.ANNOTATION_ALLOW_DELETION,
+    *WEBHOOK_ANNOTATIONS,
 )
 
 #: As Go's strconv.ParseBool, with which Harvester reads this annotation.
@@ -123,6 +127,13 @@ class PlanAnnotations:
             for key in sorted(self.raw)
             if key.startswith(f"{keys.PREFIX}/") and key not in known
         }
+
+    @property
+    def without_effect(self) -> list[BadAnnotation]:
+        """The webhook's flags that are neither true nor false."""
+        return [
+            self.bad_flag(key) for key in WEBHOOK_ANNOTATIONS if self.raw.get(key, "false") not in {"true", "false"}
+        ]
 
     def bad_flag(self, key: str) -> BadAnnotation:
         """Return the error of a flag that is BAD."""

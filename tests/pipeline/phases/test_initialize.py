@@ -219,6 +219,17 @@ async def test_unknown_annotation_is_reported(cluster: Harvester) -> None:
     assert cluster.recorder.recorded == [("AnnotationUnknown", text)]
 
 
+@pytest.mark.rule("api: an invalid value of a webhook's annotation is a Warning event")
+async def test_annotation_without_effect_is_reported(cluster: Harvester) -> None:
+    await prepared(cluster)
+    await cluster.nodes("n1")
+    raw = await cluster.plan()
+    raw["metadata"]["annotations"] = {f"{PREFIX}/allow-deletion": "yes", f"{PREFIX}/skip-webhook": "true"}
+    assert await Initialize().run(cluster.context(raw)) == Completed()
+    text = f'Annotation {PREFIX}/allow-deletion is \'yes\'. Set it to "true" or "false"; it has no effect'
+    assert cluster.recorder.recorded == [("AnnotationInvalid", text)]
+
+
 MANY = [f"x{i:02}" for i in range(12)]
 UNKNOWN = "pauseNodes lists unknown node{} {}; ignored"
 

@@ -45,7 +45,7 @@ class Initialize(Phase):
             return failed
         ctx.status["singleNode"] = await _single_node(ctx, nodes)
         unknown_pause_nodes(ctx, managed)
-        _warn_of_unknown_annotations(ctx)
+        _warn_of_ignored_annotations(ctx)
         return await _preflight(ctx, [objects.name(node) for node in nodes])
 
 
@@ -59,10 +59,12 @@ async def _single_node(ctx: ReconcileContext, nodes: list[Object]) -> str | None
     return single
 
 
-def _warn_of_unknown_annotations(ctx: ReconcileContext) -> None:
+def _warn_of_ignored_annotations(ctx: ReconcileContext) -> None:
     for key, nearest in ctx.plan.annotations.unknown.items():
         text = f"Annotation {key} is unknown and ignored. The nearest known annotation is {nearest}"
         ctx.events.warning(ctx.raw, "AnnotationUnknown", text, about=key)
+    for bad in ctx.plan.annotations.without_effect:
+        ctx.events.warning(ctx.raw, "AnnotationInvalid", f"{bad}; it has no effect", about=bad.key)
 
 
 async def _preflight(ctx: ReconcileContext, nodes: list[str]) -> PhaseResult:

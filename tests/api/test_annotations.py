@@ -97,6 +97,12 @@ def test_unknown_key_has_a_nearest_known_one(key: str, nearest: str) -> None:
     assert PlanAnnotations(known | {f"{keys.PREFIX}/{key}": "1"}).unknown == {f"{keys.PREFIX}/{key}": nearest}
 
 
+@pytest.mark.parametrize(("value", "has_effect"), [("true", True), ("false", True), ("True", False), ("", False)])
+def test_flags_of_the_webhook_are_true_or_false(value: str, *, has_effect: bool) -> None:
+    bad = PlanAnnotations({keys.ANNOTATION_SKIP_WEBHOOK: value}).without_effect
+    assert [one.key for one in bad] == ([] if has_effect else [keys.ANNOTATION_SKIP_WEBHOOK])
+
+
 @pytest.mark.parametrize(("value", "expected"), [("true", True), ("True", False), ("", False), (None, False)])
 def test_skip_detached_volumes(value: str | None, *, expected: bool) -> None:
     raw = {} if value is None else {keys.ANNOTATION_SKIP_DETACHED_VOLUMES: value}

@@ -90,7 +90,7 @@ class Admission:
     async def _checked(self, subject: Subject) -> list[CheckResult]:
         """Run all checks: on the caches first if these are in sync, but a failure counts only in the latest state."""
         ends = loop_time() + DEADLINE
-        cached = self._caches.reader()
+        cached = await self._caches.reader()
         results: dict[str, CheckResult] = {}
         if cached is not None:
             found = await run_checks(self._checks, replace(subject, cluster=SnapshotReader(cached)))

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 import structlog
 
 from upgrade_manager.kube.clock import loop_time
+from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.informer import Informer
+from webhook.cluster import NotInstalled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Seconds after the last review for which the caches are kept: a user repairs the cluster and creates the plan again.
 KEEP = 300.0
+#: Seconds to read what users change before a plan.
+CHANGES_TIMEOUT = 1.0
 
 
 log = structlog.get_logger(__name__)
@@ -33,8 +37,8 @@ log = structlog.get_logger(__name__)
 class Caches(Protocol):
     """Caches of a cluster, for reviews."""
 
-    def reader(self) -> ClusterReader | None:
-        """Return a reader of the caches for one review, or None unless all of them are in sync."""
+    async def reader(self) -> ClusterReader | None:
+        """Return a reader of the caches for one review, or None to read the cluster itself."""
         ...
 
     def start(self) -> None:
@@ -45,7 +49,7 @@ class Caches(Protocol):
 class _NoCaches:
     """Caches nothing."""
 
-    def reader(self) -> None:
+    async def reader(self) -> None:
         pass
 
     def start(self) -> None:
@@ -56,11 +60,17 @@ NO_CACHES = _NoCaches()
 
 
 class ClusterCaches:
-    """Keeps informers of some listings while plans are reviewed; `live` reads the others."""
+    """Keeps informers of some listings while plans are reviewed; `live` reads the others.
 
-    def __init__(self, client: Client, *, listings: Sequence[Listing], live: ClusterReader, random: Random) -> None:
+    `changes` selects objects that users change just before a plan. While there is one, the caches are not used.
+    """
+
+    def __init__(
+        self, client: Client, *, listings: Sequence[Listing], changes: Listing, live: ClusterReader, random: Random
+    ) -> None:
         self._client = client
         self._listings = listings
+        self._changes = changes
         self._live = live
         self._random = random
         #: Empty while the caches are stopped.
@@ -80,12 +90,26 @@ class ClusterCaches:
                 await asyncio.sleep(KEEP)
             self._requested.clear()
 
-    def reader(self) -> ClusterReader | None:
-        """See Caches. A cache is not in sync while its watch fails."""
+    async def reader(self) -> ClusterReader | None:
+        """See Caches."""
         self._last_review = loop_time()
-        if not self._informers or any(not one.has_synced or one.failing_for for one in self._informers.values()):
+        informers = self._informers
+        if not self.are_in_sync() or await self._is_changed():
             return None
-        return _CacheReader(self._informers, self._live)
+        return _CacheReader(informers, self._live)
+
+    def are_in_sync(self) -> bool:
+        """Return True if all informers run and have synced, and none of their watches fails."""
+        informers = self._informers.values()
+        return bool(informers) and all(one.has_synced and not one.failing_for for one in informers)
+
+    async def _is_changed(self) -> bool:
+        """Return True if there is such an object, or if that cannot be read soon."""
+        try:
+            async with asyncio.timeout(CHANGES_TIMEOUT):
+                return bool(await self._live.list(self._changes))
+        except (KubeError, NotInstalled, TimeoutError):
+            return True
 
     def start(self) -> None:
         """See Caches."""

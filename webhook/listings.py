@@ -131,8 +131,12 @@ MANAGED_CHARTS = Listing(resource=resources.MANAGED_CHARTS, namespace=FLEET_LOCA
 ADDONS = Listing(resource=resources.ADDONS, slim=keep("spec.enabled", "status.status"))
 
 
-#: Listings that grow with the cluster. Nodes are not cached, because users cordon and repair them just before a plan.
-LARGE = (MACHINES, VOLUMES, INSTANCES)
+#: Listings that grow with the cluster.
+LARGE = (NODES, MACHINES, VOLUMES, INSTANCES)
+#: Users cordon nodes just before they create a plan.
+CORDONED_NODES = Listing(
+    resource=resources.NODES, field_selector="spec.unschedulable=true", metadata_only=True, slim=_keep_name
+)
 
 
 def version(name: str) -> Listing:

@@ -18,7 +18,7 @@ from webhook.caches import ClusterCaches
 from webhook.catalogue import CHECKS
 from webhook.check import Subject
 from webhook.cluster import LiveReader
-from webhook.listings import LARGE
+from webhook.listings import CORDONED_NODES, LARGE
 from webhook.runner import run_checks
 
 if TYPE_CHECKING:
@@ -106,13 +106,13 @@ class Recorder:
 
 
 async def fill_caches(client: Client) -> None:
-    caches = ClusterCaches(client, listings=LARGE, live=LiveReader(client), random=Random(1))
+    caches = ClusterCaches(client, listings=LARGE, changes=CORDONED_NODES, live=LiveReader(client), random=Random(1))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(caches.run())
-        caches.reader()
+        await caches.reader()
         caches.start()
         await asyncio.sleep(10)
-        assert caches.reader() is not None
+        assert await caches.reader() is not None
         task.cancel()
 
 

@@ -14,7 +14,7 @@ from webhook.catalogue import CHECKS
 from webhook.certificates.pair import Pair, Service
 from webhook.certificates.rotation import SERVICE, CertificateRotation
 from webhook.cluster import LiveReader
-from webhook.listings import LARGE
+from webhook.listings import CORDONED_NODES, LARGE
 from webhook.metrics import WebhookMetrics
 from webhook.server import webhook_server
 from webhook.sharing import SharedReader
@@ -68,7 +68,7 @@ def add_webhook(
         probes.readyz.add("webhook-certificate", rotation.check)
         manager.add(Stage.WEBHOOKS, "webhook-certificate", rotation.run)
     live = SharedReader(LiveReader(client))
-    caches = ClusterCaches(client, listings=LARGE, live=live, random=random)
+    caches = ClusterCaches(client, listings=LARGE, changes=CORDONED_NODES, live=live, random=random)
     manager.add(Stage.OTHERS, "webhook-caches", caches.run)
     server = webhook_server(
         Admission(live, caches=caches),

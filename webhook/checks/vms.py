@@ -44,12 +44,14 @@ class _Targets:
     def problem(self, instance: Object) -> str:
         """Return why the instance cannot be migrated; empty if it can."""
         spec = fields.mapping(instance, "spec")
-        if isinstance(spec.get("nodeSelector"), dict):
-            return "it has a node selector"
-        if isinstance(fields.value(spec, "domain", "devices", "hostDevices"), list):
-            return "it uses host devices"
+        affinity = None
+        if spec:  # most instances have none of the fields that are kept
+            if isinstance(spec.get("nodeSelector"), dict):
+                return "it has a node selector"
+            if isinstance(fields.value(spec, "domain", "devices", "hostDevices"), list):
+                return "it uses host devices"
+            affinity = fields.value(spec, *_AFFINITY)
         others = self._nodes.without(fields.text(instance, "status", "nodeName"))
-        affinity = fields.value(spec, *_AFFINITY)
         if not isinstance(affinity, dict):
             return "" if others else "no other node is schedulable"
         return "" if others & self._match(affinity) else "no other schedulable node matches its node affinity"

@@ -84,7 +84,7 @@ class LonghornManager:
         if volume is None or not engines:
             return None
         node = self._user_of(volume)
-        modes, later = self._modes(engines[0])
+        modes, later = self._modes(engines[0], has_disk=not objects.spec(volume).get("diskSelector"))
         running = "running" if node else "stopped"
         await self._write(ENGINES, engines[0], node, {"currentState": running, "replicaModeMap": modes})
         sound = all(mode == "RW" for mode in modes.values())
@@ -102,13 +102,17 @@ class LonghornManager:
                 return objects.status(instance).get("nodeName") or ""
         return ""
 
-    def _modes(self, engine: Object) -> tuple[dict[str, str], RequeueAfter]:
-        """Return the replicas' current modes, and the seconds until the next rebuild completes."""
+    def _modes(self, engine: Object, *, has_disk: bool) -> tuple[dict[str, str], RequeueAfter]:
+        """Return the replicas' current modes, and the seconds until the next rebuild completes.
+
+        No disk has tags: a failed replica of a volume with a disk selector is not rebuilt.
+        """
         volume = objects.spec(engine).get("volumeName") or ""
         waits: list[float] = []
         modes: dict[str, str] = {}
         for replica, mode in (objects.status(engine).get("replicaModeMap") or {}).items():
-            if not self._context.hosts.of(replica.removeprefix(f"{volume}-r-")).up:
+            is_up = self._context.hosts.of(replica.removeprefix(f"{volume}-r-")).up
+            if not is_up or (mode == "ERR" and not has_disk):
                 self._timers.stop(volume, replica)
                 modes[replica] = "ERR"
                 continue

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hack.demo.breaks import BREAKS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -25,6 +27,8 @@ class Options:
     #: Empty for a plan that names a Version.
     image: str
     plan_file: Path | None
+    #: Names in BREAKS.
+    breaks: tuple[str, ...]
     keep: bool
     #: Seconds in which the upgrade has to end.
     timeout: float
@@ -48,10 +52,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     pace = parser.add_mutually_exclusive_group()
     pace.add_argument("--time-scale", type=_positive, metavar="X", help="factor on the scenario's durations")
     pace.add_argument("--instant", action="store_true", help="run without the scenario's durations")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--image", nargs="?", const="harvester-v1.8.0", default="", metavar="NAME",
-                      help="upgrade from a VirtualMachineImage (default: %(const)s) instead of a Version")  # fmt: skip
-    what.add_argument("--plan-file", type=Path, metavar="FILE", help="create the UpgradePlan in this file")
+    _add_plan_flags(parser)
     parser.add_argument(
         "--keep", action="store_true", help="keep everything running until Ctrl-C after the upgrade has ended"
     )
@@ -64,6 +65,28 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     )
     parser.add_argument("--plain", action="store_true", help="print lines of text on a terminal too")
     return Options(**vars(parser.parse_args(arguments)))
+
+
+def _add_plan_flags(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--image", nargs="?", const="harvester-v1.8.0", default="", metavar="NAME",
+                      help="upgrade from a VirtualMachineImage (default: %(const)s) instead of a Version")  # fmt: skip
+    what.add_argument("--plan-file", type=Path, metavar="FILE", help="create the UpgradePlan in this file")
+    parser.add_argument(
+        "--break",
+        dest="breaks",
+        type=_breaks,
+        default=(),
+        metavar="NAME[,NAME…]",
+        help=f"break the cluster first, and mend it when the webhook has refused the plan: {', '.join(BREAKS)}",
+    )
+
+
+def _breaks(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(text.split(",")))
+    if unknown := [name for name in names if name not in BREAKS]:
+        raise argparse.ArgumentTypeError(f"unknown name {unknown[0]!r}; names are {', '.join(BREAKS)}")
+    return names
 
 
 def _positive(text: str) -> float:

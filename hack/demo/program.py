@@ -19,9 +19,12 @@ import yaml
 from rich.console import Console
 
 from hack.control_plane.assets import find_assets
+from hack.demo.creation import break_cluster, create_plan
 from hack.demo.follow import follow
+from hack.demo.ports import reserved_ports
 from hack.demo.processes import process_group
-from hack.demo.programs import DemoError, start_programs
+from hack.demo.programs import DemoError, start_cluster, start_manager
+from hack.demo.registration import register
 from hack.demo.screen import Lines, Terminal
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects, resources
@@ -110,11 +113,21 @@ def _folder() -> Iterator[Path]:
 async def _run(options: Options, screen: Screen, children: ProcessGroup) -> int:
     plan_manifest = manifest(options)
     screen.say(f"Starting a simulated Harvester cluster ({options.scenario}) and the upgrade manager …")
-    programs = await start_programs(options, children)
-    async with _client(programs.kubeconfig) as client:
-        plan = await client.create(resources.UPGRADE_PLANS, plan_manifest)
-        screen.say(introduction(programs, plan, kubectl=kubectl_command(options.api)))
-        view = await _watch(client, programs, screen, plan=plan, within=options.timeout)
+    kubeconfig = children.folder / "kubeconfig"
+    with reserved_ports() as ports:
+        cluster, repo = await start_cluster(options, children, kubeconfig=kubeconfig, ports=ports)
+        async with _client(kubeconfig) as client:
+            # Before the manager starts, so that the first review of the webhook sees it.
+            broken = await break_cluster(client, options.breaks, screen)
+            programs = await start_manager(cluster, children, kubeconfig=kubeconfig, repo=repo, ports=ports)
+            await register(client, port=ports.webhook)
+            plan = await create_plan(client, plan_manifest, broken, screen)
+            screen.say(introduction(programs, plan, kubectl=kubectl_command(options.api)))
+            view = await _watch(client, programs, screen, plan=plan, within=options.timeout)
+        return await _finish(options, screen, programs, view)
+
+
+async def _finish(options: Options, screen: Screen, programs: Programs, view: View) -> int:
     screen.say(summary(view))
     succeeded = view.outcome == SUCCEEDED
     if not succeeded:

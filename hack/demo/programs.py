@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import signal
 import sys
@@ -10,14 +11,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import aiohttp
+
+from hack.demo.ports import HOST
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from webhook.certificates.rotation import SERVICE
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hack.demo.options import Options
+    from hack.demo.ports import Ports
     from hack.demo.processes import Child, ProcessGroup
 
 #: Seconds in which the simulated cluster has to be ready.
 READY_TIMEOUT = {"embedded": 60.0, "real": 300.0}
+
+#: Seconds in which the manager has to be ready.
+MANAGER_TIMEOUT = 120.0
 
 #: Restarts of a manager that was killed.
 MAX_RESTARTS = 20
@@ -60,13 +71,24 @@ class Programs:
         return f"the manager was killed; restarted as process {self.manager.process.pid}"
 
 
-async def start_programs(options: Options, processes: ProcessGroup) -> Programs:
-    """Start the cluster, wait until it is ready, and start the manager. Raises DemoError."""
-    kubeconfig = processes.folder / "kubeconfig"
-    cluster = await processes.start("cluster", cluster_command(options, kubeconfig))
+async def start_cluster(
+    options: Options, processes: ProcessGroup, *, kubeconfig: Path, ports: Ports
+) -> tuple[Child, str]:
+    """Start the cluster and wait until it is ready; return it and the upgrade repository's URL. Raises DemoError."""
+    # A real API server ignores the flag: it resolves the Service itself.
+    service = f"--service={HARVESTER_SYSTEM}/{SERVICE}=https://{HOST}:{ports.webhook}"
+    cluster = await processes.start("cluster", [*cluster_command(options, kubeconfig), service])
     ready = await ready_line(cluster, within=READY_TIMEOUT[options.api])
-    command = manager_command(kubeconfig, repo_url(ready))
+    return cluster, repo_url(ready)
+
+
+async def start_manager(
+    cluster: Child, processes: ProcessGroup, *, kubeconfig: Path, repo: str, ports: Ports
+) -> Programs:
+    """Start the manager and wait until it is ready. Raises DemoError."""
+    command = manager_command(kubeconfig, repo, ports)
     manager = await processes.start("manager", command)
+    await _ready(manager, ports.probes)
     return Programs(
         kubeconfig=kubeconfig, processes=processes, cluster=cluster, manager=manager, manager_command=command
     )
@@ -83,16 +105,15 @@ def cluster_command(options: Options, kubeconfig: Path) -> list[str]:
     return command
 
 
-def manager_command(kubeconfig: Path, repo_url: str) -> list[str]:
-    """Return the manager's command line, without endpoints, so that two demos can run at a time."""
+def manager_command(kubeconfig: Path, repo_url: str, ports: Ports) -> list[str]:
+    """Return the manager's command line."""
     program = Path(sys.executable).with_name("upgrade-manager")
     command = [str(program), "run", "--kubeconfig", str(kubeconfig), "--repo-url", repo_url]
     return [
         *command,
-        "--metrics-secure=false",
         "--metrics-bind-address=0",
-        "--health-probe-bind-address=0",
-        "--webhook-bind-address=0",
+        f"--health-probe-bind-address={HOST}:{ports.probes}",
+        f"--webhook-bind-address={HOST}:{ports.webhook}",
     ]
 
 
@@ -116,3 +137,18 @@ async def ready_line(cluster: Child, *, within: float) -> str:
     except TimeoutError:
         raise DemoError(f"the cluster was not ready within {within:.0f} s", child=cluster) from None
     raise DemoError(cluster.ending(), child=cluster)
+
+
+async def _ready(manager: Child, port: int) -> None:
+    """Wait for /readyz, which includes the webhook's certificate. Raises DemoError."""
+    try:
+        async with asyncio.timeout(MANAGER_TIMEOUT), aiohttp.ClientSession() as http:
+            while manager.process.returncode is None:
+                with contextlib.suppress(aiohttp.ClientError):
+                    async with http.get(f"http://{HOST}:{port}/readyz") as response:
+                        if response.ok:
+                            return
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise DemoError(f"the manager was not ready within {MANAGER_TIMEOUT:.0f} s", child=manager) from None
+    raise DemoError(manager.ending(), child=manager)

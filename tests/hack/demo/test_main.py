@@ -70,6 +70,21 @@ def test_upgrade_succeeds_and_leaves_nothing_behind(tmp_path: Path, arguments: t
 
 
 @pytest.mark.full
+def test_refused_plan_is_accepted_after_the_remedies(tmp_path: Path) -> None:
+    status, output = run(tmp_path, "--instant", "--break", "degraded-volume,cordoned-node,single-replica")
+    assert status == 0, output
+    refused, accepted = output.split("The same plan is accepted.")
+    assert (
+        'The UpgradePlan "demo" is invalid: \n* spec: Node node-2 is cordoned. Run kubectl uncordon node-2' in refused
+    )
+    assert len(re.findall(r"^\* spec: ", refused, re.MULTILINE)) == 3
+    assert "phase Initialize" not in refused
+    assert re.search(r"^kubectl uncordon node-2$", refused.partition("Mending:")[2], re.MULTILINE)
+    assert re.search(r"^Succeeded: ", accepted, re.MULTILINE)
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.full
 def test_failed_upgrade_shows_the_cause_and_the_log(tmp_path: Path) -> None:
     scenario = tmp_path / "broken.yaml"
     scenario.write_text("nodes: {count: 3, management: 3}\nfaults: [{work: manifests, message: no such chart}]\n")

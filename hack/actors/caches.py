@@ -86,13 +86,15 @@ class Cache:
         """Register a listener; listeners are called in the order of subscription."""
         self._listeners.append(listener)
 
-    async def seen(self, written: Object) -> None:
+    async def seen(self, written: Object, *, unless: Callable[[], bool] = lambda: False) -> None:
         """Wait, without a time limit, until the store has a written object, since the next decision reads it.
 
-        After an outage of the API server the watches of different kinds resume at different times.
+        After an outage of the API server the watches of different kinds resume at different times. `unless` is checked
+        now and then: the caller may have to end the outage.
         """
         while not await self._informer.wait_for_version(objects.resource_version(written)):
-            continue
+            if unless():
+                return
 
     async def patch(self, client: Client, obj: Object, patch: MergePatch, *, subresource: str = "status") -> None:
         """Patch a cached object and wait until it is seen; a deleted object is skipped."""

@@ -92,13 +92,17 @@ class NodeKeeper:
                 client = self._client if host.up else self._lifecycle
                 patch = MergePatch({"status": difference}).at(objects.resource_version(node))
                 node = await client.patch(NODES, name, patch, subresource="status")
-                await self._nodes.seen(node)
+                await self._seen(node)
             taints = _taints(node, host)
             if taints != (objects.spec(node).get("taints") or []):
                 patch = MergePatch({"spec": {"taints": taints}}).at(objects.resource_version(node))
-                await self._nodes.seen(await self._lifecycle.patch(NODES, name, patch))
+                await self._seen(await self._lifecycle.patch(NODES, name, patch))
         except NotFound:
             return
+
+    async def _seen(self, node: Object) -> None:
+        """Wait for the cache, unless the API server is down until this host boots."""
+        await self._nodes.seen(node, unless=lambda: not self._context.hosts.have_quorum)
 
     def _status(self, node: Object, host: Host) -> Object:
         old, at = objects.status(node), self._context.timestamp()

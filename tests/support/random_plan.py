@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _SCENARIOS = ("one-node", "two-nodes", "three-nodes", "witness")
 #: Upper bounds of the write at which a manager dies: the beginning, the first half, the whole upgrade.
+#: Virtual seconds that the fastest upgrade takes, at least.
+_FAST_UPGRADE = 2.0
 _WRITES = (12, 50, 110)
 #: Virtual seconds until a dead manager is replaced.
 _GAPS = (0.0, 0.0, 3.0, 30.0)
@@ -188,8 +190,8 @@ def _instant(random: Random, phases: int) -> Instant:
 
 def _following(random: Random, failing: Failing | None, deleted: Instant | None) -> Following:
     same_name = random.random() < 0.4
-    # Where all nodes may run the release, another plan for it is refused without force.
-    is_late = deleted is not None and deleted.phases >= NODE_UPGRADING
+    # Where all nodes may run the release, another plan for it is refused without force; a deletion may come late.
+    is_late = deleted is not None and (deleted.phases >= NODE_UPGRADING or deleted.seconds > _FAST_UPGRADE)
     force = {"force": True} if is_late or (failing and failing.phase is PhaseName.IMAGE_CLEANUP) else {}
     return Following(
         same_name=same_name,

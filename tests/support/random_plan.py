@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from hack.cluster.scenario import Scenario
 
 _SCENARIOS = ("one-node", "two-nodes", "three-nodes", "witness")
-#: Upper bounds of the write at which a manager dies: the beginning, the first half, the whole upgrade.
 #: Virtual seconds that the fastest upgrade takes, at least.
 _FAST_UPGRADE = 2.0
+#: Upper bounds of the write at which a manager dies: the beginning, the first half, the whole upgrade.
 _WRITES = (12, 50, 110)
 #: Virtual seconds until a dead manager is replaced.
 _GAPS = (0.0, 0.0, 3.0, 30.0)

@@ -45,7 +45,6 @@ _ADVICE = "raise spec.rkeConfig.provisionGeneration by 1"
 _ADVICE_SECONDS = 600.0
 #: Virtual seconds between two attempts of a user's request.
 _RETRY_INTERVAL = 1.0
-_CREATED_AGAIN = "was created again"
 #: Interference after which Rancher drains upgraded nodes again.
 DRAINS_AGAIN = CHANGES_STRATEGY | {CHANGES_GENERATION}
 RIVAL, NEXT = "rival", "next"
@@ -102,10 +101,7 @@ async def run(drawn: RandomPlan) -> RunResult:
             plans = (await simulation.client().list(UPGRADE_PLANS)).items
             states = [f"{objects.name(plan)}: {json.dumps(objects.status(plan))}" for plan in plans]
             result.faults.append(f"stuck: {'; '.join(states)}")
-        violations = backends[0].audit.violations
-        if DRAINS_AGAIN & {act.what for act in drawn.interference}:
-            violations = [text for text in violations if not text.endswith(_CREATED_AGAIN) or "-pre-drain-" not in text]
-        result.faults += violations
+        result.faults += backends[0].audit.violations
         result.faults += users.faults
     return result
 

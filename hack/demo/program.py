@@ -19,7 +19,7 @@ import yaml
 from rich.console import Console
 
 from hack.control_plane.assets import find_assets
-from hack.demo.creation import break_cluster, create_plan
+from hack.demo.creation import break_cluster, create_plan, refusal
 from hack.demo.follow import follow
 from hack.demo.ports import reserved_ports
 from hack.demo.processes import process_group
@@ -29,7 +29,7 @@ from hack.demo.screen import Lines, Terminal
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects, resources
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.errors import Invalid, KubeError
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.kubeconfig import load_config
@@ -223,7 +223,7 @@ async def _keep(programs: Programs, screen: Screen) -> None:
 
 
 def _report(screen: Screen, error: Exception) -> None:
-    screen.say(f"\nThe demo failed: {error}")
+    screen.say(f"\nThe demo failed: {refusal(error) if isinstance(error, Invalid) else error}")
     child = error.child if isinstance(error, DemoError) else None
     if child is not None:
         screen.say(_log_tail(child))

@@ -108,8 +108,12 @@ def cluster_command(options: Options, kubeconfig: Path) -> list[str]:
 def manager_command(kubeconfig: Path, repo_url: str, ports: Ports) -> list[str]:
     """Return the manager's command line."""
     program = Path(sys.executable).with_name("upgrade-manager")
+    # The user's shell may have other values, for a manager outside a cluster.
+    environment = ["ENABLE_WEBHOOKS=true", f"POD_NAMESPACE={HARVESTER_SYSTEM}"]
     command = [str(program), "run", "--kubeconfig", str(kubeconfig), "--repo-url", repo_url]
     return [
+        "env",
+        *environment,
         *command,
         "--metrics-bind-address=0",
         f"--health-probe-bind-address={HOST}:{ports.probes}",

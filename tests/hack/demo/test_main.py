@@ -26,7 +26,8 @@ pytestmark = pytest.mark.timeout(150)
 def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Start a demo with its temporary files in a folder, and kill it at the end."""
     command = [sys.executable, "-m", "hack.demo", "--plain", *arguments]
-    environment = {**os.environ, "TMPDIR": str(folder)}
+    # The demo's manager ignores what the shell has set for others.
+    environment = {**os.environ, "TMPDIR": str(folder), "ENABLE_WEBHOOKS": "false", "POD_NAMESPACE": "default"}
     with subprocess.Popen(  # noqa: S603  # our own program
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as demo:
@@ -70,8 +71,11 @@ def test_upgrade_succeeds_and_leaves_nothing_behind(tmp_path: Path, arguments: t
 
 
 @pytest.mark.full
-def test_refused_plan_is_accepted_after_the_remedies(tmp_path: Path) -> None:
-    status, output = run(tmp_path, "--instant", "--break", "degraded-volume,cordoned-node,single-replica")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("api", ["embedded", pytest.param("real", marks=pytest.mark.assets)])
+def test_refused_plan_is_accepted_after_the_remedies(tmp_path: Path, api: str) -> None:
+    breaks = "degraded-volume,cordoned-node,single-replica"
+    status, output = run(tmp_path, "--instant", "--api", api, "--break", breaks)
     assert status == 0, output
     refused, accepted = output.split("The same plan is accepted.")
     assert (
@@ -94,6 +98,21 @@ def test_failed_upgrade_shows_the_cause_and_the_log(tmp_path: Path) -> None:
     assert status == 1, output
     assert re.search(r"^Failed: .*no such chart", output, re.MULTILINE)
     assert "The end of the manager's log:" in output
+    assert left_behind(folder) == []
+
+
+@pytest.mark.full
+def test_refusal_of_the_users_plan_is_printed(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        "{apiVersion: management.harvesterhci.io/v1beta1, kind: UpgradePlan, metadata: {name: own}, "
+        "spec: {version: v9.9.9}}"
+    )
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    status, output = run(folder, "--instant", "--plan-file", str(plan))
+    assert status == 1, output
+    assert 'The UpgradePlan "own" is invalid: spec.version: ' in output
     assert left_behind(folder) == []
 
 

@@ -154,6 +154,14 @@ def test_slim_node_keeps_what_decisions_read() -> None:
     assert slim["spec"] == {"unschedulable": True}
 
 
+def test_slim_node_keeps_the_managers_annotation() -> None:
+    own = {"management.harvesterhci.io/pendingOSImage": "Harvester v1.8.0"}
+    slim = slim_node(
+        {"metadata": {"name": "n1", "annotations": {"node.longhorn.io/default-disks-config": "[]", **own}}}
+    )
+    assert slim["metadata"] == {"name": "n1", "annotations": own}
+
+
 @pytest.mark.parametrize("key", ["kubevirt.io/drain", "node.kubernetes.io/unschedulable"])
 def test_slim_node_keeps_taints_with_the_pre_drain_jobs(key: str) -> None:
     taints = [{"key": "example.com/other", "effect": "NoSchedule"}, {"key": key, "effect": "NoSchedule"}]

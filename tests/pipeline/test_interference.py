@@ -334,11 +334,12 @@ async def test_lasting_conflict_is_reported(simulate: Simulate, verb: str) -> No
 
 
 @pytest.mark.rule("pipeline: a refused removal does not keep a plan that is deleted, nor one that has ended")
+@pytest.mark.parametrize(("status", "reason"), [(403, "Forbidden"), (409, "Conflict")])
 @pytest.mark.parametrize("end", ["deletion", "success"])
 @pytest.mark.thin
-async def test_refused_removal_blocks_nothing(simulate: Simulate, end: str) -> None:
+async def test_refused_removal_blocks_nothing(simulate: Simulate, end: str, status: int, reason: str) -> None:
     async with simulate() as simulation, started(simulation) as stage:
-        refusal = Refuse(status=403, reason="Forbidden", message="a webhook refuses the removal")
+        refusal = Refuse(status=status, reason=reason, message="a webhook refuses the removal")
         rule = Rule(match=Match(verbs=("deletecollection",), resource="services"), action=refusal)
         simulation.middleware.add(rule)
         if end == "deletion":
@@ -346,6 +347,7 @@ async def test_refused_removal_blocks_nothing(simulate: Simulate, end: str) -> N
             await stage.delete()
         else:
             assert await stage.until_ended() == "Succeeded"
+            await stage.settle()
         assert "a webhook refuses the removal" in str(await stage.warnings())
         following = replace(stage, name="next")
         await following.create_plan({"version": "v1.8.0", "force": True})

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.keys import LABEL_COMPONENT, TAINT_KUBEVIRT_DRAIN, Component
+from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, LABEL_COMPONENT, TAINT_KUBEVIRT_DRAIN, Component
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.informer import version_number, without_managed_fields
@@ -32,6 +32,8 @@ WRITE_TIMEOUT = 5.0
 DIAGNOSTICS_INTERVAL = 60.0
 #: Fields of a Job's status about its Pods.
 _POD_FIELDS = ("active", "ready", "startTime", "succeeded", "uncountedTerminatedPods")
+#: Metadata of a Node that is kept as it is.
+_NODE_METADATA = ("name", "uid", "resourceVersion", "labels", "deletionTimestamp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,16 +197,17 @@ class Informers:
 def slim_node(node: dict[str, Any]) -> dict[str, Any]:
     """Drop the fields of a Node that no decision reads; images and addresses would be most of the cache.
 
+    Annotations of other programs change often and would each trigger a reconcile.
     Taints are kept, as a whole, if the pre-drain Job's is among them.
     """
     metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
     taints = spec.get("taints") or []
     is_tainted = any(taint.get("key") == TAINT_KUBEVIRT_DRAIN for taint in taints)
+    pending_os = (metadata.get("annotations") or {}).get(ANNOTATION_PENDING_OS_IMAGE)
     return {
         "metadata": {
-            key: metadata[key]
-            for key in ("name", "uid", "resourceVersion", "labels", "annotations", "deletionTimestamp")
-            if key in metadata
+            **{key: metadata[key] for key in _NODE_METADATA if key in metadata},
+            **({} if pending_os is None else {"annotations": {ANNOTATION_PENDING_OS_IMAGE: pending_os}}),
         },
         "spec": {"unschedulable": bool(spec.get("unschedulable")), **({"taints": taints} if is_tainted else {})},
         "status": {

@@ -216,12 +216,16 @@ class PlanReconciler:
             freeze.warn(ctx, frozen)
         try:
             await clean_up(ctx, keep_failed_jobs=keep_failed_jobs)
-        except Terminal as error:
-            if not objects.is_deleting(ctx.raw):
+        except (Terminal, Conflict) as error:
+            if not objects.is_deleting(ctx.raw) or self._may_pass(ctx, error):
                 raise
             # A refusal must not keep the plan: the garbage collector deletes what it owns.
             log.warning("clean-up refused, left to the garbage collector", error=str(error))
             ctx.events.error(ctx.raw, f"{error}. The garbage collector removes the objects of this plan")
+
+    def _may_pass(self, ctx: ReconcileContext, error: KubeError) -> bool:
+        """Return True for a conflict that has not lasted: it may be that of a precondition."""
+        return isinstance(error, Conflict) and self._conflicts.get(ctx.owner.uid, 0) < MAX_CONFLICTS
 
     async def _finalize(self, ctx: ReconcileContext) -> None:
         """Clean up after a plan that is being deleted, if it was accepted, then remove the finalizer."""

@@ -11,13 +11,13 @@ from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.polling import eventually
 from tests.support.upgrade import UpgradeRun, started
-from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK
+from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, ANNOTATION_SKIP_DISK_CHECK
 from upgrade_manager.cli import application
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.reflector import WATCH_TIMEOUT
-from upgrade_manager.kube.resources import LEASES, UPGRADE_PLANS
+from upgrade_manager.kube.resources import LEASES, NODES, UPGRADE_PLANS
 from upgrade_manager.kube.retry import Backoff
 from upgrade_manager.pipeline.controller import STALE_TIMEOUT, Dependencies, PlanController
 from upgrade_manager.runtime.healthz import Unhealthy
@@ -176,3 +176,24 @@ async def test_only_changes_by_users_trigger_a_reconcile(changes: list[Any], sub
             await stage.client.patch(UPGRADE_PLANS, stage.name, MergePatch(change), subresource=subresource)
             await asyncio.sleep(POLL_INTERVAL)
         assert least <= counts.total(verb="get", resource="versions.harvesterhci.io") <= 1
+
+
+@pytest.mark.rule("pipeline: annotations of other programs on a node trigger no reconcile")
+@pytest.mark.parametrize(
+    ("annotation", "reconciles"),
+    [
+        pytest.param("csi.volume.kubernetes.io/nodeid", 0, id="of another program: none"),
+        pytest.param(ANNOTATION_PENDING_OS_IMAGE, 1, id="of the manager: one"),
+    ],
+)
+async def test_only_own_node_annotations_trigger_a_reconcile(annotation: str, reconciles: int) -> None:
+    async with Simulation(actors=False) as simulation, started(simulation, {"version": "v9.9.9"}) as stage:
+        # The Version does not exist: retried every ten seconds by now.
+        await asyncio.sleep(120)
+        counts = simulation.middleware.counts
+        while counts.total(verb="get", resource="versions.harvesterhci.io"):
+            counts.clear()
+            await asyncio.sleep(POLL_INTERVAL)
+        await stage.client.patch(NODES, "node-0", MergePatch({"metadata": {"annotations": {annotation: "x"}}}))
+        await asyncio.sleep(POLL_INTERVAL)
+        assert counts.total(verb="get", resource="versions.harvesterhci.io") == reconciles

@@ -205,6 +205,18 @@ async def test_unset_restore_vm_ends_the_wait() -> None:
         await stage.patch(spec={"restoreVM": False})
         await stage.succeed()
         assert await plan_jobs(stage) == []
+        assert (await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items == []
+
+
+@pytest.mark.rule("nodes: the ConfigMap PLAN-restore-vm is removed at the end, or goes with the Jobs that read it")
+@pytest.mark.thin
+async def test_unset_restore_vm_removes_the_list() -> None:
+    async with Simulation(cluster()) as simulation, started(simulation, RESTORING) as stage:
+        await stage.until("CleaningUp")
+        assert (await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items != []
+        await stage.patch(spec={"restoreVM": False})
+        await stage.succeed()
+        assert (await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items == []
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ async def discard_stale_list(ctx: ReconcileContext) -> None:
 
 async def release_list(ctx: ReconcileContext, readers: Iterable[Object], *, is_kept: bool) -> None:
     """Give the ConfigMap to the Jobs that still read it, and to the plan if it is kept; remove it without either."""
-    found = await _find_list(ctx) if ctx.plan.spec.restore_vm else None
+    found = await _find_list(ctx) if _may_have_list(ctx) else None
     if found is None or not _is_own(ctx, found):
         return
     plan = [_reference(UPGRADE_PLANS, ctx.raw)] if is_kept else []
@@ -96,6 +96,15 @@ async def release_list(ctx: ReconcileContext, readers: Iterable[Object], *, is_k
     elif owners != objects.metadata(found).get("ownerReferences"):
         patch = MergePatch({"metadata": {"ownerReferences": owners}})
         await ctx.patch(CONFIG_MAPS, objects.name(found), patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
+
+
+def _may_have_list(ctx: ReconcileContext) -> bool:
+    """Return True if spec.restoreVM is set, or may have been: the generation counts changes of the spec.
+
+    A deletion increases it, too.
+    """
+    unchanged = 2 if objects.is_deleting(ctx.raw) else 1
+    return ctx.plan.spec.restore_vm or objects.metadata(ctx.raw).get("generation", 0) > unchanged
 
 
 async def _find_list(ctx: ReconcileContext) -> Object | None:

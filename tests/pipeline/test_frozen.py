@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Longer than Rancher needs to upgrade all nodes.
 LONG = 1800.0
 STRATEGY = {"controlPlaneConcurrency": "2", "workerConcurrency": "1"}
-SECOND = "node-2"
+SECOND, LAST = "node-2", "node-1"
 
 
 async def cluster(simulation: Simulation) -> Object:
@@ -59,6 +59,25 @@ async def nodes(simulation: Simulation) -> dict[str, Any]:
         )
         for node in found
     }
+
+
+async def frozen_event(simulation: Simulation) -> str:
+    """Return the message of the only event on Rancher's cluster."""
+    (event,) = (await simulation.client().list(EVENTS, namespace="fleet-local")).items
+    assert (event["type"], event["reason"], event["involvedObject"]["kind"]) == ("Warning", "UpgradeFrozen", "Cluster")
+    return str(event["message"])
+
+
+async def run_acknowledgement(stage: UpgradeRun, command: str) -> None:
+    """Do what the command of a message does."""
+    get, annotate = command.split(" && ")
+    assert get.endswith("-o jsonpath='{.metadata.annotations.rke\\.cattle\\.io/drain-options}')")
+    _, _, _, verb, _, _, name, *keys = shlex.split(annotate)
+    assert (verb, keys) == ("annotate", [f"{key}=$VALUE" for key in (PRE, POST)])
+    secret = await stage.client.get(SECRETS, name, namespace="fleet-local")
+    value = objects.annotations_of(secret)[DRAIN_OPTIONS]
+    answers = MergePatch({"metadata": {"annotations": {PRE: value, POST: value}}})
+    await stage.client.patch(SECRETS, name, answers, namespace="fleet-local")
 
 
 async def assert_frozen(simulation: Simulation) -> None:
@@ -115,7 +134,7 @@ async def test_command_of_the_message_releases_the_cluster(simulate: Simulate) -
         await set_strategy(simulation, STRATEGY)
         async with started(simulation) as stage:
             plan = await stage.fail()
-            patch, get, annotate = condition(plan, "Degraded")[2].split("without draining: ")[1].split(" && ")
+            patch, acknowledgement = condition(plan, "Degraded")[2].split("without draining: ")[1].split(" && ", 1)
             *kubectl, body = shlex.split(patch)
             target = ["patch", "clusters.provisioning.cattle.io", "local", "--type=json", "-p"]
             assert kubectl == ["kubectl", "-n", "fleet-local", *target]
@@ -123,13 +142,7 @@ async def test_command_of_the_message_releases_the_cluster(simulate: Simulate) -
                 PROVISIONING_CLUSTERS, "local", JsonPatch(json.loads(body)), namespace="fleet-local"
             )
             assert await strategy(simulation) == STRATEGY
-            assert get.endswith("-o jsonpath='{.metadata.annotations.rke\\.cattle\\.io/drain-options}')")
-            _, _, _, verb, _, _, name, *keys = shlex.split(annotate)
-            assert (verb, keys) == ("annotate", [f"{key}=$VALUE" for key in (PRE, POST)])
-            secret = await stage.client.get(SECRETS, name, namespace="fleet-local")
-            value = objects.annotations_of(secret)[DRAIN_OPTIONS]
-            answers = MergePatch({"metadata": {"annotations": {PRE: value, POST: value}}})
-            await stage.client.patch(SECRETS, name, answers, namespace="fleet-local")
+            await run_acknowledgement(stage, acknowledgement)
             await asyncio.sleep(LONG)
         kubelets = {kubelet for kubelet, *_ in (await nodes(simulation)).values()}
         assert kubelets == {simulation.scenario.release.kubernetes}
@@ -147,9 +160,11 @@ async def test_deletion_freezes_the_cluster(simulate: Simulate, point: str, orig
             await stage.until_node(point)
             await stage.delete()
             await assert_frozen(simulation)
-            events = (await simulation.client().list(EVENTS, namespace="fleet-local")).items
-            found = [(event["reason"], event["involvedObject"]["kind"]) for event in events]
-            assert found == [("UpgradeFrozen", "Cluster")]
+            message = await frozen_event(simulation)
+            (held,) = [name for name, (*_, is_cordoned) in (await nodes(simulation)).items() if is_cordoned]
+            assert f"Node {held} is cordoned and waits on Secret fleet-local/" in message
+            value = json.dumps(original, separators=(",", ":"))
+            assert (f'"value":{value}' if original else '"op":"remove"') in message
             await assert_continued(stage, original)
 
 
@@ -157,8 +172,7 @@ async def test_deletion_freezes_the_cluster(simulate: Simulate, point: str, orig
 @pytest.mark.parametrize("work", ["image-cleanup", "post-drain"])
 @pytest.mark.thin
 async def test_cluster_is_released_when_all_nodes_agree(simulate: Simulate, work: str) -> None:
-    last = "node-1"
-    async with simulate(RepairableScenario.of(**fault(work, last))) as simulation, started(simulation) as stage:
+    async with simulate(RepairableScenario.of(**fault(work, LAST))) as simulation, started(simulation) as stage:
         plan = await stage.fail()
         assert await strategy(simulation) is None
         assert objects.status(plan).get("originals") is None
@@ -168,3 +182,35 @@ async def test_cluster_is_released_when_all_nodes_agree(simulate: Simulate, work
         assert {name: found[:3] for name, found in (await nodes(simulation)).items()} == {
             name: found[:3] for name, found in before.items()
         }
+
+
+@pytest.mark.rule(
+    "nodes: after a deletion the event names each node that is held, its Secret and the command that releases it"
+)
+@pytest.mark.parametrize("point", ["PostDraining", "WaitingReboot"])
+async def test_deletion_at_the_last_node_names_it(simulate: Simulate, point: str) -> None:
+    async with simulate() as simulation, started(simulation) as stage:
+        await stage.until_node(point, node=LAST)
+        await stage.delete()
+        # Rancher has set the hook already, so its strategy is given back.
+        assert await strategy(simulation) is None
+        await asyncio.sleep(LONG)
+        assert [name for name, (*_, is_cordoned) in (await nodes(simulation)).items() if is_cordoned] == [LAST]
+        message = await frozen_event(simulation)
+        assert f"Node {LAST} is cordoned and waits on Secret fleet-local/" in message
+        await run_acknowledgement(stage, message.split("let Rancher continue: ")[1])
+        await asyncio.sleep(LONG)
+        assert not any(is_cordoned for *_, is_cordoned in (await nodes(simulation)).values())
+
+
+async def test_event_has_commands_despite_a_long_strategy(simulate: Simulate) -> None:
+    options = {"postDrainHooks": [{"annotation": f"example.com/hook-{number}"} for number in range(30)]}
+    async with simulate() as simulation:
+        await set_strategy(simulation, STRATEGY | {"workerDrainOptions": options})
+        async with started(simulation) as stage:
+            await stage.until_node("PreDraining")
+            await stage.delete()
+            message = await frozen_event(simulation)
+            assert f"Annotation {ANNOTATION_ORIGINAL_STRATEGY} has the original strategy" in message
+            assert '[{"op":"remove","path":"/spec/rkeConfig/upgradeStrategy"}]' in message
+            assert message.endswith(f'{POST}="$VALUE"')

@@ -29,6 +29,7 @@ from upgrade_manager.pipeline import overrides, rancher, upgrade_strategy
 from upgrade_manager.pipeline.cleanup import skip_missing
 from upgrade_manager.pipeline.missing_nodes import has_left
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES
+from upgrade_manager.pipeline.status import MESSAGE_LIMIT
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
@@ -39,61 +40,68 @@ EVENT_REASON = "UpgradeFrozen"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frozen:
-    """Rancher's cluster whose hooks must stay after the end of a plan, and the nodes that they hold."""
+    """The nodes that Rancher's cluster holds after the end of a plan."""
 
     cluster: Object
+    #: The upgradeStrategy before the upgrade.
+    original: Any
+    #: Nodes that Rancher would upgrade without the drain hooks, which must stay while there are any.
     nodes: list[str]
+    #: Node and Secret of each hook that waits for the manager, whether the strategy keeps its hooks or not.
+    held: list[tuple[str, str]]
 
 
 async def find_frozen(ctx: ReconcileContext) -> Frozen | None:
     """Return what stays frozen after the end of this plan; None if nothing does."""
-    if overrides.strategy_entry(ctx) is None:
+    entry = overrides.strategy_entry(ctx)
+    if entry is None:
         return None
     read = ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
     cluster = await skip_missing(ctx, FLEET_LOCAL, read)
     if cluster is None or rancher.belongs_to_another(ctx, cluster):
         return None
-    if not upgrade_strategy.has_hooks(rancher.rke_config(cluster).get("upgradeStrategy")):
-        return None
-    nodes = await _outdated_nodes(ctx)
-    return Frozen(cluster=cluster, nodes=nodes) if nodes else None
+    has_hooks = upgrade_strategy.has_hooks(rancher.rke_config(cluster).get("upgradeStrategy"))
+    nodes = await _outdated_nodes(ctx) if has_hooks else []
+    held = await _held_nodes(ctx)
+    return Frozen(cluster=cluster, original=entry.get("original"), nodes=nodes, held=held) if nodes or held else None
 
 
 async def remedy(ctx: ReconcileContext) -> str:
     """Return how the user continues after a failure during the node upgrade; empty if Rancher holds no node."""
-    entry = overrides.strategy_entry(ctx)
-    if entry is None:
-        return ""
-    held = held_nodes(await ctx.watch(MACHINE_PLANS), await ctx.watch(LOCAL_MACHINES))
-    waiting = "".join(f"Node {node} is cordoned and waits on Secret {FLEET_LOCAL}/{secret}. " for node, secret in held)
-    acknowledge = " && ".join(_acknowledge(secret) for _, secret in held)
     frozen = await find_frozen(ctx)
-    if frozen is not None:
-        return f"{waiting}{_ways_on(frozen, entry.get('original'))}{' && ' if held else ''}{acknowledge}"
-    if not held:
-        return ""
-    return f"{waiting}Create a new UpgradePlan, which takes over, or let Rancher continue: {acknowledge}"
+    return _ways_on(frozen, frozen.original) if frozen is not None else ""
 
 
 def warn(ctx: ReconcileContext, frozen: Frozen) -> None:
     """Record on Rancher's cluster that it is frozen, as the plan may be deleted."""
-    text = (
-        f"UpgradePlan {ctx.owner.name} ended before all nodes were upgraded. Rancher does not upgrade "
-        f"{name_list(frozen.nodes)}, because the drain hooks in upgradeStrategy hold them. Create a new UpgradePlan, "
-        f"which takes over; annotation {ANNOTATION_ORIGINAL_STRATEGY} has the original strategy"
-    )
+    ended = f"UpgradePlan {ctx.owner.name} ended during the node upgrade. "
+    text = f"{ended}{_ways_on(frozen, frozen.original)}"
+    if frozen.nodes and len(text) > MESSAGE_LIMIT:
+        # An Event is cut: the command removes the strategy instead of setting the original.
+        original = f"Annotation {ANNOTATION_ORIGINAL_STRATEGY} has the original strategy. "
+        text = f"{ended}{original}{_ways_on(frozen, None)}"
     ctx.events.warning(frozen.cluster, EVENT_REASON, text, about=ctx.owner.uid)
 
 
 def _ways_on(frozen: Frozen, original: Any) -> str:
+    """Return the nodes that are held, and the commands that let Rancher continue and set the original strategy."""
+    held = "".join(
+        f"Node {node} is cordoned and waits on Secret {FLEET_LOCAL}/{secret}. " for node, secret in frozen.held
+    )
+    commands = [_acknowledge(secret) for _, secret in frozen.held]
+    if not frozen.nodes:
+        return f"{held}Create a new UpgradePlan, which takes over, or let Rancher continue: {' && '.join(commands)}"
     path = {"path": "/spec/rkeConfig/upgradeStrategy"}
     operation = {"op": "remove", **path} if original is None else {"op": "replace", **path, "value": original}
     patch = json.dumps([operation], separators=(",", ":"))
+    commands.insert(
+        0,
+        f"kubectl -n {FLEET_LOCAL} patch {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER} --type=json -p '{patch}'",
+    )
     return (
-        f"Rancher does not upgrade {name_list(frozen.nodes)}: the drain hooks in {overrides.STRATEGY} hold "
+        f"{held}Rancher does not upgrade {name_list(frozen.nodes)}: the drain hooks in {overrides.STRATEGY} hold "
         f"{'it' if len(frozen.nodes) == 1 else 'them'}. Create a new UpgradePlan, which takes over, or let Rancher "
-        f"upgrade without draining: kubectl -n {FLEET_LOCAL} patch {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER} "
-        f"--type=json -p '{patch}'"
+        f"upgrade without draining: {' && '.join(commands)}"
     )
 
 
@@ -106,6 +114,14 @@ def _acknowledge(secret: str) -> str:
         f"VALUE=$({kubectl} get secret {secret} -o jsonpath='{options}')"
         f" && {kubectl} annotate --overwrite secret {secret} {keys}"
     )
+
+
+async def _held_nodes(ctx: ReconcileContext) -> list[tuple[str, str]]:
+    """Return the nodes with a pending hook; none if Machines cannot be listed, as without their kind."""
+    try:
+        return held_nodes(*await ctx.watch_all(MACHINE_PLANS, LOCAL_MACHINES))
+    except Transient:
+        return []
 
 
 async def _outdated_nodes(ctx: ReconcileContext) -> list[str]:

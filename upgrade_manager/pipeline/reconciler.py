@@ -205,15 +205,16 @@ class PlanReconciler:
 
     async def _clean_up(self, ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
         frozen = await freeze.find_frozen(ctx)
+        if frozen is not None:
+            # First: a retry after the strategy was given back finds nothing.
+            freeze.warn(ctx, frozen)
         try:
-            await give_back(ctx, keep_strategy=frozen is not None)
+            await give_back(ctx, keep_strategy=frozen is not None and bool(frozen.nodes))
         except KubeError:
             # Not in `finally`: a write after a cancellation could hide it.
             await self._persist(ctx)
             raise
         await self._persist(ctx)
-        if frozen is not None:
-            freeze.warn(ctx, frozen)
         try:
             await clean_up(ctx, keep_failed_jobs=keep_failed_jobs)
         except (Terminal, Conflict) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any
 from unittest.mock import AsyncMock
 
@@ -62,8 +63,10 @@ async def start(ctx: ReconcileContext) -> int:
     target = rancher.next_generation(ctx, local)
     if target is not None:
         ctx.status["provisionGeneration"] = target
+        overrides.refresh_strategy(ctx, local)
         await ctx.persist()
-        await rancher.start_upgrade(ctx, local)
+        original = (overrides.strategy_entry(ctx) or {}).get("original")
+        await rancher.start_upgrade(ctx, local, original=original)
     return int(ctx.status["provisionGeneration"])
 
 
@@ -155,7 +158,7 @@ async def test_start_conflicts_with_writes_to_its_fields(cluster: Harvester, tou
     ctx.status["provisionGeneration"] = rancher.next_generation(ctx, before)
     await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch({"spec": touch}), namespace="fleet-local")
     with pytest.raises(Conflict):
-        await rancher.start_upgrade(ctx, before)
+        await rancher.start_upgrade(ctx, before, original=None)
     spec = await now(cluster)
     assert not has_hooks((spec.get("rkeConfig") or {}).get("upgradeStrategy"))
     assert (spec.get("rkeConfig") or {}).get("provisionGeneration") == kept
@@ -231,6 +234,28 @@ async def test_original_of_an_earlier_plan_is_inherited(cluster: Harvester, anno
     assert await start(ctx) == 5
     await give_back(ctx, keep_strategy=False)
     assert (await now(cluster))["rkeConfig"].get("upgradeStrategy") == original
+
+
+@pytest.mark.rule("nodes: the next plan takes over, and gives the first plan's original strategy back")
+async def test_lost_original_is_found_in_the_newest_ended_plan(cluster: Harvester) -> None:
+    await local(cluster, rke={"provisionGeneration": 4, "upgradeStrategy": with_hooks({})})
+    strategy = {"object": "Cluster fleet-local/local", "field": "spec.rkeConfig.upgradeStrategy"}
+    interval = {"object": "Setting longhorn-system/x", "field": "value", "original": "600"}
+    for name, originals in (
+        ("oldest", [strategy | {"original": {"workerConcurrency": "9"}}]),
+        ("newer", [interval, strategy | {"original": OTHERS}]),
+        ("newest", [interval]),
+    ):
+        await cluster.plan(name, status={"originals": originals})
+        # The API server's timestamps have seconds.
+        await asyncio.sleep(1)
+    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    await overrides.record_originals(ctx)
+    assert await start(ctx) == 5
+    annotations = objects.annotations_of(await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local"))
+    assert json.loads(annotations[ANNOTATION_ORIGINAL_STRATEGY])["upgradeStrategy"] == OTHERS
+    await give_back(ctx, keep_strategy=False)
+    assert (await now(cluster))["rkeConfig"]["upgradeStrategy"] == OTHERS
 
 
 @pytest.mark.rule("nodes: a thousand acknowledgements are removed within one reconcile")

@@ -26,7 +26,7 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Invalid, NotFound
 from upgrade_manager.kube.patch import JsonPatch
-from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, PROVISIONING_CLUSTERS
+from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.pipeline import rancher, upgrade_strategy
 from upgrade_manager.runtime.concurrency import run_all
 
@@ -82,10 +82,10 @@ async def record_originals(ctx: ReconcileContext) -> None:
 
     async def read(override: Override) -> None:
         if override is STRATEGY:
-            current: Object | None = await rancher.watched_cluster(ctx)
+            original, applied = await _read_strategy(ctx, await rancher.watched_cluster(ctx))
         else:
             current = await ctx.find(override.resource, override.name, namespace=override.namespace)
-        original, applied = override.read(current) if current is not None else (None, None)
+            original, applied = override.read(current) if current is not None else (None, None)
         if original != applied:
             found[override] = _entry(override, original, applied)
 
@@ -130,7 +130,11 @@ def strategy_entry(ctx: ReconcileContext) -> Entry | None:
 
 def refresh_strategy(ctx: ReconcileContext, cluster: Object) -> None:
     """Record the strategy again before it is changed: others may have changed it since."""
-    _record_strategy(ctx, *STRATEGY.read(cluster))
+    original, applied = STRATEGY.read(cluster)
+    entry = strategy_entry(ctx)
+    if entry is not None and rancher.has_lost_original(cluster):
+        original = entry.get("original")
+    _record_strategy(ctx, original, applied)
 
 
 def changed_strategy(ctx: ReconcileContext, cluster: Object) -> Entry | None:
@@ -141,6 +145,19 @@ def changed_strategy(ctx: ReconcileContext, cluster: Object) -> Entry | None:
     old = strategy_entry(ctx) or {}
     original = upgrade_strategy.merge(old.get("original"), old.get("applied"), now)
     return _record_strategy(ctx, original, upgrade_strategy.with_hooks(now))
+
+
+async def _read_strategy(ctx: ReconcileContext, cluster: Object) -> tuple[Any, Any]:
+    """Return original and applied strategy; a lost original is looked up in the newest plan that recorded one."""
+    original, applied = STRATEGY.read(cluster)
+    if rancher.has_lost_original(cluster):
+        plans = (await ctx.client.list(UPGRADE_PLANS)).items
+        plans.sort(key=lambda plan: str(objects.metadata(plan).get("creationTimestamp")))
+        for plan in plans:
+            for entry in recorded_originals(objects.status(plan).get("originals")):
+                if (entry["object"], entry["field"]) == STRATEGY.key:
+                    original = upgrade_strategy.without_hooks(entry.get("original"))
+    return original, applied
 
 
 def _record_strategy(ctx: ReconcileContext, original: Any, applied: Any) -> Entry:

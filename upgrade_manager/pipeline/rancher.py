@@ -63,7 +63,7 @@ def next_generation(ctx: ReconcileContext, cluster: Object) -> int | None:
     return generation(cluster) + 1
 
 
-async def start_upgrade(ctx: ReconcileContext, cluster: Object) -> None:
+async def start_upgrade(ctx: ReconcileContext, cluster: Object, *, original: Any) -> None:
     """Patch the cluster for the recorded generation, with the hooks. Raises Conflict if it was changed meanwhile."""
     current = objects.spec(cluster).get("kubernetesVersion")
     strategy = rke_config(cluster).get("upgradeStrategy")
@@ -74,7 +74,7 @@ async def start_upgrade(ctx: ReconcileContext, cluster: Object) -> None:
     operations: list[Object] = [
         {"op": "test", "path": _KUBERNETES, "value": current},
         {"op": "add", "path": _KUBERNETES, "value": release(ctx)},
-        *_annotate(cluster, _annotation(ctx, _original(cluster))),
+        *_annotate(cluster, _annotation(ctx, original)),
     ]
     await _patch_cluster(ctx, cluster, operations, values)
 
@@ -94,6 +94,12 @@ async def add_hooks(ctx: ReconcileContext, cluster: Object, *, original: Any) ->
 def read_strategy(cluster: Object) -> tuple[Any, Any]:
     """Return the strategy to give back at the end, and the one to apply."""
     return _original(cluster), upgrade_strategy.with_hooks(rke_config(cluster).get("upgradeStrategy"))
+
+
+def has_lost_original(cluster: Object) -> bool:
+    """Return True if the strategy has an earlier plan's hooks and others have removed the annotation."""
+    has_hooks = upgrade_strategy.has_hooks(rke_config(cluster).get("upgradeStrategy"))
+    return has_hooks and "upgradeStrategy" not in _record(cluster)
 
 
 async def revert_strategy(ctx: ReconcileContext, override: object, entry: Mapping[str, Any]) -> None:

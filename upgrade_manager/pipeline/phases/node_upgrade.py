@@ -176,7 +176,8 @@ async def _begin(ctx: ReconcileContext, state: _State) -> None:
     await overrides.apply_overrides(ctx)
     if state.cluster is not None:
         await rancher.remove_acknowledgements(ctx, state.observed.secrets.list())
-        await rancher.start_upgrade(ctx, state.cluster)
+        entry = overrides.strategy_entry(ctx) or {}
+        await rancher.start_upgrade(ctx, state.cluster, original=entry.get("original"))
         # The observed cluster is out of date; the next reconcile checks its hooks.
         state.cluster = None
 

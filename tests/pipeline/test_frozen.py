@@ -184,9 +184,7 @@ async def test_cluster_is_released_when_all_nodes_agree(simulate: Simulate, work
         }
 
 
-@pytest.mark.rule(
-    "nodes: after a deletion the event names each node that is held, its Secret and the command that releases it"
-)
+@pytest.mark.rule("nodes: after a deletion the event names held nodes, Secrets and the releasing commands")
 @pytest.mark.parametrize("point", ["PostDraining", "WaitingReboot"])
 async def test_deletion_at_the_last_node_names_it(simulate: Simulate, point: str) -> None:
     async with simulate() as simulation, started(simulation) as stage:

@@ -93,7 +93,8 @@ class Admission:
         cached = await self._caches.reader()
         results: dict[str, CheckResult] = {}
         if cached is not None:
-            found = await run_checks(self._checks, replace(subject, cluster=SnapshotReader(cached)))
+            on_caches = replace(subject, cluster=SnapshotReader(cached))
+            found = await run_checks(self._checks, on_caches, deadline=ends - loop_time())
             results = {result.name: result for result in found}
         passed = {name for name, result in results.items() if result.outcome is not Outcome.FAILED}
         left = [check for check in self._checks if check.name not in passed]
@@ -157,6 +158,6 @@ def _delete(request: AdmissionRequest) -> Verdict:
     else:
         message = (
             f"UpgradePlan {request.name} is in progress (phase {phase}). To delete it, first run "
-            f"kubectl annotate upgradeplans.{PREFIX} {request.name} {ANNOTATION_ALLOW_DELETION}=true"
+            f"kubectl annotate --overwrite upgradeplans.{PREFIX} {request.name} {ANNOTATION_ALLOW_DELETION}=true"
         )
     return _denied(message, field="status.currentPhase")

@@ -23,9 +23,9 @@ MAX_BODY = 3 << 20
 #: Seconds for the whole body.
 BODY_TIMEOUT = 5.0
 #: A larger review counts against MAX_LARGE_BODIES. Plans have about 2 KiB, and 200 bytes more for each upgraded node.
-LARGE_BODY = 64 << 10
+LARGE_BODY = 8 << 10
 #: Bytes of all large reviews in progress. Decoded JSON takes up to 25 times its size.
-MAX_LARGE_BODIES = 2 * MAX_BODY
+MAX_LARGE_BODIES = MAX_BODY
 
 
 class BodyReader:

@@ -137,7 +137,7 @@ async def test_all_plans_are_deleted_except_those_in_progress(cluster: Cluster, 
     assert outcome.code == 1
     assert sorted(line.split('"')[1] for line in outcome.lines) == ["ended", "new"]
     reason = "UpgradePlan running is in progress (phase ImagePreloading). To delete it, first run"
-    command = f"kubectl annotate upgradeplans.management.harvesterhci.io running {ALLOW}=true"
+    command = f"kubectl annotate --overwrite upgradeplans.management.harvesterhci.io running {ALLOW}=true"
     assert f"{reason} {command}" in outcome.err
     assert "UpgradePlan upgrading cannot be deleted in phase NodeUpgrading" in outcome.err
     await cluster.succeed(*command.split()[1:])

@@ -75,17 +75,19 @@ async def test_update_checks_added_names_only(admission: Admission) -> None:
     ]
 
 
+ALLOW_DELETION = (
+    "UpgradePlan demo is in progress (phase ImagePreloading). To delete it, first run kubectl annotate --overwrite "
+    f"upgradeplans.{PREFIX} demo {PREFIX}/allow-deletion=true"
+)
+
+
 @pytest.mark.parametrize(
     ("old", "expected"),
     [
         pytest.param(plan(), "", id="not started"),
         pytest.param(progressing("ImagePreloading", **{"allow-deletion": "true"}), "", id="allowed"),
-        pytest.param(
-            progressing("ImagePreloading"),
-            "UpgradePlan demo is in progress (phase ImagePreloading). To delete it, first run kubectl annotate "
-            f"upgradeplans.{PREFIX} demo {PREFIX}/allow-deletion=true",
-            id="in progress",
-        ),
+        pytest.param(progressing("ImagePreloading"), ALLOW_DELETION, id="in progress"),
+        pytest.param(progressing("ImagePreloading", **{"allow-deletion": "false"}), ALLOW_DELETION, id="not allowed"),
         pytest.param(
             progressing("NodeUpgrading", **{"allow-deletion": "true"}),
             "UpgradePlan demo cannot be deleted in phase NodeUpgrading. Wait until the phase has ended",

@@ -153,11 +153,11 @@ async def test_large_reviews_in_progress_are_limited() -> None:
 
     async with webhook() as server:
         async with asyncio.TaskGroup() as group:
-            slow = [group.create_task(server.send(trickle(), interval=2.0)) for _ in range(2)]
+            slow = group.create_task(server.send(trickle(), interval=2.0))
             await asyncio.sleep(1)
             assert (await server.post(VALID + b" " * LARGE_BODY)).status == 429
             assert (await server.post(VALID)).status == 200
-        assert [task.result().status for task in slow] == [400, 400]
+        assert slow.result().status == 400
         assert (await server.post(VALID + b" " * LARGE_BODY)).status == 200
 
 

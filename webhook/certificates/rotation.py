@@ -69,9 +69,9 @@ class CertificateRotation:
         return front
 
     async def check(self) -> None:
-        """Readiness: raise Unhealthy until a certificate is served."""
-        if self._served is None:
-            raise Unhealthy(f"webhook has no certificate: {self._error}")
+        """Readiness: raise Unhealthy unless a valid certificate is served."""
+        if self._served is None or not self._served.is_valid(self._now()):
+            raise Unhealthy(f"webhook has no valid certificate: {self._error}")
 
     async def run(self) -> None:
         """Check the certificate every INTERVAL, until cancelled."""

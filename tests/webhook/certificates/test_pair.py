@@ -80,11 +80,13 @@ def test_key_is_not_shown() -> None:
     assert GOOD["key"] not in repr(Pair.load(**GOOD, service=THE_SERVICE))
 
 
+@pytest.mark.real_loop
 async def test_program_makes_a_pair() -> None:
     made = await Pair.issue(THE_SERVICE, NOW)
     assert made.not_after == NOW + timedelta(days=365)
 
 
+@pytest.mark.real_loop
 async def test_program_without_output_raises_certificate_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pair, "_ISSUER", (sys.executable, "-c", "raise SystemExit(3)"))
     with pytest.raises(CertificateError, match="cannot create a certificate"):

@@ -84,9 +84,19 @@ async def test_replicas_that_start_at_once_agree(replicas: Replicas) -> None:
 async def test_server_refuses_handshakes_until_there_is_a_certificate(replicas: Replicas) -> None:
     await replicas.install(new_pair(replicas.now()).authority)
     replica = replicas.replica()
-    with pytest.raises(Unhealthy, match="webhook has no certificate: not made yet"):
+    with pytest.raises(Unhealthy, match="webhook has no valid certificate: not made yet"):
         await replica.check()
     assert await replicas.call(replica) != ""
+
+
+async def test_replica_with_an_expired_certificate_is_not_ready(replicas: Replicas) -> None:
+    await replicas.install()
+    replica = replicas.replica()
+    await replica.rotate()
+    await replica.check()
+    replicas.shift = timedelta(days=400)
+    with pytest.raises(Unhealthy, match="webhook has no valid certificate"):
+        await replica.check()
 
 
 async def test_error_of_the_api_server_is_retried(replicas: Replicas) -> None:
@@ -96,7 +106,7 @@ async def test_error_of_the_api_server_is_retried(replicas: Replicas) -> None:
     replica = replicas.replica()
     async with running(replica):
         await asyncio.sleep(REPAIR)
-        with pytest.raises(Unhealthy, match=f"webhook has no certificate: get secrets {NAMESPACE}/{SECRET}: 403"):
+        with pytest.raises(Unhealthy, match=f"webhook has no valid certificate: get secrets {NAMESPACE}/{SECRET}: 403"):
             await replica.check()
         replicas.simulation.middleware.remove(rule)
         await asyncio.sleep(REPAIR)

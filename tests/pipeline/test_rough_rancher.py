@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.simulate import RepairableScenario
 from tests.support.upgrade import condition, node_states, provision_generation, started
+from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import MACHINES, NODES, PROVISIONING_CLUSTERS, SECRETS
@@ -235,3 +237,22 @@ async def test_deleted_node_does_not_block_the_others(simulate: Simulate) -> Non
         await stage.client.delete(NODES, "node-1")
         states = node_states(await stage.succeed())
         assert states["node-0"] == states["node-2"]
+
+
+@pytest.mark.rule("nodes: a hook that Rancher sets between the last node and the restored strategy is a Warning event")
+@pytest.mark.thin
+async def test_hook_after_the_node_upgrade_is_reported(simulate: Simulate) -> None:
+    async with simulate() as simulation, started(simulation) as stage:
+        await stage.until_node("PostDraining", node="node-2")
+        refusal = Refuse(status=403, reason="Forbidden", message="a webhook refuses the strategy")
+        rule = Rule(match=Match(verbs=("patch",), resource="clusters.*"), action=refusal)
+        simulation.middleware.add(rule)
+        await stage.until_plan(lambda plan: "refuses the strategy" in condition(plan, "Degraded")[2])
+        again = MergePatch({"spec": {"rkeConfig": {"provisionGeneration": await provision_generation(simulation) + 1}}})
+        await simulation.client().patch(PROVISIONING_CLUSTERS, "local", again, namespace=FLEET_LOCAL)
+        await asyncio.sleep(300)
+        simulation.middleware.remove(rule)
+        await stage.succeed()
+        (event,) = await stage.events("UpgradeFrozen")
+        assert "Node node-0: upgraded, but Rancher drains it again and waits on Secret fleet-local/" in event["message"]
+        assert "Let Rancher continue: VALUE=$(kubectl -n fleet-local get secret " in event["message"]

@@ -150,3 +150,18 @@ async def _not_left(ctx: ReconcileContext, nodes: list[str]) -> list[str]:
         return [name for name in nodes if not await has_left(ctx, name)]
     except Transient:
         return nodes
+
+
+async def warn_of_pending_hooks(ctx: ReconcileContext) -> None:
+    """Record on the plan the hooks that Rancher set after the node upgrade, which the manager does not acknowledge."""
+    try:
+        secrets, machines = await ctx.watch_all(MACHINE_PLANS, LOCAL_MACHINES)
+    except Transient:
+        # Without the kind Machine there are no hooks.
+        return
+    for node, secret in held_nodes(secrets, machines):
+        text = (
+            f"Node {node}: upgraded, but Rancher drains it again and waits on Secret {FLEET_LOCAL}/{secret}. "
+            f"Let Rancher continue: {_acknowledge(secret)}"
+        )
+        ctx.events.warning(ctx.raw, EVENT_REASON, text, about=secret)

@@ -38,7 +38,7 @@ from upgrade_manager.nodes.next_node import next_node_message
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all
 from upgrade_manager.nodes.pending_hooks import delays
 from upgrade_manager.nodes.sequencing import one_at_a_time, paused_message, starts_upgrade
-from upgrade_manager.pipeline import missing_nodes, overrides, rancher, vm_restore
+from upgrade_manager.pipeline import freeze, missing_nodes, overrides, rancher, vm_restore
 from upgrade_manager.pipeline.cleanup import give_back
 from upgrade_manager.pipeline.diagnostics import job_failure_message, last_failure
 from upgrade_manager.pipeline.errors import BadCluster
@@ -132,6 +132,8 @@ class NodeUpgrade(Phase):
             # A run after a crash must not add the hooks again.
             await ctx.persist()
             await give_back(ctx, keep_strategy=False)
+            if not ctx.status["singleNode"]:
+                await freeze.warn_of_pending_hooks(ctx)
         return None
 
     async def _log_anomalies(self, ctx: ReconcileContext, state: _State) -> None:

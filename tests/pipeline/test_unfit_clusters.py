@@ -11,9 +11,11 @@ import pytest
 
 from hack.bench.in_process import LoopClock
 from hack.cluster import scenario as scenarios
+from tests.support.polling import eventually
 from tests.support.simulate import PACE
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, phases_of, started
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
+from upgrade_manager.kube.errors import AlreadyExists
 from upgrade_manager.kube.resources import (
     ENDPOINT_SLICES,
     NODES,
@@ -258,7 +260,16 @@ async def test_image_for_a_single_pod_fails_the_plan(simulate: Simulate) -> None
         await client.delete(PERSISTENT_VOLUME_CLAIMS, name, namespace="harvester-system")
         metadata = {"name": name, "namespace": "harvester-system"}
         spec = {**claim["spec"], "accessModes": ["ReadWriteOnce"], "volumeMode": "Block"}
-        await client.create(PERSISTENT_VOLUME_CLAIMS, {**claim, "metadata": metadata, "spec": spec})
+
+        async def is_created() -> bool:
+            # The finalizer of the deleted one may still have to be removed.
+            try:
+                await client.create(PERSISTENT_VOLUME_CLAIMS, {**claim, "metadata": metadata, "spec": spec})
+            except AlreadyExists:
+                return False
+            return True
+
+        await eventually(is_created)
         async with started(simulation, BY_IMAGE) as stage:
             plan = await stage.fail()
         assert phases_of(plan)[-2:] == ["ISODownloading", FAILED]

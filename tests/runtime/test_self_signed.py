@@ -21,10 +21,12 @@ def test_certificate_is_valid_for_a_year_and_slow_clocks() -> None:
     assert certificate.not_valid_after_utc == NOW + timedelta(days=365)
 
 
+@pytest.mark.real_loop
 async def test_program_makes_a_valid_pair() -> None:
     assert isinstance(await self_signed.self_signed(), ssl.SSLContext)
 
 
+@pytest.mark.real_loop
 @pytest.mark.parametrize(
     "command", [("/no/such/program",), (sys.executable, "-c", "raise SystemExit(3)")], ids=["absent", "failing"]
 )

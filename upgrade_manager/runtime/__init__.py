@@ -5,6 +5,7 @@ Modelled on controller-runtime and client-go; independent of upgrades.
 
 __all__ = [
     "cert_watcher",
+    "certificate_builder",
     "concurrency",
     "controller",
     "error_log",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from upgrade_manager.runtime.cert_watcher import CertificateError, context_from_pem
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     import ssl
 
 _HOST = "localhost"
-_VALIDITY = timedelta(days=365)
-#: The certificate is valid before now, for clients whose clocks are slow.
-_CLOCK_SKEW = timedelta(hours=1)
 #: Seconds for the program.
 _TIMEOUT = 60.0
 _COMMAND = (sys.executable, "-m", "upgrade_manager.runtime.self_signed")
@@ -38,25 +35,17 @@ async def run_program(command: tuple[str, ...]) -> bytes:
 def make_pem(*, now: datetime) -> bytes:
     """Return a new key and its self-signed certificate as PEM."""
     from cryptography import x509  # noqa: PLC0415  # keeps 8 MB out of the manager
-    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+    from cryptography.hazmat.primitives import hashes  # noqa: PLC0415
 
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, _HOST)])
+    from upgrade_manager.runtime import certificate_builder as parts  # noqa: PLC0415
+
+    key, name = parts.new_key(), parts.common_name(_HOST)
     certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _CLOCK_SKEW)
-        .not_valid_after(now + _VALIDITY)
+        parts.builder(key.public_key(), subject=name, issuer=name, now=now)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(_HOST)]), critical=False)
         .sign(key, hashes.SHA256())
     )
-    pem = serialization.Encoding.PEM
-    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return private + certificate.public_bytes(pem)
+    return parts.key_pem(key) + parts.certificate_pem(certificate)
 
 
 def _run(command: tuple[str, ...]) -> bytes:

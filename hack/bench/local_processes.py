@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import aiohttp
 import yaml
 
 from hack.bench.in_process import PLAN, BenchError, plan_manifest
@@ -128,11 +127,6 @@ def free_port() -> int:
 
 
 async def _ready(port: int, manager: Child) -> None:
-    async with asyncio.timeout(READY_TIMEOUT), aiohttp.ClientSession() as http:
-        while manager.process.returncode is None:
-            with contextlib.suppress(aiohttp.ClientError):
-                async with http.get(f"http://127.0.0.1:{port}/readyz") as response:
-                    if response.ok:
-                        return
-            await asyncio.sleep(INTERVAL)
-    raise BenchError(f"{manager.ending()}\n{manager.tail(20)}")
+    async with asyncio.timeout(READY_TIMEOUT):
+        if not await manager.is_ready(f"http://127.0.0.1:{port}/readyz", interval=INTERVAL):
+            raise BenchError(f"{manager.ending()}\n{manager.tail(20)}")

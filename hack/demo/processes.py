@@ -11,6 +11,8 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import aiohttp
+
 from hack.demo import supervisor
 
 if TYPE_CHECKING:
@@ -39,6 +41,17 @@ class Child:
         if code < 0:
             return f"the {self.name} was terminated by {signal.Signals(-code).name}"
         return f"the {self.name} exited with status {code}"
+
+    async def is_ready(self, url: str, *, interval: float) -> bool:
+        """Wait until the program responds to a probe; return False if it ends before."""
+        async with aiohttp.ClientSession() as http:
+            while self.process.returncode is None:
+                with contextlib.suppress(aiohttp.ClientError):
+                    async with http.get(url) as response:
+                        if response.ok:
+                            return True
+                await asyncio.sleep(interval)
+        return False
 
     async def stop(self) -> None:
         """Send SIGTERM, and SIGKILL after STOP_TIMEOUT."""

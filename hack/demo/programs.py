@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import aiohttp
 
 from hack.demo.ports import HOST
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
@@ -146,13 +143,9 @@ async def ready_line(cluster: Child, *, within: float) -> str:
 async def _ready(manager: Child, port: int) -> None:
     """Wait for /readyz, which includes the webhook's certificate. Raises DemoError."""
     try:
-        async with asyncio.timeout(MANAGER_TIMEOUT), aiohttp.ClientSession() as http:
-            while manager.process.returncode is None:
-                with contextlib.suppress(aiohttp.ClientError):
-                    async with http.get(f"http://{HOST}:{port}/readyz") as response:
-                        if response.ok:
-                            return
-                await asyncio.sleep(0.05)
+        async with asyncio.timeout(MANAGER_TIMEOUT):
+            is_ready = await manager.is_ready(f"http://{HOST}:{port}/readyz", interval=0.05)
     except TimeoutError:
         raise DemoError(f"the manager was not ready within {MANAGER_TIMEOUT:.0f} s", child=manager) from None
-    raise DemoError(manager.ending(), child=manager)
+    if not is_ready:
+        raise DemoError(manager.ending(), child=manager)

@@ -11,7 +11,6 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.spec import MAX_NODES
 from upgrade_manager.kube.clock import loop_time
 from webhook import fields
-from webhook.caches import NO_CACHES
 from webhook.catalogue import CHECKS
 from webhook.check import Check, Finding, Outcome, Subject
 from webhook.checks.pause_list import CHECK as PAUSE_LIST
@@ -40,7 +39,7 @@ _NO_OBJECT = "The review lacks the object that is created, updated or deleted. U
 class Admission:
     """Decides about the requests for plans; what it does not know, it denies."""
 
-    def __init__(self, cluster: ClusterReader, *, caches: Caches = NO_CACHES, checks: Sequence[Check] = CHECKS) -> None:
+    def __init__(self, cluster: ClusterReader, *, caches: Caches, checks: Sequence[Check] = CHECKS) -> None:
         """`cluster` reads the latest state."""
         self._cluster = cluster
         self._caches = caches

@@ -46,19 +46,6 @@ class Caches(Protocol):
         ...
 
 
-class _NoCaches:
-    """Caches nothing."""
-
-    async def reader(self) -> None:
-        pass
-
-    def start(self) -> None:
-        pass
-
-
-NO_CACHES = _NoCaches()
-
-
 class ClusterCaches:
     """Keeps informers of some listings while plans are reviewed; `live` reads the others.
 

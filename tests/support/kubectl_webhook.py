@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.support.kubectl import PLANS, manifest
 from tests.support.polling import eventually
+from tests.support.webhook import NO_CACHES
 from tests.support.webhook_certificates import NAMESPACE, issue
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.resources import Resource
@@ -133,7 +134,7 @@ async def webhook(cluster: Cluster, *, age: timedelta = timedelta()) -> AsyncIte
     await rotation.rotate()
     reader = HeldReader(LiveReader(client))
     server = webhook_server(
-        Admission(reader, checks=CHECKS),
+        Admission(reader, caches=NO_CACHES, checks=CHECKS),
         metrics=WebhookMetrics(Metrics(CollectorRegistry()), checks=[check.name for check in CHECKS]),
         address=("localhost", 0),
         tls=rotation.context,

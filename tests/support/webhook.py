@@ -149,12 +149,25 @@ def head(length: int, *, content_type: str = "application/json", path: str = PAT
     return "\r\n".join((*lines, f"Content-Length: {length}", "", "")).encode()
 
 
+class _NoCaches:
+    """Caches nothing."""
+
+    async def reader(self) -> None:
+        pass
+
+    def start(self) -> None:
+        pass
+
+
+NO_CACHES = _NoCaches()
+
+
 @asynccontextmanager
 async def webhook(admission: Admission | None = None) -> AsyncIterator[WebhookServer]:
     """Serve a webhook, by default that of an empty cluster."""
     metrics = Metrics(CollectorRegistry())
     app = webhook_app(
-        admission or Admission(EmptyCluster()),
+        admission or Admission(EmptyCluster(), caches=NO_CACHES),
         metrics=WebhookMetrics(metrics, checks=[check.name for check in CHECKS]),
     )
     runner = web.AppRunner(app, handle_signals=False, access_log=None)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
+from tests.support.webhook import NO_CACHES
 from upgrade_manager.api.keys import PREFIX
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
@@ -46,7 +47,7 @@ async def simulation() -> AsyncIterator[Simulation]:
 
 @pytest.fixture
 def admission(simulation: Simulation) -> Admission:
-    return Admission(LiveReader(simulation.client()))
+    return Admission(LiveReader(simulation.client()), caches=NO_CACHES)
 
 
 async def test_healthy_cluster_accepts_a_plan(admission: Admission) -> None:

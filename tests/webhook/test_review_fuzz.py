@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from hack.virtual_time import VirtualEventLoop
 from tests.support.review_fuzz import case, check, run
-from tests.support.webhook import EmptyCluster, Response, head, review, webhook
+from tests.support.webhook import NO_CACHES, EmptyCluster, Response, head, review, webhook
 from upgrade_manager.runtime.metrics import Metrics
 from upgrade_manager.runtime.self_signed import self_signed
 from webhook.admission import Admission
@@ -73,7 +73,8 @@ async def served(*, secure: bool) -> AsyncIterator[int]:
         return await self_signed() if secure else None
 
     metrics = WebhookMetrics(Metrics(CollectorRegistry()), checks=[check.name for check in CHECKS])
-    server = webhook_server(Admission(EmptyCluster()), metrics=metrics, address=("127.0.0.1", 0), tls=tls)
+    admission = Admission(EmptyCluster(), caches=NO_CACHES)
+    server = webhook_server(admission, metrics=metrics, address=("127.0.0.1", 0), tls=tls)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(server.run())
         await server.bound()

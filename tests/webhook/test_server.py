@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.webhook import EmptyCluster, head, review, webhook
+from tests.support.webhook import NO_CACHES, EmptyCluster, head, review, webhook
 from webhook.admission import MAX_FINDINGS, Admission
 from webhook.body import BODY_TIMEOUT, LARGE_BODY, MAX_BODY
 from webhook.catalogue import CHECKS
@@ -37,7 +37,11 @@ def checking(*findings: Finding, name: str = "test") -> Check:
 
 
 def denying(*findings: Finding) -> Admission:
-    return Admission(EmptyCluster(), checks=[checking(*findings)])
+    return deciding(checking(*findings))
+
+
+def deciding(*checks: Check) -> Admission:
+    return Admission(EmptyCluster(), caches=NO_CACHES, checks=checks)
 
 
 @pytest.mark.rule("admission: every request gets a decision with its uid or a 4xx, whatever it contains")
@@ -167,7 +171,7 @@ async def test_unexpected_error_denies_with_the_uid() -> None:
         async def decide(self, _: object) -> None:  # type: ignore[override]
             raise ZeroDivisionError("a secret")
 
-    async with webhook(Broken(EmptyCluster())) as server:
+    async with webhook(Broken(EmptyCluster(), caches=NO_CACHES)) as server:
         response = await server.post(review())
         assert (response.status, response.review["uid"], response.review["allowed"]) == (200, "a-uid", False)
         assert response.messages == [": The webhook failed unexpectedly. See the manager's log, then try again"]
@@ -179,7 +183,9 @@ async def test_unexpected_error_of_a_check_denies_with_its_name() -> None:
     async def fail(_: Subject) -> list[Finding]:
         raise ZeroDivisionError("a secret")
 
-    admission = Admission(EmptyCluster(), checks=[Check(name="broken", field="spec", find=fail), checking()])
+    admission = Admission(
+        EmptyCluster(), caches=NO_CACHES, checks=[Check(name="broken", field="spec", find=fail), checking()]
+    )
     async with webhook(admission) as server:
         response = await server.post(review())
     [message] = response.messages
@@ -189,7 +195,9 @@ async def test_unexpected_error_of_a_check_denies_with_its_name() -> None:
 @pytest.mark.rule("admission: a denial has at most 100 findings of 1 KiB, at least one of each failed check")
 async def test_findings_are_deduplicated_and_cut() -> None:
     many = [Finding(message=f"VM {number}", field="spec") for number in range(5000)]
-    admission = Admission(EmptyCluster(), checks=[checking(*many, *many), checking(Finding(message="last"), name="b")])
+    admission = Admission(
+        EmptyCluster(), caches=NO_CACHES, checks=[checking(*many, *many), checking(Finding(message="last"), name="b")]
+    )
     async with webhook(admission) as server:
         response = await server.post(review())
     assert len(response.messages) == MAX_FINDINGS + 1
@@ -283,7 +291,7 @@ async def test_cluster_that_does_not_respond_denies_in_time() -> None:
             await asyncio.sleep(3600)
             return []
 
-    async with webhook(Admission(Silent())) as server:
+    async with webhook(Admission(Silent(), caches=NO_CACHES)) as server:
         response = await server.post(review())
         assert asyncio.get_running_loop().time() == DEADLINE
     assert "spec: check 'nodes' cannot be made: the cluster was not read within 8 s. Try again" in response.messages
@@ -295,7 +303,7 @@ async def test_api_that_is_not_installed_is_a_warning() -> None:
             raise NotInstalled(listing.resource.name)
 
     nodes = next(check for check in CHECKS if check.name == "nodes")
-    async with webhook(Admission(Bare(), checks=[nodes])) as server:
+    async with webhook(Admission(Bare(), caches=NO_CACHES, checks=[nodes])) as server:
         response = await server.post(review())
     assert response.review["allowed"] is True
     assert response.review["warnings"] == ["check 'nodes' skipped: the cluster does not serve nodes"]

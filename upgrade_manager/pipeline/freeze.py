@@ -83,6 +83,16 @@ def warn(ctx: ReconcileContext, frozen: Frozen) -> None:
     ctx.events.warning(frozen.cluster, EVENT_REASON, text, about=ctx.owner.uid)
 
 
+async def warn_of_pending_hooks(ctx: ReconcileContext) -> None:
+    """Record on the plan the hooks that Rancher set after the node upgrade, which the manager does not acknowledge."""
+    for node, secret in await _held_nodes(ctx):
+        text = (
+            f"Node {node}: upgraded, but Rancher drains it again and waits on Secret {FLEET_LOCAL}/{secret}. "
+            f"Let Rancher continue: {_acknowledge(secret)}"
+        )
+        ctx.events.warning(ctx.raw, EVENT_REASON, text, about=secret)
+
+
 def _ways_on(frozen: Frozen, original: Any) -> str:
     """Return the nodes that are held, and the commands that let Rancher continue and set the original strategy."""
     held = "".join(
@@ -150,18 +160,3 @@ async def _not_left(ctx: ReconcileContext, nodes: list[str]) -> list[str]:
         return [name for name in nodes if not await has_left(ctx, name)]
     except Transient:
         return nodes
-
-
-async def warn_of_pending_hooks(ctx: ReconcileContext) -> None:
-    """Record on the plan the hooks that Rancher set after the node upgrade, which the manager does not acknowledge."""
-    try:
-        secrets, machines = await ctx.watch_all(MACHINE_PLANS, LOCAL_MACHINES)
-    except Transient:
-        # Without the kind Machine there are no hooks.
-        return
-    for node, secret in held_nodes(secrets, machines):
-        text = (
-            f"Node {node}: upgraded, but Rancher drains it again and waits on Secret {FLEET_LOCAL}/{secret}. "
-            f"Let Rancher continue: {_acknowledge(secret)}"
-        )
-        ctx.events.warning(ctx.raw, EVENT_REASON, text, about=secret)

@@ -13,7 +13,7 @@ import pytest
 from hack.actors.machine_plan import DRAIN_OPTIONS
 from tests.support.simulate import RepairableScenario, fault
 from tests.support.upgrade import UpgradeRun, condition, started
-from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, FINALIZER
+from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, FINALIZER, PREFIX
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK as POST
 from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK as PRE
 from upgrade_manager.kube import objects
@@ -166,6 +166,66 @@ async def test_deletion_freezes_the_cluster(simulate: Simulate, point: str, orig
             value = json.dumps(original, separators=(",", ":"))
             assert (f'"value":{value}' if original else '"op":"remove"') in message
             await assert_continued(stage, original)
+
+
+NEXT_END = "UpgradePlan next ended before it continued the node upgrade of an earlier plan. "
+
+
+async def end_next_plan(stage: UpgradeRun, *, deleted: bool) -> str:
+    """Let the next plan end before its node upgrade, and return its message."""
+    following = replace(stage, name="next")
+    if deleted:
+        await following.create_plan()
+        await following.until("ImagePreloading")
+        await following.delete()
+    else:
+        await following.create_plan(annotations={f"{PREFIX}/min-certs-expiration-in-day": "0"})
+        message = condition(await following.fail(), "Degraded")[2]
+        assert "min-certs-expiration-in-day" in message
+        await following.delete()
+    events = (await stage.client.list(EVENTS, namespace="fleet-local")).items
+    (event,) = [str(event["message"]) for event in events if "UpgradePlan next" in event["message"]]
+    assert event.startswith(NEXT_END)
+    assert deleted or event.removeprefix(NEXT_END) in message
+    return event
+
+
+@pytest.mark.rule("nodes: a next plan that ends before its node upgrade names the nodes that an earlier plan holds")
+@pytest.mark.parametrize("deleted", [True, False], ids=["deleted", "failed"])
+@pytest.mark.parametrize("first", ["kept", "deleted"])
+async def test_early_end_of_next_plan_names_held_nodes(simulate: Simulate, first: str, *, deleted: bool) -> None:
+    scenario = RepairableScenario.of(**fault("pre-drain", SECOND))
+    async with simulate(scenario) as simulation:
+        await set_strategy(simulation, STRATEGY)
+        async with started(simulation) as stage:
+            await stage.fail()
+            if first == "deleted":
+                await stage.delete()
+            message = await end_next_plan(stage, deleted=deleted)
+            assert f"Node {SECOND} is cordoned and waits on Secret fleet-local/" in message
+            assert "Create a new UpgradePlan, which takes over" in message
+            assert f'"value":{json.dumps(STRATEGY, separators=(",", ":"))}' in message
+            await assert_frozen(simulation)
+            scenario.repair()
+            await assert_continued(stage, STRATEGY)
+
+
+async def test_early_end_names_a_node_held_without_hooks(simulate: Simulate) -> None:
+    async with simulate() as simulation, started(simulation) as stage:
+        await stage.until_node("PostDraining", node=LAST)
+        await stage.delete()
+        # Rancher has set the hook already, so its strategy is given back.
+        assert await strategy(simulation) is None
+        message = await end_next_plan(stage, deleted=False)
+        assert f"Node {LAST} is cordoned and waits on Secret fleet-local/" in message
+        await run_acknowledgement(stage, message.split("let Rancher continue: ")[1])
+
+
+async def test_early_end_in_a_free_cluster_reports_no_nodes(simulate: Simulate) -> None:
+    async with simulate() as simulation, started(simulation) as stage:
+        await stage.until("ImagePreloading")
+        await stage.delete()
+        assert (await stage.client.list(EVENTS, namespace="fleet-local")).items == []
 
 
 @pytest.mark.rule("nodes: everything is given back at once when all nodes agree")

@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.in_progress import is_in_progress
 from upgrade_manager.api.keys import (
     ANNOTATION_ORIGINAL_STRATEGY,
     ANNOTATION_POST_HOOK,
@@ -19,9 +20,10 @@ from upgrade_manager.api.keys import (
     PROVISIONING_CLUSTER,
 )
 from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
+from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.nodes.node_view import is_older
 from upgrade_manager.nodes.pending_hooks import held_nodes
 from upgrade_manager.nodes.sequencing import name_list
@@ -49,21 +51,42 @@ class Frozen:
     nodes: list[str]
     #: Node and Secret of each hook that waits for the manager, whether the strategy keeps its hooks or not.
     held: list[tuple[str, str]]
+    #: The end that left the cluster so, for the event.
+    end: str
 
 
 async def find_frozen(ctx: ReconcileContext) -> Frozen | None:
-    """Return what stays frozen after the end of this plan; None if nothing does."""
+    """Return what stays frozen after the end of this plan, also by an earlier one; None if nothing does."""
     entry = overrides.strategy_entry(ctx)
-    if entry is None:
+    if entry is None and PhaseName.NODE_UPGRADE.active in ctx.status.recorded_phases():
+        # It has given the strategy back, or upgrades a single node.
         return None
     read = ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
     cluster = await skip_missing(ctx, FLEET_LOCAL, read)
-    if cluster is None or rancher.belongs_to_another(ctx, cluster):
+    if cluster is None:
         return None
-    has_hooks = upgrade_strategy.has_hooks(rancher.rke_config(cluster).get("upgradeStrategy"))
-    nodes = await _outdated_nodes(ctx) if has_hooks else []
+    if entry is None or rancher.belongs_to_another(ctx, cluster):
+        return await _inherited(ctx, cluster)
+    nodes = await _outdated_nodes(ctx) if _has_hooks(cluster) else []
     held = await _held_nodes(ctx)
-    return Frozen(cluster=cluster, original=entry.get("original"), nodes=nodes, held=held) if nodes or held else None
+    end = f"UpgradePlan {ctx.owner.name} ended during the node upgrade"
+    found = Frozen(cluster=cluster, original=entry.get("original"), nodes=nodes, held=held, end=end)
+    return found if nodes or held else None
+
+
+async def _inherited(ctx: ReconcileContext, cluster: Object) -> Frozen | None:
+    """Return what an earlier plan has left frozen and this plan has not taken over; None if nothing, or another has."""
+    held = await _held_nodes(ctx)
+    # The earlier plan, which recorded the nodes, may be deleted. A held node's Kubernetes may be the release's.
+    nodes = sorted({*await _older_nodes(ctx, cluster), *(node for node, _ in held)}) if _has_hooks(cluster) else []
+    if not nodes and not held:
+        return None
+    plans = (await ctx.client.list(UPGRADE_PLANS)).items
+    if any(is_in_progress(objects.status(plan)) for plan in plans if objects.uid(plan) != ctx.owner.uid):
+        return None
+    original, _ = await overrides.read_strategy(ctx, cluster)
+    end = f"UpgradePlan {ctx.owner.name} ended before it continued the node upgrade of an earlier plan"
+    return Frozen(cluster=cluster, original=original, nodes=nodes, held=held, end=end)
 
 
 async def remedy(ctx: ReconcileContext) -> str:
@@ -74,12 +97,11 @@ async def remedy(ctx: ReconcileContext) -> str:
 
 def warn(ctx: ReconcileContext, frozen: Frozen) -> None:
     """Record on Rancher's cluster that it is frozen, as the plan may be deleted."""
-    ended = f"UpgradePlan {ctx.owner.name} ended during the node upgrade. "
-    text = f"{ended}{_ways_on(frozen, frozen.original)}"
+    text = f"{frozen.end}. {_ways_on(frozen, frozen.original)}"
     if frozen.nodes and len(text) > MESSAGE_LIMIT:
         # An Event is cut: the command removes the strategy instead of setting the original.
         original = f"Annotation {ANNOTATION_ORIGINAL_STRATEGY} has the original strategy. "
-        text = f"{ended}{original}{_ways_on(frozen, None)}"
+        text = f"{frozen.end}. {original}{_ways_on(frozen, None)}"
     ctx.events.warning(frozen.cluster, EVENT_REASON, text, about=ctx.owner.uid)
 
 
@@ -134,6 +156,21 @@ async def _held_nodes(ctx: ReconcileContext) -> list[tuple[str, str]]:
         return []
 
 
+def _has_hooks(cluster: Object) -> bool:
+    return upgrade_strategy.has_hooks(rancher.rke_config(cluster).get("upgradeStrategy"))
+
+
+async def _older_nodes(ctx: ReconcileContext, cluster: Object) -> list[str]:
+    """Return the nodes with an older Kubernetes than Rancher upgrades to."""
+    wanted = objects.spec(cluster).get("kubernetesVersion") or ""
+    nodes = (await ctx.watch(MANAGED_NODES)).list()
+    return [objects.name(node) for node in nodes if is_older(_kubelet(node), wanted)]
+
+
+def _kubelet(node: Object) -> str:
+    return (objects.status(node).get("nodeInfo") or {}).get("kubeletVersion") or ""
+
+
 async def _outdated_nodes(ctx: ReconcileContext) -> list[str]:
     """Return the recorded nodes that may still be upgraded by Rancher."""
     nodes = await ctx.watch(MANAGED_NODES)
@@ -146,10 +183,9 @@ async def _outdated_nodes(ctx: ReconcileContext) -> list[str]:
         if node is None:
             missing.append(name)
             continue
-        kubelet = (objects.status(node).get("nodeInfo") or {}).get("kubeletVersion", "")
         # A node that has not been drained yet may have the release's Kubernetes from before.
         is_past = state is not None and state.group >= NodeState.POST_DRAINING.group
-        if not is_past or is_older(kubelet, release):
+        if not is_past or is_older(_kubelet(node), release):
             found.append(name)
     return sorted([*found, *await _not_left(ctx, missing)])
 

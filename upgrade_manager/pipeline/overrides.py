@@ -82,7 +82,7 @@ async def record_originals(ctx: ReconcileContext) -> None:
 
     async def read(override: Override) -> None:
         if override is STRATEGY:
-            original, applied = await _read_strategy(ctx, await rancher.watched_cluster(ctx))
+            original, applied = await read_strategy(ctx, await rancher.watched_cluster(ctx))
         else:
             current = await ctx.find(override.resource, override.name, namespace=override.namespace)
             original, applied = override.read(current) if current is not None else (None, None)
@@ -147,7 +147,7 @@ def changed_strategy(ctx: ReconcileContext, cluster: Object) -> Entry | None:
     return _record_strategy(ctx, original, upgrade_strategy.with_hooks(now))
 
 
-async def _read_strategy(ctx: ReconcileContext, cluster: Object) -> tuple[Any, Any]:
+async def read_strategy(ctx: ReconcileContext, cluster: Object) -> tuple[Any, Any]:
     """Return original and applied strategy; a lost original is looked up in the newest plan that recorded one."""
     original, applied = STRATEGY.read(cluster)
     if rancher.has_lost_original(cluster):

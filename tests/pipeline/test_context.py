@@ -12,7 +12,7 @@ from tests.support.harvester import RELEASE
 from upgrade_manager.api.keys import Component
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.errors import Conflict
+from upgrade_manager.kube.errors import Conflict, PreconditionFailed
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import SERVICES, UPGRADE_PLANS, VERSIONS
 from upgrade_manager.pipeline.errors import ForeignObject, RetryError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 
+PLACE = "harvester-system"
 ANOTHER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u-9", "controller": True}
 TOOLKIT = "management.harvesterhci.io/upgrade-toolkit-image"
 DEFAULT, MINE = "rancher/harvester-upgrade-toolkit", {TOOLKIT: "registry:5000/mine/toolkit:ignored"}
@@ -148,10 +149,56 @@ class TestPlan:
         other = MergePatch({"status": {"currentPhase": "ISODownloading"}})
         before = await cluster.client.patch(UPGRADE_PLANS, "up", other, subresource="status")
         arguments: dict[str, list[Any]] = {"annotate": [{"a.b/c": "d"}], "persist": [], "set_finalizers": [["a.b/c"]]}
-        with pytest.raises(Conflict):
+        with pytest.raises(PreconditionFailed):
             await getattr(ctx, write)(*arguments[write])
         assert await cluster.client.get(UPGRADE_PLANS, "up") == before
         assert cluster.recorder.recorded == []
+
+    @pytest.mark.rule("pipeline: a 409 that is not the manager's own precondition is reported")
+    @pytest.mark.parametrize("write", ["annotate", "persist", "set_finalizers"])
+    async def test_conflict_without_a_change_is_a_refusal(
+        self, cluster: Harvester, monkeypatch: pytest.MonkeyPatch, write: str
+    ) -> None:
+        ctx = cluster.context(await cluster.plan())
+        ctx.status.record("Initializing")
+        monkeypatch.setattr(Client, "patch", AsyncMock(side_effect=Conflict("a webhook's")))
+        arguments: dict[str, list[Any]] = {"annotate": [{"a.b/c": "d"}], "persist": [], "set_finalizers": [["a.b/c"]]}
+        with pytest.raises(Conflict, match="a webhook's") as raised:
+            await getattr(ctx, write)(*arguments[write])
+        assert not isinstance(raised.value, PreconditionFailed)
+
+
+class TestPatch:
+    """A pinned patch of another controller's object, and one that is not pinned."""
+
+    @pytest.mark.parametrize(
+        ("pinned", "change", "failed"),
+        [
+            pytest.param(True, "changed", True, id="changed"),
+            pytest.param(True, "deleted", True, id="deleted"),
+            pytest.param(True, "", False, id="unchanged"),
+            pytest.param(False, "changed", False, id="not pinned"),
+        ],
+    )
+    async def test_conflict_is_compared_with_the_live_object(
+        self, cluster: Harvester, monkeypatch: pytest.MonkeyPatch, *, pinned: bool, change: str, failed: bool
+    ) -> None:
+        ctx = cluster.context(await cluster.plan())
+        service = await cluster.put(SERVICES, repository_service(ctx.owner))
+        name, body = objects.name(service), MergePatch({"metadata": {"labels": {"a": "b"}}})
+        if change == "changed":
+            await ctx.patch(SERVICES, name, body, namespace=PLACE)
+        if change == "deleted":
+            await cluster.client.delete(SERVICES, name, namespace=PLACE)
+        monkeypatch.setattr(Client, "patch", AsyncMock(side_effect=Conflict("409")))
+        patch = body.at(objects.resource_version(service)) if pinned else body
+        with pytest.raises(Conflict) as raised:
+            await ctx.patch(SERVICES, name, patch, namespace=PLACE)
+        assert isinstance(raised.value, PreconditionFailed) == failed
+
+
+class TestStatus:
+    """What a write of the status keeps."""
 
     @pytest.mark.rule("api: status fields of a newer version survive every write")
     async def test_unknown_fields_survive_every_write(self, cluster: Harvester) -> None:

@@ -18,6 +18,7 @@ from tests.support.exactly_once import CreateCounter, assert_succeeds_once
 from tests.support.upgrade import BY_VERSION, UpgradeRun, condition, phases_of, started
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Conflict, PreconditionFailed
 from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases.base import Waiting
@@ -81,6 +82,24 @@ async def test_ended_plan_observes_new_generations() -> None:
         plan = await stage.plan()
     assert objects.metadata(plan)["generation"] == 2
     assert {one["observedGeneration"] for one in objects.status(plan)["conditions"]} == {2}
+
+
+@pytest.mark.rule("pipeline: a 409 that is not the manager's own precondition is reported")
+@pytest.mark.parametrize(
+    ("error", "warnings"),
+    [
+        pytest.param(Conflict("a webhook refuses"), [("ReconcileError", "a webhook refuses")], id="a webhook's"),
+        pytest.param(PreconditionFailed("changed"), [], id="a precondition's"),
+    ],
+)
+async def test_single_conflict_is_reported_unless_expected(
+    monkeypatch: pytest.MonkeyPatch, error: Conflict, warnings: list[tuple[str, str]]
+) -> None:
+    async with Simulation() as simulation:
+        monkeypatch.setattr(Initialize, "run", AsyncMock(side_effect=[error, *[Waiting(message="ready")] * 99]))
+        async with started(simulation) as stage:
+            await stage.until_plan(lambda plan: condition(plan, "Progressing")[2] == "ready")
+            assert await stage.warnings() == warnings
 
 
 @pytest.mark.rule("api: Degraded becomes False when the error is resolved")

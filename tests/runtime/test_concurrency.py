@@ -5,7 +5,7 @@ import inspect
 
 import pytest
 
-from upgrade_manager.kube.errors import Conflict, Forbidden, Transient
+from upgrade_manager.kube.errors import Conflict, Forbidden, PreconditionFailed, Transient
 from upgrade_manager.runtime.concurrency import MAX_CONCURRENT, run_all
 
 
@@ -45,8 +45,9 @@ async def test_error_does_not_stop_the_others() -> None:
     ("errors", "raised"),
     [
         pytest.param([Transient("1"), Forbidden("2")], "1", id="the first"),
-        pytest.param([Conflict("1"), Transient("2")], "2", id="a conflict last"),
-        pytest.param([Conflict("1"), Conflict("2")], "1", id="conflicts only"),
+        pytest.param([PreconditionFailed("1"), Transient("2")], "2", id="a failed precondition last"),
+        pytest.param([PreconditionFailed("1"), PreconditionFailed("2")], "1", id="failed preconditions only"),
+        pytest.param([Conflict("1"), Transient("2")], "1", id="a webhook's conflict"),
     ],
 )
 async def test_first_error_is_raised(errors: list[Exception], raised: str) -> None:

@@ -2,7 +2,8 @@
 
     KubeError
     ├── Gone            the resourceVersion or continue token is too old: list again
-    ├── Conflict        the object has changed: read it and decide again
+    ├── Conflict        the server or a webhook refuses the request in the object's present state
+    │   └── PreconditionFailed  the object has changed since it was read: decide again
     ├── AlreadyExists   an object of that name exists
     ├── NotFound        the object, its kind or its namespace does not exist
     ├── Throttled       the server is overloaded: wait `retry_after` seconds
@@ -11,7 +12,9 @@
         ├── Invalid     the object breaks its schema or an admission rule
         └── Forbidden   the credentials do not allow it
 
-The class follows from the HTTP status and the `reason` of the Status object, never from its message.
+The class follows from the HTTP status and the `reason` of the Status object, never from its message. A response does
+not show whether a 409 is that of a precondition or of a webhook: the caller who set the precondition reads the object
+again and raises PreconditionFailed.
 """
 
 from __future__ import annotations
@@ -56,7 +59,11 @@ class Gone(KubeError):
 
 
 class Conflict(KubeError):
-    """409 with reason Conflict: the object has another resourceVersion or uid."""
+    """409 with reason Conflict: another resourceVersion or uid, or a refusal of an admission webhook."""
+
+
+class PreconditionFailed(Conflict):
+    """A conflict with a change by others, which the caller has verified."""
 
 
 class AlreadyExists(KubeError):

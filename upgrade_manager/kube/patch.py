@@ -23,6 +23,11 @@ class MergePatch:
         metadata = {**(self.body.get("metadata") or {}), "resourceVersion": resource_version}
         return MergePatch({**self.body, "metadata": metadata})
 
+    @property
+    def resource_version(self) -> str:
+        """The resourceVersion to which the patch is pinned; "" if it is not."""
+        return str((self.body.get("metadata") or {}).get("resourceVersion") or "")
+
     def encode(self) -> bytes:
         """Return the request body."""
         return encode(self.body)

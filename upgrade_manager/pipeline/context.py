@@ -10,7 +10,7 @@ from upgrade_manager.api.keys import MANAGER_ANNOTATIONS
 from upgrade_manager.api.names import repo_service_name
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import AlreadyExists, Conflict, NotFound
+from upgrade_manager.kube.errors import AlreadyExists, Conflict, NotFound, PreconditionFailed
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline.errors import ForeignObject, RetryError
@@ -163,7 +163,7 @@ class ReconcileContext:
             found = await self.find(resource, name, namespace=namespace, metadata_only=True)
             if found is None:
                 # Deleted between the two requests; a webhook that responds so lasts, and is reported.
-                raise Conflict(str(error)) from error
+                raise PreconditionFailed(str(error)) from error
             self.check_owned(resource, found)
             created = found
         self._record_write(resource, created)
@@ -179,8 +179,12 @@ class ReconcileContext:
     async def patch(
         self, resource: Resource, name: str, patch: Patch, *, namespace: str = "", metadata_only: bool = False
     ) -> None:
-        """Patch an object that another controller owns."""
-        patched = await self.client.patch(resource, name, patch, namespace=namespace, metadata_only=metadata_only)
+        """Patch an object that another controller owns. Raises PreconditionFailed if it is pinned and has changed."""
+        try:
+            patched = await self.client.patch(resource, name, patch, namespace=namespace, metadata_only=metadata_only)
+        except Conflict as error:
+            await self._check_pinned(resource, name, patch, namespace=namespace, conflict=error)
+            raise
         self._record_write(resource, patched)
 
     async def mark(self, resource: Resource, name: str, metadata: Object, *, namespace: str = "") -> None:
@@ -214,7 +218,7 @@ class ReconcileContext:
             return None
 
     async def annotate(self, values: dict[str, str]) -> None:
-        """Annotate the plan. Like all writes of the plan, raises Conflict if it has changed since it was read."""
+        """Annotate the plan. Like all writes of the plan, raises PreconditionFailed if it has changed."""
         await self._write_plan(MergePatch({"metadata": {"annotations": values}}), subresource="")
 
     async def claim(self, finalizer: str) -> None:
@@ -244,11 +248,27 @@ class ReconcileContext:
 
     async def _write_plan(self, patch: MergePatch, *, subresource: str) -> None:
         pinned = patch.at(objects.resource_version(self.raw))
-        self.raw = await self.client.patch(UPGRADE_PLANS, self.owner.name, pinned, subresource=subresource)
+        try:
+            self.raw = await self.client.patch(UPGRADE_PLANS, self.owner.name, pinned, subresource=subresource)
+        except Conflict as error:
+            await self._check_pinned(UPGRADE_PLANS, self.owner.name, pinned, conflict=error)
+            raise
         self.plan = parse_plan(self.raw)
         # The patch was pinned to a resourceVersion, so the response has no status changes of other writers.
         self.status.rebase(self.raw, keep=not subresource)
         self._record_write(UPGRADE_PLANS, self.raw)
+
+    async def _check_pinned(
+        self, resource: Resource, name: str, patch: Patch, *, conflict: Conflict, namespace: str = ""
+    ) -> None:
+        """Raise PreconditionFailed unless the object is still the one of a pinned patch: then a webhook refuses it."""
+        if not isinstance(patch, MergePatch) or not patch.resource_version:
+            return
+        # Listed, because not every kind may be read by name.
+        selector = f"metadata.name={name}"
+        listed = self.client.list(resource, namespace=namespace, field_selector=selector, metadata_only=True)
+        if [objects.resource_version(one) for one in (await listed).items] != [patch.resource_version]:
+            raise PreconditionFailed(str(conflict)) from conflict
 
     def _record_write(self, resource: Resource, written: Object) -> None:
         version = objects.resource_version(written)

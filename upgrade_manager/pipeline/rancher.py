@@ -18,7 +18,7 @@ import structlog
 
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Conflict, Invalid, NotFound
+from upgrade_manager.kube.errors import Invalid, NotFound, PreconditionFailed
 from upgrade_manager.kube.patch import JsonPatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SECRETS
 from upgrade_manager.nodes import machine_plan
@@ -64,7 +64,7 @@ def next_generation(ctx: ReconcileContext, cluster: Object) -> int | None:
 
 
 async def start_upgrade(ctx: ReconcileContext, cluster: Object, *, original: Any) -> None:
-    """Patch the cluster for the recorded generation, with the hooks. Raises Conflict if it was changed meanwhile."""
+    """Patch the cluster for the recorded generation, with the hooks. Raises PreconditionFailed if it has changed."""
     current = objects.spec(cluster).get("kubernetesVersion")
     strategy = rke_config(cluster).get("upgradeStrategy")
     values = {
@@ -223,7 +223,7 @@ async def _patch_cluster(
 ) -> None:
     """Apply the operations, and set members of rkeConfig or remove those that are None.
 
-    Raises Conflict if the members differ from `cluster` by now, and Invalid if the patch is refused.
+    Raises PreconditionFailed if the members differ from `cluster` by now, and Invalid if the patch is refused.
     """
     patch = JsonPatch([*operations, *_set_members(cluster, values)])
     try:
@@ -232,7 +232,8 @@ async def _patch_cluster(
         now = await ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
         if now is not None and _patched_fields(now) == _patched_fields(cluster):
             raise
-        raise Conflict(f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} was changed concurrently: {error}") from error
+        text = f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} was changed concurrently: {error}"
+        raise PreconditionFailed(text) from error
 
 
 def _patched_fields(cluster: Object) -> tuple[Any, ...]:

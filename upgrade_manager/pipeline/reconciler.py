@@ -10,7 +10,7 @@ from upgrade_manager.api.in_progress import blocks_next_plan, is_in_progress
 from upgrade_manager.api.keys import FINALIZER, HARVESTER_SYSTEM
 from upgrade_manager.api.phases import FAILED, PhaseName
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Conflict, KubeError, NotFound, Terminal
+from upgrade_manager.kube.errors import Conflict, KubeError, NotFound, PreconditionFailed, Terminal
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline import freeze
 from upgrade_manager.pipeline.cleanup import clean_up, give_back
@@ -38,7 +38,7 @@ RECORD_TIMEOUT = 10.0
 STALE_CACHE_RETRY = 1.0
 #: Seconds between two checks of a failed plan that gives its settings back.
 RESTORE_RETRY = 5.0
-#: Consecutive conflicts that are requeued without a report.
+#: Consecutive changes by others that are requeued without a report.
 MAX_CONFLICTS = 5
 LOGS = f"Run kubectl logs -n {HARVESTER_SYSTEM} deployment/harvester-upgrade-manager"
 log = structlog.get_logger(__name__)
@@ -99,11 +99,11 @@ class PlanReconciler:
         return result if await self._wait_for_caches(ctx) else RequeueAfter(STALE_CACHE_RETRY, is_reconciled=False)
 
     def _tolerates(self, ctx: ReconcileContext, error: Exception) -> bool:
-        """Return True for a conflict, unless conflicts last: an admission webhook may respond with 409, too."""
+        """Return True for a change by others, unless such changes last. A webhook's conflict is an error at once."""
         if not isinstance(error, Conflict):
             return False
         self._conflicts[ctx.owner.uid] = self._conflicts.get(ctx.owner.uid, 0) + 1
-        return self._conflicts[ctx.owner.uid] <= MAX_CONFLICTS
+        return isinstance(error, PreconditionFailed) and self._conflicts[ctx.owner.uid] <= MAX_CONFLICTS
 
     async def _step_with_timeout(self, ctx: ReconcileContext) -> Result:
         limit = asyncio.timeout(RECONCILE_TIMEOUT)

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.kube.errors import Conflict
+from upgrade_manager.kube.errors import PreconditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
@@ -16,7 +16,8 @@ MAX_CONCURRENT = 16
 async def run_all(*coroutines: Coroutine[Any, Any, Any]) -> None:
     """Run independent coroutines concurrently, each to its end even if another one fails.
 
-    Raises the first error in the given order; a Conflict, which the next reconcile resolves, only if there is no other.
+    Raises the first error in the given order; a failed precondition, which the next reconcile resolves, only
+    if there is no other.
     """
     limit = asyncio.Semaphore(MAX_CONCURRENT)
 
@@ -32,7 +33,7 @@ async def run_all(*coroutines: Coroutine[Any, Any, Any]) -> None:
             coroutine.close()
     errors = [result for result in results if isinstance(result, BaseException)]
     if errors:
-        raise next((error for error in errors if not isinstance(error, Conflict)), errors[0])
+        raise next((error for error in errors if not isinstance(error, PreconditionFailed)), errors[0])
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from hack.apiserver.expression import evaluate
 from upgrade_manager.api.keys import ANNOTATION_ALLOW_DELETION, ANNOTATION_SKIP_WEBHOOK, GROUP
 from upgrade_manager.api.spec import MAX_NODES
 from upgrade_manager.kube.resources import UPGRADE_PLANS
+from webhook.body import BODY_TIMEOUT
 from webhook.certificates.rotation import CONFIGURATION, SERVICE
 from webhook.runner import DEADLINE
 from webhook.server import PATH
@@ -36,7 +37,7 @@ def test_configuration_calls_the_service_of_the_certificate() -> None:
 
 def test_failure_denies_after_the_checks_have_ended() -> None:
     assert (WEBHOOK["failurePolicy"], WEBHOOK["matchPolicy"], WEBHOOK["sideEffects"]) == ("Fail", "Equivalent", "None")
-    assert DEADLINE < WEBHOOK["timeoutSeconds"] == 10
+    assert BODY_TIMEOUT + DEADLINE <= WEBHOOK["timeoutSeconds"] == 10
     assert WEBHOOK["admissionReviewVersions"] == ["v1"]
 
 

@@ -1,4 +1,4 @@
-"""Silent, idle and busy connections at a server's limit, with and without TLS."""
+"""Silent, slow, idle and busy connections at a server's limit, with and without TLS."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ pytestmark = pytest.mark.real_loop
 
 LIMIT = 4
 REQUEST = b"GET /%s HTTP/1.1\r\nHost: test\r\n\r\n"
+TIMEOUT = b"HTTP/1.1 408 Request Timeout"
+INCOMPLETE_HEAD = b"GET / HTTP/1.1\r\nHost:"
+INCOMPLETE_BODY = b"POST /body HTTP/1.1\r\nHost: test\r\nContent-Length: 2\r\n\r\na"
 
 
 async def self_signed() -> ssl.SSLContext:
@@ -41,9 +44,17 @@ class Connection:
     async def get(self, path: bytes = b"") -> bytes:
         """Send a request and return the last line of the response."""
         self.writer.write(REQUEST % path)
+        return await self.response()
+
+    async def response(self) -> bytes:
+        """Return the last line of a response."""
         head = await self._reader.readuntil(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200 ")
         return await self._reader.readexactly(4)
+
+    async def status(self) -> bytes:
+        """Wait for a response, and until the server closes the connection; return the status line."""
+        return (await self._reader.read()).partition(b"\r\n")[0]
 
     async def closed(self) -> bool:
         """Wait until the server closes the connection."""
@@ -55,7 +66,7 @@ class Connection:
 
 @dataclass
 class Bench:
-    """A server whose path `/slow` responds when `release` is set."""
+    """A server whose path `/slow` responds when `release` is set; `/body` reads a body."""
 
     port: int
     is_secure: bool
@@ -98,9 +109,15 @@ async def bench(*, is_secure: bool) -> AsyncIterator[Bench]:
         await release.wait()
         return web.Response(text="slow")
 
+    async def body(request: web.Request) -> web.Response:
+        arrived.set()
+        await request.read()
+        return await slow(request)
+
     app = web.Application()
     app.router.add_get("/", fast)
     app.router.add_get("/slow", slow)
+    app.router.add_post("/body", body)
     tls = self_signed if is_secure else no_tls
     server = HttpServer("test", flag="--test-bind-address", app=app, address=("127.0.0.1", 0), tls=tls)
     async with serving(server):
@@ -150,6 +167,32 @@ class TestConnectionLimit:
             assert await client.get() == b"fast"
             assert await idle[1].get() == b"fast"
 
+    @pytest.mark.parametrize("sent", [INCOMPLETE_HEAD, INCOMPLETE_BODY], ids=["head", "body"])
+    async def test_oldest_incomplete_request_is_ended_at_the_limit(self, sent: bytes, *, is_secure: bool) -> None:
+        async with bench(is_secure=is_secure) as server:
+            slow = []
+            for _ in range(2 * LIMIT):
+                slow.append(await server.connect())
+                slow[-1].writer.write(sent)
+            assert [await connection.status() for connection in slow[:LIMIT]] == [TIMEOUT] * LIMIT
+            assert await (await server.connect()).get() == b"fast"
+
+    async def test_request_with_a_complete_body_is_kept_at_the_limit(self, *, is_secure: bool) -> None:
+        async with bench(is_secure=is_secure) as server, asyncio.TaskGroup() as group:
+            busy = []
+            for _ in range(LIMIT):
+                client = await server.connect()
+                server.arrived.clear()
+                client.writer.write(INCOMPLETE_BODY)
+                await server.arrived.wait()
+                server.arrived.clear()
+                client.writer.write(b"b")
+                await server.arrived.wait()
+                busy.append(group.create_task(client.response()))
+            assert await (await server.connect_silently()).closed()
+            server.release.set()
+            assert [await response for response in busy] == [b"slow"] * LIMIT
+
     async def test_busy_connections_are_kept_at_the_limit(self, *, is_secure: bool) -> None:
         async with bench(is_secure=is_secure) as server, asyncio.TaskGroup() as group:
             busy = []
@@ -165,11 +208,31 @@ class TestConnectionLimit:
     async def test_connection_without_a_first_byte_is_closed(
         self, monkeypatch: pytest.MonkeyPatch, *, is_secure: bool
     ) -> None:
-        monkeypatch.setattr(connection_limit, "FIRST_BYTE_TIMEOUT", 0.05)
+        monkeypatch.setattr(connection_limit, "HEAD_TIMEOUT", 0.05)
         async with bench(is_secure=is_secure) as server:
             assert await (await server.connect_silently()).closed()
             monkeypatch.undo()
             assert await (await server.connect()).get() == b"fast"
+
+    async def test_incomplete_head_gives_408_after_the_timeout(
+        self, monkeypatch: pytest.MonkeyPatch, *, is_secure: bool
+    ) -> None:
+        monkeypatch.setattr(connection_limit, "HEAD_TIMEOUT", 0.2)
+        async with bench(is_secure=is_secure) as server:
+            connection = await server.connect()
+            connection.writer.write(INCOMPLETE_HEAD)
+            assert await connection.status() == TIMEOUT
+
+    async def test_complete_head_ends_its_timeout(self, monkeypatch: pytest.MonkeyPatch, *, is_secure: bool) -> None:
+        monkeypatch.setattr(connection_limit, "HEAD_TIMEOUT", 1.0)
+        async with bench(is_secure=is_secure) as server, asyncio.TaskGroup() as group:
+            client = await server.connect()
+            response = group.create_task(client.get(b"slow"))
+            await server.arrived.wait()
+            # Its timeout ends later.
+            assert await (await server.connect_silently()).closed()
+            server.release.set()
+            assert await response == b"slow"
 
     async def test_client_that_disconnects_leaves_nothing(self, *, is_secure: bool) -> None:
         async with bench(is_secure=is_secure) as server:
@@ -192,7 +255,7 @@ async def test_silent_connections_are_closed_at_the_stop() -> None:
 
 async def test_silent_connection_after_the_handshake_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     async with bench(is_secure=True) as server:
-        monkeypatch.setattr(connection_limit, "FIRST_BYTE_TIMEOUT", 0.2)
+        monkeypatch.setattr(connection_limit, "HEAD_TIMEOUT", 0.2)
         assert await (await server.connect()).closed()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.webhook import NO_CACHES, EmptyCluster, head, review, webhook
 from webhook.admission import MAX_FINDINGS, Admission
-from webhook.body import BODY_TIMEOUT, LARGE_BODY, MAX_BODY
+from webhook.body import BODY_TIMEOUT, LARGE_BODY, MAX_BODY, MAX_RECEIVING
 from webhook.catalogue import CHECKS
 from webhook.check import Check, Finding
 from webhook.cluster import NotInstalled
@@ -20,13 +20,14 @@ from webhook.runner import DEADLINE
 from webhook.server import PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from upgrade_manager.kube.objects import Object
     from webhook.check import Subject
     from webhook.cluster import Listing
 
 VALID = json.dumps(review()).encode()
+OTHERS = f"other reviews of more than {LARGE_BODY} bytes are in progress. Try again"
 
 
 def checking(*findings: Finding, name: str = "test") -> Check:
@@ -151,18 +152,32 @@ async def test_client_that_disconnects_leaves_nothing() -> None:
 
 @pytest.mark.rule("admission: a body is limited in size, in time, and together with other large ones")
 async def test_large_reviews_in_progress_are_limited() -> None:
-    def trickle() -> Iterator[bytes]:
-        yield head(MAX_BODY) + b" " * (MAX_BODY - 2)
-        yield from (b" ", b" ")
+    async def wait(_: Subject) -> list[Finding]:
+        await asyncio.sleep(1)
+        return []
 
+    async with webhook(deciding(Check(name="slow", field="spec", find=wait))) as server:
+        async with asyncio.TaskGroup() as group:
+            largest = group.create_task(server.post(VALID + b" " * (MAX_BODY - len(VALID))))
+            await asyncio.sleep(0.5)
+            response = await server.post(VALID + b" " * LARGE_BODY)
+            assert (response.status, response.text) == (429, OTHERS)
+            assert (await server.post(VALID)).status == 200
+        assert largest.result().status == 200
+        assert (await server.post(VALID + b" " * LARGE_BODY)).status == 200
+
+
+@pytest.mark.rule("admission: a body is limited in size, in time, and together with other large ones")
+async def test_slow_large_bodies_give_way_to_a_complete_one() -> None:
+    count = MAX_RECEIVING // MAX_BODY
     async with webhook() as server:
         async with asyncio.TaskGroup() as group:
-            slow = group.create_task(server.send(trickle(), interval=2.0))
-            await asyncio.sleep(1)
-            assert (await server.post(VALID + b" " * LARGE_BODY)).status == 429
-            assert (await server.post(VALID)).status == 200
-        assert slow.result().status == 400
-        assert (await server.post(VALID + b" " * LARGE_BODY)).status == 200
+            slow = [group.create_task(server.send([head(MAX_BODY) + b" " * (MAX_BODY - 1)])) for _ in range(count)]
+            await asyncio.sleep(BODY_TIMEOUT / 2)
+            assert (await server.post(VALID + b" " * LARGE_BODY)).status == 200
+        responses = [task.result() for task in slow]
+    assert [response.status for response in responses] == [429] + [408] * (count - 1)
+    assert responses[0].text == OTHERS
 
 
 @pytest.mark.rule("admission: an unexpected error denies")

@@ -1,4 +1,4 @@
-"""Limits the connections of an HTTP server, and the time until a connection sends its first byte.
+"""Limits the connections of an HTTP server, and the time until a connection has sent the head of its first request.
 
 asyncio takes 270 KiB for each TLS connection as soon as its handshake begins, so a connection is admitted before that.
 """
@@ -20,29 +20,41 @@ if TYPE_CHECKING:
 
 #: Open connections of one server: 17 MiB with TLS.
 MAX_CONNECTIONS = 64
-#: Seconds for the TLS handshake and the first byte of a request.
-FIRST_BYTE_TIMEOUT = 10.0
+#: Seconds for the TLS handshake and the head of the first request; aiohttp's idle time-out limits later heads.
+HEAD_TIMEOUT = 10.0
+_LATE_RESPONSE = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 class ConnectionLimit:
-    """Admits connections to a server. At the limit the oldest one without a running request is closed."""
+    """Admits connections to a server. At the limit the oldest one without a complete request is closed.
+
+    A request is complete when its body has arrived, so a slow sender holds no place that another client needs.
+    """
 
     def __init__(self, app: web.Application) -> None:
         #: Connections that have not sent a byte yet, oldest first; the others have a handler in `_server`.
         self.silent: dict[_SilentConnection, None] = {}
-        #: Handlers with a running request.
-        self._busy: set[RequestHandler] = set()
+        #: Time-outs of handlers whose first request has no complete head.
+        self._heads: dict[RequestHandler, asyncio.TimerHandle] = {}
+        #: Requests that have a complete head and no response.
+        self._running: dict[RequestHandler, web.Request] = {}
         self.handshakes: asyncio.TaskGroup
         app.middlewares.append(self._track)
 
     @web.middleware
     async def _track(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         protocol = request.protocol
-        self._busy.add(protocol)
+        if timer := self._heads.pop(protocol, None):
+            timer.cancel()
+        self._running[protocol] = request
         try:
             return await handler(request)
         finally:
-            self._busy.discard(protocol)
+            del self._running[protocol]
+
+    def expect_head(self, handler: RequestHandler, *, until: float) -> None:
+        """End the connection unless the head of its request is complete at that time of the loop."""
+        self._heads[handler] = asyncio.get_running_loop().call_at(until, self._end, handler)
 
     async def bind(self, server: web.Server, *, address: tuple[str, int], tls: ssl.SSLContext | None) -> asyncio.Server:
         """Bind to host (empty for all) and port. Raises OSError."""
@@ -69,20 +81,36 @@ class ConnectionLimit:
         """Add a connection, in place of another one at the limit; close it if all others are busy."""
         self.silent[connection] = None
         # Many connections may be accepted before one that is closed here is lost.
-        active = {
-            handler: handler.transport
+        active = [
+            handler
             for handler in server.connections
             if handler.transport is not None and not handler.transport.is_closing()
-        }
+        ]
         if len(self.silent) + len(active) <= MAX_CONNECTIONS:
             return
-        idle = next((transport for handler, transport in active.items() if handler not in self._busy), None)
+        idle = next((handler for handler in active if not self._is_complete(handler)), None)
         oldest = next(iter(self.silent))
         if oldest is connection and idle is not None:
-            idle.abort()
+            self._end(idle)
         else:
             del self.silent[oldest]
             oldest.abort()
+
+    def _is_complete(self, handler: RequestHandler) -> bool:
+        request = self._running.get(handler)
+        return request is not None and request.content.is_eof()
+
+    def _end(self, handler: RequestHandler) -> None:
+        """Close a connection, with a response to an incomplete request."""
+        timer, transport = self._heads.pop(handler, None), handler.transport
+        if timer:
+            timer.cancel()
+        if transport is None or transport.is_closing():
+            return
+        if timer or handler in self._running:
+            transport.write(_LATE_RESPONSE)
+        # A client that does not close its side must not hold the memory of a TLS connection.
+        transport.abort()
 
 
 class _SilentConnection(asyncio.Protocol):
@@ -100,7 +128,7 @@ class _SilentConnection(asyncio.Protocol):
         """Admit the connection."""
         accepted = cast("asyncio.Transport", transport)
         self.abort = accepted.abort
-        self._timer = asyncio.get_running_loop().call_later(FIRST_BYTE_TIMEOUT, accepted.abort)
+        self._timer = asyncio.get_running_loop().call_later(HEAD_TIMEOUT, accepted.abort)
         self._limit.admit(self, self._server)
         if self._tls is None:
             self._transport = accepted
@@ -134,6 +162,7 @@ class _SilentConnection(asyncio.Protocol):
     def _hand_over(self, transport: asyncio.Transport) -> None:
         self.connection_lost(None)
         handler = self._server()
+        self._limit.expect_head(handler, until=self._timer.when())
         transport.set_protocol(handler)
         handler.connection_made(transport)
         handler.data_received(self._received)

@@ -57,6 +57,10 @@ def plan(*pause: str, status: dict[str, Any] | None = None, **metadata: Any) -> 
     return {"metadata": {"name": "demo", **metadata}, "spec": spec, **({"status": status} if status else {})}
 
 
+def nodes(count: int) -> list[str]:
+    return [f"node-{index}" for index in range(count)]
+
+
 def progressing(status: str) -> dict[str, Any]:
     conditions = [{"type": "Available", "status": "True"}, {"type": "Progressing", "status": status}]
     return plan(status={"conditions": conditions})
@@ -72,6 +76,10 @@ def progressing(status: str) -> dict[str, Any]:
         pytest.param("UPDATE", plan("a"), plan(), "", id="a first pause"),
         pytest.param("UPDATE", plan("a", "b"), plan("a"), "", id="another pause"),
         pytest.param("UPDATE", plan("a"), plan("a"), PAUSE_LIST, id="the same pauses"),
+        pytest.param("UPDATE", plan("a", "c"), plan("a", "b", "c"), PAUSE_LIST, id="a pause less"),
+        pytest.param("UPDATE", plan("c", "a"), plan("a", "b", "c"), PAUSE_LIST, id="a pause less in another order"),
+        pytest.param("UPDATE", plan("b"), plan("a"), "", id="a pause for another"),
+        pytest.param("UPDATE", plan("a", "c"), plan("a", "b"), "", id="a pause less, and another"),
         pytest.param("UPDATE", plan(), plan("a"), PAUSE_LIST, id="no pauses left"),
         pytest.param("UPDATE", plan(**FINALIZER), plan(), PAUSE_LIST, id="a new finalizer"),
         pytest.param("UPDATE", plan("a", **DELETED), plan("a", **DELETED, **FINALIZER), PAUSE_LIST, id="deleted"),
@@ -80,12 +88,12 @@ def progressing(status: str) -> dict[str, Any]:
         pytest.param("DELETE", None, plan(status={"currentPhase": "x"}), IN_PROGRESS, id="without conditions"),
         pytest.param("DELETE", None, progressing("False"), IN_PROGRESS, id="an ended plan"),
         pytest.param("DELETE", None, progressing("True"), "", id="a plan in progress"),
+        pytest.param("UPDATE", plan(*nodes(500)), plan(*nodes(501)), "", id="a pause less in a long list"),
+        pytest.param("UPDATE", plan(*nodes(499)), plan(*nodes(500)), PAUSE_LIST, id="a pause less of 500"),
+        pytest.param("UPDATE", plan(*nodes(MAX_NODES)), plan(*nodes(MAX_NODES)), PAUSE_LIST, id="the longest list"),
+        pytest.param("UPDATE", plan(*nodes(50)), plan(*nodes(MAX_NODES)), PAUSE_LIST, id="most pauses less"),
         pytest.param(
-            "UPDATE",
-            plan(*(f"node-{index}" for index in range(MAX_NODES))),
-            plan(*(f"node-{index}" for index in range(MAX_NODES - 1))),
-            "",
-            id="the longest list",
+            "UPDATE", plan(*nodes(MAX_NODES)), plan(*nodes(MAX_NODES - 1)), "", id="a pause more in the longest list"
         ),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -168,6 +169,8 @@ async def test_webhook_that_is_down_blocks_only_what_it_may_deny(cluster: Cluste
     pause = '{"spec":{"nodeUpgradeOption":{"pauseNodes":["node-9"]}}}'
     await hook.plan("ended", status=progressing("False"), finalizers=[FINALIZER])
     await hook.plan("running", status=progressing("True"))
+    paused = [f"node-{index}" for index in range(500)]
+    await hook.plan("paused", status=progressing("True"), pause=paused)
     await hook.stop()
     for denied in (
         ["create", "-f", "-"],
@@ -178,6 +181,8 @@ async def test_webhook_that_is_down_blocks_only_what_it_may_deny(cluster: Cluste
         assert 'failed calling webhook "upgradeplans.management.harvesterhci.io"' in message
     await cluster.succeed("patch", "up", "ended", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
     await cluster.succeed("patch", "up", "running", "--type=merge", "-p", pause.replace('"node-9"', ""))
+    fewer = json.dumps({"spec": {"nodeUpgradeOption": {"pauseNodes": paused[1:]}}})
+    await cluster.succeed("patch", "up", "paused", "--type=merge", "-p", fewer)
     await cluster.succeed("delete", "up", "ended")
     skipped = manifest("skipped")
     skipped["metadata"]["annotations"] = {"management.harvesterhci.io/skip-webhook": "true"}

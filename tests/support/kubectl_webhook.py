@@ -108,9 +108,9 @@ class Webhook:
         answer = await self.cluster.wire.patch(f"/api/v1/nodes/{name}/status", status, kind="strategic")
         assert answer.status == 200, answer.body
 
-    async def plan(self, name: str, *, status: dict[str, Any], **metadata: Any) -> None:
+    async def plan(self, name: str, *, status: dict[str, Any], pause: Sequence[str] = (), **metadata: Any) -> None:
         """Create a plan with a status, past the checks."""
-        plan = manifest(name)
+        plan = manifest(name, version="v1.8.0", nodeUpgradeOption={"pauseNodes": [*pause]})
         plan["metadata"] |= metadata
         plan["metadata"].setdefault("annotations", {})["management.harvesterhci.io/skip-webhook"] = "true"
         answer = await self.cluster.wire.post(PLANS, plan)

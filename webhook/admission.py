@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _UNDELETABLE = frozenset({PhaseName.CLUSTER_UPGRADE.active, PhaseName.NODE_UPGRADE.active})
 #: Findings in a response; kubectl prints all of them.
 MAX_FINDINGS = 100
+_MORE = "and {:,} more. To print all, run upgrade-manager preflight -f plan.yaml"
 _RULES = "Correct the rules of its ValidatingWebhookConfiguration"
 #: Kubernetes before 1.15 sends no oldObject for a deletion.
 _NO_OBJECT = "The review lacks the object that is created, updated or deleted. Use Kubernetes 1.15 or later"
@@ -133,7 +134,7 @@ def _shortened(found: Sequence[Sequence[Finding]]) -> list[Finding]:
     kept = sorted(numbered[:MAX_FINDINGS], key=lambda entry: (entry[1], entry[0]))
     findings = [finding for _, _, finding in kept]
     if left := len(numbered) - len(kept):
-        findings.append(Finding(message=f"and {left:,} more", field="spec"))
+        findings.append(Finding(message=_MORE.format(left), field="spec"))
     return findings
 
 

@@ -217,7 +217,8 @@ async def test_findings_are_deduplicated_and_cut() -> None:
         response = await server.post(review())
     assert len(response.messages) == MAX_FINDINGS + 1
     assert response.messages[0] == "spec: VM 0"
-    assert response.messages[-2:] == ["spec: last", "spec: and 4,901 more"]
+    more = "spec: and 4,901 more. To print all, run upgrade-manager preflight -f plan.yaml"
+    assert response.messages[-2:] == ["spec: last", more]
 
 
 @pytest.mark.rule("admission: a denial has at most 100 findings of 1 KiB, at least one of each failed check")

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from webhook.check import Subject
 
-#: With fewer nodes a volume with the default of three replicas is always degraded.
+#: With fewer nodes a volume with the default of three replicas is always degraded. As in Harvester's own check, witness
+#: nodes count, although they hold no replicas.
 _MIN_NODES_FOR_DEGRADED = 3
 _IN_USE = frozenset({"attached", "attaching", "creating"})
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.cluster_reader import MemoryReader, assert_messages, create, find, named, node, set_status
+from upgrade_manager.api.keys import WITNESS_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES, NODES
 from webhook.checks.longhorn import CHECK
@@ -31,6 +32,8 @@ def nodes(count: int) -> list[Object]:
     return [node(f"n{index}") for index in range(count)]
 
 
+LABELS: dict[str, Any] = {WITNESS_LABEL: "true"}
+WITNESS = node("n9", **LABELS)
 ATTACHED = volume(1, state="attached")
 DETACHED = volume(1, state="detached", robustness="unknown")
 
@@ -40,12 +43,16 @@ DETACHED = volume(1, state="detached", robustness="unknown")
     "admission: volumes in use need a second replica, if there is a second node",
 )
 @pytest.mark.parametrize(
-    ("count", "volumes", "expected"),
+    ("present", "volumes", "expected"),
     [
         pytest.param(3, [volume(state="attached"), volume(2, state="detached")], [], id="healthy"),
         pytest.param(3, [], [], id="no volumes"),
         pytest.param(3, [volume(robustness="degraded")], [OF_CLAIM + DEGRADED], id="degraded"),
         pytest.param(2, [volume(robustness="degraded")], [], id="degraded on two nodes"),
+        pytest.param(
+            [*nodes(2), WITNESS], [volume(robustness="degraded")], [OF_CLAIM + DEGRADED], id="degraded with a witness"
+        ),
+        pytest.param([*nodes(1), WITNESS], [ATTACHED], [IN_USE.format("attached")], id="one node with a witness"),
         pytest.param(3, [ATTACHED], [OF_CLAIM + IN_USE.format("attached")], id="attached"),
         pytest.param(3, [volume(1, state="attaching")], [IN_USE.format("attaching")], id="attaching"),
         pytest.param(3, [volume(1, state="creating")], [IN_USE.format("creating")], id="creating"),
@@ -75,8 +82,9 @@ DETACHED = volume(1, state="detached", robustness="unknown")
         pytest.param(3, [volume(1, state=["attached"])], [UNUSED.format("detached")], id="state of a wrong type"),
     ],
 )
-async def test_longhorn(count: int, volumes: list[Object], expected: list[str]) -> None:
-    reader = MemoryReader({NODES: nodes(count), LONGHORN_VOLUMES: volumes})
+async def test_longhorn(present: int | list[Object], volumes: list[Object], expected: list[str]) -> None:
+    listed = nodes(present) if isinstance(present, int) else present
+    reader = MemoryReader({NODES: listed, LONGHORN_VOLUMES: volumes})
     assert_messages(await find(CHECK, reader), expected)
 
 

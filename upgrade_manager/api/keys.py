@@ -27,6 +27,8 @@ LABEL_NODE = f"{PREFIX}/node"
 LABEL_JOB_TYPE = f"{PREFIX}/job-type"
 #: "true" on a Job for a hook that Rancher set again on an upgraded node.
 LABEL_REPEATED = f"{PREFIX}/repeated"
+#: On Jobs, set by the command that they run: its current step, as in "3/9 stop-vms".
+ANNOTATION_PROGRESS = f"{PREFIX}/progress"
 
 # Annotations that users set on a plan, read by `annotations.PlanAnnotations`.
 ANNOTATION_SKIP_DISK_CHECK = f"{PREFIX}/skip-garbage-collection-threshold-check"

@@ -4,29 +4,55 @@ import os
 import signal
 import sys
 
+#: Commands that run until they are stopped.
+_SERVICES = (["run"], ["webhook"])
+
 
 def main() -> int:
     """Run the command `upgrade-manager` and return its exit status."""
+    return _run(sys.argv[1:])
+
+
+def upgrade_node() -> int:
+    """Run `upgrade_node.sh TYPE`, the name under which Jobs and Plans start `upgrade-manager node TYPE`."""
+    return _run(["node", *sys.argv[1:]])
+
+
+def upgrade_manifests() -> int:
+    """Run `upgrade_manifests.sh`, the name under which a Job starts `upgrade-manager cluster-upgrade`."""
+    return _run(["cluster-upgrade", *sys.argv[1:]])
+
+
+def _run(arguments: list[str]) -> int:
     # First of all: imports take most of a second, and a process with PID 1 ignores signals without a handler.
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _stop)
-    from upgrade_manager.cli.options import PreflightOptions, parse_options  # noqa: PLC0415  # after the handlers
+        signal.signal(number, _stop if arguments[:1] in _SERVICES else _interrupt)
+    from upgrade_manager.cli.options import PreflightOptions, RunOptions, parse_options  # noqa: PLC0415  # after that
 
-    options = parse_options(sys.argv[1:], os.environ)
+    options = parse_options(arguments, os.environ)
     _skip_optional_imports()
     # Imported late, so that `--help` and usage errors are fast.
     if isinstance(options, PreflightOptions):
         from upgrade_manager.cli.preflight import preflight  # noqa: PLC0415
 
         return preflight(options)
-    from upgrade_manager.cli.run import run  # noqa: PLC0415
+    if isinstance(options, RunOptions):
+        from upgrade_manager.cli.run import run  # noqa: PLC0415
 
-    return run(options)
+        return run(options)
+    from upgrade_manager.cli.toolkit import run_toolkit  # noqa: PLC0415
+
+    return run_toolkit(options)
 
 
 def _stop(*_: object) -> None:
     """End the process before the manager runs: nothing has to be stopped."""
     sys.exit(0)
+
+
+def _interrupt(number: int, _: object) -> None:
+    """End a command that a signal interrupts: a Job must not take it for complete."""
+    sys.exit(128 + number)
 
 
 def _skip_optional_imports() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from upgrade_manager import __version__
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.cli.toolkit_options import ToolkitOptions, add_toolkit_commands, toolkit_options
 from upgrade_manager.runtime.logging import LEVELS, LogFormat
 
 if TYPE_CHECKING:
@@ -81,7 +82,9 @@ class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
         return super()._get_help_string(action) if action.default else action.help
 
 
-def parse_options(arguments: Sequence[str], environ: Mapping[str, str]) -> RunOptions | PreflightOptions:
+def parse_options(
+    arguments: Sequence[str], environ: Mapping[str, str]
+) -> RunOptions | PreflightOptions | ToolkitOptions:
     """Parse the command line; a usage error ends the process."""
     parser = _Parser(
         prog="upgrade-manager", allow_abbrev=False, description="Upgrades Harvester clusters as UpgradePlans declare."
@@ -99,10 +102,13 @@ def parse_options(arguments: Sequence[str], environ: Mapping[str, str]) -> RunOp
             command.set_defaults(leader_elect=False, repo_url=DEFAULT_REPO_URL)
     command = commands.add_parser("preflight", help=_PREFLIGHT, epilog=_PREFLIGHT_EPILOG, allow_abbrev=False)
     _add_preflight_flags(command)
+    add_toolkit_commands(commands)
     flags = parser.parse_args(arguments)
     if flags.command == "preflight":
         return PreflightOptions(kubeconfig=flags.kubeconfig, file=flags.filename, output=flags.output)
-    return _run_options(flags, environ, parser=commands.choices["run"])
+    if flags.command in {"run", "webhook"}:
+        return _run_options(flags, environ, parser=commands.choices["run"])
+    return toolkit_options(flags, environ, parser=commands.choices[flags.command])
 
 
 def _run_options(

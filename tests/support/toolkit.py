@@ -1,0 +1,140 @@
+"""A world for the toolkit's commands: a simulated cluster, a host's tree, and the ISO's files."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from hack.host.programs import SimulatedPrograms
+from hack.simulation import Simulation
+from hack.virtual_time import virtual_now
+from tests.support.kubectl import manifest
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.toolkit.catalogue import steps_of
+from upgrade_manager.toolkit.context import ToolkitContext
+from upgrade_manager.toolkit.host_tree import HostTree
+from upgrade_manager.toolkit.plan_events import PlanEvents
+from upgrade_manager.toolkit.release_files import ReleaseFiles
+from upgrade_manager.toolkit.repository_files import FileBody
+from upgrade_manager.toolkit.steps import run_steps
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from hack.cluster.scenario import Scenario
+    from upgrade_manager.kube.client import Client
+
+PLAN = "demo"
+NODE = "node-0"
+POD = "demo-node-upgrade-post-drain-node-0-x7k2p"
+PIECE = 64
+
+
+class IsoFiles:
+    """RepositoryFiles in memory."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self.files = files
+        #: Errors of the next requests, in order.
+        self.errors: list[Exception] = []
+        self.requests: list[tuple[str, int]] = []
+
+    @asynccontextmanager
+    async def open(self, path: str, *, offset: int = 0, etag: str = "") -> AsyncIterator[FileBody]:
+        """See RepositoryFiles."""
+        self.requests.append((path, offset))
+        if self.errors:
+            raise self.errors.pop(0)
+        if path not in self.files:
+            raise NotFound(f"{path} does not exist")
+        content, tag = self.files[path], f'"{len(self.files[path]):x}"'
+        begin = offset if not etag or etag == tag else 0
+        yield FileBody(offset=begin, size=len(content), etag=tag, pieces=_pieces(content[begin:]))
+
+
+async def _pieces(content: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), PIECE):
+        yield content[start : start + PIECE]
+
+
+@dataclass(slots=True)
+class Steps:
+    """Implements Progress: a listing for golden files."""
+
+    lines: list[str] = field(default_factory=list)
+    waits: list[str] = field(default_factory=list)
+
+    async def started(self, step: str, *, number: int, total: int) -> None:
+        """See Progress."""
+        self.lines.append(f"{number}/{total} {step}")
+
+    def waiting(self, step: str, missing: str) -> None:
+        """See Progress."""
+        self.waits.append(f"{step}: {missing}")
+
+    def ended(self, step: str, *, skipped: bool) -> None:
+        """See Progress."""
+        if skipped:
+            self.lines.append(f"skipped {step}")
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolkitWorld:
+    """Everything that a command works on."""
+
+    simulation: Simulation
+    client: Client
+    tree: HostTree
+    programs: SimulatedPrograms
+    iso: IsoFiles
+    steps: Steps = field(default_factory=Steps)
+
+    def context(self, **changes: Any) -> ToolkitContext:
+        """Return the context of one run of a command."""
+        fields: dict[str, Any] = {
+            "plan": PLAN,
+            "node": NODE,
+            "pod": POD,
+            "shutdown": False,
+            "client": self.client,
+            "tree": self.tree,
+            "programs": self.programs,
+            "files": self.iso,
+            "release": ReleaseFiles(self.iso),
+            "events": PlanEvents(self.client, PLAN, now=virtual_now, random=Random(1)),
+        }
+        return ToolkitContext(**(fields | changes))
+
+    async def run(self, command: str, **changes: Any) -> None:
+        """Run a command once. Raises StepFailed."""
+        await run_steps(steps_of(command), self.context(**changes), self.steps)
+
+
+@asynccontextmanager
+async def toolkit_world(
+    folder: Path,
+    files: dict[str, bytes] | None = None,
+    *,
+    scenario: str | Scenario = "three-nodes",
+    actors: bool = False,
+) -> AsyncIterator[ToolkitWorld]:
+    """Create the world in a test's folder: a simulated cluster with the plan, without a manager.
+
+    With `actors` its other controllers run: KubeVirt, Longhorn, Rancher.
+    """
+    root = folder / "host"
+    root.mkdir()
+    async with Simulation(scenario, actors=actors, scale=0.1) as simulation:
+        client = simulation.client("toolkit")
+        await client.create(UPGRADE_PLANS, manifest(PLAN))
+        yield ToolkitWorld(
+            simulation=simulation,
+            client=client,
+            tree=HostTree(root),
+            programs=SimulatedPrograms(root, folder / "state.json"),
+            iso=IsoFiles(files or {}),
+        )

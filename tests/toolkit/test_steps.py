@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from tests.support.toolkit import Steps
+from upgrade_manager.kube.clock import loop_time
+from upgrade_manager.kube.errors import Forbidden, KubeError, Transient
+from upgrade_manager.toolkit.errors import ProgramFailed, StepFailed, StepTimedOut
+from upgrade_manager.toolkit.steps import Step, run_steps
+
+if TYPE_CHECKING:
+    from upgrade_manager.toolkit.context import ToolkitContext
+
+_NO_CONTEXT = cast("ToolkitContext", None)
+
+
+@dataclass(slots=True)
+class _Effect:
+    """An effect that needs some actions, or some time."""
+
+    actions_needed: int = 1
+    seconds_needed: float = 0.0
+    errors: list[Exception] = field(default_factory=list)
+    actions: int = 0
+
+    async def missing(self, _: ToolkitContext) -> str:
+        if self.actions < self.actions_needed or loop_time() < self.seconds_needed:
+            return f"{self.actions} of {self.actions_needed}"
+        return ""
+
+    async def act(self, _: ToolkitContext) -> None:
+        if self.errors:
+            raise self.errors.pop(0)
+        self.actions += 1
+
+    def step(self, name: str = "step", **options: object) -> Step:
+        return Step(name=name, **{"timeout": 60.0, "missing": self.missing, "act": self.act} | options)  # type: ignore[arg-type]
+
+
+async def _run(*steps: Step) -> Steps:
+    progress = Steps()
+    await run_steps(steps, _NO_CONTEXT, progress)
+    return progress
+
+
+async def test_step_acts_once_and_waits_for_its_effect() -> None:
+    effect = _Effect(seconds_needed=12)
+    progress = await _run(effect.step())
+    assert effect.actions == 1
+    assert progress.waits == ["step: 1 of 1"] * 3
+
+
+async def test_existing_effect_is_skipped() -> None:
+    effect = _Effect(actions_needed=0)
+    assert (await _run(effect.step())).lines == ["skipped step"]
+    assert effect.actions == 0
+
+
+async def test_step_without_observable_effect_acts_once_in_each_run() -> None:
+    effect = _Effect()
+    for _ in range(2):
+        await _run(effect.step(missing=None))
+    assert effect.actions == 2
+
+
+async def test_repeating_step_acts_before_each_check() -> None:
+    effect = _Effect(actions_needed=3)
+    progress = await _run(effect.step(repeats=True))
+    assert effect.actions == 3
+    assert len(progress.waits) == 2
+
+
+async def test_transient_error_is_retried_within_the_timeout() -> None:
+    effect = _Effect(errors=[Transient("API server is away")])
+    progress = await _run(effect.step())
+    assert progress.waits == ["step: API server is away"]
+    assert effect.actions == 1
+
+
+@pytest.mark.parametrize("error", [StepFailed("no space"), ProgramFailed("ctr returned 1"), Forbidden("forbidden")])
+async def test_other_error_ends_the_command(error: StepFailed | KubeError) -> None:
+    later = _Effect()
+    with pytest.raises(StepFailed, match=f"^import: {error}$"):
+        await _run(_Effect(errors=[error]).step("import"), later.step())
+    assert later.actions == 0
+
+
+async def test_timeout_names_what_is_missing() -> None:
+    with pytest.raises(StepTimedOut, match=r"^stop-vms: not done after 30 min: 1 of 2$"):
+        await _run(_Effect(actions_needed=2).step("stop-vms", timeout=1800.0))
+
+
+async def test_some_steps_run_also_after_a_failure() -> None:
+    skipped, always = _Effect(), _Effect()
+    with pytest.raises(StepFailed, match=r"^first: broken$"):
+        await _run(
+            _Effect(errors=[StepFailed("broken")]).step("first"),
+            skipped.step(),
+            always.step(always=True),
+            _Effect(errors=[StepFailed("again")]).step("last", always=True),
+        )
+    assert (skipped.actions, always.actions) == (0, 1)

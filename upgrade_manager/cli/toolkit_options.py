@@ -1,0 +1,104 @@
+"""Options of the commands that run inside the Jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.api.names import is_object_name
+from upgrade_manager.resources.toolkit import NODE_NAME, PLAN_NAME, POD_NAME
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+#: The host's root file system in the Pod.
+HOST_DIR = "HOST_DIR"
+#: The upgrade repository, where it is not the Service in the cluster.
+REPO_URL = "UPGRADE_REPO_URL"
+#: File whose content becomes the Pod's termination message.
+TERMINATION_LOG = "TERMINATION_LOG"
+NODE_COMMANDS = {
+    "prepare": "load the release's images onto this node",
+    "pre-drain": "make this node ready to be drained",
+    "post-drain": "upgrade this node's operating system after its Kubernetes",
+    "single-node-upgrade": "upgrade the only node of a cluster",
+}
+_EPILOG = "exit status: 0 when all is done, 1 after a failed step, 2 for a usage error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolkitOptions:
+    """Options of one command, from arguments and the Pod's environment."""
+
+    #: The name in the catalogue of commands.
+    command: str
+    plan: str = ""
+    node: str = ""
+    pod: str = ""
+    #: vm-live-migrate-detector: stop the VMs that it finds.
+    shutdown: bool = False
+    kubeconfig: str = ""
+    host_dir: str = "/host"
+    #: URL of the directory with the ISO's content; "" for the Service in the cluster.
+    repo_url: str = ""
+    termination_log: str = "/dev/termination-log"
+
+
+def add_toolkit_commands(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add a parser for each command."""
+
+    def add(name: str, purpose: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = commands.add_parser(name, help=purpose, epilog=_EPILOG, allow_abbrev=False)
+        parser.add_argument("--kubeconfig", default="", help="kubeconfig file; else the Pod's service account")
+        return parser
+
+    node = add("node", "upgrade the node on which the Pod runs")
+    node.add_argument("type", choices=list(NODE_COMMANDS), help="what to do")
+    add("cluster-upgrade", "upgrade Rancher, Harvester and their components")
+    detector = add("vm-live-migrate-detector", "list the VMs of a node that cannot be live-migrated")
+    detector.add_argument("node", metavar="NODE", type=_name)
+    detector.add_argument("--shutdown", action="store_true", help="stop these VMs")
+    detector.add_argument("--upgrade", metavar="PLAN", type=_name, default="", help="store them for restore-vm")
+    restore = add("restore-vm", "start the VMs of a node that the upgrade stopped")
+    restore.add_argument("--node", required=True, type=_name)
+    restore.add_argument("--upgrade", metavar="PLAN", required=True, type=_name)
+    guard = add("version-guard", "check whether Harvester supports the upgrade")
+    guard.add_argument("upgrade", metavar="PLAN", type=_name)
+    add("image-cleanup", "remove the images that only the previous release needs")
+
+
+def toolkit_options(
+    flags: argparse.Namespace, environ: Mapping[str, str], *, parser: argparse.ArgumentParser
+) -> ToolkitOptions:
+    """Return the options of a command; a missing variable ends the process as a usage error."""
+    command = flags.command if flags.command != "node" else f"node {flags.type}"
+
+    def variable(name: str, *, required: bool) -> str:
+        value = environ.get(name, "")
+        if required and not value:
+            parser.error(f"environment variable {name} is not set")
+        return value
+
+    runs_on_node = command.startswith("node ")
+    drains = runs_on_node and flags.type != "prepare"
+    return ToolkitOptions(
+        command=command,
+        plan=getattr(flags, "upgrade", "")
+        or variable(PLAN_NAME, required=runs_on_node or command == "cluster-upgrade"),
+        node=getattr(flags, "node", "") or variable(NODE_NAME, required=drains),
+        pod=variable(POD_NAME, required=command in {"node post-drain", "node single-node-upgrade"}),
+        shutdown=getattr(flags, "shutdown", False),
+        kubeconfig=flags.kubeconfig,
+        host_dir=environ.get(HOST_DIR) or "/host",
+        repo_url=environ.get(REPO_URL, ""),
+        termination_log=environ.get(TERMINATION_LOG) or "/dev/termination-log",
+    )
+
+
+def _name(text: str) -> str:
+    import argparse  # noqa: PLC0415  # only for the error
+
+    if not is_object_name(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a valid name")
+    return text

@@ -1,0 +1,29 @@
+"""`version-guard`: whether Harvester supports the upgrade, by the rules of the manager."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.version import check_eligibility
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.toolkit.errors import StepFailed
+from upgrade_manager.toolkit.steps import Step
+
+if TYPE_CHECKING:
+    from upgrade_manager.toolkit.context import ToolkitContext
+
+
+async def check(context: ToolkitContext) -> None:
+    """Raise StepFailed for an upgrade that Harvester does not support, unless spec.force is set."""
+    plan = await context.client.get(UPGRADE_PLANS, context.plan)
+    if objects.spec(plan).get("force"):
+        return
+    release = objects.status(plan).get("releaseMetadata") or {}
+    current, target = objects.status(plan).get("previousVersion") or "", release.get("harvester") or ""
+    refusal = check_eligibility(current, target, release.get("minUpgradableVersion") or "")
+    if refusal is not None:
+        raise StepFailed(f"upgrade from {current or 'an unknown version'} to {target} is not allowed: {refusal}")
+
+
+STEPS = (Step(name="check-version", timeout=300, act=check),)

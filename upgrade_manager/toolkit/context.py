@@ -1,0 +1,37 @@
+"""What the steps of a command work on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.toolkit.host_programs import HostPrograms
+    from upgrade_manager.toolkit.host_tree import HostTree
+    from upgrade_manager.toolkit.plan_events import PlanEvents
+    from upgrade_manager.toolkit.release_files import ReleaseFiles
+    from upgrade_manager.toolkit.repository_files import RepositoryFiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolkitContext:
+    """One run of a command: on one node's host, or on the cluster."""
+
+    #: The UpgradePlan's name.
+    plan: str
+    #: The node's name; empty for a command on the cluster.
+    node: str
+    #: The name of the Pod that runs the command; empty where the command does not need it.
+    pod: str
+    #: vm-live-migrate-detector: stop the VMs that it finds.
+    shutdown: bool
+    client: Client
+    tree: HostTree
+    programs: HostPrograms
+    #: Files of the ISO.
+    files: RepositoryFiles
+    #: The release's description, read once.
+    release: ReleaseFiles
+    #: Events about the plan.
+    events: PlanEvents

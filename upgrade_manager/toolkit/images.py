@@ -1,0 +1,47 @@
+"""Images in the host's containerd."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.pipeline.image_lists import identities
+from upgrade_manager.toolkit.host_paths import CONTAINERD_SOCKET, CRICTL, CRICTL_CONFIG, CTR
+from upgrade_manager.toolkit.host_programs import Call, run_program
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+    from upgrade_manager.toolkit.host_programs import HostPrograms, Output
+
+_CTR = (CTR, "--address", CONTAINERD_SOCKET, "--namespace", "k8s.io", "images")
+#: Seconds.
+_LIST_TIMEOUT = 120.0
+_IMPORT_TIMEOUT = 3600.0
+_REMOVE_TIMEOUT = 300.0
+
+
+class Images:
+    """Lists, imports and removes images."""
+
+    def __init__(self, programs: HostPrograms) -> None:
+        self._programs = programs
+
+    async def missing(self, references: Iterable[str]) -> list[str]:
+        """Return the references that containerd does not have. Raises StepFailed."""
+        call = Call(argv=(*_CTR, "list", "--quiet"), timeout=_LIST_TIMEOUT)
+        present: set[str] = set()
+        for line in (await run_program(self._programs, call)).stdout.split():
+            present |= identities(line)
+        return [reference for reference in references if present.isdisjoint(identities(reference))]
+
+    async def load(self, archive: AsyncIterator[bytes]) -> None:
+        """Import a tar stream. Raises StepFailed."""
+        call = Call(argv=(*_CTR, "import", "-"), timeout=_IMPORT_TIMEOUT, stdin=archive)
+        await run_program(self._programs, call)
+
+    async def remove(self, reference: str) -> Output:
+        """Remove an image by crictl, which refuses one that a container uses."""
+        call = Call(
+            argv=(CRICTL, "rmi", reference), timeout=_REMOVE_TIMEOUT, environment={"CRI_CONFIG_FILE": CRICTL_CONFIG}
+        )
+        return await self._programs.run(call)

@@ -1,0 +1,54 @@
+"""Events that commands record on the UpgradePlan; `kubectl describe up` shows them beside the manager's."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import structlog
+
+from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.events import EventRecorder
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+    from random import Random
+
+    from upgrade_manager.kube.client import Client
+
+NORMAL = "Normal"
+WARNING = "Warning"
+#: Seconds for one event; the command continues without it.
+_TIMEOUT = 30.0
+
+_log = structlog.get_logger(__name__)
+
+
+class PlanEvents:
+    """Records events about one plan; best effort, never raises."""
+
+    def __init__(self, client: Client, plan: str, *, now: Callable[[], datetime], random: Random) -> None:
+        self._client = client
+        self._plan = plan
+        self._now = now
+        self._random = random
+
+    async def record(self, component: str, *, type_: str, reason: str, message: str) -> None:
+        """Record an event of this source component, and wait until it is sent."""
+        recorder = EventRecorder(self._client, component=component, now=self._now, random=self._random)
+        try:
+            async with asyncio.timeout(_TIMEOUT):
+                plan = await self._client.get(UPGRADE_PLANS, self._plan)
+        except (KubeError, TimeoutError) as error:
+            _log.warning("event not recorded", reason=reason, error=str(error))
+            return
+        sender = asyncio.create_task(recorder.run())
+        try:
+            recorder.record(plan, type_=type_, reason=reason, message=message)
+            if not await recorder.flush(_TIMEOUT):
+                _log.warning("event not recorded", reason=reason, error=f"not sent within {_TIMEOUT:g} s")
+        finally:
+            sender.cancel()
+            await asyncio.wait({sender})

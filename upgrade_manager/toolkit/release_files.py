@@ -1,0 +1,113 @@
+"""The release's description on the ISO: its component versions, and the archives of its images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from upgrade_manager.kube.errors import NotFound, Terminal
+from upgrade_manager.pipeline.errors import BadRepository
+from upgrade_manager.pipeline.release import parse_release
+from upgrade_manager.toolkit.errors import BadArchive
+from upgrade_manager.toolkit.repository_files import read_small
+
+if TYPE_CHECKING:
+    from upgrade_manager.toolkit.repository_files import RepositoryFiles
+
+RELEASE = "/harvester-release.yaml"
+BUNDLE = "/bundle/metadata.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageArchive:
+    """One archive of images; both paths are below the ISO's root."""
+
+    #: Text file with one reference per line.
+    list_path: str
+    archive_path: str
+
+    @property
+    def file_name(self) -> str:
+        """The archive's name without its directory."""
+        return self.archive_path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """The archives of a release, by their use."""
+
+    #: Images of Harvester and Rancher.
+    common: tuple[ImageArchive, ...]
+    #: Images of Kubernetes.
+    rke2: tuple[ImageArchive, ...]
+    #: Images that rancher-system-agent runs.
+    agent: tuple[ImageArchive, ...]
+
+
+class ReleaseFiles:
+    """Reads each description once."""
+
+    def __init__(self, files: RepositoryFiles) -> None:
+        self._files = files
+        self._versions: dict[str, str] | None = None
+        self._document: dict[str, Any] | None = None
+        self._bundle: Bundle | None = None
+
+    async def versions(self) -> dict[str, str]:
+        """Return the component versions that the manager knows too. Raises KubeError and BadArchive."""
+        if self._versions is None:
+            body = await self._read(RELEASE)
+            try:
+                self._versions = parse_release(body, where=RELEASE)
+            except BadRepository as error:
+                raise BadArchive(str(error)) from error
+        return self._versions
+
+    async def bundle(self) -> Bundle:
+        """Return the archives. Raises KubeError and BadArchive."""
+        if self._bundle is None:
+            document = _mapping(await self._read(BUNDLE), BUNDLE)
+            groups = document.get("images")
+            if not isinstance(groups, dict):
+                raise BadArchive(f"{BUNDLE}: images is missing; the ISO is corrupt or not a Harvester release")
+            self._bundle = Bundle(
+                common=_archives(groups, "common"), rke2=_archives(groups, "rke2"), agent=_archives(groups, "agent")
+            )
+        return self._bundle
+
+    async def _read(self, path: str) -> bytes:
+        try:
+            return await read_small(self._files, path)
+        except NotFound as error:
+            raise Terminal(f"{path} does not exist on the ISO; it is not a complete Harvester ISO") from error
+
+
+def _mapping(body: bytes, where: str) -> dict[str, Any]:
+    try:
+        document = yaml.safe_load(body)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise BadArchive(f"{where} is not YAML; the ISO is corrupt or not a Harvester release") from error
+    if not isinstance(document, dict):
+        raise BadArchive(f"{where} is not a mapping; the ISO is corrupt or not a Harvester release")
+    return document
+
+
+def _archives(groups: dict[str, Any], group: str) -> tuple[ImageArchive, ...]:
+    """Return the archives of a group. Raises BadArchive; a group without archives is that of a net-install ISO."""
+    entries = groups.get(group)
+    if not isinstance(entries, list) or not entries:
+        raise BadArchive(f"{BUNDLE}: images.{group} is empty; use a full ISO, not the net-install ISO")
+    return tuple(
+        ImageArchive(list_path=_path(entry, "list", group), archive_path=_path(entry, "archive", group))
+        for entry in entries
+    )
+
+
+def _path(entry: object, key: str, group: str) -> str:
+    """Return the path below the ISO's root. Raises BadArchive for one that is missing or leaves the bundle."""
+    value = entry.get(key) if isinstance(entry, dict) else None
+    if not isinstance(value, str) or not value.strip("/") or ".." in value.split("/") or not value.isprintable():
+        raise BadArchive(f"{BUNDLE}: images.{group}: {key} {value!r} is not a path")
+    return f"/bundle/{value.lstrip('/')}"

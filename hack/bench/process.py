@@ -30,6 +30,7 @@ STARTS = 5
 #: Seconds after which a manager with a finished plan is idle.
 SETTLE = 3.0
 _KIB_PER_MB = 1000 * 1000 / 1024
+MIB_PER_MB = 1000 * 1000 / 1024 / 1024
 
 
 def measure() -> list[Figure]:
@@ -53,8 +54,8 @@ async def _uninterrupted() -> list[Figure]:
     return [
         Figure(name="start to synced caches", value=started, unit="s", target=0.6),
         Figure(name="watches opened in a three-node upgrade", value=len(watches), unit="", target=16),
-        Figure(name="resident memory, idle", value=idle, unit="MB", target=60),
-        Figure(name="resident memory, peak of a three-node upgrade", value=peak, unit="MB", target=70),
+        Figure(name="resident memory, idle", value=idle * MIB_PER_MB, unit="MiB", target=55),
+        Figure(name="resident memory, peak of a three-node upgrade", value=peak * MIB_PER_MB, unit="MiB", target=60),
     ]
 
 

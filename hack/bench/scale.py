@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from hack.bench.catalogue import Figure
 from hack.bench.in_process import MANAGER
 from hack.bench.phase_changes import phase_changes
-from hack.bench.process import memory
+from hack.bench.process import MIB_PER_MB, memory
 from hack.bench.real_cluster import real_cluster
 from hack.bench.recorder import Audit
 from hack.cluster import scenario as scenarios
@@ -40,7 +40,7 @@ CONCURRENCY = 16
 START_TIMEOUT, NODE_TIMEOUT = 900.0, 30.0
 #: The flag of an API server without streaming lists, as before Kubernetes 1.34.
 WITHOUT_STREAMING = "--feature-gates=WatchList=false"
-_MS, _MIB_PER_MB = 1000.0, 1000 * 1000 / 1024 / 1024
+_MS = 1000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +89,12 @@ def figures(found: Measurement) -> list[Figure]:
     listed = "1,000 nodes without streaming lists"
     return [
         Figure(name="1,000 nodes: start to synced caches", value=found.synced, unit="s", target=2),
-        Figure(name="1,000 nodes: most memory", value=found.memory * _MIB_PER_MB, unit="MiB", target=128),
+        Figure(name="1,000 nodes: most memory", value=found.memory * MIB_PER_MB, unit="MiB", target=128),
         Figure(name="1,000 nodes: requests for each node", value=requests, unit="", target=40),
         Figure(name="1,000 nodes: processor time for each node", value=_MS * processor, unit="ms", target=200),
         Figure(name="1,000 nodes: longest step of the loop in wall time", value=_MS * wall_step, unit="ms", target=50),
         Figure(name="1,000 nodes: longest step in processor time", value=_MS * step, unit="ms", target=50),
-        Figure(name=f"{listed}: most memory", value=found.listed.memory * _MIB_PER_MB, unit="MiB", target=128),
+        Figure(name=f"{listed}: most memory", value=found.listed.memory * MIB_PER_MB, unit="MiB", target=128),
         Figure(name=f"{listed}: longest step", value=_MS * listed_step, unit="ms", target=50),
     ]
 

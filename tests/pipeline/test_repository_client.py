@@ -2,15 +2,22 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import os
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from hack.cluster.certificates import Authority, server_context
 from tests.support.harvester import Files
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Terminal, Transient
 from upgrade_manager.pipeline.errors import BadRepository
 from upgrade_manager.pipeline.repository_client import REMEDY, HttpRepositoryClient, read_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 URL = "http://repo/file"
 
@@ -58,6 +65,29 @@ async def test_redirects_on_the_same_host_are_followed() -> None:
 async def test_every_status_is_returned() -> None:
     assert (await fetched("/absent"))[0] == 404
     assert (await fetched("/nowhere"))[0] == 302
+
+
+@pytest.mark.real_loop
+async def test_https_is_verified_by_the_authorities_of_its_first_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = Authority(now=datetime.now(UTC))
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    server = TestServer(app, host="127.0.0.1", scheme="https")
+    async with HttpRepositoryClient(user_agent="manager/1") as client:
+        await server.start_server(ssl=server_context(authority.server(), tmp_path))
+        url = str(server.make_url("/")).rstrip("/") + "/moved"
+        (tmp_path / "authorities.pem").write_bytes(authority.certificate)
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authorities.pem"))
+        assert (await client.fetch(url, limit=1000, timeout=5)).body == b"os: manager/1"
+        monkeypatch.delenv("SSL_CERT_FILE")
+        assert (await client.fetch(url, limit=1000, timeout=5)).status == 200
+    monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
+    async with HttpRepositoryClient(user_agent="manager/1") as client:
+        with pytest.raises(Transient, match="certificate"):
+            await client.fetch(url, limit=1000, timeout=5)
+    await server.close()
 
 
 @pytest.mark.real_loop

@@ -13,7 +13,7 @@ import structlog
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from upgrade_manager import __version__
-from upgrade_manager.cli import gc_tuning
+from upgrade_manager.cli import gc_tuning, tls_buffers
 from upgrade_manager.cli.api_server_check import ApiServerCheck, StartError
 from upgrade_manager.cli.application import USER_AGENT, Environment, build_manager
 from upgrade_manager.kube.client import Client
@@ -41,6 +41,7 @@ def run(options: RunOptions) -> int:
     clock = SystemClock()
     configure_logging(level=options.log_level, log_format=options.log_format, stream=sys.stderr, now=clock.now)
     gc_tuning.collect_less_often()
+    tls_buffers.use_small_buffers()
     try:
         asyncio.run(_run(options, clock))
     except (StartError, ConfigError, BindError, CertificateError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import TYPE_CHECKING, Protocol, Self
 
 import aiohttp
@@ -63,6 +64,8 @@ class HttpRepositoryClient:
     def __init__(self, *, user_agent: str) -> None:
         self._user_agent = user_agent
         self._session: aiohttp.ClientSession
+        #: For https; made when it is first used, because the system's authorities take a megabyte.
+        self._tls: ssl.SSLContext | None = None
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
@@ -82,12 +85,13 @@ class HttpRepositoryClient:
         try:
             async with asyncio.timeout(timeout):
                 return await self._follow(url, limit)
+        except aiohttp.ClientConnectorError as error:
+            # Before ValueError, which an untrusted certificate is, too.
+            raise Transient(f"{url}: {error}", reason=REFUSED) from error
         except (aiohttp.NonHttpUrlClientError, ValueError) as error:
             raise Terminal(f"{url} is not a valid URL") from error
         except TimeoutError as error:
             raise Transient(f"{url}: timed out after {timeout:g} s", reason=TIMED_OUT) from error
-        except aiohttp.ClientConnectorError as error:
-            raise Transient(f"{url}: {error}", reason=REFUSED) from error
         except (aiohttp.ClientError, OSError) as error:
             raise Transient(f"{url}: connection broken ({type(error).__name__})") from error
 
@@ -95,7 +99,8 @@ class HttpRepositoryClient:
         # URL() keeps double slashes, which the repository's URLs have.
         target = URL(url)
         for _ in range(_REDIRECTS):
-            async with self._session.get(target, allow_redirects=False) as response:
+            tls = await self._context() if target.scheme == "https" else True
+            async with self._session.get(target, allow_redirects=False, ssl=tls) as response:
                 location = response.headers.get("location", "")
                 if response.status not in _REDIRECTING or not location:
                     return await _read(response, url, limit)
@@ -104,6 +109,11 @@ class HttpRepositoryClient:
                 raise Terminal(f"{url} redirects to another host ({following.host})")
             target = following
         raise Terminal(f"{url} redirects more than {_REDIRECTS} times")
+
+    async def _context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = await asyncio.to_thread(ssl.create_default_context)
+        return self._tls
 
 
 async def _read(response: aiohttp.ClientResponse, url: str, limit: int) -> Response:

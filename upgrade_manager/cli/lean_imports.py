@@ -1,0 +1,34 @@
+"""Imports of libraries without the parts that the manager does not use: 5 MB and 60 ms."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+#: Where OpenSSL reads the system's authorities from.
+_AUTHORITIES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+def skip_optional_parts() -> None:
+    """Import the libraries that are selective only at their import; call it before any other import of them."""
+    # structlog uses rich for tracebacks if it is installed.
+    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # documented: an import now fails
+    # pydantic searches all installed distributions for plugins.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
+
+
+def import_aiohttp_without_authorities() -> None:
+    """Import aiohttp with a default TLS context that trusts no server, for programs that pass their own contexts.
+
+    aiohttp loads the system's authorities at its import.
+    """
+    original = {name: os.environ.get(name) for name in _AUTHORITIES}
+    os.environ.update(dict.fromkeys(_AUTHORITIES, os.devnull))
+    try:
+        import aiohttp  # noqa: F401, PLC0415  # with this environment
+    finally:
+        for name, value in original.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

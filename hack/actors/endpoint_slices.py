@@ -58,9 +58,9 @@ class EndpointSliceController:
         existing = self._slices.store.get(objects.name(wanted), key[0])
         if existing is None:
             written = await self._client.create(ENDPOINT_SLICES, wanted)
-        elif any(existing.get(part) != wanted[part] for part in ("endpoints", "ports")):
+        elif (changed := _changed(existing, wanted)) != existing:
             try:
-                written = await self._client.update(ENDPOINT_SLICES, {**existing, **_changed(wanted)})
+                written = await self._client.update(ENDPOINT_SLICES, changed)
             except NotFound:
                 return 0.0
         else:
@@ -89,8 +89,9 @@ class EndpointSliceController:
         }
 
 
-def _changed(wanted: Object) -> Object:
-    return {part: wanted[part] for part in ("endpoints", "ports")}
+def _changed(existing: Object, wanted: Object) -> Object:
+    metadata = {**objects.metadata(existing), "labels": objects.labels(wanted)}
+    return {**existing, "metadata": metadata, "endpoints": wanted["endpoints"], "ports": wanted["ports"]}
 
 
 def _selects(service: Object, pod: Object) -> bool:

@@ -57,7 +57,9 @@ RARELY_USED = {
     ("harvester-system", "deployments.apps", "patch"): "a repository that a user scaled down",
     ("cattle-system", "plans.upgrade.cattle.io", "get"): "nodes with an earlier Plan's label",
     ("harvester-system", "services", "get"): "a Service that has no endpoint, or exists",
+    ("harvester-system", "services", "patch"): "the repository of the running Jobs of a deleted plan",
     ("harvester-system", "virtualmachineimages.harvesterhci.io", "get"): "an object that exists",
+    ("harvester-system", "virtualmachineimages.harvesterhci.io", "patch"): "the same as for its Service",
 }
 
 

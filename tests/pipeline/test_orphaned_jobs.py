@@ -131,7 +131,8 @@ async def test_only_running_jobs_stay(
     await clean_up(later, keep_failed_jobs=False)
     found = [await cluster.find(JOBS, objects.name(made), PLACE)] if stays else []
     assert await cluster.names(JOBS, PLACE) == [objects.name(made)] * stays
-    assert [objects.spec(one)["backoffLimit"] for one in found] == [(status or {}).get("failed", 0)] * stays
+    # A lower limit could end the running attempt.
+    assert [objects.spec(one)["backoffLimit"] for one in found] == [2] * stays
 
 
 @pytest.mark.parametrize("keep_failed_jobs", [True, False])

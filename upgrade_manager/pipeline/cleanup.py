@@ -6,6 +6,7 @@ Objects are removed by the manager's labels, never by name.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import filterfalse
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
@@ -22,7 +23,7 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName, phase_of
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Forbidden, KubeError, NotFound
+from upgrade_manager.kube.errors import Conflict, Forbidden, KubeError, NotFound, Terminal
 from upgrade_manager.kube.resources import (
     DEPLOYMENTS,
     JOBS,
@@ -33,7 +34,7 @@ from upgrade_manager.kube.resources import (
     SUC_PLANS,
     VIRTUAL_MACHINE_IMAGES,
 )
-from upgrade_manager.pipeline import failed_jobs, orphaned_jobs, vm_restore
+from upgrade_manager.pipeline import failed_jobs, orphaned_jobs, repository_handover, vm_restore
 from upgrade_manager.pipeline.overrides import forget, pending_reverts
 from upgrade_manager.runtime.concurrency import run_all
 
@@ -94,7 +95,8 @@ async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
     """
     kept = _failed_component(ctx) if keep_failed_jobs else None
     try:
-        await _run(ctx, REMOVE, kept, keep_failed_jobs=keep_failed_jobs)
+        for steps in (ORPHAN, REMOVE):
+            await _run(ctx, steps, kept, keep_failed_jobs=keep_failed_jobs)
     except KubeError:
         # Not in `finally`: a request after a cancellation could hide it.
         await _clear_nodes(ctx)
@@ -153,19 +155,27 @@ async def _remove_plans(ctx: ReconcileContext, kept: Component | None) -> None:
         await _remove(ctx, JOBS, CATTLE_SYSTEM)
 
 
-async def _remove_jobs(ctx: ReconcileContext, kept: Component | None) -> None:
-    """Remove the manager's own Jobs, except failed Jobs that are kept and running ones, which are orphaned."""
-    if ctx.status.phase == SUCCEEDED:
-        await vm_restore.release_list(ctx, [], is_kept=False)
-        await _remove(ctx, JOBS, HARVESTER_SYSTEM)
-        return
-    jobs = (await ctx.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector())).items
+async def _orphan_jobs(ctx: ReconcileContext, kept: Component | None) -> None:
+    """Make running Jobs independent of the plan, with what they read. No Job runs after a success."""
+    jobs = [] if ctx.status.phase == SUCCEEDED else await _own_jobs(ctx)
     running = [job for job in jobs if orphaned_jobs.is_running(job)]
-    readers = [job for job in running if orphaned_jobs.restores_vms(job)]
-    await vm_restore.release_list(ctx, readers, is_kept=kept is not None)
+    await vm_restore.release_list(ctx, filter(orphaned_jobs.restores_vms, running), is_kept=kept is not None)
+    try:
+        await repository_handover.hand_over(ctx, filterfalse(orphaned_jobs.restores_vms, running))
+    except (Terminal, Conflict) as error:
+        # The Jobs are more important than what they read.
+        log.warning("upgrade repository not handed over to running Jobs", error=str(error))
     await run_all(*(orphaned_jobs.orphan(ctx, job) for job in running))
+
+
+async def _own_jobs(ctx: ReconcileContext) -> list[Object]:
+    return (await ctx.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector())).items
+
+
+async def _remove_jobs(ctx: ReconcileContext, kept: Component | None) -> None:
+    """Remove the manager's own Jobs, except failed Jobs that are kept."""
     if kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE, Component.IMAGE_CLEANUP}:
-        await failed_jobs.keep_own(ctx, [job for job in jobs if job not in running])
+        await failed_jobs.keep_own(ctx, await _own_jobs(ctx))
     else:
         await _remove(ctx, JOBS, HARVESTER_SYSTEM)
 
@@ -206,6 +216,8 @@ def _removal(resource: Resource, namespace: str) -> Step:
     return Step(name=f"remove {resource.plural}", namespace=namespace, run=run)
 
 
+#: Before the removal.
+ORPHAN = (Step(name="orphan running Jobs", namespace=HARVESTER_SYSTEM, run=_orphan_jobs),)
 REMOVE = (
     _removal(DEPLOYMENTS, HARVESTER_SYSTEM),
     _removal(SERVICES, HARVESTER_SYSTEM),

@@ -188,7 +188,7 @@ class ReconcileContext:
         self._record_write(resource, patched)
 
     async def mark(self, resource: Resource, name: str, metadata: Object, *, namespace: str = "") -> None:
-        """Set labels or annotations of a Node or Secret, if it still exists."""
+        """Set fields of an object's metadata, if it still exists."""
         try:
             patch = MergePatch({"metadata": metadata})
             await self.patch(resource, name, patch, namespace=namespace, metadata_only=True)
@@ -285,7 +285,7 @@ class ReconcileContext:
             else "was not created by this plan"
         )
         name = f"{objects.namespace(found)}/{objects.name(found)}".lstrip("/")
-        raise ForeignObject(f"{resource.kind} {name} already exists and {whose}; delete it to continue")
+        raise ForeignObject(f"{resource.kind} {name} already exists and {whose}; delete it to continue", found=found)
 
 
 def parse_plan(raw: Object) -> ParsedPlan:

@@ -11,7 +11,12 @@ An error that ends the upgrade is not raised: the phase returns `Failed`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from upgrade_manager.runtime.result import RetryError
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
 
 __all__ = ["BadCluster", "BadRepository", "ForeignObject", "MissingObject", "RetryError"]
 
@@ -22,6 +27,10 @@ class MissingObject(RetryError):
 
 class ForeignObject(RetryError):
     """The object is neither adopted nor overwritten."""
+
+    def __init__(self, message: str, *, found: Object) -> None:
+        super().__init__(message)
+        self.found = found
 
 
 class BadCluster(RetryError):

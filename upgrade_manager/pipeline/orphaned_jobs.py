@@ -1,7 +1,8 @@
 """Jobs that run when their plan ends: they continue without an owner, because a Pod may be writing a node's OS.
 
 One patch removes the ownerReference and the plan's label, so that neither the garbage collector nor the clean-up of a
-later plan of that name deletes the Job. The next plan waits for it before it creates Jobs.
+later plan of that name deletes the Job. The upgrade repository stays with them (repository_handover.py). The next plan
+waits for them before it creates Jobs.
 """
 
 from __future__ import annotations
@@ -45,12 +46,10 @@ def restores_vms(job: Object) -> bool:
 
 
 async def orphan(ctx: ReconcileContext, job: Object) -> None:
-    """Make the Job independent of the plan; it makes no further attempt, as the repository is removed."""
+    """Make the Job independent of the plan. Its attempts stay as they are: a lower limit could end a running one."""
     others = [owner for owner in objects.metadata(job).get("ownerReferences") or [] if owner["uid"] != ctx.owner.uid]
     metadata = {"ownerReferences": others or None, "labels": {LABEL_PLAN: None}}
-    # A limit below the number of failed attempts would end the running one.
-    limit = {} if restores_vms(job) else {"backoffLimit": JobState.of(job).failed_attempts}
-    patch = MergePatch({"metadata": metadata, "spec": {"ttlSecondsAfterFinished": TTL, **limit}})
+    patch = MergePatch({"metadata": metadata, "spec": {"ttlSecondsAfterFinished": TTL}})
     with contextlib.suppress(NotFound):
         await ctx.patch(JOBS, objects.name(job), patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
         log.info("running Job orphaned", job=objects.name(job))

@@ -23,12 +23,12 @@ from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.orphaned_jobs import restores_vms
 from upgrade_manager.pipeline.selections import UPGRADE_JOBS
 from upgrade_manager.resources.jobs import node_job_name, restore_job
+from upgrade_manager.resources.owner import owner_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext
 
 EVENT_REASON = "RestoreVMFailed"
@@ -89,8 +89,8 @@ async def release_list(ctx: ReconcileContext, readers: Iterable[Object], *, is_k
     found = await _find_list(ctx) if _may_have_list(ctx) else None
     if found is None or not _is_own(ctx, found):
         return
-    plan = [_reference(UPGRADE_PLANS, ctx.raw)] if is_kept else []
-    owners = [*plan, *(_reference(JOBS, job) for job in readers)]
+    plan = [owner_reference(UPGRADE_PLANS, ctx.raw)] if is_kept else []
+    owners = [*plan, *(owner_reference(JOBS, job) for job in readers)]
     if not owners:
         await ctx.remove(CONFIG_MAPS, objects.name(found), namespace=HARVESTER_SYSTEM, uid=objects.uid(found))
     elif owners != objects.metadata(found).get("ownerReferences"):
@@ -120,15 +120,6 @@ def _is_own(ctx: ReconcileContext, found: Object) -> bool:
     if owners:
         return any(owner["uid"] == ctx.owner.uid for owner in owners)
     return str(objects.metadata(found)["creationTimestamp"]) >= str(objects.metadata(ctx.raw)["creationTimestamp"])
-
-
-def _reference(resource: Resource, obj: Object) -> Object:
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "name": objects.name(obj),
-        "uid": objects.uid(obj),
-    }
 
 
 async def _listed_vms(ctx: ReconcileContext, node: str) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_PLAN
 from upgrade_manager.api.names import label_value
-from upgrade_manager.kube.objects import owner_uid
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from upgrade_manager.api.keys import Component
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
+
+
+def owner_reference(resource: Resource, obj: Object) -> dict[str, Any]:
+    """Return a reference to an owner that does not control the object, for garbage collection."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": objects.name(obj),
+        "uid": objects.uid(obj),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +48,7 @@ class Owner:
 
     def owns(self, obj: Object) -> bool:
         """Return True if this plan controls the object; labels alone may be those of a deleted plan of that name."""
-        return owner_uid(obj) == self.uid
+        return objects.owner_uid(obj) == self.uid
 
     def labels(self, component: Component) -> dict[str, str]:
         """Return the labels by which the object is found."""

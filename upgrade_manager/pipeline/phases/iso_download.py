@@ -13,6 +13,7 @@ from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.pipeline import repository_handover
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.selections import one_image
 from upgrade_manager.resources.iso_image import iso_image
@@ -53,8 +54,8 @@ class ISODownload(Phase):
         source = ctx.status["version"]
         url, checksum = source["isoURL"], source.get("isoChecksum", "")
         manifest = iso_image(ctx.owner, version=ctx.plan.spec.version, url=url, checksum=checksum)
-        await ctx.ensure(VIRTUAL_MACHINE_IMAGES, manifest)
-        return Waiting(message=f"VirtualMachineImage {HARVESTER_SYSTEM}/{name}: importing, 0 %")
+        waiting = await repository_handover.ensure(ctx, VIRTUAL_MACHINE_IMAGES, manifest)
+        return waiting or Waiting(message=f"VirtualMachineImage {HARVESTER_SYSTEM}/{name}: importing, 0 %")
 
 
 async def _check_volume(ctx: ReconcileContext, image: str) -> Completed | Failed:

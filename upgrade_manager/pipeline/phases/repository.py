@@ -11,6 +11,7 @@ from upgrade_manager.api.names import component_name, repo_service_name
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, SERVICES
+from upgrade_manager.pipeline import repository_handover
 from upgrade_manager.pipeline.diagnostics import pod_not_ready_reason
 from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL
 from upgrade_manager.pipeline.phases.base import Completed, Waiting
@@ -29,9 +30,8 @@ REPLICAS = 2
 async def serve(ctx: ReconcileContext) -> Completed | Waiting:
     """Ensure the Deployment and the Service, then wait for the replicas and for an endpoint."""
     deployment = await _ensure_deployment(ctx)
-    if deployment is None:
-        name = component_name(ctx.owner.name, Component.REPO)
-        return _not_ready(f"{HARVESTER_SYSTEM}/{name}", available=0, wanted=await _replicas(ctx))
+    if isinstance(deployment, Waiting):
+        return deployment
     missing = await _missing_replicas(ctx, deployment)
     if missing is not None:
         return missing
@@ -45,7 +45,7 @@ async def ensure(ctx: ReconcileContext) -> None:
     """Recreate a deleted Deployment or Service, and scale the Deployment up if it was scaled down."""
     deployment = await _ensure_deployment(ctx)
     slices = await ctx.watch(repository_endpoints(ctx.owner))
-    if deployment is not None and not slices.list():
+    if not isinstance(deployment, Waiting) and not slices.list():
         # EndpointSlices are deleted with their Service.
         await _ensure_service(ctx)
 
@@ -59,18 +59,18 @@ async def unserved(ctx: ReconcileContext) -> Waiting | None:
     return result if isinstance(result, Waiting) else None
 
 
-async def _ensure_deployment(ctx: ReconcileContext) -> Object | None:
-    """Return the Deployment from the cache; None if it was created or scaled just now."""
+async def _ensure_deployment(ctx: ReconcileContext) -> Object | Waiting:
+    """Return the Deployment from the cache; Waiting if it was created or scaled just now, or cannot be created yet."""
     deployments, _ = await ctx.watch_all(repository_deployments(ctx.owner), repository_endpoints(ctx.owner))
     name, replicas = component_name(ctx.owner.name, Component.REPO), await _replicas(ctx)
     deployment = deployments.get(name, HARVESTER_SYSTEM)
+    created = _not_ready(f"{HARVESTER_SYSTEM}/{name}", available=0, wanted=replicas)
     if deployment is None or not ctx.owner.owns(deployment):
-        await _create(ctx, replicas=replicas)
-        return None
+        return await _create(ctx, replicas=replicas) or created
     if objects.spec(deployment).get("replicas", 1) < replicas:
         patch = MergePatch({"spec": {"replicas": replicas}}).at(objects.resource_version(deployment))
         await ctx.patch(DEPLOYMENTS, name, patch, namespace=HARVESTER_SYSTEM)
-        return None
+        return created
     return deployment
 
 
@@ -79,11 +79,13 @@ async def _ensure_service(ctx: ReconcileContext) -> None:
         await ctx.ensure(SERVICES, repository_service(ctx.owner))
 
 
-async def _create(ctx: ReconcileContext, *, replicas: int) -> None:
+async def _create(ctx: ReconcileContext, *, replicas: int) -> Waiting | None:
     """Create the Service, then the Deployment, whose existence therefore implies both."""
-    await ctx.ensure(SERVICES, repository_service(ctx.owner))
+    waiting = await repository_handover.ensure(ctx, SERVICES, repository_service(ctx.owner))
+    if waiting is not None:
+        return waiting
     deployment = repository_deployment(ctx.owner, image=ctx.toolkit, claim=ctx.status["isoImageID"], replicas=replicas)
-    await ctx.ensure(DEPLOYMENTS, deployment)
+    return await repository_handover.ensure(ctx, DEPLOYMENTS, deployment)
 
 
 async def _replicas(ctx: ReconcileContext) -> int:

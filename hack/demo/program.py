@@ -24,7 +24,7 @@ from hack.demo.follow import follow
 from hack.demo.ports import reserved_ports
 from hack.demo.processes import process_group
 from hack.demo.programs import DemoError, start_cluster, start_manager
-from hack.demo.registration import register
+from hack.demo.registration import create_secret, register
 from hack.demo.screen import Lines, Terminal
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects, resources
@@ -119,6 +119,7 @@ async def _run(options: Options, screen: Screen, children: ProcessGroup) -> int:
         async with _client(kubeconfig) as client:
             # Before the manager starts, so that the first review of the webhook sees it.
             broken = await break_cluster(client, options.breaks, screen)
+            await create_secret(client)
             programs = await start_manager(cluster, children, kubeconfig=kubeconfig, repo=repo, ports=ports)
             await register(client, port=ports.webhook)
             plan = await create_plan(client, plan_manifest, broken, screen)

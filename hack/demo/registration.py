@@ -20,8 +20,13 @@ if TYPE_CHECKING:
 
 #: Seconds in which the API server has to call a registered webhook.
 EFFECTIVE_TIMEOUT = 60.0
-_MANIFEST = Path(__file__).parents[2] / "deploy/webhook.yaml"
+_DEPLOY = Path(__file__).parents[2] / "deploy"
 _PROBE = "webhook-probe"
+
+
+async def create_secret(client: Client) -> None:
+    """Create the Secret of the certificate, which the manager fills."""
+    await client.create(SECRETS, yaml.safe_load((_DEPLOY / "webhook-certificate.yaml").read_text()))
 
 
 async def register(client: Client, *, port: int) -> None:
@@ -31,7 +36,7 @@ async def register(client: Client, *, port: int) -> None:
     what the manager itself would write when it checks its certificate next.
     """
     secret = await client.get(SECRETS, SECRET, namespace=HARVESTER_SYSTEM)
-    service, configuration = yaml.safe_load_all(_MANIFEST.read_text())
+    service, configuration = yaml.safe_load_all((_DEPLOY / "webhook.yaml").read_text())
     service["spec"] = {"type": "ExternalName", "externalName": HOST}
     for one in configuration["webhooks"]:
         one["clientConfig"]["caBundle"] = secret["data"][AUTHORITY]

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.kubectl import embedded_cluster, manifest
 from tests.support.polling import eventually
-from tests.support.webhook_certificates import NAMESPACE, THE_SERVICE
+from tests.support.webhook_certificates import NAMESPACE, THE_SERVICE, secret
 from upgrade_manager.kube.resources import SECRETS
 from webhook.certificates.rotation import SECRET
 from webhook.server import PATH
@@ -38,6 +38,7 @@ async def test_webhook_alone_reviews_and_stops(tmp_path: Path) -> None:
     command += [f"--health-probe-bind-address=127.0.0.1:{probes}", f"--webhook-bind-address=127.0.0.1:{webhook}"]
     async with embedded_cluster(tmp_path) as cluster, aiohttp.ClientSession() as session:
         await cluster.wire.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        await cluster.wire.post(SECRETS.path(namespace=NAMESPACE), secret())
         process = await asyncio.create_subprocess_exec(*command, "--metrics-bind-address=0")
 
         async def is_ready() -> bool:
@@ -48,7 +49,7 @@ async def test_webhook_alone_reviews_and_stops(tmp_path: Path) -> None:
 
         try:
             await eventually(is_ready, seconds=60)
-            secret = await cluster.wire.get(SECRETS.path(SECRET, namespace=NAMESPACE))
+            stored = await cluster.wire.get(SECRETS.path(SECRET, namespace=NAMESPACE))
             plan = manifest(nodeUpgradeOption={"pauseNodes": ["node-9"]}, version="v1")
             request = {"uid": "1", "operation": "CREATE", "object": plan}
             request["kind"] = {"group": "management.harvesterhci.io", "version": "v1beta1", "kind": "UpgradePlan"}
@@ -57,7 +58,7 @@ async def test_webhook_alone_reviews_and_stops(tmp_path: Path) -> None:
                 f"https://127.0.0.1:{webhook}{PATH}",
                 data=json.dumps(review),
                 headers={"content-type": "application/json"},
-                ssl=ssl.create_default_context(cadata=base64.b64decode(secret.body["data"]["ca.crt"]).decode()),
+                ssl=ssl.create_default_context(cadata=base64.b64decode(stored.body["data"]["ca.crt"]).decode()),
                 server_hostname=THE_SERVICE.host,
             )
             answer = (await response.json())["response"]

@@ -39,6 +39,44 @@ def title(manifest: dict[str, Any]) -> str:
     return f"{manifest['kind']} {metadata.get('namespace', '')}/{metadata['name']}"
 
 
+EXAMPLES = DEPLOY.parent / "docs/examples"
+ALONE = "harvester-upgrade-manager-webhook"
+
+
+def test_webhook_alone_has_only_the_webhook_roles() -> None:
+    overlay = yaml.safe_load((EXAMPLES / "webhook-alone/kustomization.yaml").read_text())
+    account, deployment = yaml.safe_load_all((EXAMPLES / "webhook-alone/webhook.yaml").read_text())
+    assert (account["kind"], account["metadata"]["name"]) == ("ServiceAccount", ALONE)
+    pod, manager = deployment["spec"]["template"]["spec"], one("Deployment")["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == ALONE
+    assert pod["securityContext"] == manager["securityContext"]
+    assert pod["containers"][0]["securityContext"] == container()["securityContext"]
+    patches = {entry["target"]["kind"]: yaml.safe_load(entry["patch"]) for entry in overlay["patches"]}
+    assert {entry["target"]["name"] for entry in overlay["patches"]} == {ALONE, "harvester-upgrade-manager"}
+    for kind in ("ClusterRoleBinding", "RoleBinding"):
+        assert patches[kind] == [{"op": "replace", "path": "/subjects/0/name", "value": ALONE}]
+    (selector,) = patches["Service"]
+    assert selector["value"] == deployment["spec"]["template"]["metadata"]["labels"]
+    assert selector["value"] != one("Deployment")["spec"]["selector"]["matchLabels"]
+    (disabled,) = patches["Deployment"]
+    assert disabled["value"] == {"name": "ENABLE_WEBHOOKS", "value": "false"}
+    index = int(disabled["path"].rpartition("/")[2])
+    assert container()["env"][index]["name"] == "ENABLE_WEBHOOKS"
+
+
+def test_network_policy_restricts_only_the_webhook_port() -> None:
+    policy = yaml.safe_load((EXAMPLES / "network-policy.yaml").read_text())["spec"]
+    pods = one("Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert policy["podSelector"] == {"matchLabels": pods}
+    reviews, others = policy["ingress"]
+    assert [port["port"] for port in reviews["ports"]] == ["webhook"]
+    assert all("ipBlock" in source for source in reviews["from"])
+    assert "from" not in others
+    assert {port["port"] for port in reviews["ports"] + others["ports"]} == {
+        port["name"] for port in container()["ports"]
+    }
+
+
 def test_every_manifest_is_listed_and_every_listed_one_exists() -> None:
     files = {str(path.relative_to(DEPLOY)) for path in DEPLOY.rglob("*.yaml")} - {"kustomization.yaml"}
     assert set(KUSTOMIZATION["resources"]) == files
@@ -72,6 +110,19 @@ def test_secrets_are_read_in_fleet_local_and_one_by_name() -> None:
         if "secrets" in rule.get("resources", ()) and {"get", "list", "watch"} & {*rule["verbs"]}
     ]
     assert sorted(places) == [("fleet-local", None), ("harvester-system", [SECRET])]
+
+
+def test_webhook_secret_is_installed_and_not_created() -> None:
+    creating = [
+        role["metadata"].get("namespace")
+        for role in ROLES
+        for rule in role["rules"]
+        if "secrets" in rule.get("resources", ()) and "create" in rule["verbs"]
+    ]
+    # Lists of images to remove.
+    assert creating == ["cattle-system"]
+    # Applied again, it changes neither the data nor the immutable type.
+    assert set(one("Secret", SECRET)) == {"apiVersion", "kind", "metadata"}
 
 
 def test_pod_meets_the_restricted_level_and_can_stop_in_time() -> None:

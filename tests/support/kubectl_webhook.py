@@ -16,9 +16,9 @@ from prometheus_client import CollectorRegistry
 from tests.support.kubectl import PLANS, manifest
 from tests.support.polling import eventually
 from tests.support.webhook import NO_CACHES
-from tests.support.webhook_certificates import NAMESPACE, issue
+from tests.support.webhook_certificates import NAMESPACE, issue, secret
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.resources import Resource
+from upgrade_manager.kube.resources import SECRETS, Resource
 from upgrade_manager.runtime.metrics import Metrics
 from webhook.admission import Admission
 from webhook.certificates.pair import Service
@@ -126,6 +126,7 @@ async def webhook(cluster: Cluster, *, age: timedelta = timedelta()) -> AsyncIte
     `age` is that of its certificate.
     """
     await cluster.wire.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    await cluster.wire.post(SECRETS.path(namespace=NAMESPACE), secret())
     client = Client(cluster.wire.transport, user_agent="webhook", random=Random(1))
     # Verified by the API server as the host of the URL.
     service = Service(name="localhost", namespace=NAMESPACE)

@@ -104,7 +104,16 @@ class Replicas:
             random=random,
         )
 
+    async def install_secret(self, data: Any = None, **fields: Any) -> None:
+        """Create the Secret."""
+        await self.simulation.client().create(SECRETS, secret(data, **fields))
+
     async def install(self, *bundles: str) -> None:
+        """Create the Secret, and the ValidatingWebhookConfiguration."""
+        await self.install_secret()
+        await self.install_configuration(*bundles)
+
+    async def install_configuration(self, *bundles: str) -> None:
         """Create the ValidatingWebhookConfiguration."""
         await self.simulation.client().create(VALIDATING_WEBHOOK_CONFIGURATIONS, configuration(*(bundles or ("",))))
 

@@ -103,7 +103,7 @@ class CertificateRotation:
         self._served = pair
 
     async def _agreed(self) -> Pair:
-        """Return the pair in the Secret, which is made or replaced if necessary."""
+        """Return the pair in the Secret, which is made or replaced if necessary. Raises CertificateError."""
         while True:
             stored = await self._secret.read()
             if stored is not None and not stored.is_due(self._now()):

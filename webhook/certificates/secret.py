@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.kube.errors import AlreadyExists, Conflict, NotFound
+from upgrade_manager.kube.errors import Conflict, NotFound
 from upgrade_manager.kube.resources import SECRETS
 from upgrade_manager.runtime.cert_watcher import CERTIFICATE, KEY, CertificateError
 from webhook import fields
@@ -23,22 +23,29 @@ AUTHORITY = "ca.crt"
 
 
 class CertificateSecret:
-    """Reads and writes one pair; a write fails if another replica has written since the last read."""
+    """Reads and writes one pair; a write fails if another replica has written since the last read.
+
+    The Secret is installed without data, because the permission to create Secrets cannot be restricted to a name.
+    """
 
     def __init__(self, client: Client, *, name: str, service: Service) -> None:
         self._client = client
         self._name = name
         self._service = service
         self._log = structlog.get_logger(__name__, secret=f"{service.namespace}/{name}")
-        #: The Secret as last read; None if it does not exist.
-        self._read: Object | None = None
+        #: The Secret as last read.
+        self._read: Object = {}
 
     async def read(self) -> Pair | None:
-        """Return the pair, None if there is no Secret or its content is not a pair. Raises KubeError."""
+        """Return the pair, None if the content is not a pair. Raises KubeError, CertificateError without a Secret."""
+        namespace = self._service.namespace
         try:
-            self._read = await self._client.get(SECRETS, self._name, namespace=self._service.namespace)
-        except NotFound:
-            self._read = None
+            self._read = await self._client.get(SECRETS, self._name, namespace=namespace)
+        except NotFound as error:
+            create = f"kubectl create secret generic {self._name} -n {namespace}"
+            message = f"Secret {namespace}/{self._name} does not exist. Create it: {create}"
+            raise CertificateError(message) from error
+        if not fields.mapping(self._read, "data"):
             return None
         try:
             return self._pair(self._read)
@@ -53,29 +60,13 @@ class CertificateSecret:
             for key, text in ((CERTIFICATE, pair.certificate), (KEY, pair.key), (AUTHORITY, pair.authority))
         }
         try:
-            if self._read is None:
-                await self._client.create(SECRETS, self._new(data))
-            else:
-                # The type of a Secret is immutable, and other types require other keys: both are kept.
-                kept = fields.mapping(self._read, "data")
-                await self._client.update(SECRETS, {**self._read, "data": {**kept, **data}})
-        except (AlreadyExists, Conflict):
+            # The type of a Secret is immutable, and other types require other keys: both are kept.
+            kept = fields.mapping(self._read, "data")
+            await self._client.update(SECRETS, {**self._read, "data": {**kept, **data}})
+        except Conflict:
             return False
         self._log.info("certificate stored", expires=pair.not_after.isoformat())
         return True
-
-    def _new(self, data: dict[str, str]) -> Object:
-        return {
-            "apiVersion": SECRETS.api_version,
-            "kind": SECRETS.kind,
-            "metadata": {
-                "name": self._name,
-                "namespace": self._service.namespace,
-                "labels": {"app.kubernetes.io/name": "harvester-upgrade-manager"},
-            },
-            "type": "kubernetes.io/tls",
-            "data": data,
-        }
 
     def _pair(self, secret: Object) -> Pair:
         data = fields.strings(secret, "data")

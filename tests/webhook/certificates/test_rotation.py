@@ -18,7 +18,6 @@ from tests.support.webhook_certificates import (
     RENEWAL,
     Replicas,
     new_pair,
-    secret,
     verify,
 )
 from upgrade_manager.kube.patch import JsonPatch, MergePatch
@@ -63,7 +62,7 @@ async def test_first_certificate_is_trusted_in_every_webhook(replicas: Replicas)
         assert await replicas.call(replica) == ""
         await replica.check()
         found = await replicas.simulation.client().get(SECRETS, SECRET, namespace=NAMESPACE)
-        assert (found["type"], sorted(found["data"])) == ("kubernetes.io/tls", ["ca.crt", "tls.crt", "tls.key"])
+        assert sorted(found["data"]) == ["ca.crt", "tls.crt", "tls.key"]
 
 
 @pytest.mark.rule("admission: replicas agree on one certificate, also when they start at once")
@@ -113,12 +112,39 @@ async def test_error_of_the_api_server_is_retried(replicas: Replicas) -> None:
         assert await replicas.call(replica) == ""
 
 
+@pytest.mark.rule("admission: a missing Secret is reported with the command that creates it")
+async def test_missing_secret_is_reported_until_it_is_created(replicas: Replicas) -> None:
+    await replicas.install_configuration()
+    replica = replicas.replica()
+    create = f"kubectl create secret generic {SECRET} -n {NAMESPACE}"
+    message = f"Secret {NAMESPACE}/{SECRET} does not exist. Create it: {create}"
+    async with running(replica):
+        await asyncio.sleep(REPAIR)
+        with pytest.raises(Unhealthy, match=f"^webhook has no valid certificate: {message}$"):
+            await replica.check()
+        await replicas.install_secret()
+        await asyncio.sleep(REPAIR)
+        assert await replicas.call(replica) == ""
+
+
+async def test_certificate_is_served_without_its_secret(replicas: Replicas) -> None:
+    await replicas.install()
+    replica = replicas.replica()
+    async with running(replica):
+        await asyncio.sleep(REPAIR)
+        await replicas.simulation.client().delete(SECRETS, SECRET, namespace=NAMESPACE)
+        await asyncio.sleep(REPAIR)
+        await replica.check()
+        assert await replicas.call(replica) == ""
+
+
 async def test_webhook_is_served_before_it_is_installed(replicas: Replicas) -> None:
+    await replicas.install_secret()
     replica = replicas.replica()
     async with running(replica):
         await asyncio.sleep(REPAIR)
         await replica.check()
-        await replicas.install()
+        await replicas.install_configuration()
         await asyncio.sleep(REPAIR)
         assert await replicas.call(replica) == ""
 
@@ -134,8 +160,8 @@ async def test_webhook_is_served_before_it_is_installed(replicas: Replicas) -> N
     ],
 )
 async def test_rubbish_in_the_secret_is_replaced(replicas: Replicas, data: Any, fields: dict[str, Any]) -> None:
-    await replicas.install()
-    await replicas.simulation.client().create(SECRETS, secret(data, **fields))
+    await replicas.install_configuration()
+    await replicas.install_secret(data, **fields)
     replica = replicas.replica()
     async with running(replica):
         await asyncio.sleep(REPAIR)
@@ -163,8 +189,8 @@ def encoded(texts: dict[str, str]) -> dict[str, str]:
 @pytest.mark.thin
 @pytest.mark.parametrize("field", ["tls.crt", "tls.key", "ca.crt"])
 async def test_fields_of_different_pairs_are_replaced(replicas: Replicas, field: str) -> None:
-    await replicas.install()
-    await replicas.simulation.client().create(SECRETS, secret(mismatch(replicas, field)))
+    await replicas.install_configuration()
+    await replicas.install_secret(mismatch(replicas, field))
     replica = replicas.replica()
     async with running(replica):
         await asyncio.sleep(REPAIR)
@@ -182,6 +208,7 @@ async def test_served_pair_replaces_a_broken_secret(replicas: Replicas, data: An
         before = await replicas.stored()
         if data is None:
             await client.delete(SECRETS, SECRET, namespace=NAMESPACE)
+            await replicas.install_secret()
         else:
             await client.patch(SECRETS, SECRET, MergePatch({"data": data}), namespace=NAMESPACE)
         await asyncio.sleep(REPAIR)

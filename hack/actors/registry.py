@@ -30,20 +30,35 @@ from hack.actors.virtual_machines import VirtualMachineController
 from hack.actors.vm_orders import PATH, VirtualMachineOrders
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
     from hack.actors.context import Actor, ActorContext
+    from hack.actors.kubelet import Containers
     from hack.apiserver.handlers import Handlers
+
+    #: Makes the containers of the toolkit from their context and the simulated ones.
+    ContainersFactory: TypeAlias = Callable[[ActorContext, Toolkit], Containers]
+
+
+def simulated(_: ActorContext, toolkit: Toolkit) -> Containers:
+    """Return the simulated containers."""
+    return toolkit
 
 
 class ActorRegistry:
     """All actors of one cluster.
 
-    `kubernetes` enables the actors of kube-controller-manager, which a backend with the real one does not need.
+    `kubernetes` enables the actors of kube-controller-manager, which a backend with the real one does not need;
+    `containers` replaces the simulated containers of the toolkit.
     """
 
-    def __init__(self, context: ActorContext, *, kubernetes: bool = True) -> None:
+    def __init__(
+        self, context: ActorContext, *, kubernetes: bool = True, containers: ContainersFactory = simulated
+    ) -> None:
         self._context = context
         self.repository = Repository(context.for_actor("repository"))
-        toolkit = Toolkit(context.for_actor("toolkit"), self.repository)
+        toolkit = containers(context.for_actor("containers"), Toolkit(context.for_actor("toolkit"), self.repository))
         self._stats = KubeletStats(context.for_actor("kubelet stats"))
         self._orders = VirtualMachineOrders(context.for_actor("vm orders"))
         self._actors: list[tuple[str, Actor]] = [("kubelet", Kubelet(context.for_actor("kubelet"), toolkit))]

@@ -31,6 +31,11 @@ class Repository:
         #: The number of error responses before the first good one.
         self._failing = self._faults.failing_requests
 
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The ISO's files by their path below /harvester-iso/; more can be added."""
+        return self._files
+
     def is_up(self, service: str) -> bool:
         """Report whether the Service in harvester-system has a ready endpoint."""
         if self._services.store.get(service, HARVESTER_SYSTEM) is None:

@@ -33,6 +33,10 @@ class Options:
     install_crds: bool
     #: Base URL of the webhooks behind a Service, by namespace/name; the embedded API server has no cluster network.
     services: Mapping[str, str]
+    #: Run our commands in the Jobs of the toolkit instead of simulating them.
+    real_toolkit: bool = False
+    #: Where the hosts' trees are kept; None for a temporary folder.
+    hosts: Path | None = None
 
 
 def parse(arguments: Sequence[str] | None) -> Options:
@@ -54,16 +58,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
     speed.add_argument("--time-scale", type=_factor, default=1.0, metavar="X", help="factor on all durations (1)")
     speed.add_argument("--instant", action="store_true", help="everything happens at once")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random sources (0)")
-    parser.add_argument("--port", type=_port, default=0, metavar="N", help="the API server's port (any free one)")
-    parser.add_argument("--install-crds", action="store_true", help="install the UpgradePlan CRD too")
-    parser.add_argument(
-        "--service",
-        type=_service,
-        action="append",
-        default=[],
-        metavar="NAMESPACE/NAME=URL",
-        help="where the embedded API server reaches the webhooks of a Service",
-    )
+    _add_wiring_flags(parser)
     given = parser.parse_args(arguments)
     return Options(
         api=given.api,
@@ -73,7 +68,30 @@ def parse(arguments: Sequence[str] | None) -> Options:
         seed=given.seed,
         port=given.port,
         install_crds=given.install_crds,
+        real_toolkit=given.toolkit == "real",
+        hosts=given.hosts,
         services=dict(given.service),
+    )
+
+
+def _add_wiring_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--port", type=_port, default=0, metavar="N", help="the API server's port (any free one)")
+    add("--install-crds", action="store_true", help="install the UpgradePlan CRD too")
+    add(
+        "--toolkit",
+        choices=("simulated", "real"),
+        default="simulated",
+        help="what runs in the Jobs: simulated containers, or our commands on trees of files (simulated)",
+    )
+    add("--hosts", type=Path, metavar="FOLDER", help="where these trees are kept (a temporary folder)")
+    add(
+        "--service",
+        type=_service,
+        action="append",
+        default=[],
+        metavar="NAMESPACE/NAME=URL",
+        help="where the embedded API server reaches the webhooks of a Service",
     )
 
 

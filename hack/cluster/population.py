@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hack.actors.caches import Caches
 from hack.actors.context import ActorContext
 from hack.actors.hosts import Hosts
-from hack.actors.registry import ActorRegistry
+from hack.actors.registry import ActorRegistry, simulated
 from hack.cluster.foreign import our_crd
 from hack.cluster.quorum import Quorum
 from hack.cluster.seeds import Seeds
@@ -20,6 +20,7 @@ from upgrade_manager.kube.client import Client
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from hack.actors.registry import ContainersFactory
     from hack.cluster.backend import Backend
     from hack.cluster.scenario import Scenario
 
@@ -29,10 +30,20 @@ _USER_AGENT = "simulated-cluster"
 class Population:
     """Hosts and actors of one scenario; their random sources derive from the seed.
 
-    `iso_base` is the URL of the server that has the ISO, `scale` a factor on all durations.
+    `iso_base` is the URL of the server that has the ISO, `scale` a factor on all durations; `containers` replaces the
+    simulated containers of the toolkit.
     """
 
-    def __init__(self, backend: Backend, scenario: Scenario, *, seed: int, scale: float, iso_base: str) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        scenario: Scenario,
+        *,
+        seed: int,
+        scale: float,
+        iso_base: str,
+        containers: ContainersFactory = simulated,
+    ) -> None:
         self._backend = backend
         self._scenario = scenario
         self._seed = seed
@@ -52,7 +63,7 @@ class Population:
             hosts=self.hosts,
             iso_url=self.iso_url,
         )
-        self.registry = ActorRegistry(context, kubernetes=not backend.has_controllers)
+        self.registry = ActorRegistry(context, kubernetes=not backend.has_controllers, containers=containers)
         self.registry.answer(backend.handlers)
 
     async def create(self, *, api_url: str, install_crds: bool) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
+from hack.actors.registry import simulated
 from hack.actors.repository_access import RepositoryServer
 from hack.apiserver.http_poster import HttpPoster
 from hack.cluster.certificates import LOOPBACK, Authority, server_context
@@ -23,10 +24,15 @@ from hack.control_plane.assets import find_assets
 from hack.control_plane.backend import RealBackend
 from hack.control_plane.control_plane import ControlPlane
 from hack.faults.middleware import Middleware
+from hack.host.containers import ContainerSettings, ProcessContainers
+from hack.host.iso import large_files
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from hack.actors.context import ActorContext
+    from hack.actors.registry import ContainersFactory
+    from hack.actors.toolkit import Toolkit
     from hack.cluster.backend import Backend
     from hack.cluster.options import Options
     from hack.cluster.scenario import Scenario
@@ -68,12 +74,38 @@ async def cluster(options: Options, scenario: Scenario) -> AsyncIterator[Running
             tls = server_context(authority.server((*LOOPBACK, LOCAL_NAME)), Path(folder))
         gateway = await stack.enter_async_context(Gateway(middleware, tls=tls, port=options.port))
         repository = await stack.enter_async_context(RepositoryServer())
-        population = Population(backend, scenario, seed=options.seed, scale=options.scale, iso_base=repository.url)
+        containers = _containers(options, stack, repo_url=repository.url)
+        population = Population(
+            backend,
+            scenario,
+            seed=options.seed,
+            scale=options.scale,
+            iso_base=repository.url,
+            containers=containers,
+        )
+        if options.real_toolkit:
+            files = population.registry.repository.files
+            files |= large_files(scenario, files)
         repository.serve(population.registry.repository)
         await population.create(api_url=f"https://{LOCAL_NAME}:{gateway.port}", install_crds=options.install_crds)
         task = await stack.enter_async_context(population.alive())
         write(options.kubeconfig, kubeconfig(server=gateway.url, authority=authority.certificate, token=backend.token))
         yield Running(api_url=gateway.url, repo_url=repository.url + "/{plan}", task=task)
+
+
+def _containers(options: Options, stack: AsyncExitStack, *, repo_url: str) -> ContainersFactory:
+    """Return what runs in the Jobs of the toolkit."""
+    if not options.real_toolkit:
+        return simulated
+    folder = options.hosts or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="simulated-hosts-")))
+    settings = ContainerSettings(folder=folder, kubeconfig=options.kubeconfig, repo_url=repo_url + "/{plan}")
+
+    def make(context: ActorContext, toolkit: Toolkit) -> ProcessContainers:
+        containers = ProcessContainers(settings, context, toolkit)
+        stack.push_async_callback(containers.stop)
+        return containers
+
+    return make
 
 
 async def _backend(options: Options, stack: AsyncExitStack) -> Backend:

@@ -26,6 +26,8 @@ class Options:
     instant: bool
     #: Empty for a plan that names a Version.
     image: str
+    #: "simulated" or "real".
+    toolkit: str
     plan_file: Path | None
     #: Names in BREAKS.
     breaks: tuple[str, ...]
@@ -52,6 +54,12 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     pace = parser.add_mutually_exclusive_group()
     pace.add_argument("--time-scale", type=_positive, metavar="X", help="factor on the scenario's durations")
     pace.add_argument("--instant", action="store_true", help="run without the scenario's durations")
+    parser.add_argument(
+        "--toolkit",
+        choices=("simulated", "real"),
+        default="simulated",
+        help="what runs in the Jobs: simulated containers, or this project's commands on trees of files",
+    )
     _add_plan_flags(parser)
     parser.add_argument(
         "--keep", action="store_true", help="keep everything running until Ctrl-C after the upgrade has ended"

@@ -94,7 +94,7 @@ async def start_manager(
 def cluster_command(options: Options, kubeconfig: Path) -> list[str]:
     """Return the simulated cluster's command line."""
     command = [sys.executable, "-m", "hack.cluster", "--install-crds", "--api", options.api]
-    command += ["--scenario", options.scenario, "--kubeconfig", str(kubeconfig)]
+    command += ["--scenario", options.scenario, "--kubeconfig", str(kubeconfig), "--toolkit", options.toolkit]
     if options.instant:
         command.append("--instant")
     if options.time_scale is not None:

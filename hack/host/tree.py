@@ -1,0 +1,49 @@
+"""The tree of a host that runs Harvester: the files that the toolkit's commands read, change and remove."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Keeps rancher-system-agent from restarting RKE2 while Rancher is upgraded.
+_DROP_IN = "run/systemd/system/rancher-system-agent.service.d"
+_FILES = {
+    f"{_DROP_IN}/override.conf": "[Service]\nEnvironmentFile=-/run/systemd/system/10-harvester-upgrade.env\n",
+    f"{_DROP_IN}/10-harvester-upgrade.env": "INSTALL_RKE2_SKIP_ENABLE=true\n",
+    "etc/rancher/rke2/config.yaml.d/50-rancher.yaml": '{"node-label": ["harvesterhci.io/managed=true"]}\n',
+    "var/lib/rancher/rke2/agent/etc/crictl.yaml": "runtime-endpoint: unix:///run/k3s/containerd/containerd.sock\n",
+    "run/initramfs/cos-state/cOS/active.img": "the running operating system\n",
+    "run/initramfs/cos-state/cOS/passive.img": "the previous operating system\n",
+    "oem/grubenv": "# GRUB Environment Block\n",
+}
+#: Directories of the running system only, empty after a boot.
+_VOLATILE = ("run/systemd", "tmp")
+
+
+def create(root: Path, *, os_image: str) -> None:
+    """Create the tree of a host that runs this operating system; an existing one is kept."""
+    if root.exists():
+        return
+    for name, text in _FILES.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for name in ("usr/local", "usr/bin", *_VOLATILE):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    _set_os(root, os_image)
+
+
+def boot(root: Path, *, os_image: str) -> None:
+    """Change the tree as a boot of this operating system does."""
+    for name in _VOLATILE:
+        shutil.rmtree(root / name, ignore_errors=True)
+        (root / name).mkdir(parents=True)
+    _set_os(root, os_image)
+
+
+def _set_os(root: Path, os_image: str) -> None:
+    (root / "etc").mkdir(parents=True, exist_ok=True)
+    (root / "etc/os-release").write_text(f'NAME="SLE Micro"\nPRETTY_NAME="{os_image}"\n', encoding="utf-8")

@@ -15,7 +15,7 @@ from hack.bench.loop_steps import StepSelector
 from hack.control_plane.assets import find_assets
 from hack.control_plane.backend import direct
 from hack.control_plane.control_plane import ADMIN, ControlPlane
-from upgrade_manager.cli import gc_tuning
+from upgrade_manager.cli import gc_tuning, tls_buffers
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.pager import Selection
@@ -45,6 +45,7 @@ class Sync:
 def measure() -> list[Figure]:
     """Fill a server, and sync informers with it. Raises AssetsError."""
     gc_tuning.collect_less_often()
+    tls_buffers.use_small_buffers()
     with ControlPlane(find_assets(os.environ)) as plane:
         asyncio.run(_create_objects(plane))
         runs = [(_sync(plane, streamed=True), _sync(plane, streamed=False)) for _ in range(RUNS)]

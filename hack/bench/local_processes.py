@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import socket
 import sys
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from hack.demo.processes import Child, ProcessGroup
     from upgrade_manager.kube.objects import Object
 
+#: The environment variable that names another installation's `upgrade-manager`, without the tools of development.
+PROGRAM = "BENCH_MANAGER"
 UPGRADE_TIMEOUT = 300.0
 READY_TIMEOUT = 30.0
 #: Seconds between two polls.
@@ -57,7 +60,7 @@ class LocalProcesses:
     async def start_manager(self) -> Child:
         """Start a manager and wait until it is ready."""
         port = free_port()
-        program = str(Path(sys.executable).with_name("upgrade-manager"))
+        program = os.environ.get(PROGRAM) or str(Path(sys.executable).with_name("upgrade-manager"))
         command = [program, "run", "--kubeconfig", str(self.kubeconfig), "--repo-url", self.repo_url]
         command += [
             "--metrics-bind-address=0",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Starts that are measured; the median counts.
 STARTS = 5
-#: Seconds after which a manager with a finished plan is idle.
+#: Seconds after which a manager without a plan or with a finished one is idle.
 SETTLE = 3.0
 _KIB_PER_MB = 1000 * 1000 / 1024
 MIB_PER_MB = 1000 * 1000 / 1024 / 1024
@@ -45,12 +45,13 @@ async def _uninterrupted() -> list[Figure]:
         started = statistics.median([await _start_and_stop(local) for _ in range(STARTS)])
         local.recorder.exchanges.clear()
         manager = await local.start_manager()
+        await asyncio.sleep(SETTLE)
+        idle = memory(manager.process.pid, "VmRSS")
         await local.create_plan()
         await local.succeeded()
         watches = {(e.request.path, _selectors(e.request)) for e in local.recorder.of(MANAGER) if e.watches}
-        peak = memory(manager.process.pid, "VmHWM")
         await asyncio.sleep(SETTLE)
-        idle = memory(manager.process.pid, "VmRSS")
+        peak = memory(manager.process.pid, "VmHWM")
     return [
         Figure(name="start to synced caches", value=started, unit="s", target=0.6),
         Figure(name="watches opened in a three-node upgrade", value=len(watches), unit="", target=16),

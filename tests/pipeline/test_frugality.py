@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ import pytest
 from hack import virtual_time
 from hack.bench.in_process import MANAGER, upgraded
 from hack.cluster import scenario as scenarios
+from hack.faults.call import call_of
 from hack.simulation import Simulation
 from tests.support.manager_restarts import InClusterManager
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from hack.cluster.scenario import Scenario
+    from upgrade_manager.kube.transport import Request
 
 #: A VM that cannot migrate: it is shut down, and started again on request.
 FIXED: dict[str, Any] = {"name": "fixed", "node": "node-1", "migratable": False}
@@ -31,8 +35,38 @@ RESTORING: dict[str, Any] = {**BY_VERSION, "restoreVM": True}
 #: At least so many patches has the upgrade of one node.
 ENOUGH = 10
 #: Requests for each further node: at most, and how much more on a larger cluster than on a smaller.
-EACH_NODE, FLAT = 40, 1.1
-
+EACH_NODE, FLAT = 15, 1.1
+#: Virtual seconds after which an ended plan is cleaned up.
+SETTLED = 60.0
+#: All requests of an upgrade of three nodes, at most.
+REQUESTS = {
+    # A change of the phase, of a node's state or of the progress each.
+    "patch upgradeplans/status": 29,
+    # The start and the end of each of the eight phases, and the success.
+    "create events": 17,
+    # A watch of each selection, after a list, because this server has no streaming lists, which is tried once.
+    "watch": 11 + 1,
+    # Besides: the latest plans, for a new leader and for a new plan; API servers to check; nodes to clean up.
+    "list": 11 + 4,
+    # For each node: its disk check, its pre-drain and post-drain, and its pending OS, set and removed.
+    "get nodes/proxy/configz": 3,
+    "get nodes/proxy/stats/summary": 3,
+    "create jobs": 6 + 1,
+    "patch secrets": 6,
+    # At the end, also SUC's labels.
+    "patch nodes": 6 + 3,
+    # The finalizer, set and removed, and the originals of settings.
+    "patch upgradeplans": 3,
+    # Settings, changed and given back; one is the cluster's version.
+    **dict.fromkeys(("get settings", "patch settings", "patch addons", "patch clusters"), 2),
+    **dict.fromkeys(("get addons", "get clusters", "get versions"), 1),
+    # What the upgrade creates, and removes by kind.
+    **dict.fromkeys(("create virtualmachineimages", "create services", "create deployments", "create secrets"), 1),
+    "create plans": 2,
+    "deletecollection": 6,
+}
+#: Verbs that are counted for all kinds together.
+TOGETHER = {"watch", "list", "deletecollection"}
 
 THREE, ONE, TWO, WITNESS = (scenarios.load(name) for name in ("three-nodes", "one-node", "two-nodes", "witness"))
 RUNS = [
@@ -96,6 +130,24 @@ async def _requests(nodes: int) -> int:
     scenario = THREE.changed(nodes={"count": nodes, "management": 3})
     async with upgraded(scenario) as upgrade:
         return len(upgrade.recorder.of(MANAGER))
+
+
+def _kind(request: Request) -> str:
+    call = call_of(request)
+    resource = "/".join(filter(None, (call.resource.partition(".")[0], call.subresource)))
+    return call.verb if call.verb in TOGETHER else f"{call.verb} {resource}"
+
+
+async def _counted() -> Counter[str]:
+    async with upgraded(THREE) as upgrade:
+        await asyncio.sleep(SETTLED)
+        return Counter(_kind(exchange.request) for exchange in upgrade.recorder.of(MANAGER))
+
+
+def test_healthy_upgrade_makes_no_other_requests() -> None:
+    counted = virtual_time.run(_counted())
+    assert counted - Counter(REQUESTS) == Counter()
+    assert counted["create events"] == REQUESTS["create events"]
 
 
 @pytest.mark.full

@@ -45,6 +45,8 @@ class Admission:
         self._cluster = cluster
         self._caches = caches
         self._checks = checks
+        #: Reviews of new plans that run.
+        self._running = 0
 
     async def decide(self, request: AdmissionRequest) -> Verdict:
         """Return the verdict; requests for subresources pass."""
@@ -68,7 +70,16 @@ class Admission:
         if is_skipped(request.new):
             return Verdict()
         subject = Subject.of(request.new, cluster=SnapshotReader(self._cluster))
-        return _too_many_names(subject) or _verdict(await self._checked(subject))
+        if denied := _too_many_names(subject):
+            return denied
+        self._running += 1
+        try:
+            return _verdict(await self._checked(subject))
+        finally:
+            self._running -= 1
+            if not self._running:
+                # Not earlier, because filling the caches would slow down the others' lists.
+                self._caches.start()
 
     async def _update(self, request: AdmissionRequest) -> Verdict:
         """Check the names that the update adds to the pause list."""
@@ -101,7 +112,6 @@ class Admission:
         # Without time left, the cluster has not responded to the first attempt.
         if (remaining := ends - loop_time()) > 0:
             results |= {result.name: result for result in await run_checks(left, subject, deadline=remaining)}
-        self._caches.start()
         return [results[check.name] for check in self._checks]
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.webhook import NO_CACHES
+from tests.support.webhook import NO_CACHES, EmptyCluster
 from upgrade_manager.api.keys import PREFIX
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
 from webhook.admission import Admission
+from webhook.check import Check, Finding
 from webhook.cluster import LiveReader
 from webhook.review import PLAN_KIND, AdmissionRequest, Verdict
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from upgrade_manager.kube.objects import Object
+    from webhook.check import Subject
 
 
 def request(operation: str, *, new: object = None, old: object = None) -> AdmissionRequest:
@@ -99,6 +102,34 @@ ALLOW_DELETION = (
 async def test_deletion(admission: Admission, old: Object, expected: str) -> None:
     verdict = await admission.decide(request("DELETE", old=old))
     assert [finding.message for finding in verdict.findings] == ([expected] if expected else [])
+
+
+class RecordingCaches:
+    """Records when the caches are to be filled."""
+
+    def __init__(self) -> None:
+        self.starts = 0
+
+    async def reader(self) -> None:
+        pass
+
+    def start(self) -> None:
+        self.starts += 1
+
+
+async def test_caches_are_filled_after_the_last_of_several_reviews() -> None:
+    async def wait(subject: Subject) -> list[Finding]:
+        await asyncio.sleep(int(subject.spec.version or 0))
+        return []
+
+    caches = RecordingCaches()
+    check = Check(name="slow", field="spec", find=wait)
+    admission = Admission(EmptyCluster(), caches=caches, checks=[check])
+    async with asyncio.TaskGroup() as group:
+        reviews = [group.create_task(admission.decide(request("CREATE", new=plan(version=end)))) for end in "123"]
+        await asyncio.sleep(2.5)
+        assert ([review.done() for review in reviews], caches.starts) == ([True, True, False], 0)
+    assert caches.starts == 1
 
 
 async def test_plan_with_skip_webhook_is_accepted(admission: Admission) -> None:

@@ -28,7 +28,13 @@ async def _find(subject: Subject) -> list[Finding]:
     workers = [node for node in nodes if WITNESS_LABEL not in fields.mapping(node, "metadata", "labels")]
     if len(workers) <= 1:
         return []  # no VM can be migrated: all are shut down
-    targets = _Targets(workers)
+    schedulable = [node for node in workers if not fields.is_true(node, "spec", "unschedulable")]
+    if len(schedulable) > 1:
+        # Most VMs have none of the fields that are kept, and can be migrated to one of these nodes.
+        instances = [one for one in instances if one.get("spec")]
+    if not instances:
+        return []
+    targets = _Targets(schedulable)
     reasons = ((one, targets.problem(one)) for one in instances if fields.text(one, "status", "phase") not in _FINAL)
     return [Finding(message=_message(instance, reason)) for instance, reason in reasons if reason]
 
@@ -36,21 +42,19 @@ async def _find(subject: Subject) -> list[Finding]:
 class _Targets:
     """The nodes to which VMs can be migrated."""
 
-    def __init__(self, workers: Sequence[Object]) -> None:
-        self._nodes = NodeSet([node for node in workers if not fields.is_true(node, "spec", "unschedulable")])
+    def __init__(self, schedulable: Sequence[Object]) -> None:
+        self._nodes = NodeSet(schedulable)
         #: By affinity, of which there are few.
         self._matching: dict[str, int] = {}
 
     def problem(self, instance: Object) -> str:
         """Return why the instance cannot be migrated; empty if it can."""
         spec = fields.mapping(instance, "spec")
-        affinity = None
-        if spec:  # most instances have none of the fields that are kept
-            if isinstance(spec.get("nodeSelector"), dict):
-                return "it has a node selector"
-            if isinstance(fields.value(spec, "domain", "devices", "hostDevices"), list):
-                return "it uses host devices"
-            affinity = fields.value(spec, *_AFFINITY)
+        if isinstance(spec.get("nodeSelector"), dict):
+            return "it has a node selector"
+        if isinstance(fields.value(spec, "domain", "devices", "hostDevices"), list):
+            return "it uses host devices"
+        affinity = fields.value(spec, *_AFFINITY)
         others = self._nodes.without(fields.text(instance, "status", "nodeName"))
         if not isinstance(affinity, dict):
             return "" if others else "no other node is schedulable"

@@ -82,3 +82,20 @@ def test_suspended_is_read_from_the_spec(
     spec: dict[str, Any], conditions: list[dict[str, Any]], *, suspended: bool
 ) -> None:
     assert JobState.of({**job(*conditions), "spec": spec}).suspended is suspended
+
+
+@pytest.mark.parametrize(
+    ("annotation", "attempt"),
+    [
+        pytest.param(None, "attempt 1 of 7", id="none"),
+        pytest.param("3/9 stop-vms", "attempt 1 of 7, step 3/9 stop-vms", id="of-our-command"),
+        pytest.param("3/9 stop\nvms", "attempt 1 of 7", id="two-lines"),
+        pytest.param("3/9 " + "x" * 61, "attempt 1 of 7", id="too-long"),
+        pytest.param({"a": 1}, "attempt 1 of 7", id="not-a-text"),
+    ],
+)
+def test_attempt_names_the_step_that_the_command_reports(annotation: object, attempt: str) -> None:
+    annotations = {"management.harvesterhci.io/progress": annotation} if annotation is not None else None
+    raw = job()
+    raw["metadata"]["annotations"] = annotations
+    assert JobState.of(raw).attempt == attempt

@@ -178,14 +178,15 @@ def test_slim_node_accepts_missing_fields(status: dict[str, Any]) -> None:
 
 
 def test_slim_job_keeps_what_decisions_read() -> None:
-    metadata = {"name": "j", "labels": {"a": "b"}, "ownerReferences": [{"uid": "u"}], "managedFields": [1]}
+    metadata: dict[str, Any] = {"name": "j", "labels": {"a": "b"}, "ownerReferences": [{"uid": "u"}]}
+    step = {"management.harvesterhci.io/progress": "1/2 wait"}
     job = {
-        "metadata": metadata,
+        "metadata": metadata | {"managedFields": [1], "annotations": {**step, "other": "x"}},
         "spec": {"parallelism": 0, "suspend": True, "template": {"spec": {}}},
         "status": {"failed": 1, "conditions": [], "startTime": "x"},
     }
     slim = slim_job(job)
-    assert slim["metadata"] == {"name": "j", "labels": {"a": "b"}, "ownerReferences": [{"uid": "u"}]}
+    assert slim["metadata"] == metadata | {"annotations": step}
     assert slim["spec"] == {"parallelism": 0, "suspend": True}
     assert slim["status"] == {"failed": 1, "conditions": []}
     assert slim_job({"metadata": {"name": "j"}})["spec"] == {"parallelism": 1, "suspend": False}

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.keys import LABEL_REPEATED
+from upgrade_manager.api.keys import ANNOTATION_PROGRESS, LABEL_REPEATED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 #: The API server's default.
 DEFAULT_BACKOFF_LIMIT = 6
+#: The form of the annotation `ANNOTATION_PROGRESS`; another text is ignored.
+_STEP = re.compile(r"[0-9]{1,3}/[0-9]{1,3} [a-z0-9-]{1,60}", re.ASCII)
 
 
 class Progress(Enum):
@@ -40,6 +43,8 @@ class JobState:
     suspended: bool = False
     #: True for a Job of a hook that Rancher set again on an upgraded node.
     repeated: bool = False
+    #: The step that its command reports, as in "3/9 stop-vms"; empty if it reports none.
+    step: str = ""
 
     @classmethod
     def of(cls, job: Mapping[str, Any]) -> JobState:
@@ -47,6 +52,7 @@ class JobState:
         metadata, spec, status = job["metadata"], job.get("spec") or {}, job.get("status") or {}
         progress, condition = _decide(status.get("conditions") or [])
         limit = spec.get("backoffLimit")
+        step = (metadata.get("annotations") or {}).get(ANNOTATION_PROGRESS)
         return cls(
             namespace=metadata.get("namespace", ""),
             name=metadata["name"],
@@ -58,6 +64,7 @@ class JobState:
             backoff_limit=limit if isinstance(limit, int) else DEFAULT_BACKOFF_LIMIT,
             suspended=progress is Progress.RUNNING and bool(spec.get("suspend")),
             repeated=(metadata.get("labels") or {}).get(LABEL_REPEATED) == "true",
+            step=step if isinstance(step, str) and _STEP.fullmatch(step) else "",
         )
 
     @property
@@ -72,8 +79,9 @@ class JobState:
 
     @property
     def attempt(self) -> str:
-        """The number of the current attempt."""
-        return f"attempt {min(self.failed_attempts, self.backoff_limit) + 1} of {self.backoff_limit + 1}"
+        """The number of the current attempt, and the step that its command reports."""
+        attempt = f"attempt {min(self.failed_attempts, self.backoff_limit) + 1} of {self.backoff_limit + 1}"
+        return f"{attempt}, step {self.step}" if self.step else attempt
 
     @property
     def warning(self) -> str:

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, LABEL_COMPONENT, TAINT_KUBEVIRT_DRAIN, Component
+from upgrade_manager.api.keys import (
+    ANNOTATION_PENDING_OS_IMAGE,
+    ANNOTATION_PROGRESS,
+    LABEL_COMPONENT,
+    TAINT_KUBEVIRT_DRAIN,
+    Component,
+)
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.informer import version_number, without_managed_fields
@@ -234,12 +240,17 @@ def slim_job(job: dict[str, Any]) -> dict[str, Any]:
     """
     metadata, status = job["metadata"], job.get("status") or {}
     spec = job.get("spec") or {}
+    step = (metadata.get("annotations") or {}).get(ANNOTATION_PROGRESS)
+    annotations = {} if step is None else {"annotations": {ANNOTATION_PROGRESS: step}}
     counts_pods = (metadata.get("labels") or {}).get(LABEL_COMPONENT) == Component.CLUSTER_UPGRADE
     kept = ("conditions", "failed", *(_POD_FIELDS if counts_pods else ()))
     limit = {"backoffLimit": spec["backoffLimit"]} if "backoffLimit" in spec else {}
     return {
         "kind": "Job",
-        "metadata": {key: value for key, value in metadata.items() if key not in {"managedFields", "annotations"}},
+        "metadata": {
+            **{key: value for key, value in metadata.items() if key not in {"managedFields", "annotations"}},
+            **annotations,
+        },
         "spec": {"parallelism": spec.get("parallelism", 1), "suspend": bool(spec.get("suspend")), **limit},
         "status": {key: status[key] for key in kept if key in status},
     }

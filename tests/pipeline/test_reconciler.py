@@ -102,20 +102,6 @@ async def test_single_conflict_is_reported_unless_expected(
             assert await stage.warnings() == warnings
 
 
-async def test_cache_that_syncs_late_does_not_end_the_manager() -> None:
-    async with Simulation() as simulation:
-        refusal = Refuse(status=503, reason="ServiceUnavailable")
-        rule = Rule(match=Match(verbs=("list", "watch"), resource="upgradeplans.*"), action=refusal)
-        simulation.middleware.add(rule)
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan()
-            await asyncio.sleep(600)
-            assert await stage.phase() == ""
-            simulation.middleware.remove(rule)
-            await stage.succeed()
-
-
 @pytest.mark.rule("api: Degraded becomes False when the error is resolved")
 async def test_internal_error_is_reported_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Simulation() as simulation:

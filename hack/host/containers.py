@@ -152,7 +152,7 @@ class ProcessContainers:
             if host.boots:
                 tree.boot(self._tree(node), os_image=host.os_image)
                 state = HostState.load(self._state(node))
-                state.next_os, state.reboot_after, state.mounts = "", "", {}
+                state.next_os, state.reboot_after, state.mounts, state.units = "", "", {}, []
                 state.save(self._state(node))
             else:
                 tree.create(self._tree(node), os_image=host.os_image)

@@ -7,6 +7,7 @@ import tarfile
 from io import BytesIO
 from typing import TYPE_CHECKING
 
+from hack.host.os_programs import OsPrograms
 from hack.host.state import HostState
 from upgrade_manager.toolkit.host_programs import Output
 
@@ -27,11 +28,13 @@ class SimulatedPrograms:
         self._programs: dict[str, Callable[[Sequence[str], bytes], Awaitable[Output]]] = {
             "ctr": self._ctr,
             "crictl": self._crictl,
+            **OsPrograms(tree, self.state).handlers,
         }
 
     async def run(self, call: Call) -> Output:
         """See HostPrograms; the call is recorded before it takes effect."""
-        self.state.calls.append(" ".join((call.program, *call.argv[1:])))
+        line = " ".join((call.program, *call.argv[1:]))
+        self.state.calls.append(line)
         self.state.save(self._state_file)
         stdin = b"".join([piece async for piece in call.stdin]) if call.stdin is not None else b""
         program = self._programs.get(call.program)
@@ -39,7 +42,8 @@ class SimulatedPrograms:
             return Output(
                 status=127, stderr=f"chroot: failed to run command {call.argv[0]!r}: No such file or directory"
             )
-        output = await program(call.argv[1:], stdin)
+        failure = next((text for start, text in self.state.failing.items() if line.startswith(start)), None)
+        output = await program(call.argv[1:], stdin) if failure is None else Output(status=1, stderr=failure)
         self.state.save(self._state_file)
         return output
 

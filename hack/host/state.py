@@ -22,6 +22,18 @@ class HostState:
     reboot_after: str = ""
     #: Sources by mount point.
     mounts: dict[str, str] = field(default_factory=dict)
+    #: Transient units that systemd runs.
+    units: list[str] = field(default_factory=list)
+    #: Free space of the state partition, in MiB.
+    free_mib: int = 9000
+    #: Size of the release's root file system, and blocks of the image that elemental writes, in MiB.
+    rootfs_mib: int = 2300
+    image_mib: int = 2400
+    #: What is wrong with images that elemental writes: "metadata" or "content" is lost, or they are "elsewhere", on
+    #: another disk; empty for nothing.
+    damage: str = ""
+    #: Error messages of programs that fail, by the beginning of their command lines.
+    failing: dict[str, str] = field(default_factory=dict)
     #: The programs that were called, in order, as one line each.
     calls: list[str] = field(default_factory=list)
 

@@ -25,8 +25,12 @@ _VOLATILE = ("run/systemd", "tmp")
 
 def create(root: Path, *, os_image: str) -> None:
     """Create the tree of a host that runs this operating system; an existing one is kept."""
-    if root.exists():
-        return
+    if not root.exists():
+        fill(root, os_image=os_image)
+
+
+def fill(root: Path, *, os_image: str) -> None:
+    """Add the files of a host that runs this operating system."""
     for name, text in _FILES.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,6 +38,7 @@ def create(root: Path, *, os_image: str) -> None:
     for name in ("usr/local", "usr/bin", *_VOLATILE):
         (root / name).mkdir(parents=True, exist_ok=True)
     _set_os(root, os_image)
+    _count_boot(root)
 
 
 def boot(root: Path, *, os_image: str) -> None:
@@ -42,8 +47,16 @@ def boot(root: Path, *, os_image: str) -> None:
         shutil.rmtree(root / name, ignore_errors=True)
         (root / name).mkdir(parents=True)
     _set_os(root, os_image)
+    _count_boot(root)
 
 
 def _set_os(root: Path, os_image: str) -> None:
     (root / "etc").mkdir(parents=True, exist_ok=True)
     (root / "etc/os-release").write_text(f'NAME="SLE Micro"\nPRETTY_NAME="{os_image}"\n', encoding="utf-8")
+
+
+def _count_boot(root: Path) -> None:
+    path = root / "proc/sys/kernel/random/boot_id"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    number = int(path.read_text(encoding="utf-8")) + 1 if path.exists() else 1
+    path.write_text(f"{number}\n", encoding="utf-8")

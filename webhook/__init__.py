@@ -18,6 +18,7 @@ __all__ = [
     "certificates",
     "check",
     "cluster",
+    "fields",
     "listings",
     "metrics",
     "review",

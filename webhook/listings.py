@@ -13,7 +13,8 @@ from upgrade_manager.api.keys import (
     LONGHORN_SYSTEM,
     PROVISIONING_CLUSTER,
 )
-from upgrade_manager.kube import fields, resources
+from upgrade_manager.kube import resources
+from webhook import fields
 from webhook.cluster import Listing, NotInstalled
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ __all__ = [
     "config",
     "errors",
     "events",
-    "fields",
     "http_transport",
     "informer",
     "kubeconfig",

@@ -5,6 +5,9 @@ steps             runs a table: checks each effect, acts, and waits for it
 context           what the steps work on
 host_tree         files of the host; `host_paths` are their places, `downloads` the large ones
 host_programs     programs of the host, by chroot; `images` are those of containerd
+os_upgrade        the steps that replace the operating system; `os_rootfs` is the new one, `os_images` the images on the
+                  disk, `elemental` the program, `os_record` what a repeated run needs to know
+reboot            the reboot after the Pod has succeeded
 repository_files  the ISO over HTTP; `release_files` are its descriptions, `image_archive` its archives
 progress          shows the current step; `plan_events` are events on the UpgradePlan
 """

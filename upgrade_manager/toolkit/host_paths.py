@@ -15,3 +15,18 @@ CONTAINERD_SOCKET = "/run/k3s/containerd/containerd.sock"
 RKE2_IMAGES = "/var/lib/rancher/rke2/agent/images"
 #: rancher-system-agent reads the images that it runs from archives of this directory.
 AGENT_IMAGES = "/var/lib/rancher/agent/images"
+
+#: Where the operating system is upgraded: the download, its mount point, the log, and the record of the upgrade.
+OS_WORK = f"{WORK}/os"
+#: The partition of the operating system's images, which is mounted read-only.
+STATE_PARTITION = "/run/initramfs/cos-state"
+#: The image that the next boot starts.
+ACTIVE_IMAGE = f"{STATE_PARTITION}/cOS/active.img"
+#: The previous operating system, which starts when the active image does not.
+PASSIVE_IMAGE = f"{STATE_PARTITION}/cOS/passive.img"
+#: The new image until elemental renames it.
+TRANSITION_IMAGE = f"{STATE_PARTITION}/cOS/transition.img"
+ELEMENTAL = "/usr/bin/elemental"
+GRUB_ENVIRONMENT = "/oem/grubenv"
+KUBECTL = f"{RKE2_BIN}/kubectl"
+KUBELET_CONFIG = "/var/lib/rancher/rke2/agent/kubelet.kubeconfig"

@@ -1,3 +1,3 @@
 """One file per command: the table of its steps."""
 
-__all__ = ["image_cleanup", "prepare", "version_guard"]
+__all__ = ["image_cleanup", "post_drain", "prepare", "version_guard"]

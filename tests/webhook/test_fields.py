@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.kube import fields
+from webhook import fields
 
 OBJ: dict[str, Any] = {
     "text": "a",

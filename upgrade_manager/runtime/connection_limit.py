@@ -26,9 +26,10 @@ _LATE_RESPONSE = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-
 
 
 class ConnectionLimit:
-    """Admits connections to a server. At the limit the oldest one without a complete request is closed.
+    """Admits connections to a server; at the limit another one is closed, unless all have complete requests.
 
-    A request is complete when its body has arrived, so a slow sender holds no place that another client needs.
+    That is the oldest with an incomplete request, or else the oldest silent or idle one. A request is complete when its
+    body has arrived, so a slow sender holds no place that another client needs.
     """
 
     def __init__(self, app: web.Application) -> None:
@@ -36,8 +37,8 @@ class ConnectionLimit:
         self.silent: dict[_SilentConnection, None] = {}
         #: Time-outs of handlers whose first request has no complete head.
         self._heads: dict[RequestHandler, asyncio.TimerHandle] = {}
-        #: Requests that have a complete head and no response.
-        self._running: dict[RequestHandler, web.Request] = {}
+        #: Requests that have begun and have no response, oldest first; None until the head is complete.
+        self._running: dict[RequestHandler, web.Request | None] = {}
         self.handshakes: asyncio.TaskGroup
         app.middlewares.append(self._track)
 
@@ -50,10 +51,11 @@ class ConnectionLimit:
         try:
             return await handler(request)
         finally:
-            del self._running[protocol]
+            self._running.pop(protocol, None)
 
     def expect_head(self, handler: RequestHandler, *, until: float) -> None:
         """End the connection unless the head of its request is complete at that time of the loop."""
+        self._running[handler] = None
         self._heads[handler] = asyncio.get_running_loop().call_at(until, self._end, handler)
 
     async def bind(self, server: web.Server, *, address: tuple[str, int], tls: ssl.SSLContext | None) -> asyncio.Server:
@@ -81,16 +83,21 @@ class ConnectionLimit:
         """Add a connection, in place of another one at the limit; close it if all others are busy."""
         self.silent[connection] = None
         # Many connections may be accepted before one that is closed here is lost.
-        active = [
-            handler
+        active = {
+            handler: None
             for handler in server.connections
             if handler.transport is not None and not handler.transport.is_closing()
-        ]
+        }
         if len(self.silent) + len(active) <= MAX_CONNECTIONS:
             return
-        idle = next((handler for handler in active if not self._is_complete(handler)), None)
+        slow = next(
+            (handler for handler in self._running if handler in active and not self._is_complete(handler)), None
+        )
+        idle = next((handler for handler in active if handler not in self._running), None)
         oldest = next(iter(self.silent))
-        if oldest is connection and idle is not None:
+        if slow is not None:
+            self._end(slow)
+        elif oldest is connection and idle is not None:
             self._end(idle)
         else:
             del self.silent[oldest]
@@ -102,12 +109,14 @@ class ConnectionLimit:
 
     def _end(self, handler: RequestHandler) -> None:
         """Close a connection, with a response to an incomplete request."""
-        timer, transport = self._heads.pop(handler, None), handler.transport
-        if timer:
+        is_running = handler in self._running
+        if timer := self._heads.pop(handler, None):
             timer.cancel()
+            del self._running[handler]
+        transport = handler.transport
         if transport is None or transport.is_closing():
             return
-        if timer or handler in self._running:
+        if is_running:
             transport.write(_LATE_RESPONSE)
         # A client that does not close its side must not hold the memory of a TLS connection.
         transport.abort()

@@ -1,8 +1,13 @@
-"""Downloads large files of the ISO to the host: resumable, checked, and complete or absent."""
+"""Downloads large files of the ISO to the host: resumable, and complete or absent.
+
+A release has no checksums of its files. A file is that of the ISO by its ETag and its size; the content of archives is
+covered by the checksums in their zstd frames, which `check` reads.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -10,26 +15,36 @@ import structlog
 
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.toolkit.errors import BadArchive, OutOfSpace
-from upgrade_manager.toolkit.host_tree import PARTIAL, HostTree, complete
+from upgrade_manager.toolkit.disk_space import require_space
+from upgrade_manager.toolkit.errors import BadArchive, OutOfSpace, StepFailed, StepTimedOut
+from upgrade_manager.toolkit.partial_file import Identity, PartialFile, write_all
+from upgrade_manager.toolkit.periodic_report import reporting
+from upgrade_manager.toolkit.repository_files import FileChanged
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
+    from upgrade_manager.toolkit.host_tree import HostTree
     from upgrade_manager.toolkit.repository_files import FileBody, RepositoryFiles
+
+    Check = Callable[[Path], Awaitable[None]]
 
 #: Seconds before an interrupted download continues: at first, and at most.
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 30.0
 #: Seconds for which a download may make no progress at all before it fails: a repository that moves to another node.
 STALL_TIMEOUT = 1800.0
-#: Seconds between two reports.
-_REPORT_EVERY = 10.0
-#: Bytes that stay free on the file system.
-RESERVE = 1024 * 1024 * 1024
-#: Bytes written before the kernel is asked to write them to the disk, so that one large file does not fill its cache.
+#: Bytes between two calls that flush the kernel's cache to the disk and check the free space.
 _SYNC_EVERY = 256 * 1024 * 1024
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _MIB = 1024 * 1024
+
+_log = structlog.get_logger(__name__)
+
+
+async def _accept(_: Path) -> None:
+    """Accept any content."""
 
 
 class Downloads:
@@ -38,113 +53,134 @@ class Downloads:
     def __init__(self, files: RepositoryFiles, tree: HostTree) -> None:
         self._files = files
         self._tree = tree
-        self._log = structlog.get_logger(__name__)
 
-    async def fetch(self, source: str, target: str) -> None:
-        """Download the ISO's file `source` to `target` on the host, unless it is there.
+    async def fetch(self, source: str, target: str, *, check: Check = _accept) -> None:
+        """Download the ISO's file `source` to `target` on the host, unless a file of its size is there.
 
-        Continues a partial file of an earlier run. Raises OutOfSpace, BadArchive, NotFound, Terminal, and Transient
-        after STALL_TIMEOUT without progress.
+        Continues the partial file of an earlier run if it is of the same ISO. The whole file is passed to `check`
+        before it gets its name; if that raises BadArchive, the file is removed, so that the next run downloads it
+        again. A full disk removes it too, because the kubelet would evict Pods and VMs. Raises NotFound, Terminal,
+        and StepFailed: OutOfSpace, BadArchive, StepTimedOut after STALL_TIMEOUT without progress.
         """
         path = self._tree.path(target)
-        if path.exists():
+        partial = PartialFile(path)
+        if path.exists() and await self.is_complete(source, target):
+            partial.discard()
             return
         self._tree.make_directory(target.rpartition("/")[0])
-        download = _Download(self._files, source, path.with_name(path.name + PARTIAL), self._log)
-        await download.run()
-        await asyncio.to_thread(complete, download.partial, path)
+        await _Download(self._files, source, partial, place=target.rpartition("/")[0]).run()
+        try:
+            await check(partial.path)
+        except BadArchive:
+            partial.discard()
+            raise
+        await asyncio.to_thread(partial.complete)
+
+    async def is_complete(self, source: str, target: str) -> bool:
+        """Return True if the target has the size of the ISO's file. Raises KubeError."""
+        path = self._tree.path(target)
+        if not path.is_file():
+            return False
+        async with self._files.open(source) as body:
+            return body.size is None or body.size == path.stat().st_size
 
 
 class _Download:
-    """One download into a partial file, whose size is the progress."""
+    """One download into a partial file."""
 
-    def __init__(
-        self, files: RepositoryFiles, source: str, partial: Path, log: structlog.typing.FilteringBoundLogger
-    ) -> None:
+    def __init__(self, files: RepositoryFiles, source: str, partial: PartialFile, *, place: str) -> None:
         self._files = files
         self._source = source
-        self.partial = partial
-        self._log = log
-        self._etag = ""
-        #: The whole file's size, once the server said it.
-        self._size: int | None = None
+        self._partial = partial
+        self._place = place
         self._done = False
-        self._reported = 0.0
+        #: The most bytes that were there at once: a file that starts over makes no progress up to there.
+        self._most = partial.length()
 
     async def run(self) -> None:
+        async with reporting("downloading", self._progress):
+            try:
+                await self._retry()
+            except OSError as error:
+                raise self._storage_error(error) from error
+            except OutOfSpace:
+                self._partial.discard()
+                raise
+
+    async def _retry(self) -> None:
         pause, last = _FIRST_PAUSE, loop_time()
         while not self._done:
-            before = self._have()
             try:
                 await self._continue()
             except Transient as error:
-                if self._have() > before:
-                    pause, last = _FIRST_PAUSE, loop_time()
+                if isinstance(error, FileChanged):
+                    self._partial.discard()
+                if self._partial.length() > self._most:
+                    self._most, pause, last = self._partial.length(), _FIRST_PAUSE, loop_time()
                 elif loop_time() - last > STALL_TIMEOUT:
-                    raise
-                self._log.warning("download interrupted", file=self._source, bytes=self._have(), error=str(error))
+                    raise StepTimedOut(f"no progress for {STALL_TIMEOUT / 60:g} min: {error}") from error
+                _log.warning("download interrupted", **self._progress(), error=str(error), retry_after=pause)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def _have(self) -> int:
-        return self.partial.stat().st_size if self.partial.exists() else 0
-
     async def _continue(self) -> None:
-        """Append what is missing. Raises Transient if the connection breaks before the end."""
-        # Without its etag a partial file of an earlier run may belong to another ISO.
-        offset = self._have() if self._etag else 0
-        async with self._files.open(self._source, offset=offset, etag=self._etag) as body:
-            self._check_space(body)
-            with self.partial.open("r+b" if body.offset else "wb") as file:
-                file.seek(body.offset)
-                file.truncate()
+        """Append what is missing. Raises Transient if the connection breaks before the end, or the file changed."""
+        known = self._partial.identity()
+        offset = self._offset(known)
+        async with self._files.open(self._source, offset=offset, etag=known.etag) as body:
+            found = Identity(etag=body.etag, size=body.size)
+            if body.offset:
+                self._require_same(known, found, continues=body.offset == offset)
+            else:
+                self._partial.begin(found)
+            needed = 0 if body.size is None else body.size - body.offset
+            require_space(self._partial.path, needed, purpose=self._source, place=self._place)
+            with self._partial.open_at(body.offset) as file:
                 await self._append(body, file)
-                await asyncio.to_thread(os.fsync, file.fileno())
-        self._etag = body.etag or self._etag
-        self._judge(self._have(), body)
+        self._judge(body.size)
+
+    def _offset(self, known: Identity) -> int:
+        """Return where to continue. A complete file is asked for its last byte: that shows whether it is the same."""
+        if not known.etag:
+            return 0
+        length = self._partial.length()
+        return length if known.size is None else max(0, min(length, known.size - 1))
+
+    def _require_same(self, known: Identity, found: Identity, *, continues: bool) -> None:
+        """Raise FileChanged unless the body continues the file that was begun; some servers ignore If-Range."""
+        same_size = found.size == known.size or None in {found.size, known.size}
+        if not continues or not same_size or found.etag not in {known.etag, ""}:
+            raise FileChanged(f"{self._source} has changed on the server")
 
     async def _append(self, body: FileBody, file: BinaryIO) -> None:
-        self._etag = body.etag
-        self._size = body.size
-        written = unsynced = 0
+        unsynced = 0
         async for piece in body.pieces:
-            try:
-                file.write(piece)
-            except OSError as error:
-                raise OutOfSpace(f"cannot write {self.partial.name}: {error.strerror}") from error
-            written += len(piece)
+            # In a thread: the kernel blocks writers while its cache of unwritten data is full.
+            await asyncio.to_thread(write_all, file, piece)
             unsynced += len(piece)
             if unsynced >= _SYNC_EVERY:
                 unsynced = 0
                 await asyncio.to_thread(os.fdatasync, file.fileno())
-            self._report(body.offset + written)
-        file.flush()
+                require_space(self._partial.path, 0, purpose=self._source, place=self._place)
 
-    def _check_space(self, body: FileBody) -> None:
-        if body.size is None:
-            return
-        status = os.statvfs(self.partial.parent)
-        free, needed = status.f_bavail * status.f_frsize, body.size - body.offset + RESERVE
-        if body.offset == 0:
-            free += self._have()
-        if free < needed:
-            raise OutOfSpace(
-                f"{self._source} needs {needed // _MIB} MiB on the host's {self.partial.parent}, which has "
-                f"{free // _MIB} MiB free. Free space on the node"
-            )
-
-    def _judge(self, have: int, body: FileBody) -> None:
-        if body.size is None or have == body.size:
+    def _judge(self, size: int | None) -> None:
+        have = self._partial.length()
+        if size is None or have == size:
             self._done = True
-        elif have > body.size:
-            self.partial.unlink()
-            raise BadArchive(f"{self._source}: {have} bytes arrived instead of {body.size}")
+        elif have > size:
+            self._partial.discard()
+            raise BadArchive(f"{self._source}: {have} bytes arrived instead of {size}")
         else:
-            raise Transient(f"{self._source}: {have} of {body.size} bytes arrived")
+            raise Transient(f"{self._source}: {have} of {size} bytes arrived")
 
-    def _report(self, have: int) -> None:
-        if loop_time() - self._reported < _REPORT_EVERY:
-            return
-        self._reported = loop_time()
-        size = f" of {self._size // _MIB}" if self._size is not None else ""
-        self._log.info("downloading", file=self._source, progress=f"{have // _MIB}{size} MiB")
+    def _storage_error(self, error: OSError) -> StepFailed:
+        text = f"{self._source} cannot be written to {self._place} on the host: {error.strerror or error}"
+        if error.errno not in _FULL:
+            return StepFailed(text)
+        self._partial.discard()
+        return OutOfSpace(f"{text}. Free space on the node")
+
+    def _progress(self) -> dict[str, str]:
+        size = self._partial.identity().size
+        of = "" if size is None else f" of {size // _MIB}"
+        return {"file": self._source, "progress": f"{self._partial.length() // _MIB}{of} MiB"}

@@ -26,6 +26,10 @@ PIECE = 1024 * 1024
 SMALL = 8 * 1024 * 1024
 
 
+class FileChanged(Transient):
+    """The file on the server is not the one that was begun: start over."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileBody:
     """The rest of a file from an offset."""
@@ -45,8 +49,8 @@ class RepositoryFiles(Protocol):
     def open(self, path: str, *, offset: int = 0, etag: str = "") -> AbstractAsyncContextManager[FileBody]:
         """Open a file by its path below the ISO's root, which begins with a slash.
 
-        With an etag, the body begins at 0 if the file has another one. Raises NotFound, Transient for a broken
-        connection or a server error, and Terminal for another response.
+        With an etag, the body begins at 0 if the file has another one. Raises NotFound, FileChanged for an offset
+        beyond the file's end, Transient for a broken connection or a server error, and Terminal for another response.
         """
         ...
 
@@ -115,9 +119,7 @@ def _body(response: aiohttp.ClientResponse, url: str, offset: int) -> FileBody:
         case HTTPStatus.PARTIAL_CONTENT:
             begin, size = _range(response.headers.get("content-range", ""), url)
         case HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-            # The file ends at the offset, or before it.
-            begin, size = offset, _size(response.headers.get("content-range", ""))
-            return FileBody(offset=begin, size=size, etag="", pieces=_nothing())
+            raise FileChanged(f"{url} is shorter than {offset} bytes", status=response.status)
         case HTTPStatus.NOT_FOUND:
             raise NotFound(f"{url} does not exist", status=response.status)
         case status if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS:
@@ -139,8 +141,3 @@ def _range(header: str, url: str) -> tuple[int, int | None]:
 def _size(header: str) -> int | None:
     size = header.rpartition("/")[2]
     return int(size) if size.isdigit() else None
-
-
-async def _nothing() -> AsyncGenerator[bytes]:
-    for piece in list[bytes]():
-        yield piece

@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from structlog.testing import capture_logs
+
+from tests.support.iso_server import PATH, IsoServer, serve
+from upgrade_manager.kube.clock import loop_time
+from upgrade_manager.kube.errors import NotFound, Transient
+from upgrade_manager.toolkit import disk_space, downloads
+from upgrade_manager.toolkit.disk_space import RESERVE
+from upgrade_manager.toolkit.downloads import STALL_TIMEOUT, Downloads
+from upgrade_manager.toolkit.errors import BadArchive, OutOfSpace, StepFailed, StepTimedOut
+from upgrade_manager.toolkit.host_tree import HostTree
+from upgrade_manager.toolkit.repository_files import FileBody
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from upgrade_manager.toolkit.repository_files import RepositoryFiles
+
+CONTENT = Random(1).randbytes(100_000)
+OTHER = Random(2).randbytes(100_000)
+TARGET = "/data/file"
+
+
+def _left(folder: Path) -> dict[str, int]:
+    """Return the sizes of the files that a download left."""
+    return {path.name: path.stat().st_size for path in (folder / "data").iterdir() if path.name != "file.partial.etag"}
+
+
+async def _fetch(files: RepositoryFiles, folder: Path) -> bytes:
+    await Downloads(files, HostTree(folder)).fetch(PATH, TARGET)
+    assert _left(folder).keys() == {"file"}
+    assert not (folder / "data/file.partial.etag").exists()
+    return (folder / "data/file").read_bytes()
+
+
+async def _killed(server: IsoServer, folder: Path, *, after: int) -> None:
+    """Leave what a run leaves that is killed after so many bytes."""
+    server.cuts.append(after)
+    server.statuses = []
+    async with serve(server) as files, asyncio.timeout(30):
+        task = asyncio.create_task(Downloads(files, HostTree(folder)).fetch(PATH, TARGET))
+        while not server.requested or _left(folder).get("file.partial") != after:
+            await asyncio.sleep(0)
+            if not (folder / "data").exists():
+                (folder / "data").mkdir()
+        task.cancel()
+        await asyncio.wait({task})
+    server.requested.clear()
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Do not wait between requests in real time."""
+    if request.node.get_closest_marker("real_loop"):
+        monkeypatch.setattr(downloads, "_FIRST_PAUSE", 0.0)
+
+
+@pytest.mark.real_loop
+@pytest.mark.parametrize(
+    ("faults", "requested"),
+    [
+        pytest.param({}, [""], id="no-fault"),
+        pytest.param({"cuts": [1_000]}, ["", "bytes=1000-"], id="cut-at-1-percent"),
+        pytest.param({"cuts": [50_000]}, ["", "bytes=50000-"], id="cut-in-the-middle"),
+        pytest.param({"cuts": [99_000]}, ["", "bytes=99000-"], id="cut-at-99-percent"),
+        pytest.param({"cuts": [1_000, 2_000]}, ["", "bytes=1000-", "bytes=3000-"], id="cut-twice"),
+        pytest.param({"cuts": [50_000], "ranges": False}, ["", "bytes=50000-"], id="server-without-ranges"),
+        pytest.param({"cuts": [50_000], "etag": ""}, ["", ""], id="server-without-etags"),
+        pytest.param({"cuts": [50_000], "length": False}, ["", "bytes=50000-"], id="chunked"),
+        pytest.param({"statuses": [503, 500, 429]}, ["", "", "", ""], id="server-errors"),
+    ],
+)
+async def test_file_is_complete_after_faults(tmp_path: Path, faults: dict[str, object], requested: list[str]) -> None:
+    server = IsoServer(content=CONTENT, **faults)  # type: ignore[arg-type]  # rows of the table
+    async with serve(server) as files:
+        assert await _fetch(files, tmp_path) == CONTENT
+    assert server.requested == requested
+
+
+@pytest.mark.real_loop
+@pytest.mark.parametrize(
+    ("changes", "requested"),
+    [
+        pytest.param({}, ["bytes=50000-"], id="same-file-continues"),
+        pytest.param({"content": OTHER, "etag": '"2"'}, ["bytes=50000-"], id="other-iso-starts-over"),
+        pytest.param(
+            {"content": OTHER, "etag": '"2"', "if_range": False}, ["bytes=50000-", ""], id="server-ignores-if-range"
+        ),
+        pytest.param({"content": OTHER[:40_000], "if_range": False}, ["bytes=50000-", ""], id="416-starts-over"),
+        pytest.param({"content": OTHER + b"x", "if_range": False}, ["bytes=50000-", ""], id="other-size-starts-over"),
+    ],
+)
+async def test_later_run_continues_only_the_same_file(
+    tmp_path: Path, changes: dict[str, object], requested: list[str]
+) -> None:
+    server = IsoServer(content=CONTENT)
+    await _killed(server, tmp_path, after=50_000)
+    for name, value in changes.items():
+        setattr(server, name, value)
+    async with serve(server) as files:
+        assert await _fetch(files, tmp_path) == server.content
+    assert server.requested == requested
+
+
+@pytest.mark.real_loop
+async def test_partial_file_without_its_etag_is_not_continued(tmp_path: Path) -> None:
+    server = IsoServer(content=CONTENT)
+    await _killed(server, tmp_path, after=50_000)
+    (tmp_path / "data/file.partial.etag").write_text('{"etag": ')
+    async with serve(server) as files:
+        assert await _fetch(files, tmp_path) == CONTENT
+    assert server.requested == [""]
+
+
+@pytest.mark.real_loop
+async def test_complete_partial_file_costs_one_byte(tmp_path: Path) -> None:
+    """A run that is killed after the last byte, before the rename."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/file.partial").write_bytes(CONTENT)
+    (tmp_path / "data/file.partial.etag").write_text('{"etag": "\\"1\\"", "size": 100000}')
+    server = IsoServer(content=CONTENT)
+    async with serve(server) as files:
+        assert await _fetch(files, tmp_path) == CONTENT
+    assert server.requested == ["bytes=99999-"]
+
+
+@pytest.mark.real_loop
+@pytest.mark.parametrize(
+    ("present", "requests"), [pytest.param(CONTENT, 1, id="same-size"), pytest.param(b"old", 2, id="other-size")]
+)
+async def test_existing_file_counts_if_its_size_is_right(tmp_path: Path, present: bytes, requests: int) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/file").write_bytes(present)
+    server = IsoServer(content=CONTENT)
+    async with serve(server) as files:
+        assert await _fetch(files, tmp_path) == CONTENT
+    assert len(server.requested) == requests
+
+
+@pytest.mark.real_loop
+async def test_missing_file_ends_the_download(tmp_path: Path) -> None:
+    async with serve(IsoServer(statuses=[404])) as files:
+        with pytest.raises(NotFound, match="does not exist"):
+            await _fetch(files, tmp_path)
+
+
+async def test_refused_content_is_removed(tmp_path: Path) -> None:
+    async def refuse(_: Path) -> None:
+        raise BadArchive("bad")
+
+    fetching = Downloads(_Files(), HostTree(tmp_path))
+    with pytest.raises(BadArchive, match="bad"):
+        await fetching.fetch(PATH, TARGET, check=refuse)
+    assert list((tmp_path / "data").iterdir()) == []
+
+
+@dataclass(slots=True)
+class _Files:
+    """RepositoryFiles with CONTENT, on virtual time."""
+
+    #: When the server begins to answer.
+    up_at: float = 0.0
+    #: Seconds before each piece.
+    delay: float = 0.0
+    size: int = len(CONTENT)
+    #: When requests were made.
+    times: list[float] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def open(self, _: str, *, offset: int = 0, etag: str = "") -> AsyncIterator[FileBody]:
+        self.times.append(loop_time())
+        if loop_time() < self.up_at:
+            raise Transient("http://repo/file: connection refused")
+        assert not offset or etag
+        yield FileBody(offset=offset, size=self.size, etag='"1"', pieces=self._pieces(offset))
+
+    async def _pieces(self, offset: int) -> AsyncIterator[bytes]:
+        for start in range(offset, len(CONTENT), 25_000):
+            await asyncio.sleep(self.delay)
+            yield CONTENT[start : start + 25_000]
+
+
+async def test_repository_that_is_down_for_ten_minutes_is_awaited(tmp_path: Path) -> None:
+    files = _Files(up_at=600)
+    assert await _fetch(files, tmp_path) == CONTENT
+    assert 600 <= loop_time() < 640
+    # With backoff: at most one request in 30 s.
+    assert len(files.times) < 30
+
+
+async def test_download_without_progress_fails_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(StepTimedOut, match=r"^no progress for 30 min: http://repo/file: connection refused$"):
+        await _fetch(_Files(up_at=2 * STALL_TIMEOUT), tmp_path)
+
+
+async def test_server_that_always_sends_too_little_fails(tmp_path: Path) -> None:
+    with pytest.raises(StepTimedOut, match="100000 of 100001 bytes arrived"):
+        await _fetch(_Files(size=len(CONTENT) + 1), tmp_path)
+
+
+async def test_server_that_sends_too_much_fails(tmp_path: Path) -> None:
+    with pytest.raises(BadArchive, match="100000 bytes arrived instead of 99999"):
+        await _fetch(_Files(size=len(CONTENT) - 1), tmp_path)
+    assert _left(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("files", "count"), [pytest.param(_Files(delay=25), 10, id="slow"), pytest.param(_Files(up_at=121), 12, id="down")]
+)
+async def test_progress_is_logged_every_ten_seconds(tmp_path: Path, files: _Files, count: int) -> None:
+    with capture_logs() as logs:
+        await _fetch(files, tmp_path)
+    reports = [entry for entry in logs if entry["event"] == "downloading"]
+    assert len(reports) == count
+    assert reports[0]["file"] == PATH
+
+
+async def test_full_disk_is_found_before_the_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk_space, "free_bytes", lambda _: RESERVE)
+    with pytest.raises(OutOfSpace) as raised:
+        await _fetch(_Files(), tmp_path)
+    assert (
+        str(raised.value)
+        == "/file needs 1025 MiB in /data on the host, which has 1024 MiB free. Free space on the node"
+    )
+    assert _left(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "message"),
+    [
+        pytest.param(
+            errno.ENOSPC,
+            OutOfSpace,
+            "/file cannot be written to /data on the host: No space left on device. Free space on the node",
+            id="full",
+        ),
+        pytest.param(
+            errno.EROFS,
+            StepFailed,
+            "/file cannot be written to /data on the host: Read-only file system",
+            id="read-only",
+        ),
+    ],
+)
+async def test_disk_that_fails_in_the_middle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[StepFailed], message: str
+) -> None:
+    def fail_later(file: BinaryIO, piece: bytes) -> None:
+        if file.tell() >= 50_000:
+            raise OSError(number, os.strerror(number))
+        file.write(piece)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(downloads, "write_all", fail_later)
+        with pytest.raises(StepFailed) as raised:
+            await _fetch(_Files(), tmp_path)
+    assert type(raised.value) is kind
+    assert str(raised.value) == message
+    # A full disk is freed at once; after another error the next run continues.
+    assert _left(tmp_path) == ({} if kind is OutOfSpace else {"file.partial": 50_000})
+    assert await _fetch(_Files(), tmp_path) == CONTENT

@@ -1,4 +1,4 @@
-"""A real HTTP server of ISO files that misbehaves as told."""
+"""A real HTTP server of ISO files, with configurable faults."""
 
 from __future__ import annotations
 

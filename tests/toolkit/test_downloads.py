@@ -259,7 +259,7 @@ async def test_disk_that_fails_in_the_middle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[StepFailed], message: str
 ) -> None:
     def fail_later(file: BinaryIO, piece: bytes) -> None:
-        if file.tell() >= 50_000:
+        if file.seek(0, os.SEEK_CUR) >= 50_000:
             raise OSError(number, os.strerror(number))
         file.write(piece)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from upgrade_manager.toolkit.errors import BadEnvironment, ProgramFailed, ProgramTimedOut
+from upgrade_manager.toolkit.program_input import InputPipe
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -94,36 +95,48 @@ class ChrootPrograms:
         if chroot is None:
             raise BadEnvironment("the program chroot is not on PATH")
         self._log.info("program started", argv=list(call.argv))
+        pipe = InputPipe() if call.stdin is not None else None
+        try:
+            output = await self._run([chroot, str(self._root), *call.argv], call, pipe)
+        finally:
+            if pipe is not None:
+                pipe.close()
+        self._log.info("program ended", program=call.program, status=output.status)
+        return output
+
+    async def _run(self, argv: list[str], call: Call, pipe: InputPipe | None) -> Output:
         process = await asyncio.create_subprocess_exec(
-            chroot,
-            str(self._root),
-            *call.argv,
+            *argv,
             env={"PATH": PATH, **call.environment},
-            stdin=asyncio.subprocess.PIPE if call.stdin is not None else asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.DEVNULL if pipe is None else pipe.read_end,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             limit=_LINE_LIMIT,
             start_new_session=True,
         )
         try:
+            if pipe is not None:
+                pipe.started()
             async with asyncio.timeout(call.timeout):
-                output = await self._communicate(process, call)
+                return await self._communicate(process, call, pipe)
         except TimeoutError as error:
             raise ProgramTimedOut(f"{call.program} did not end within {call.timeout:g} s") from error
         finally:
             await _end(process)
-        self._log.info("program ended", program=call.program, status=output.status)
-        return output
 
-    async def _communicate(self, process: asyncio.subprocess.Process, call: Call) -> Output:
+    async def _communicate(self, process: asyncio.subprocess.Process, call: Call, pipe: InputPipe | None) -> Output:
         if process.stdout is None or process.stderr is None:
             raise AssertionError("both are pipes")
-        async with asyncio.TaskGroup() as group:
-            stdout = group.create_task(_read(process.stdout))
-            stderr = group.create_task(self._follow(process.stderr, call.program))
-            if call.stdin is not None:
-                group.create_task(_feed(process, call.stdin))
-            status = group.create_task(process.wait())
+        try:
+            async with asyncio.TaskGroup() as group:
+                stdout = group.create_task(_read(process.stdout))
+                stderr = group.create_task(self._follow(process.stderr, call.program))
+                if call.stdin is not None and pipe is not None:
+                    group.create_task(_feed(process, pipe, call.stdin))
+                status = group.create_task(process.wait())
+        except BaseExceptionGroup as group_error:
+            # Only the input can fail: its error is what the caller knows.
+            raise group_error.exceptions[0] from None
         return Output(status=status.result(), stdout=stdout.result(), stderr=stderr.result())
 
     async def _follow(self, stream: asyncio.StreamReader, program: str) -> str:
@@ -151,32 +164,31 @@ async def _read(stream: asyncio.StreamReader) -> str:
     return kept.decode(errors="replace")
 
 
-async def _feed(process: asyncio.subprocess.Process, source: AsyncIterator[bytes]) -> None:
-    """Write the source to standard input; a program that ends early says why by its status."""
-    stdin = process.stdin
-    if stdin is None:
-        raise AssertionError("it is a pipe")
+async def _feed(process: asyncio.subprocess.Process, pipe: InputPipe, source: AsyncIterator[bytes]) -> None:
+    """Feed the source; if it fails, kill the program, which must not take what it has read for the whole input."""
     try:
-        async for piece in source:
-            stdin.write(piece)
-            await stdin.drain()
-        stdin.close()
-        await stdin.wait_closed()
-    except (BrokenPipeError, ConnectionResetError):
-        return
+        await pipe.feed(source)
+    except BaseException:
+        _signal(process, signal.SIGKILL)
+        raise
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
     """End the program and its children, if it runs."""
     for number, grace in ((signal.SIGTERM, _GRACE), (signal.SIGKILL, None)):
-        if process.returncode is not None:
-            return
-        try:
-            os.killpg(process.pid, number)
-        except ProcessLookupError:
+        if process.returncode is not None or not _signal(process, number):
             return
         try:
             async with asyncio.timeout(grace):
                 await process.wait()
         except TimeoutError:
             continue
+
+
+def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> bool:
+    """Send the signal to the program and its children; return False if they have ended."""
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        return False
+    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from upgrade_manager.pipeline.image_lists import identities
@@ -9,7 +10,7 @@ from upgrade_manager.toolkit.host_paths import CONTAINERD_SOCKET, CRICTL, CRICTL
 from upgrade_manager.toolkit.host_programs import Call, run_program
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncGenerator, Iterable
 
     from upgrade_manager.toolkit.host_programs import HostPrograms, Output
 
@@ -34,10 +35,14 @@ class Images:
             present |= identities(line)
         return [reference for reference in references if present.isdisjoint(identities(reference))]
 
-    async def load(self, archive: AsyncIterator[bytes]) -> None:
-        """Import a tar stream. Raises StepFailed."""
-        call = Call(argv=(*_CTR, "import", "-"), timeout=_IMPORT_TIMEOUT, stdin=archive)
-        await run_program(self._programs, call)
+    async def load(self, archive: AsyncGenerator[bytes]) -> None:
+        """Import a tar stream; if it raises, ctr is killed. Raises what it raises, and StepFailed."""
+        async with aclosing(archive):
+            call = Call(argv=(*_CTR, "import", "-"), timeout=_IMPORT_TIMEOUT, stdin=archive)
+            await run_program(self._programs, call)
+            # ctr need not read what follows the last entry; the end of the stream shows whether all was valid.
+            async for _ in archive:
+                continue
 
     async def remove(self, reference: str) -> Output:
         """Remove an image by crictl, which refuses one that a container uses."""

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from upgrade_manager.toolkit.errors import BadArchive, ProgramTimedOut
+from upgrade_manager.toolkit.host_programs import Call, ChrootPrograms
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+pytestmark = pytest.mark.real_loop
+
+MIB = bytes(1024 * 1024)
+#: Records the end of its input, so that a test sees a stream that was taken for complete.
+READ_ALL = 'wc -c >"$0.read" && echo complete >"$0.end"'
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ChrootPrograms:
+    """Return programs that run without root's rights: `chroot` stays where it is."""
+    chroot = tmp_path / "bin/chroot"
+    chroot.parent.mkdir()
+    chroot.write_text('#!/bin/sh\nshift\nexec "$@"\n')
+    chroot.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{chroot.parent}:{os.environ['PATH']}")
+    return ChrootPrograms(Path("/"))
+
+
+async def _pieces(count: int, *, error: Exception | None = None) -> AsyncIterator[bytes]:
+    for _ in range(count):
+        yield MIB
+    if error is not None:
+        raise error
+
+
+def _open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_input_arrives_whole(programs: ChrootPrograms, tmp_path: Path) -> None:
+    before = _open_files()
+    call = Call(argv=("/bin/sh", "-c", READ_ALL, str(tmp_path / "in")), timeout=60, stdin=_pieces(20))
+    assert (await programs.run(call)).status == 0
+    assert (tmp_path / "in.read").read_text().strip() == str(20 * len(MIB))
+    assert _open_files() == before
+
+
+@pytest.mark.parametrize("count", [0, 5])
+async def test_failed_input_is_never_taken_for_complete(programs: ChrootPrograms, tmp_path: Path, count: int) -> None:
+    before = _open_files()
+    stdin = _pieces(count, error=BadArchive("a.tar.zst is corrupt"))
+    call = Call(argv=("/bin/sh", "-c", READ_ALL, str(tmp_path / "in")), timeout=60, stdin=stdin)
+    with pytest.raises(BadArchive, match=r"^a.tar.zst is corrupt$"):
+        await programs.run(call)
+    assert not (tmp_path / "in.end").exists()
+    assert _open_files() == before
+
+
+async def test_program_that_ends_before_its_input_reports_its_status(programs: ChrootPrograms) -> None:
+    call = Call(argv=("/bin/sh", "-c", "echo refused >&2; exit 3"), timeout=60, stdin=_pieces(50))
+    output = await programs.run(call)
+    assert (output.status, output.last_line) == (3, "refused")
+
+
+async def test_program_that_does_not_read_times_out(programs: ChrootPrograms) -> None:
+    before = _open_files()
+    with pytest.raises(ProgramTimedOut, match=r"^sleep did not end within 0\.2 s$"):
+        await programs.run(Call(argv=("/bin/sleep", "60"), timeout=0.2, stdin=_pieces(50)))
+    assert _open_files() == before
+
+
+async def test_cancelled_command_ends_the_program(programs: ChrootPrograms, tmp_path: Path) -> None:
+    fed = asyncio.Event()
+
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield MIB
+            fed.set()
+
+    call = Call(argv=("/bin/sh", "-c", READ_ALL, str(tmp_path / "in")), timeout=60, stdin=endless())
+    task = asyncio.create_task(programs.run(call))
+    await fed.wait()
+    task.cancel()
+    await asyncio.wait({task})
+    assert task.cancelled()
+    assert not (tmp_path / "in.end").exists()

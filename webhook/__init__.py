@@ -18,7 +18,6 @@ __all__ = [
     "certificates",
     "check",
     "cluster",
-    "fields",
     "listings",
     "metrics",
     "review",

@@ -9,8 +9,8 @@ from upgrade_manager.api.conditions import find_condition
 from upgrade_manager.api.keys import ANNOTATION_ALLOW_DELETION, ANNOTATION_SKIP_WEBHOOK, PREFIX
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.spec import MAX_NODES
+from upgrade_manager.kube import fields
 from upgrade_manager.kube.clock import loop_time
-from webhook import fields
 from webhook.catalogue import CHECKS
 from webhook.check import Check, Finding, Outcome, Subject
 from webhook.checks.pause_list import CHECK as PAUSE_LIST

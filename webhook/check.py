@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.annotations import PlanAnnotations
 from upgrade_manager.api.spec import UpgradePlanSpec
-from webhook import fields
+from upgrade_manager.kube import fields
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

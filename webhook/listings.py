@@ -13,8 +13,7 @@ from upgrade_manager.api.keys import (
     LONGHORN_SYSTEM,
     PROVISIONING_CLUSTER,
 )
-from upgrade_manager.kube import resources
-from webhook import fields
+from upgrade_manager.kube import fields, resources
 from webhook.cluster import Listing, NotInstalled
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from upgrade_manager.api.keys import API_VERSION as PLAN_API_VERSION
 from upgrade_manager.api.keys import GROUP, KIND
 from upgrade_manager.api.spec import MAX_OBJECT_NAME
-from webhook import fields
+from upgrade_manager.kube import fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

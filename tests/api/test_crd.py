@@ -141,7 +141,7 @@ def test_field_limits(path: str, expected: dict[str, Any]) -> None:
     ("path", "fields"),
     [
         (".spec", ["version image upgrade force restoreVM", "imagePreloadOption nodeUpgradeOption"]),
-        (".status", ["conditions currentPhase phaseTransitionTimestamps isoImageID nodeUpgradeStatuses",
+        (".status", ["cleanupPending conditions currentPhase phaseTransitionTimestamps isoImageID nodeUpgradeStatuses",
                      "originals previousVersion provisionGeneration releaseMetadata singleNode staleHooks version"]),
         (".status.releaseMetadata", ["harvester harvesterChart os kubernetes rancher monitoringChart",
                                      "minUpgradableVersion"]),

@@ -357,21 +357,6 @@ async def test_refused_removal_blocks_nothing(simulate: Simulate, end: str, stat
         assert await created_objects(simulation) == []
 
 
-@pytest.mark.rule("pipeline: an ended plan that loses its finalizer during its clean-up is cleaned up all the same")
-async def test_clean_up_continues_without_the_finalizer(simulate: Simulate) -> None:
-    async with simulate() as simulation, started(simulation) as stage:
-        refusal = Refuse(status=403, reason="Forbidden", message="a webhook refuses the removal")
-        rule = Rule(match=Match(verbs=("deletecollection",), resource="services"), action=refusal)
-        simulation.middleware.add(rule)
-        assert await stage.until_ended() == "Succeeded"
-        await stage.settle()
-        await stage.patch(metadata={"finalizers": None})
-        await stage.settle()
-        simulation.middleware.remove(rule)
-        await asyncio.sleep(60)
-        assert await created_objects(simulation) == []
-
-
 @pytest.mark.rule("nodes: a hook of another controller beside the manager's is reported with its name")
 @pytest.mark.parametrize("list_", ["preDrainHooks", "postDrainHooks"])
 @pytest.mark.thin

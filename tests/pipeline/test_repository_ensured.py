@@ -10,17 +10,19 @@ from tests.support.polling import eventually
 from tests.support.upgrade import REAL_LOOK, UpgradeRun, started
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, SERVICES
+from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, PODS, SERVICES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from tests.support.simulate import Simulate
+    from upgrade_manager.kube.resources import Resource
 
     Disturb = Callable[[UpgradeRun], Awaitable[None]]
 
 NAME, NAMESPACE = "upgrade-repo", "harvester-system"
 SLICES = "kubernetes.io/service-name=upgrade-repo"
+REPOSITORY_PODS = "management.harvesterhci.io/upgrade-component=repo"
 
 
 async def scale_to_zero(stage: UpgradeRun) -> None:
@@ -33,6 +35,25 @@ async def delete_deployment(stage: UpgradeRun) -> None:
 
 async def delete_service(stage: UpgradeRun) -> None:
     await stage.client.delete(SERVICES, NAME, namespace=NAMESPACE)
+
+
+async def orphan_deployment(stage: UpgradeRun) -> None:
+    await orphan(stage, DEPLOYMENTS, PODS, REPOSITORY_PODS)
+
+
+async def orphan_service(stage: UpgradeRun) -> None:
+    await orphan(stage, SERVICES, ENDPOINT_SLICES, SLICES)
+
+
+async def orphan(stage: UpgradeRun, resource: Resource, dependents: Resource, selector: str) -> None:
+    """Delete an object as `kubectl delete --cascade=orphan` does; the embedded API server refuses that policy."""
+    if stage.simulation.backend.has_controllers:
+        await stage.client.delete(resource, NAME, namespace=NAMESPACE, propagation="Orphan")
+        return
+    for one in (await stage.client.list(dependents, namespace=NAMESPACE, label_selector=selector)).items:
+        patch = MergePatch({"metadata": {"ownerReferences": None}})
+        await stage.client.patch(dependents, objects.name(one), patch, namespace=NAMESPACE)
+    await stage.client.delete(resource, NAME, namespace=NAMESPACE)
 
 
 async def until_served(stage: UpgradeRun) -> None:
@@ -55,6 +76,19 @@ async def until_served(stage: UpgradeRun) -> None:
 )
 @pytest.mark.thin
 async def test_repository_is_restored(simulate: Simulate, phase: str, disturb: Disturb) -> None:
+    async with simulate() as simulation, started(simulation) as stage:
+        await (stage.until_node(phase) if phase.endswith("Draining") else stage.until(phase))
+        await disturb(stage)
+        await until_served(stage)
+        await stage.succeed()
+        assert await stage.events("ReconcileError") == []
+
+
+@pytest.mark.rule("pipeline: the repository is recreated and scaled back up to ImageCleanup")
+@pytest.mark.parametrize("disturb", [orphan_deployment, orphan_service])
+@pytest.mark.parametrize("phase", ["ImagePreloading", "PostDraining"])
+@pytest.mark.servers
+async def test_orphaning_deletion_is_repaired(simulate: Simulate, phase: str, disturb: Disturb) -> None:
     async with simulate() as simulation, started(simulation) as stage:
         await (stage.until_node(phase) if phase.endswith("Draining") else stage.until(phase))
         await disturb(stage)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.kube import objects
+from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.patch import MergePatch
-from webhook import fields
 from webhook.check import Subject
 from webhook.cluster import NotInstalled
 

@@ -93,10 +93,14 @@ class OriginalValue(ApiModel, json_schema_extra={"required": ["object", "field"]
 class UpgradePlanStatus(ApiModel):
     """Progress of the upgrade. Written by the upgrade manager only."""
 
+    cleanup_pending: bool = Field(
+        default=False,
+        description="True from the end of the upgrade until its objects are removed; absent otherwise.",
+    )
     conditions: list[Condition] = Field(
         default_factory=list,
-        description="Available: the plan can be executed. Progressing: the upgrade is running; False after its end. "
-        "Degraded: an error is being retried.",
+        description="Available: the plan can be executed. Progressing: the upgrade is running; False after its end, "
+        "and for a plan that another one blocks. Degraded: an error is being retried.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )
     current_phase: str = Field(

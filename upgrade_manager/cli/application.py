@@ -57,7 +57,9 @@ def _complete(environment: Environment, options: RunOptions, metrics: Metrics) -
         probes.healthz.add("lease", elector.check)
     probes.readyz.add("plans", controller.ready)
     _add_common(manager, environment, options, metrics, probes)
-    manager.add(Stage.CACHES, "plans", controller.plans.run, ready=controller.plans.wait_for_sync)
+    # Without a timeout: while the API server is slow or away, `/readyz` reports it, and a restart would not help.
+    plans = controller.plans
+    manager.add(Stage.CACHES, "plans", plans.run, ready=plans.wait_for_sync, ready_timeout=None)
     manager.add(Stage.LEADER, "upgradeplan", controller.run)
     return manager
 

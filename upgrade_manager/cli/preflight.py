@@ -16,13 +16,13 @@ from upgrade_manager.api.keys import API_VERSION, KIND
 from upgrade_manager.cli.api_server_check import ApiServerCheck, StartError
 from upgrade_manager.cli.application import USER_AGENT
 from upgrade_manager.cli.options import USAGE
+from upgrade_manager.kube import fields
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import SystemClock
 from upgrade_manager.kube.config import ConfigError
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
 from upgrade_manager.runtime.logging import LogFormat, configure_logging
-from webhook import fields
 from webhook.admission import is_skipped
 from webhook.catalogue import CHECKS
 from webhook.check import CheckResult, Finding, Subject

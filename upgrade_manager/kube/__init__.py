@@ -6,6 +6,7 @@ __all__ = [
     "config",
     "errors",
     "events",
+    "fields",
     "http_transport",
     "informer",
     "kubeconfig",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.phases import phase_of
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases import repository
-from upgrade_manager.pipeline.phases.base import Completed
+from upgrade_manager.pipeline.phases.base import Completed, Waiting
 from upgrade_manager.pipeline.phases.cluster_upgrade import ClusterUpgrade
 from upgrade_manager.pipeline.phases.image_cleanup import ImageCleanup
 from upgrade_manager.pipeline.phases.image_preload import ImagePreload
@@ -52,9 +53,8 @@ class Engine:
         while True:
             phase, following = self._current(ctx)
             if ctx.status.phase == phase.name.active:
-                if phase.reads_repository:
-                    await repository.ensure(ctx)
-                result = await phase.run(ctx)
+                seconds = await repository.ensure(ctx) if phase.reads_repository else None
+                result = _within(await phase.run(ctx), seconds)
                 if not isinstance(result, Completed):
                     return result
                 ctx.status.record(phase.name.completed)
@@ -82,6 +82,13 @@ class Engine:
             if phase.name is name:
                 return phase, following
         raise RetryError(f"unknown phase {ctx.status.phase}; run the manager version that recorded it")
+
+
+def _within(result: PhaseResult, seconds: float | None) -> PhaseResult:
+    """Return the result, with another run after that many seconds at the latest."""
+    if seconds is None or not isinstance(result, Waiting):
+        return result
+    return replace(result, after=min(seconds, result.after or seconds))
 
 
 def _next_message(ctx: ReconcileContext, following: Phase | None) -> str:

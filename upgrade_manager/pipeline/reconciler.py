@@ -60,8 +60,6 @@ class PlanReconciler:
         self._unseen: dict[str, str] = {}
         #: By the plan's uid: consecutive reconciles that ended in a conflict.
         self._conflicts: dict[str, int] = {}
-        #: The uids of ended plans whose clean-up has begun and is not complete.
-        self._ending: set[str] = set()
 
     async def reconcile(self, name: str) -> Result:
         """Reconcile the plan of that name. Errors that are retried are recorded on the plan, then raised."""
@@ -191,15 +189,16 @@ class PlanReconciler:
 
     async def _end(self, ctx: ReconcileContext) -> Result:
         """Clean up after a plan that has ended, then remove the finalizer, so that it can always be deleted."""
-        # `kubectl replace` may have removed the finalizer before the clean-up was complete.
-        is_ending = FINALIZER in objects.finalizers(ctx.raw) or ctx.owner.uid in self._ending
-        if is_ending or blocks_next_plan(objects.status(ctx.raw)):
-            self._ending.add(ctx.owner.uid)
+        has_finalizer = FINALIZER in objects.finalizers(ctx.raw)
+        if has_finalizer or ctx.status.is_cleanup_pending or blocks_next_plan(objects.status(ctx.raw)):
+            if not has_finalizer:
+                # `kubectl replace` has removed it before the clean-up was complete.
+                await ctx.set_finalizers([*objects.finalizers(ctx.raw), FINALIZER])
             await self._clean_up(ctx, keep_failed_jobs=ctx.status.phase == FAILED)
-            self._ending.discard(ctx.owner.uid)
+            ctx.status.cleaned_up()
+        await self._persist(ctx)
         if FINALIZER in objects.finalizers(ctx.raw):
             await ctx.set_finalizers(_others(ctx.raw))
-        await self._persist(ctx)
         await self._informers.drop(ctx.owner.name)
         return Done()
 

@@ -209,9 +209,19 @@ class StatusPatch:
             seen = {"observedGeneration": self._generation}
             self._status["conditions"] = [{**c, **seen} if isinstance(c, dict) else c for c in conditions]
 
+    @property
+    def is_cleanup_pending(self) -> bool:
+        """True from the end until the objects of the upgrade are removed."""
+        return bool(self._status.get("cleanupPending"))
+
+    def cleaned_up(self) -> None:
+        """Record that the clean-up is complete."""
+        self._status["cleanupPending"] = None
+
     def succeed(self, target: str) -> None:
         """End the upgrade: it has succeeded."""
         self.record(SUCCEEDED)
+        self._status["cleanupPending"] = True
         self._condition(AVAILABLE, FALSE, EXECUTED, "The upgrade succeeded")
         nodes, duration = len(self._nodes()), _duration(self._seconds_since_start())
         count = f"{nodes} node{'s' if nodes != 1 else ''}"
@@ -221,6 +231,7 @@ class StatusPatch:
     def fail(self, cause: str, remedy: str = "") -> None:
         """End the upgrade: it has failed; `remedy` describes how to go on, if a new plan alone does not suffice."""
         self.record(FAILED)
+        self._status["cleanupPending"] = True
         self._condition(
             AVAILABLE, FALSE, EXECUTED, "The upgrade failed; see Progressing. Fix the cause, then create a new plan"
         )

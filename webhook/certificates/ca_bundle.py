@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from upgrade_manager.kube import fields
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.objects import resource_version
 from upgrade_manager.kube.patch import JsonPatch
 from upgrade_manager.kube.resources import VALIDATING_WEBHOOK_CONFIGURATIONS
 from upgrade_manager.runtime.cert_watcher import CertificateError
-from webhook import fields
 from webhook.certificates.pair import CA_COMMON_NAME, subjects
 
 if TYPE_CHECKING:

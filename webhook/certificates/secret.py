@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from upgrade_manager.kube import fields
 from upgrade_manager.kube.errors import Conflict, NotFound
 from upgrade_manager.kube.resources import SECRETS
 from upgrade_manager.runtime.cert_watcher import CERTIFICATE, KEY, CertificateError
-from webhook import fields
 from webhook.certificates.pair import Pair, Service
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.kube import fields
 from upgrade_manager.kube.resources import ADDONS as RESOURCE
-from webhook import fields
 from webhook.check import Check, Finding
 from webhook.listings import ADDONS
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.kube import fields
 from upgrade_manager.kube.resources import SCHEDULE_VM_BACKUPS, VIRTUAL_MACHINE_BACKUPS
-from webhook import fields
 from webhook.check import Check, Finding
 from webhook.cluster import NotInstalled
 from webhook.listings import BACKUP_SCHEDULES, BACKUPS, read_each

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.in_progress import is_in_progress
+from upgrade_manager.kube import fields
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from webhook import fields
 from webhook.check import Check, Finding
 from webhook.listings import PLANS
 

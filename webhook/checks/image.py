@@ -11,8 +11,8 @@ from upgrade_manager.api.keys import (
     OS_UPGRADE_IMAGE_VALUE,
 )
 from upgrade_manager.api.names import image_problem
+from upgrade_manager.kube import fields
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
-from webhook import fields
 from webhook.check import Check, Finding
 from webhook.listings import image
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DETACHED_VOLUMES, LONGHORN_SYSTEM
+from upgrade_manager.kube import fields
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES
-from webhook import fields
 from webhook.check import Check, Finding
 from webhook.listings import NODES, VOLUMES, has_single_replica, is_degraded, read_all
 

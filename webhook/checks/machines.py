@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL
+from upgrade_manager.kube import fields
 from upgrade_manager.kube.resources import MACHINES as RESOURCE
-from webhook import fields
 from webhook.check import Check, Finding
 from webhook.listings import MACHINES
 

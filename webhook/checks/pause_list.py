@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook import fields
+from upgrade_manager.kube import fields
 from webhook.check import Check, Finding
 from webhook.listings import NODES
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
 
 REPLICAS = 2
+#: Seconds until a Service that is being deleted is read again: Services are not watched.
+DELETION_RETRY = 1.0
 
 
 async def serve(ctx: ReconcileContext) -> Completed | Waiting:
@@ -35,25 +37,26 @@ async def serve(ctx: ReconcileContext) -> Completed | Waiting:
     missing = await _missing_replicas(ctx, deployment)
     if missing is not None:
         return missing
-    slices = (await ctx.watch(repository_endpoints(ctx.owner))).list()
-    if any(_has_ready(slice_) for slice_ in slices):
+    slices = await _endpoint_slices(ctx)
+    if any(map(_has_ready, slices)):
         return Completed()
     return await _await_endpoint(ctx, slices)
 
 
-async def ensure(ctx: ReconcileContext) -> None:
-    """Recreate a deleted Deployment or Service, and scale the Deployment up if it was scaled down."""
+async def ensure(ctx: ReconcileContext) -> float | None:
+    """Recreate a deleted Deployment or Service, and scale the Deployment up if it was scaled down.
+
+    Return the seconds until a Service that is being deleted may be recreated; None otherwise.
+    """
     deployment = await _ensure_deployment(ctx)
-    slices = await ctx.watch(repository_endpoints(ctx.owner))
-    if not isinstance(deployment, Waiting) and not slices.list():
-        # EndpointSlices are deleted with their Service.
-        await _ensure_service(ctx)
+    if isinstance(deployment, Waiting) or await _endpoint_slices(ctx):
+        return None
+    return await _ensure_service(ctx)
 
 
 async def unserved(ctx: ReconcileContext) -> Waiting | None:
     """Return Waiting until the repository is ready, then None."""
-    endpoints = await ctx.watch(repository_endpoints(ctx.owner))
-    if any(_has_ready(slice_) for slice_ in endpoints.list()):
+    if any(map(_has_ready, await _endpoint_slices(ctx))):
         return None
     result = await serve(ctx)
     return result if isinstance(result, Waiting) else None
@@ -74,9 +77,19 @@ async def _ensure_deployment(ctx: ReconcileContext) -> Object | Waiting:
     return deployment
 
 
-async def _ensure_service(ctx: ReconcileContext) -> None:
-    if await ctx.find(SERVICES, repo_service_name(ctx.owner.name), namespace=HARVESTER_SYSTEM) is None:
+async def _endpoint_slices(ctx: ReconcileContext) -> list[Object]:
+    """Return the EndpointSlices of the Service; they are deleted with it, or orphaned."""
+    slices = (await ctx.watch(repository_endpoints(ctx.owner))).list()
+    return [slice_ for slice_ in slices if objects.owner_uid(slice_)]
+
+
+async def _ensure_service(ctx: ReconcileContext) -> float | None:
+    """Create the Service if it does not exist; return the seconds to wait if it is being deleted."""
+    found = await ctx.find(SERVICES, repo_service_name(ctx.owner.name), namespace=HARVESTER_SYSTEM, metadata_only=True)
+    if found is None:
         await ctx.ensure(SERVICES, repository_service(ctx.owner))
+        return None
+    return DELETION_RETRY if objects.is_deleting(found) else None
 
 
 async def _create(ctx: ReconcileContext, *, replicas: int) -> Waiting | None:
@@ -126,10 +139,12 @@ def _unavailable_since(deployment: Object) -> object:
 async def _await_endpoint(ctx: ReconcileContext, slices: Sequence[Object]) -> Waiting:
     """Wait for a ready endpoint, and recreate the Service if it was deleted."""
     service = repo_service_name(ctx.owner.name)
-    await _ensure_service(ctx)
+    after = await _ensure_service(ctx)
     known = sum(len(slice_.get("endpoints") or []) for slice_ in slices)
     detail = f"0 of {known} endpoints ready" if slices else "its EndpointSlice does not exist"
-    return Waiting(message=f"Service {HARVESTER_SYSTEM}/{service}: waiting for a ready endpoint", detail=detail)
+    return Waiting(
+        message=f"Service {HARVESTER_SYSTEM}/{service}: waiting for a ready endpoint", detail=detail, after=after
+    )
 
 
 def _not_ready(named: str, *, available: int, wanted: int) -> Waiting:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook import fields
+from upgrade_manager.kube import fields
 
 OBJ: dict[str, Any] = {
     "text": "a",

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from webhook import fields
+from upgrade_manager.kube import fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,0 +1,74 @@
+"""Harvester's rule which VMs cannot be live-migrated; KubeVirt's own condition LiveMigratable is not part of it.
+
+The webhook refuses plans on clusters with such VMs, and the toolkit stops them before their node is drained. Both use
+this module, so that no VM is stopped of which the webhook said nothing.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import WITNESS_LABEL
+from upgrade_manager.kube import fields
+from upgrade_manager.nodes.node_affinity import NodeSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from upgrade_manager.kube.objects import Object
+
+#: Phases of an instance whose guest does not run and never will.
+FINAL_PHASES = frozenset({"Succeeded", "Failed"})
+_AFFINITY = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+
+
+class MigrationTargets:
+    """The nodes to which VMs can be migrated: all but witness nodes and unschedulable ones."""
+
+    def __init__(self, nodes: Sequence[Object]) -> None:
+        workers = [node for node in nodes if WITNESS_LABEL not in fields.mapping(node, "metadata", "labels")]
+        #: At most one node for VMs: none can be migrated.
+        self.is_single = len(workers) <= 1
+        self._schedulable = [node for node in workers if not fields.is_true(node, "spec", "unschedulable")]
+        #: By affinity, of which there are few.
+        self._matching: dict[str, int] = {}
+
+    @cached_property
+    def _nodes(self) -> NodeSet:
+        """Made when the first instance needs it: few clusters have one."""
+        return NodeSet(self._schedulable)
+
+    def problems(self, instances: Iterable[Object]) -> Iterator[tuple[Object, str]]:
+        """Yield the running instances that cannot be migrated, and why."""
+        for instance in instances:
+            if not is_final(instance) and (problem := self.problem(instance)):
+                yield instance, problem
+
+    def problem(self, instance: Object) -> str:
+        """Return why the instance cannot be migrated; empty if it can."""
+        if self.is_single:
+            return "the cluster has no second node for VMs"
+        spec = fields.mapping(instance, "spec")
+        if not spec and len(self._schedulable) > 1:
+            return ""  # nearly all, of those that are read without the fields that do not matter
+        if isinstance(spec.get("nodeSelector"), dict):
+            return "it has a node selector"
+        if isinstance(fields.value(spec, "domain", "devices", "hostDevices"), list):
+            return "it uses host devices"
+        affinity = fields.value(spec, *_AFFINITY)
+        others = self._nodes.without(fields.text(instance, "status", "nodeName"))
+        if not isinstance(affinity, dict):
+            return "" if others else "no other node is schedulable"
+        return "" if others & self._match(affinity) else "no other schedulable node matches its node affinity"
+
+    def _match(self, affinity: Object) -> int:
+        key = repr(affinity)
+        if key not in self._matching:
+            self._matching[key] = self._nodes.matching(affinity)
+        return self._matching[key]
+
+
+def is_final(instance: Object) -> bool:
+    """Return True for an instance that has ended."""
+    return fields.text(instance, "status", "phase") in FINAL_PHASES

@@ -62,13 +62,19 @@ class Drainer:
         annotations = objects.annotations_of(secret)
         text = annotations.get(DRAIN_OPTIONS)
         node = self._nodes.store.get(plans.node_name(secret, self._machines.store))
-        if not text or node is None:
+        if not text:
             return None
+        if node is None:
+            # Rancher fails to get the Node, and retries.
+            return self._look()
         if annotations.get(UNCORDON):
             return await self._finish(secret, node, annotations[UNCORDON])
         if annotations.get(DRAIN_DONE) == text:
             return None
         return await self._drain(secret, node, text)
+
+    def _look(self) -> float:
+        return max(_SHORTEST_LOOK, _LOOK * self._context.scale)
 
     async def _drain(self, secret: Object, node: Object, text: str) -> RequeueAfter:
         await self._cordon(node, on=True)
@@ -76,7 +82,7 @@ class Drainer:
         if before and not await self._acknowledged(secret, PRE_DRAIN, text, before):
             return None
         if json.loads(text)["enabled"] and not await self._is_empty(objects.name(node)):
-            return max(_SHORTEST_LOOK, _LOOK * self._context.scale)
+            return self._look()
         self._doomed.pop(objects.name(node), None)
         await self._annotate(secret, {DRAIN_DONE: text})
         return None

@@ -1,11 +1,29 @@
 #!/bin/sh
-# Builds the wheel, installs it with nothing but its declared dependencies into an empty environment, and starts it.
+# Builds the wheel, installs it with nothing but its declared dependencies into an empty environment, and starts it
+# against a simulated cluster.
 # Dependencies have the versions of .venv.
 set -eu
 cd "$(dirname "$0")/.."
 
+#: Tenths of a second until a program has started.
+patience=600
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+cluster='' manager=''
+trap 'kill $manager $cluster 2>/dev/null || true; wait; rm -rf "$work"' EXIT
+
+await() { # process $1 writes $2 to log $3
+    left=$patience
+    until grep -q "$2" "$3"; do
+        left=$((left - 1))
+        if [ "$left" = 0 ] || ! kill -0 "$1" 2>/dev/null; then
+            echo "missing in the log: $2" >&2
+            cat "$3" >&2
+            exit 1
+        fi
+        sleep 0.1
+    done
+}
+
 unset PYTHONPATH
 PIP_DISABLE_PIP_VERSION_CHECK=1
 export PIP_DISABLE_PIP_VERSION_CHECK
@@ -16,10 +34,21 @@ cp -R pyproject.toml README.md LICENSE upgrade_manager webhook "$work"
 .venv/bin/python -m venv "$work/venv"
 "$work/venv/bin/python" -m pip install --quiet --constraint "$work/versions.txt" "$work"/dist/*.whl
 
+.venv/bin/python -m hack.cluster --scenario one-node --install-crds --kubeconfig "$work/kubeconfig" \
+    >"$work/cluster.log" 2>&1 &
+cluster=$!
+
 cd "$work/venv"
 bin/python -m pip check
 bin/upgrade-manager --version
 bin/upgrade-manager run --help >help.txt
-# What the manager imports when it runs, and the program that it starts for its certificate.
-bin/python -c 'import upgrade_manager.cli.run; from upgrade_manager.kube.kubeconfig import config_library; config_library()'
-bin/python -m upgrade_manager.runtime.self_signed >certificate.pem
+
+await "$cluster" '^ready' "$work/cluster.log"
+# The webhook's certificate is the last part of the start, after the connection, the CRD and the caches.
+bin/upgrade-manager run --kubeconfig "$work/kubeconfig" --log-format json --health-probe-bind-address 127.0.0.1:0 \
+    --metrics-bind-address 127.0.0.1:0 --webhook-bind-address 127.0.0.1:0 >"$work/manager.log" 2>&1 &
+manager=$!
+await "$manager" 'certificate stored' "$work/manager.log"
+kill "$manager"
+wait "$manager"
+manager=''

@@ -111,6 +111,17 @@ async def test_manual_uncordon_is_reverted_during_a_hook(cluster: Cluster) -> No
     await eventually(cordoned)
 
 
+async def test_drain_waits_for_a_node_that_is_registered_again(cluster: Cluster) -> None:
+    node = await cluster.node("node-0")
+    await cluster.client.delete(NODES, "node-0")
+    await cluster.start()
+    await asyncio.sleep(20)
+    assert await cluster.pending("pre-drain") == {}
+    metadata = {key: objects.metadata(node)[key] for key in ("name", "labels", "annotations")}
+    await cluster.client.create(NODES, {**node, "metadata": metadata})
+    assert (await cluster.until_pending("pre-drain"))[0] == "node-0"
+
+
 async def test_changed_drain_options_restart_the_drain(cluster: Cluster) -> None:
     await cluster.start()
     node, text = await cluster.until_pending("pre-drain")

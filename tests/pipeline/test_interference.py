@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,8 +13,9 @@ from hack.faults.rules import Match, Refuse, Rule
 from tests.pipeline.test_frozen import nodes, set_strategy, strategy
 from tests.support.cluster_state import created_objects, overridden_settings
 from tests.support.end_state_checks import check_nodes
+from tests.support.polling import eventually
 from tests.support.simulate import RepairableScenario, fault
-from tests.support.upgrade import UpgradeRun, condition, node_states, provision_generation, started
+from tests.support.upgrade import REAL_LOOK, UpgradeRun, condition, node_states, provision_generation, started
 from upgrade_manager.api.keys import FINALIZER, FLEET_LOCAL, MANAGED_LABEL, RKE_POST_DRAIN
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -50,6 +52,10 @@ async def assert_true(stage: UpgradeRun) -> None:
     after = await nodes(simulation)
     assert {found[:2] for found in after.values()} == {(release.kubernetes, f"Harvester {release.harvester}")}
     assert not any(cordoned for *_, cordoned in after.values())
+
+
+async def is_refusal_reported(stage: UpgradeRun) -> bool:
+    return "a webhook refuses the removal" in str(await stage.warnings())
 
 
 def progress(plan: Any) -> str:
@@ -164,6 +170,7 @@ async def test_advice_makes_rancher_drain_the_rest(simulate: Simulate) -> None:
 
 
 @pytest.mark.rule("nodes: a hook that is set again on an upgraded node runs another pre-drain Job, one node at a time")
+@pytest.mark.servers
 async def test_repeated_hook_runs_another_job(simulate: Simulate) -> None:
     async with simulate() as simulation, started(simulation) as stage:
         await stage.until_node("PreDraining", node="node-2")
@@ -181,6 +188,7 @@ async def test_repeated_hook_runs_another_job(simulate: Simulate) -> None:
 
 
 @pytest.mark.rule("nodes: the settings are given back before ImageCleanup")
+@pytest.mark.servers
 async def test_settings_are_given_back_before_image_cleanup(simulate: Simulate) -> None:
     async with simulate() as simulation:
         before = await overridden_settings(simulation)
@@ -195,6 +203,7 @@ async def test_settings_are_given_back_before_image_cleanup(simulate: Simulate) 
 
 
 @pytest.mark.rule("nodes: drain hooks that others remove are added again, without another generation")
+@pytest.mark.servers
 @pytest.mark.parametrize("removed", [None, {"controlPlaneConcurrency": "3"}], ids=["strategy", "hooks"])
 @pytest.mark.thin
 async def test_removed_hooks_are_added_again(simulate: Simulate, removed: Any) -> None:
@@ -228,6 +237,7 @@ REFUSALS = [
 
 
 @pytest.mark.rule("nodes: a refused write of a setting is retried, and named while it lasts")
+@pytest.mark.servers
 @pytest.mark.parametrize("point", ["ClusterUpgrading", "PostDrained"])
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda one: f"{one.resource.plural}-{one.status}")
 @pytest.mark.thin
@@ -249,6 +259,7 @@ async def test_refused_settings_are_retried(simulate: Simulate, refusal: Refusal
 
 
 @pytest.mark.rule("nodes: a plan that is replaced without finalizer and annotations gives everything back")
+@pytest.mark.servers
 @pytest.mark.parametrize("end", ["success", "deletion"])
 @pytest.mark.thin
 async def test_replaced_plan_gives_settings_back(simulate: Simulate, end: str) -> None:
@@ -268,6 +279,7 @@ async def test_replaced_plan_gives_settings_back(simulate: Simulate, end: str) -
 
 
 @pytest.mark.rule("nodes: parts of the strategy that a user changes during the upgrade are kept")
+@pytest.mark.servers
 async def test_users_strategy_is_kept(simulate: Simulate) -> None:
     async with simulate() as simulation:
         await set_strategy(simulation, {"workerConcurrency": "4"})
@@ -305,20 +317,22 @@ async def test_next_plan_waits_for_the_failed_one(simulate: Simulate) -> None:
 
 
 @pytest.mark.rule("nodes: the finalizer of an ended plan is removed after its clean-up")
+@pytest.mark.servers
 @pytest.mark.parametrize("fails", [True, False])
 @pytest.mark.thin
 async def test_ended_plan_has_no_finalizer(simulate: Simulate, fails: bool) -> None:  # noqa: FBT001  # a table
     scenario = RepairableScenario.of(**(fault("prepare") if fails else {}))
     async with simulate(scenario) as simulation:
         async with started(simulation) as stage:
-            plan = await (stage.fail() if fails else stage.succeed())
-            assert FINALIZER not in objects.finalizers(plan)
+            await stage.until("Failed" if fails else "Succeeded")
+            await stage.until_plan(lambda plan: FINALIZER not in objects.finalizers(plan))
         # Deleted without a manager.
         await stage.client.delete(UPGRADE_PLANS, stage.name)
         assert await stage.phase() == "deleted"
 
 
 @pytest.mark.rule("pipeline: a 409 that is not the manager's own precondition is reported")
+@pytest.mark.servers
 @pytest.mark.parametrize("verb", ["create", "patch"])
 @pytest.mark.thin
 async def test_lasting_conflict_is_reported(simulate: Simulate, verb: str) -> None:
@@ -334,6 +348,7 @@ async def test_lasting_conflict_is_reported(simulate: Simulate, verb: str) -> No
 
 
 @pytest.mark.rule("pipeline: a refused removal does not keep a plan that is deleted, nor one that has ended")
+@pytest.mark.servers
 @pytest.mark.parametrize(("status", "reason"), [(403, "Forbidden"), (409, "Conflict")])
 @pytest.mark.parametrize("end", ["deletion", "success"])
 @pytest.mark.thin
@@ -347,8 +362,7 @@ async def test_refused_removal_blocks_nothing(simulate: Simulate, end: str, stat
             await stage.delete()
         else:
             assert await stage.until_ended() == "Succeeded"
-            await stage.settle()
-        assert "a webhook refuses the removal" in str(await stage.warnings())
+        await eventually(partial(is_refusal_reported, stage), seconds=60, pause=REAL_LOOK)
         following = replace(stage, name="next")
         await following.create_plan({"version": "v1.8.0", "force": True})
         assert await following.until("ISODownloading", "Failed") == "ISODownloading"
@@ -358,6 +372,7 @@ async def test_refused_removal_blocks_nothing(simulate: Simulate, end: str, stat
 
 
 @pytest.mark.rule("nodes: a hook of another controller beside the manager's is reported with its name")
+@pytest.mark.servers
 @pytest.mark.parametrize("list_", ["preDrainHooks", "postDrainHooks"])
 @pytest.mark.thin
 async def test_hook_of_another_controller_is_reported(simulate: Simulate, list_: str) -> None:

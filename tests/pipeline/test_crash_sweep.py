@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +21,29 @@ from hack.simulation import Simulation
 from tests.support.cluster_state import end_state
 from tests.support.manager_restarts import UNDISTURBED, Interruption, restarted
 from tests.support.sweep import shares
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, node_states, phases_of
+from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, node_states, phases_of, provision_generation
+from upgrade_manager.api.keys import (
+    ADDON_DESCHEDULER,
+    FLEET_LOCAL,
+    HARVESTER_SYSTEM,
+    KUBE_SYSTEM,
+    LONGHORN_REPLENISHMENT_SETTING,
+    LONGHORN_SYSTEM,
+    PROVISIONING_CLUSTER,
+)
+from upgrade_manager.api.names import restore_vm_config_map
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import (
+    ADDONS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    LONGHORN_SETTINGS,
+    PROVISIONING_CLUSTERS,
+    SERVICES,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -35,6 +55,8 @@ if TYPE_CHECKING:
 SHARES = 4
 #: Virtual seconds after the end: events are sent again, and after an outage clients retry with growing intervals.
 FAREWELL = 60.0
+#: Virtual seconds in which the manager and Rancher do all that they can.
+LONG = 30.0
 #: How the events begin that every upgrade has.
 OWN = ("PhaseTransition ", "PhaseCompleted ", "UpgradeSucceeded ")
 
@@ -69,6 +91,50 @@ async def _resume(stage: UpgradeRun) -> None:
                 await stage.patch(spec={"nodeUpgradeOption": {"pauseNodes": left}})
 
 
+async def _at_the_last_node(stage: UpgradeRun, *, act: Callable[[UpgradeRun], Coroutine[None, None, None]]) -> None:
+    """Let a user act while the last node is paused, then resume it."""
+    await stage.until_node("UpgradePaused", node=LAST)
+    await act(stage)
+    await asyncio.sleep(LONG)
+    await stage.patch(spec={"nodeUpgradeOption": {"pauseNodes": []}})
+
+
+async def _remove_hooks(stage: UpgradeRun) -> None:
+    await _patch_cluster(stage, {"upgradeStrategy": None})
+
+
+async def _plan_again(stage: UpgradeRun) -> None:
+    await _patch_cluster(stage, {"provisionGeneration": await provision_generation(stage.simulation) + 1})
+
+
+async def _patch_cluster(stage: UpgradeRun, members: dict[str, Any]) -> None:
+    patch = MergePatch({"spec": {"rkeConfig": members}})
+    await stage.client.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL)
+
+
+async def _delete_repository(stage: UpgradeRun) -> None:
+    for kind in (DEPLOYMENTS, SERVICES):
+        await stage.client.delete(kind, "upgrade-repo", namespace=HARVESTER_SYSTEM)
+
+
+async def _change_settings(stage: UpgradeRun) -> None:
+    """Change every setting that the upgrade has overridden."""
+    interval = MergePatch({"value": "777"})
+    await stage.client.patch(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, interval, namespace=LONGHORN_SYSTEM)
+    enabled = MergePatch({"spec": {"enabled": True}})
+    await stage.client.patch(ADDONS, ADDON_DESCHEDULER, enabled, namespace=KUBE_SYSTEM)
+    await _patch_cluster(stage, {"upgradeStrategy": {"workerConcurrency": "4"}})
+
+
+async def _leave_list(stage: UpgradeRun) -> None:
+    """Leave the list of VMs of an earlier plan of that name."""
+    metadata = {"name": restore_vm_config_map(stage.name), "namespace": HARVESTER_SYSTEM}
+    found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"node-2": "default/vm-9"}}
+    await stage.client.create(CONFIG_MAPS, found)
+    # The plan is the younger object.
+    await asyncio.sleep(LONG)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """An upgrade that is interrupted."""
@@ -76,10 +142,14 @@ class Case:
     spec: dict[str, Any]
     scenario: Scenario
     user: Callable[[UpgradeRun], Coroutine[None, None, None]] = _no_user
-    #: Whether to interrupt the node upgrade and later phases only.
-    nodes_only: bool = False
+    #: What others did before the plan was created.
+    before: Callable[[UpgradeRun], Coroutine[None, None, None]] = _no_user
+    #: Part of the first write to interrupt; else all are.
+    since: str = ""
     #: Reasons of the Warning events of every run.
     warned: tuple[str, ...] = ()
+    #: Names of the objects that every run creates twice.
+    repeated: tuple[str, ...] = ()
 
 
 THREE, ONE, TWO = (scenarios.load(name) for name in ("three-nodes", "one-node", "two-nodes"))
@@ -88,6 +158,10 @@ STUCK = THREE.changed(
     vms={"count": 0, "machines": [{"name": f"vm-{i}", "node": f"node-{i}", "migratable": False} for i in (0, 1)]},
     faults=[{"work": "restore-vm", "node": "node-0"}],
 )
+#: Rancher comes to this node last, so that a user acts while the others are done.
+LAST = "node-1"
+PAUSING_LAST = {**BY_VERSION, "nodeUpgradeOption": {"pauseNodes": [LAST]}}
+RANCHER = "clusters/local"
 PAUSING = {**BY_VERSION, "nodeUpgradeOption": {"pauseNodes": ["node-0", "node-1"]}}
 ORDINARY = {
     "three nodes by version": Case(spec=BY_VERSION, scenario=THREE),
@@ -98,9 +172,45 @@ ORDINARY = {
     "two nodes by image": Case(spec=BY_IMAGE, scenario=TWO),
 }
 SPECIAL = {
-    "two paused nodes": Case(spec=PAUSING, scenario=THREE, user=_resume, nodes_only=True),
+    "two paused nodes": Case(spec=PAUSING, scenario=THREE, user=_resume, since=RANCHER),
     "one VM started again and one not": Case(
-        spec={**BY_VERSION, "restoreVM": True}, scenario=STUCK, nodes_only=True, warned=("RestoreVMFailed",)
+        spec={**BY_VERSION, "restoreVM": True}, scenario=STUCK, since=RANCHER, warned=("RestoreVMFailed",)
+    ),
+    "drain hooks added again": Case(
+        spec=PAUSING_LAST,
+        scenario=THREE,
+        user=partial(_at_the_last_node, act=_remove_hooks),
+        since=RANCHER,
+        warned=("DrainHooksAdded",),
+    ),
+    "a done node drained again": Case(
+        spec=PAUSING_LAST,
+        # Of three nodes Rancher could come back to the second one after the node upgrade.
+        scenario=TWO,
+        user=partial(_at_the_last_node, act=_plan_again),
+        since=RANCHER,
+        repeated=("upgrade-node-upgrade-pre-drain-node-0",),
+    ),
+    "the repository created again": Case(
+        spec=PAUSING_LAST,
+        scenario=THREE,
+        user=partial(_at_the_last_node, act=_delete_repository),
+        since=RANCHER,
+        repeated=("upgrade-repo", "upgrade-repo"),
+    ),
+    "settings that users changed": Case(
+        spec=PAUSING_LAST,
+        scenario=THREE,
+        user=partial(_at_the_last_node, act=_change_settings),
+        since=RANCHER,
+        warned=("SettingNotRestored",) * 2,
+    ),
+    "a list of VMs of an earlier plan": Case(
+        spec={**BY_VERSION, "restoreVM": True},
+        scenario=STUCK,
+        before=_leave_list,
+        since="configmaps",
+        warned=("RestoreVMFailed",),
     ),
 }
 CASES = ORDINARY | SPECIAL
@@ -119,6 +229,7 @@ async def _upgrade(case: Case, interruption: Interruption = UNDISTURBED) -> tupl
     async with Simulation(case.scenario, scale=0) as simulation, asyncio.TaskGroup() as group:
         stage = await UpgradeRun.set_up(simulation)
         acting = group.create_task(case.user(stage))
+        await case.before(stage)
         async with restarted(stage, [interruption]) as managers:
             await stage.create_plan(case.spec)
             phase = await stage.until_ended()
@@ -136,7 +247,7 @@ async def _ending(stage: UpgradeRun, phase: str) -> Ending:
         state=await end_state(stage.simulation),
         repeated=[name for name, count in Counter(stage.ledger.created).items() if count > 1],
         events=Counter(f"{event['reason']} {event['message']} x{event['count']}" for event in events),
-        warnings=[f"{event['reason']} {event['message']}" for event in events if event["type"] == "Warning"],
+        warnings=sorted(f"{event['reason']} {event['message']}" for event in events if event["type"] == "Warning"),
     )
 
 
@@ -164,9 +275,10 @@ async def test_interruption_only_delays_the_end(name: str, how: str, share: int,
     case = CASES[name]
     golden, writes = await _upgrade(case)
     _check(golden, golden, "undisturbed")
+    assert sorted(name for _, name in golden.repeated) == sorted(case.repeated)
     assert tuple(warning.partition(" ")[0] for warning in golden.warnings) == case.warned
-    rancher = next((number for number, write in enumerate(writes, 1) if "clusters/local" in write), 1)
-    for write in sweep.points(rancher if case.nodes_only else 1, len(writes), share=share, shares=SHARES):
+    first = next(number for number, write in enumerate(writes, 1) if case.since in write)
+    for write in sweep.points(first, len(writes), share=share, shares=SHARES):
         ending, _ = await _upgrade(case, _interruption(how, write))
         _check(_without_errors(ending) if how == LOST else ending, golden, f"{how} write {write} of {len(writes)}")
 
@@ -183,6 +295,5 @@ def _without_errors(ending: Ending) -> Ending:
 def _check(ending: Ending, golden: Ending, crash: str) -> None:
     assert ending.phase == SUCCEEDED, crash
     assert ending.recorded == [*PHASE_VALUES, SUCCEEDED], crash
-    assert ending.repeated == [], crash
     assert ending == golden, crash
     assert sum(count for event, count in ending.events.items() if event.startswith(OWN)) == 2 * len(PHASES) + 1, crash

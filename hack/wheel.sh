@@ -6,13 +6,13 @@ set -eu
 cd "$(dirname "$0")/.."
 
 #: Tenths of a second until a program has started.
-patience=600
+timeout=600
 work=$(mktemp -d)
 cluster='' manager=''
 trap 'kill $manager $cluster 2>/dev/null || true; wait; rm -rf "$work"' EXIT
 
 await() { # process $1 writes $2 to log $3
-    left=$patience
+    left=$timeout
     until grep -q "$2" "$3"; do
         left=$((left - 1))
         if [ "$left" = 0 ] || ! kill -0 "$1" 2>/dev/null; then

@@ -34,7 +34,7 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.api.names import restore_vm_config_map
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.errors import NotFound, Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
     ADDONS,
@@ -93,7 +93,13 @@ async def _resume(stage: UpgradeRun) -> None:
 
 async def _at_the_last_node(stage: UpgradeRun, *, act: Callable[[UpgradeRun], Coroutine[None, None, None]]) -> None:
     """Let a user act while the last node is paused, then resume it."""
-    await stage.until_node("UpgradePaused", node=LAST)
+    paused = False
+    while not paused:
+        await asyncio.sleep(1)
+        # The API server is unavailable while one of two nodes reboots.
+        with contextlib.suppress(Transient):
+            await stage.until_node("UpgradePaused", node=LAST)
+            paused = True
     await act(stage)
     await asyncio.sleep(LONG)
     await stage.patch(spec={"nodeUpgradeOption": {"pauseNodes": []}})

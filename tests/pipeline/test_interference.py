@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hack.faults.rules import Match, Refuse, Rule
 from tests.pipeline.test_frozen import nodes, set_strategy, strategy
-from tests.support.cluster_state import created_objects, overridden_settings
+from tests.support.cluster_state import overridden_settings
 from tests.support.end_state_checks import check_nodes
-from tests.support.polling import eventually
 from tests.support.simulate import RepairableScenario, fault
-from tests.support.upgrade import REAL_LOOK, UpgradeRun, condition, node_states, provision_generation, started
+from tests.support.upgrade import UpgradeRun, condition, node_states, provision_generation, started
 from upgrade_manager.api.keys import FINALIZER, FLEET_LOCAL, MANAGED_LABEL, RKE_POST_DRAIN
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -52,10 +50,6 @@ async def assert_true(stage: UpgradeRun) -> None:
     after = await nodes(simulation)
     assert {found[:2] for found in after.values()} == {(release.kubernetes, f"Harvester {release.harvester}")}
     assert not any(cordoned for *_, cordoned in after.values())
-
-
-async def is_refusal_reported(stage: UpgradeRun) -> bool:
-    return "a webhook refuses the removal" in str(await stage.warnings())
 
 
 def progress(plan: Any) -> str:
@@ -345,30 +339,6 @@ async def test_lasting_conflict_is_reported(simulate: Simulate, verb: str) -> No
             await stage.until_plan(lambda plan: "refuses the display name" in condition(plan, "Degraded")[2])
             simulation.middleware.remove(rule)
             await assert_true(stage)
-
-
-@pytest.mark.rule("pipeline: a refused removal does not keep a plan that is deleted, nor one that has ended")
-@pytest.mark.servers
-@pytest.mark.parametrize(("status", "reason"), [(403, "Forbidden"), (409, "Conflict")])
-@pytest.mark.parametrize("end", ["deletion", "success"])
-@pytest.mark.thin
-async def test_refused_removal_blocks_nothing(simulate: Simulate, end: str, status: int, reason: str) -> None:
-    async with simulate() as simulation, started(simulation) as stage:
-        refusal = Refuse(status=status, reason=reason, message="a webhook refuses the removal")
-        rule = Rule(match=Match(verbs=("deletecollection",), resource="services"), action=refusal)
-        simulation.middleware.add(rule)
-        if end == "deletion":
-            await stage.until_recorded("ClusterUpgrading")
-            await stage.delete()
-        else:
-            assert await stage.until_ended() == "Succeeded"
-        await eventually(partial(is_refusal_reported, stage), seconds=60, pause=REAL_LOOK)
-        following = replace(stage, name="next")
-        await following.create_plan({"version": "v1.8.0", "force": True})
-        assert await following.until("ISODownloading", "Failed") == "ISODownloading"
-        simulation.middleware.remove(rule)
-        await following.succeed()
-        assert await created_objects(simulation) == []
 
 
 @pytest.mark.rule("nodes: a hook of another controller beside the manager's is reported with its name")

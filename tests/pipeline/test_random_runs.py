@@ -5,10 +5,24 @@ A failure reports its seed and the command that repeats it.
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING
+
 import pytest
 
+from hack.simulation import Simulation
 from tests.support import random_run
+from tests.support.node_order import NodeOrder
+from tests.support.simulate import RepairableScenario, fault
+from tests.support.success_truth import SuccessTruth
 from tests.support.sweep import shares
+from tests.support.upgrade import UpgradeRun, started
+from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 #: So many runs, dealt out to so many tests, which may run at the same time.
 RUNS, SHARES = 200, 20
@@ -25,9 +39,62 @@ RUNS, SHARES = 200, 20
     "pipeline: only the reconciler writes a plan's status",
 )
 @pytest.mark.full
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("share", shares(SHARES))
 def test_random_run_keeps_the_rules_and_leaves_nothing(share: int) -> None:
     for seed in range(share, RUNS, SHARES):
         result = random_run.run_seed(seed)
         assert not result.faults, str(result)
+
+
+async def upgrade_kubernetes(stage: UpgradeRun) -> None:
+    """Let Rancher upgrade all nodes, undrained."""
+    release = stage.simulation.scenario.release.kubernetes
+    changes = {"kubernetesVersion": release, "rkeConfig": {"provisionGeneration": 9, "upgradeStrategy": None}}
+    patch = MergePatch({"spec": changes})
+    await stage.client.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL)
+
+
+async def restart(stage: UpgradeRun) -> None:
+    """Restart a node."""
+    stage.simulation.hosts.power_off("node-1")
+
+
+@pytest.mark.parametrize(
+    ("act", "found"),
+    [
+        (upgrade_kubernetes, "node-0 is upgraded to v1.35.2+rke2r1 without a drain"),
+        (restart, "node-1 reboots without a Job"),
+    ],
+)
+@pytest.mark.parametrize("end", ["Failed", "deleted"])
+async def test_nodes_out_of_turn_are_found(act: Callable[[UpgradeRun], Awaitable[None]], found: str, end: str) -> None:
+    scenario = RepairableScenario.of(**(fault("pre-drain") if end == "Failed" else {}))
+    async with Simulation(scenario) as simulation:
+        order = NodeOrder(simulation.server.storage, release_os="Harvester v1.8.0", loose=False, restarted=())
+        async with started(simulation) as stage:
+            if end == "Failed":
+                await stage.fail()
+            else:
+                await stage.until("ClusterUpgrading")
+                await stage.delete()
+        assert order.violations == []
+        await act(stage)
+        await asyncio.sleep(60)
+    assert any(violation.endswith(found) for violation in order.violations)
+
+
+async def test_untrue_success_is_found() -> None:
+    async with Simulation() as simulation:
+        truth = SuccessTruth(simulation.server.storage, simulation.scenario, lateness=3, steady=True)
+        stage = await UpgradeRun.set_up(simulation)
+        await stage.create_plan()
+        await stage.client.patch(NODES, "node-0", MergePatch({"spec": {"unschedulable": True}}))
+        await asyncio.sleep(10)
+        original = {"object": "Setting a/b", "field": "value"}
+        status = {"currentPhase": "Succeeded", "originals": [original], "nodeUpgradeStatuses": {"node-0": {}}}
+        patch = MergePatch({"status": status})
+        await stage.client.patch(UPGRADE_PLANS, stage.name, patch, subresource="status")
+    lies = [violation.partition("is Succeeded: ")[2] for violation in truth.violations]
+    assert {"Node node-0 is cordoned", "Node node-2 runs another OS", "Node node-1 is not recorded"} <= set(lies)
+    assert "Setting a/b is not restored" in lies

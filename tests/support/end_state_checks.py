@@ -17,13 +17,17 @@ from upgrade_manager.kube.resources import NODES, SECRETS, SERVICES
 from upgrade_manager.nodes.machine_plan import is_pending
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
+    from typing import TypeAlias
 
     from hack.simulation import Simulation
     from tests.support.random_plan import Failing
     from tests.support.upgrade import UpgradeRun
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
+
+    #: The values that each object may have, by its title.
+    Before: TypeAlias = Mapping[str, tuple[Any, ...]]
 
 _OTHER = "another-owner"
 _LOCAL = "Cluster fleet-local/local"
@@ -63,12 +67,16 @@ async def others(simulation: Simulation) -> dict[str, Any]:
     return kept
 
 
-async def check_others(simulation: Simulation, before: dict[str, Any], *, strategy: bool = True) -> list[str]:
-    """Check that nothing of that has changed; `strategy` says if Rancher's must have its original."""
+async def check_others(simulation: Simulation, before: Before, *, strategy: bool = True) -> list[str]:
+    """Check that all of that has one of these values; `strategy` says if Rancher's must have its original."""
     after = await others(simulation)
-    changed = [name for name, was in before.items() if was != after.get(name)]
-    found = [f"{name} was {before[name]}, and is {after.get(name)}" for name in changed if strategy or name != _LOCAL]
+    found = _changed({name: values for name, values in before.items() if strategy or name != _LOCAL}, after)
     return [*found, *(["Rancher's strategy has hooks"] if PREFIX in json.dumps(after.get(_LOCAL)) else [])]
+
+
+def _changed(before: Before, after: dict[str, Any]) -> list[str]:
+    changed = [name for name, values in before.items() if after.get(name) not in values]
+    return [f"{name} was {before[name]}, and is {after.get(name)}" for name in changed]
 
 
 async def check_nodes(simulation: Simulation) -> list[str]:
@@ -88,16 +96,15 @@ async def check_nodes(simulation: Simulation) -> list[str]:
     return [*errors, *(f"{title(secret)} has a pending hook" for secret in pending)]
 
 
-async def check_frozen(stage: UpgradeRun, before: dict[str, Any], *, strategy: bool) -> list[str]:
+async def check_frozen(stage: UpgradeRun, before: Before, *, strategy: bool) -> list[str]:
     """Check that a failed plan has given its settings back, and that no node changes after its end.
 
     `strategy` says if Rancher's must have its original, unless nodes are frozen; else users may free the nodes.
     """
     plan, simulation = await stage.plan(), stage.simulation
     kept = {_LOCAL} if "NodeUpgrading" in phases_of(plan) or not strategy else set()
-    settings = {name: was for name, was in before.items() if name not in kept}
-    after = await others(simulation)
-    errors = [f"{name} was {was}, and is {after.get(name)}" for name, was in settings.items() if was != after.get(name)]
+    settings = {name: values for name, values in before.items() if name not in kept}
+    errors = _changed(settings, await others(simulation))
     first = await _versions(simulation)
     await asyncio.sleep(_LONG)
     changed = [name for name, versions in (await _versions(simulation)).items() if versions != first[name]]

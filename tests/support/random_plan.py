@@ -10,6 +10,7 @@ from hack.cluster import scenario as scenarios
 from tests.support.api_faults import FAULTS
 from tests.support.interference import ACTS, RESTARTS, Interference
 from tests.support.manager_restarts import Interruption
+from tests.support.refusals import REASONS
 from tests.support.simulate import RepairableScenario
 from tests.support.upgrade import BY_IMAGE, BY_VERSION
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK
@@ -27,6 +28,8 @@ _WRITES = (12, 50, 110)
 _GAPS = (0.0, 0.0, 3.0, 30.0)
 #: Phase values recorded when the node upgrade has begun.
 NODE_UPGRADING = PHASE_VALUES.index("NodeUpgrading") + 1
+#: Virtual seconds in which Rancher would upgrade several nodes that are not held.
+_LONG_PAUSE = 300.0
 _LOST = "answers lost after the write"
 #: With these faults preflight may fail because a kubelet seems dead for a minute.
 _KUBELET_FAULTS = {"429", "500", "503", "resets"}
@@ -177,8 +180,9 @@ def _interference(random: Random, nodes: tuple[str, ...], *, is_counted: bool) -
             seconds=random.uniform(0, 15),
             lasts=random.uniform(0, 20),
             node=random.choice(nodes),
+            status=random.choice(list(REASONS)),
         )
-        for _ in range(random.choice([0, 0, 1, 1, 2, 3]))
+        for _ in range(random.choice([0, 1, 1, 2, 3, 4]))
     )
 
 
@@ -198,7 +202,7 @@ def _following(random: Random, failing: Failing | None, deleted: Instant | None)
         overlaps=not same_name and random.random() < 0.5,
         spec={**random.choice([BY_VERSION, BY_IMAGE]), **(failing.cure if failing else {}), **force},
         annotations=failing.annotations if failing else {},
-        pause=random.choice([0, random.uniform(0, 2), random.uniform(0, 30)]),
+        pause=random.choice([0, random.uniform(0, 2), random.uniform(0, 30), _LONG_PAUSE]),
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,10 +18,19 @@ from hack import virtual_time
 from hack.simulation import Simulation
 from tests.support import end_state_checks
 from tests.support.api_faults import FAULTS
-from tests.support.interference import CHANGES_GENERATION, CHANGES_STRATEGY, Interference
+from tests.support.interference import (
+    CHANGES_GENERATION,
+    CHANGES_STRATEGY,
+    MOVES_NODES,
+    RESTARTS,
+    SET_BY_USERS,
+    Interference,
+)
 from tests.support.manager_restarts import in_background, restarted
+from tests.support.node_order import NodeOrder
 from tests.support.random_plan import Instant, RandomPlan, draw
 from tests.support.request_audit import AuditedBackend
+from tests.support.success_truth import SuccessTruth
 from tests.support.upgrade import BY_VERSION, STUCK, UpgradeRun, condition, phases_of, provision_generation
 from upgrade_manager.api.in_progress import blocks_next_plan
 from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
@@ -38,6 +48,8 @@ if TYPE_CHECKING:
 
 #: Virtual seconds until events and cleanup are done, with API faults.
 _SETTLE_SECONDS = 120.0
+#: Virtual seconds for which a cache without faults may be out of date, at most.
+_PROMPT = 3.0
 #: Virtual seconds between two polls of a plan.
 _INTERVAL = 0.1
 #: Part of the message that advises to drain all nodes, and the virtual seconds after which a user does.
@@ -46,7 +58,7 @@ _ADVICE_SECONDS = 600.0
 #: Virtual seconds between two attempts of a user's request.
 _RETRY_INTERVAL = 1.0
 #: Interference after which Rancher drains upgraded nodes again.
-DRAINS_AGAIN = CHANGES_STRATEGY | {CHANGES_GENERATION}
+DRAINS_AGAIN = CHANGES_STRATEGY | CHANGES_GENERATION
 RIVAL, NEXT = "rival", "next"
 
 
@@ -85,6 +97,7 @@ async def run(drawn: RandomPlan) -> RunResult:
         return backends[0]
 
     async with Simulation(drawn.scenario, seed=drawn.seed, backend=backend) as simulation:
+        observers = _observers(drawn, simulation)
         stage = await UpgradeRun.set_up(simulation)
         await end_state_checks.plant(simulation)
         users = UserActions(stage, drawn, await end_state_checks.others(simulation))
@@ -103,7 +116,29 @@ async def run(drawn: RandomPlan) -> RunResult:
             result.faults.append(f"stuck: {'; '.join(states)}")
         result.faults += backends[0].audit.violations
         result.faults += users.faults
+        result.faults += [violation for observer in observers for violation in observer.violations]
     return result
+
+
+def _observers(drawn: RandomPlan, simulation: Simulation) -> tuple[NodeOrder, SuccessTruth]:
+    """Observe every change of the cluster."""
+    acts, storage = {act.what for act in drawn.interference}, simulation.server.storage
+    restarted_nodes = {act.node for act in drawn.interference if act.what == RESTARTS}
+    order = NodeOrder(
+        storage,
+        release_os=drawn.scenario.release.os_image,
+        loose=not CHANGES_STRATEGY.isdisjoint(acts),
+        restarted=restarted_nodes,
+    )
+    steady = acts.isdisjoint(MOVES_NODES | DRAINS_AGAIN)
+    return order, SuccessTruth(storage, drawn.scenario, lateness=_lateness(drawn), steady=steady)
+
+
+def _lateness(drawn: RandomPlan) -> float:
+    """Return for how many seconds caches may be out of date."""
+    if any(name.startswith("watches") for name in drawn.faults):
+        return math.inf
+    return _SETTLE_SECONDS / 2 if drawn.faults else _PROMPT
 
 
 class UserActions:
@@ -112,7 +147,8 @@ class UserActions:
     def __init__(self, stage: UpgradeRun, drawn: RandomPlan, before: dict[str, Any]) -> None:
         self._stage = stage
         self._drawn = drawn
-        self._before = before
+        #: The values that each setting may have in the end.
+        self._before: dict[str, tuple[Any, ...]] = {name: (was,) for name, was in before.items()}
         #: The blocked plan, the one that did not succeed and is still there, and the one that has to succeed.
         self._blocked: UpgradeRun | None = None
         self._failed: UpgradeRun | None = None
@@ -120,6 +156,10 @@ class UserActions:
         self.faults: list[str] = []
         self._others = {act.what for act in drawn.interference}
         self._keeps_strategy = CHANGES_STRATEGY.isdisjoint(self._others)
+        for act, (name, value) in SET_BY_USERS.items():
+            if act in self._others and name in before:
+                # The act may come too late for the plan.
+                self._before[name] = (*self._before[name], value)
 
     async def run(self) -> None:
         """Run all plans to their end."""

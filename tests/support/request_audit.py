@@ -75,6 +75,8 @@ class RequestAudit:
             self._plans.deleted(call.name)
         response = await self._inner.send(request)
         if response.status in _OK:
+            if not manager and call.verb == "delete":
+                self._recreatable(call)
             if call.resource == PLANS and call.subresource == "status":
                 self._status(call, response, manager=manager)
             if manager:
@@ -109,6 +111,12 @@ class RequestAudit:
                 for violation in self._plans.changed(json.loads(response.body)):
                     self._broken(call, violation)
             self._change(call, before, after)
+
+    def _recreatable(self, call: Call) -> None:
+        """Let the manager create again what others delete."""
+        title = f"{call.resource} {call.namespace}/{call.name} "
+        for name in [name for name in self._created if name.startswith(title)]:
+            del self._created[name]
 
     def _removal(self, request: Request, call: Call) -> None:
         selector = dict(request.query).get("labelSelector", "")

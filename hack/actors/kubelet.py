@@ -79,7 +79,8 @@ class Kubelet:
     def _node_changed(self, change: Change) -> None:
         old = objects.spec(change.old or {})
         new = objects.spec(change.obj)
-        if any(old.get(key) != new.get(key) for key in ("taints", "unschedulable")):
+        # Its Pods wait for a Node that is registered again.
+        if change.old is None or any(old.get(key) != new.get(key) for key in ("taints", "unschedulable")):
             self._wake_node(objects.name(change.obj))
 
     def _claim_changed(self, change: Change) -> None:

@@ -13,7 +13,7 @@ from tests.support.actor_cluster import TOLERATIONS, job
 from tests.support.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import JOBS, NODES
+from upgrade_manager.kube.resources import JOBS, NODES, PODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,3 +76,26 @@ async def test_cordoned_node_accepts_only_tolerating_pods(node: str) -> None:
         assert not await done("strict")
         await cordon(value=None)
         await eventually(lambda: done("strict"))
+
+
+async def test_pod_starts_when_its_node_is_registered_again() -> None:
+    async with Simulation(load("three-nodes").changed(vms={"count": 0})) as simulation:
+        client = simulation.client()
+        node = await client.get(NODES, "node-0")
+        await client.delete(NODES, "node-0")
+        await client.create(JOBS, job("again", command=["upgrade_node.sh", "pre-drain"], node="node-0"))
+
+        async def waits() -> bool:
+            pods = (await client.list(PODS, namespace="harvester-system")).items
+            states = [
+                one.get("state") or {} for pod in pods for one in objects.status(pod).get("containerStatuses") or ()
+            ]
+            return any((state.get("waiting") or {}).get("reason") == "NodeNotFound" for state in states)
+
+        async def done() -> bool:
+            return objects.is_condition_true(await client.get(JOBS, "again", namespace="harvester-system"), "Complete")
+
+        await eventually(waits)
+        metadata = {"name": "node-0", "labels": objects.labels(node)}
+        await client.create(NODES, {"metadata": metadata, "spec": {}})
+        await eventually(done)

@@ -1,4 +1,4 @@
-"""Runs programs of the host, by chroot into its root file system."""
+"""Runs programs: those of the host, by chroot into its root file system, and those of the Pod's own image."""
 
 from __future__ import annotations
 
@@ -87,27 +87,56 @@ class ChrootPrograms:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._log = structlog.get_logger(__name__)
+        self._processes = _Processes()
 
     async def run(self, call: Call) -> Output:
         """See HostPrograms."""
-        chroot = shutil.which("chroot")
-        if chroot is None:
-            raise BadEnvironment("the program chroot is not on PATH")
+        argv = (_located("chroot"), str(self._root), *call.argv)
+        return await self._processes.run(call, argv, path=PATH)
+
+
+class PodPrograms:
+    """Starts programs of the Pod's own image, such as helm; never a shell line."""
+
+    def __init__(self) -> None:
+        self._processes = _Processes()
+
+    async def run(self, call: Call) -> Output:
+        """See HostPrograms."""
+        argv = (_located(call.argv[0]), *call.argv[1:])
+        return await self._processes.run(call, argv, path=os.environ.get("PATH", PATH))
+
+
+def _located(program: str) -> str:
+    """Return the path of a program of the Pod's image. Raises BadEnvironment."""
+    found = shutil.which(program)
+    if found is None:
+        raise BadEnvironment(f"the program {program} is not on PATH")
+    return found
+
+
+class _Processes:
+    """Starts processes, follows their output, and ends them."""
+
+    def __init__(self) -> None:
+        self._log = structlog.get_logger(__name__)
+
+    async def run(self, call: Call, argv: tuple[str, ...], *, path: str) -> Output:
+        """Start `argv` for the call. Raises ProgramTimedOut."""
         self._log.info("program started", argv=list(call.argv))
         pipe = InputPipe() if call.stdin is not None else None
         try:
-            output = await self._run([chroot, str(self._root), *call.argv], call, pipe)
+            output = await self._run(argv, call, pipe, path=path)
         finally:
             if pipe is not None:
                 pipe.close()
         self._log.info("program ended", program=call.program, status=output.status)
         return output
 
-    async def _run(self, argv: list[str], call: Call, pipe: InputPipe | None) -> Output:
+    async def _run(self, argv: tuple[str, ...], call: Call, pipe: InputPipe | None, *, path: str) -> Output:
         process = await asyncio.create_subprocess_exec(
             *argv,
-            env={"PATH": PATH, **call.environment},
+            env={"PATH": path, **call.environment},
             stdin=asyncio.subprocess.DEVNULL if pipe is None else pipe.read_end,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import yaml
 
 from upgrade_manager.pipeline.errors import BadRepository
 
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
 #: Bytes; small enough not to stall the event loop. A real file has less than 1 kB.
 SIZE_LIMIT = 32 * 1024
 #: A version that is valid in image tags, URLs, names and label values.
-_VERSION = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z._+-]{0,61}[0-9A-Za-z])?", re.ASCII)
+VERSION = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z._+-]{0,61}[0-9A-Za-z])?", re.ASCII)
 #: An operating system's name, as nodes report it.
 _OS = re.compile(r"[0-9A-Za-z][0-9A-Za-z ._:+()-]{0,99}", re.ASCII)
+#: An image with registry and tag; messages call it so.
+IMAGE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._:/@-]{0,255}", re.ASCII)
+_NAMES = {_OS: "name", IMAGE: "image"}
 _KEYS: dict[str, re.Pattern[str]] = {
-    "harvester": _VERSION,
-    "harvesterChart": _VERSION,
+    "harvester": VERSION,
+    "harvesterChart": VERSION,
     "os": _OS,
-    "kubernetes": _VERSION,
-    "rancher": _VERSION,
-    "monitoringChart": _VERSION,
-    "minUpgradableVersion": _VERSION,
+    "kubernetes": VERSION,
+    "rancher": VERSION,
+    "monitoringChart": VERSION,
+    "minUpgradableVersion": VERSION,
 }
 _REQUIRED = ("harvester", "os", "kubernetes", "rancher")
 #: Characters of a bad value that a message shows.
@@ -40,17 +47,24 @@ _STRING, _NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
 
 def parse_release(body: bytes, *, where: str) -> dict[str, str]:
     """Return the values of known keys. Raises BadRepository with all errors of the file at `where`."""
-    content = _load(body, where)
-    errors = [f"{key} is missing" for key in _REQUIRED if key not in content]
+    return parse_values(body, _KEYS, required=_REQUIRED, where=where)
+
+
+def parse_values(
+    body: bytes, patterns: Mapping[str, re.Pattern[str]], *, required: Iterable[str], where: str
+) -> dict[str, str]:
+    """Return the strings of these keys; `a.b` is b in the mapping a. Raises BadRepository as parse_release."""
+    content = _load(body, where, patterns)
+    errors = [f"{key} is missing" for key in required if key not in content]
     for key, nodes in content.items():
         if len(nodes) > 1:
             errors.append(f"{key} is set {len(nodes)} times")
-        elif not _fits(nodes[0], _KEYS[key]):
-            kind = "name" if _KEYS[key] is _OS else "version"
+        elif not _fits(nodes[0], patterns[key]):
+            kind = _NAMES.get(patterns[key], "version")
             errors.append(f"{key} is {_shown(nodes[0])}, not a valid {kind}")
     if errors:
         raise BadRepository(f"{where}: {'; '.join(errors)}; the ISO is corrupt or not a Harvester release")
-    return {key: content[key][0].value for key in _KEYS if key in content}
+    return {key: content[key][0].value for key in patterns if key in content}
 
 
 class _Loader(yaml.SafeLoader):
@@ -63,7 +77,7 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
-def _load(body: bytes, where: str) -> dict[str, list[yaml.Node]]:
+def _load(body: bytes, where: str, keys: Collection[str]) -> dict[str, list[yaml.Node]]:
     """Return the non-empty values of known keys; other keys are ignored."""
     try:
         document = yaml.compose(body, Loader=_Loader)
@@ -75,10 +89,19 @@ def _load(body: bytes, where: str) -> dict[str, list[yaml.Node]]:
         kind = f"{_shown(document)}, not a mapping of component versions" if document else "empty"
         raise BadRepository(f"{where} is {kind}; the ISO is corrupt or not a Harvester release")
     content: dict[str, list[yaml.Node]] = {}
-    for key, value in document.value:
-        if key.tag == _STRING and key.value in _KEYS and not _is_empty(value):
-            content.setdefault(key.value, []).append(value)
+    for key, value in _values(document):
+        if key in keys and not _is_empty(value):
+            content.setdefault(key, []).append(value)
     return content
+
+
+def _values(mapping: yaml.MappingNode, prefix: str = "") -> Iterator[tuple[str, yaml.Node]]:
+    """Yield all keys and values; a nested key follows its mapping's key and a dot."""
+    for key, value in mapping.value:
+        if key.tag == _STRING:
+            yield f"{prefix}{key.value}", value
+            if isinstance(value, yaml.MappingNode):
+                yield from _values(value, f"{prefix}{key.value}.")
 
 
 def _is_empty(node: yaml.Node) -> bool:

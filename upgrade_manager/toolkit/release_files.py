@@ -10,10 +10,12 @@ import yaml
 from upgrade_manager.kube.errors import NotFound, Terminal
 from upgrade_manager.pipeline.errors import BadRepository
 from upgrade_manager.pipeline.release import parse_release
+from upgrade_manager.toolkit.component_versions import parse_components
 from upgrade_manager.toolkit.errors import BadArchive
 from upgrade_manager.toolkit.repository_files import read_small
 
 if TYPE_CHECKING:
+    from upgrade_manager.toolkit.component_versions import Components
     from upgrade_manager.toolkit.repository_files import RepositoryFiles
 
 RELEASE = "/harvester-release.yaml"
@@ -52,7 +54,7 @@ class ReleaseFiles:
     def __init__(self, files: RepositoryFiles) -> None:
         self._files = files
         self._versions: dict[str, str] | None = None
-        self._document: dict[str, Any] | None = None
+        self._components: Components | None = None
         self._bundle: Bundle | None = None
 
     async def versions(self) -> dict[str, str]:
@@ -64,6 +66,12 @@ class ReleaseFiles:
             except BadRepository as error:
                 raise BadArchive(str(error)) from error
         return self._versions
+
+    async def components(self) -> Components:
+        """Return the versions of the cluster's components. Raises KubeError and BadArchive."""
+        if self._components is None:
+            self._components = parse_components(await self._read(RELEASE), where=RELEASE)
+        return self._components
 
     async def bundle(self) -> Bundle:
         """Return the archives. Raises KubeError and BadArchive."""

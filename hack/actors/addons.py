@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.conditions import with_condition
 from hack.actors.controller_loop import ControllerLoop, Timers
+from hack.actors.helm_storage import HelmStorage
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ADDONS
@@ -29,7 +30,10 @@ class AddonController:
         self._client = context.client("harvester-addon-controller")
         self._addons = context.caches.of(ADDONS)
         self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop("addons", self._reconcile, random=context.random)
+        self._storage = HelmStorage(self._client)
         self._timers = Timers()
+        #: The version of the chart that an enabled add-on runs, by uid.
+        self._deployed: dict[str, str] = {}
         self._addons.subscribe(self._addon_changed)
 
     async def run(self) -> None:
@@ -45,6 +49,8 @@ class AddonController:
             return None
         settled, moving, end = _ON if objects.spec(addon).get("enabled") else _OFF
         state = objects.status(addon).get("status") or ""
+        if self._is_outdated(addon):
+            settled, moving = set(), "AddonUpdating"
         if state in settled:
             self._timers.forget(objects.uid(addon))
             return None
@@ -55,8 +61,24 @@ class AddonController:
         left = self._timers.left(objects.uid(addon), moving, seconds)
         if left > 0:
             return left
+        await self._deploy(addon)
         await self._write(addon, end)
         return None
+
+    def _is_outdated(self, addon: Object) -> bool:
+        """Report whether an enabled add-on runs another chart; the first one that is seen runs."""
+        version = objects.spec(addon).get("version") or ""
+        if not objects.spec(addon).get("enabled"):
+            return False
+        return self._deployed.setdefault(objects.uid(addon), version) != version
+
+    async def _deploy(self, addon: Object) -> None:
+        version = objects.spec(addon).get("version") or ""
+        if not self._is_outdated(addon):
+            return
+        if self._context.scenario.services:
+            await self._storage.deploy(objects.name(addon), objects.namespace(addon), chart=version, app=version)
+        self._deployed[objects.uid(addon)] = version
 
     async def _write(self, addon: Object, state: str) -> None:
         at = self._context.timestamp()

@@ -21,6 +21,14 @@ MIGRATIONS = Resource(
     plural="virtualmachineinstancemigrations",
     kind="VirtualMachineInstanceMigration",
 )
+DAEMON_SETS = Resource(group="apps", version="v1", plural="daemonsets", kind="DaemonSet")
+CLUSTER_REPOS = Resource(
+    group="catalog.cattle.io", version="v1", plural="clusterrepos", kind="ClusterRepo", namespaced=False
+)
+#: Rancher's own settings; Harvester's and Longhorn's are other kinds.
+RANCHER_SETTINGS = Resource(
+    group="management.cattle.io", version="v3", plural="settings", kind="Setting", namespaced=False
+)
 KUBEVIRTS = Resource(group="kubevirt.io", version="v1", plural="kubevirts", kind="KubeVirt")
 
 

@@ -11,6 +11,7 @@ from hack.actors.deployments import DeploymentController
 from hack.actors.drainer import Drainer
 from hack.actors.endpoint_slices import EndpointSliceController
 from hack.actors.evacuation import EvacuationController
+from hack.actors.harvester import Harvester
 from hack.actors.images import ImageController
 from hack.actors.jobs import JobController
 from hack.actors.kubelet import Kubelet
@@ -21,6 +22,7 @@ from hack.actors.migrations import MigrationController
 from hack.actors.nodes import NodeKeeper
 from hack.actors.planner import Planner
 from hack.actors.pod_gc import PodCollector
+from hack.actors.rancher import Rancher
 from hack.actors.repository import Repository
 from hack.actors.scheduler import Scheduler
 from hack.actors.system_agent import SystemAgent
@@ -62,7 +64,7 @@ class ActorRegistry:
         self._stats = KubeletStats(context.for_actor("kubelet stats"))
         self._orders = VirtualMachineOrders(context.for_actor("vm orders"))
         self._actors: list[tuple[str, Actor]] = [("kubelet", Kubelet(context.for_actor("kubelet"), toolkit))]
-        kinds = (
+        kinds: tuple[Callable[[ActorContext], Actor], ...] = (
             Scheduler,
             NodeKeeper,
             ImageController,
@@ -79,6 +81,7 @@ class ActorRegistry:
             ChartController,
             PodCollector,
         )
+        kinds += (Rancher, Harvester) if context.scenario.services else ()
         core = (DeploymentController, EndpointSliceController, JobController) if kubernetes else ()
         self._actors += [(kind.__name__, kind(context.for_actor(kind.__name__))) for kind in (*kinds, *core)]
 

@@ -104,6 +104,7 @@ ROWS: tuple[Row, ...] = (
         annotated_generation=True,
         status_keeps=("labels",),
     ),
+    _workload("apps", "daemonsets", "DaemonSet", short_names=("ds",), annotated_generation=True),
     _workload(
         "batch",
         "jobs",

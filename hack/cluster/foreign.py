@@ -19,7 +19,13 @@ _FOLDER = Path(__file__).parent.parent / "crds"
 
 def foreign_crds() -> list[Object]:
     """Return a copy of the definitions that Harvester's components install."""
-    copy: list[Object] = json.loads(_foreign())
+    copy: list[Object] = json.loads(_parsed(_FOLDER))
+    return copy
+
+
+def service_crds() -> list[Object]:
+    """Return a copy of further definitions, of a scenario with services."""
+    copy: list[Object] = json.loads(_parsed(_FOLDER / "services"))
     return copy
 
 
@@ -30,10 +36,10 @@ def our_crd() -> Object:
 
 
 @cache
-def _foreign() -> str:
+def _parsed(folder: Path) -> str:
     """Parse the files once: parsing takes longer than creating a cluster's objects."""
     documents: list[Object] = []
-    for path in sorted(_FOLDER.glob("*.yaml")):
+    for path in sorted(folder.glob("*.yaml")):
         documents += yaml.safe_load_all(path.read_text(encoding="utf-8"))
     return json.dumps(documents)
 

@@ -11,7 +11,7 @@ from hack.actors.caches import Caches
 from hack.actors.context import ActorContext
 from hack.actors.hosts import Hosts
 from hack.actors.registry import ActorRegistry, simulated
-from hack.cluster.foreign import our_crd
+from hack.cluster.foreign import our_crd, service_crds
 from hack.cluster.quorum import Quorum
 from hack.cluster.seeds import Seeds
 from hack.cluster.strict import Strict
@@ -77,7 +77,8 @@ class Population:
             api_url=api_url,
             at_once=self._backend.concurrency,
         )
-        await seeds.define([*self._backend.foreign_crds(), *([our_crd()] if install_crds else [])])
+        services = service_crds() if self._scenario.services else []
+        await seeds.define([*self._backend.foreign_crds(), *services, *([our_crd()] if install_crds else [])])
         await self._backend.on_crds_established()
         await seeds.create()
 

@@ -275,6 +275,8 @@ class Scenario(_Part):
     addons: tuple[Addon, ...] = ()
     #: Properties of API servers by address: of the clients' server, and of further ones.
     api_servers: dict[str, ApiServer] = Field(default_factory=dict)
+    #: Whether Rancher's and Harvester's services exist, which `cluster-upgrade` upgrades.
+    services: bool = False
     provision_generation: int = 3
     #: Longhorn's replica-replenishment-wait-interval; None means that the setting does not exist.
     replenishment_interval: str | None = "600"

@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from hack.cluster.seed_services import FLEET_SYSTEM
 from upgrade_manager.api.keys import (
     ANNOTATION_OS_UPGRADE_IMAGE,
     ANNOTATION_STORAGE_CLASS,
@@ -36,6 +37,7 @@ _SIZE = 6912345088
 def namespaces(scenario: Scenario) -> list[Object]:
     """Build the namespaces."""
     names = [HARVESTER_SYSTEM, CATTLE_SYSTEM, FLEET_LOCAL, LONGHORN_SYSTEM]
+    names += [FLEET_SYSTEM] if scenario.services else []
     names += [addon.namespace for addon in scenario.addons]
     names += [machine.namespace for machine in scenario.vms.machines]
     unique = [name for name in dict.fromkeys(names) if name not in {DEFAULT_NAMESPACE, "kube-system"}]

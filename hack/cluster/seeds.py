@@ -6,16 +6,26 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from hack.actors.images import claim_of
-from hack.actors.kinds import CAPI_CLUSTERS, ENGINES, KUBEVIRTS, SERVICE_ACCOUNTS, VIRTUAL_MACHINES
+from hack.actors.kinds import (
+    CAPI_CLUSTERS,
+    CLUSTER_REPOS,
+    DAEMON_SETS,
+    ENGINES,
+    KUBEVIRTS,
+    RANCHER_SETTINGS,
+    SERVICE_ACCOUNTS,
+    VIRTUAL_MACHINES,
+)
 from hack.actors.virtual_machines import instance_of
 from hack.apiserver.crds import CRDS
-from hack.cluster import seed_harvester, seed_machines, seed_nodes
+from hack.cluster import seed_harvester, seed_machines, seed_nodes, seed_services
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
     ADDONS,
+    DEPLOYMENTS,
     ENDPOINT_SLICES,
     LONGHORN_SETTINGS,
     LONGHORN_VOLUMES,
@@ -139,6 +149,18 @@ class Seeds:
         for addon in scenario.addons:
             await self._create(ADDONS, seed_harvester.addon(addon))
         await self._create(KUBEVIRTS, seed_harvester.kubevirt())
+        if scenario.services:
+            await self._create_services(at)
+
+    async def _create_services(self, at: str) -> None:
+        for deployment in seed_services.deployments(self._scenario):
+            await self._create(DEPLOYMENTS, deployment)
+        await self._create(DAEMON_SETS, seed_services.daemon_set(self._scenario))
+        await self._create(RANCHER_SETTINGS, seed_services.setting(self._scenario))
+        for repository in seed_services.repositories(at=at):
+            await self._create(CLUSTER_REPOS, repository)
+        for release in seed_services.releases(self._scenario):
+            await self._create(SECRETS, release)
 
     async def _create_nodes(self, at: str) -> None:
         scenario = self._scenario

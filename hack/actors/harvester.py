@@ -1,0 +1,96 @@
+"""What Harvester's chart deploys: KubeVirt, Longhorn's manager, and Harvester itself, which reports its version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import yaml
+
+from hack.actors.conditions import TRANSITION, with_condition
+from hack.actors.controller_loop import ControllerLoop, Timers
+from hack.actors.kinds import DAEMON_SETS, KUBEVIRTS
+from hack.actors.repository import release_text
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, LONGHORN_SYSTEM, SETTING_SERVER_VERSION
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import MANAGED_CHARTS, SETTINGS
+
+if TYPE_CHECKING:
+    from hack.actors.context import ActorContext
+    from hack.actors.controller_loop import RequeueAfter
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Change
+
+_CHART = "harvester"
+_DEFAULT_METHODS = ["LiveMigrate"]
+
+
+class Harvester:
+    """Follows the ManagedChart harvester, each time that Fleet has deployed it."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._context = context
+        self._client = context.client("harvester")
+        self._charts = context.caches.of(MANAGED_CHARTS)
+        self._kubevirts = context.caches.of(KUBEVIRTS)
+        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop("harvester", self._deploy, random=context.random)
+        self._timers = Timers()
+        #: Fleet's generation of the previous chart: while it stays, the status is stale.
+        self._before = 0
+        self._charts.subscribe(self._chart_changed)
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        await self._context.run_loop(self._loop, self._charts, objects.key)
+
+    def _chart_changed(self, change: Change) -> None:
+        self._loop.add(objects.key(change.obj))
+
+    async def _deploy(self, key: tuple[str, str]) -> RequeueAfter:
+        chart = self._charts.store.get(key[1], key[0])
+        if key[1] != _CHART or chart is None or not objects.is_condition_true(chart, "Ready"):
+            return None
+        release = yaml.safe_load(release_text(self._context.scenario))
+        generation = int(objects.status(chart).get("observedGeneration") or 0)
+        if objects.spec(chart).get("version") != release["harvesterChart"]:
+            self._before = generation
+            return None
+        if generation <= self._before:
+            return None
+        await self._configure_kubevirt(chart)
+        left = self._timers.left(objects.uid(chart), "start", self._context.seconds(1.0))
+        if left > 0:
+            return left
+        await self._start_kubevirt(release["kubevirt"])
+        await self._start_longhorn(release["harvester"])
+        await self._client.patch(SETTINGS, SETTING_SERVER_VERSION, MergePatch({"value": release["harvester"]}))
+        return None
+
+    async def _configure_kubevirt(self, chart: Object) -> None:
+        values = objects.spec(chart).get("values") or {}
+        strategy = ((values.get("kubevirt") or {}).get("spec") or {}).get("workloadUpdateStrategy") or {}
+        methods = strategy.get("workloadUpdateMethods", _DEFAULT_METHODS)
+        kubevirt = self._kubevirts.store.get("kubevirt", HARVESTER_SYSTEM)
+        if kubevirt is None:
+            return
+        if (objects.spec(kubevirt).get("workloadUpdateStrategy") or {}).get("workloadUpdateMethods") != methods:
+            body = {"spec": {"workloadUpdateStrategy": {"workloadUpdateMethods": methods}}}
+            await self._kubevirts.patch(self._client, kubevirt, MergePatch(body), subresource="")
+
+    async def _start_kubevirt(self, version: str) -> None:
+        kubevirt = self._kubevirts.store.get("kubevirt", HARVESTER_SYSTEM)
+        if kubevirt is None or objects.status(kubevirt).get("observedKubeVirtVersion") == version:
+            return
+        conditions: list[Object] = objects.status(kubevirt).get("conditions") or []
+        for type_, state in (("Available", "True"), ("Progressing", "False"), ("Degraded", "False")):
+            conditions = with_condition(conditions, type_, state, at=self._context.timestamp(), time=TRANSITION)
+        status = {"phase": "Deployed", "observedKubeVirtVersion": version, "conditions": conditions}
+        await self._kubevirts.patch(self._client, kubevirt, MergePatch({"status": status}))
+
+    async def _start_longhorn(self, version: str) -> None:
+        annotations = {"release": version}
+        body: Object = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
+        name, namespace = "longhorn-manager", LONGHORN_SYSTEM
+        written = await self._client.patch(DAEMON_SETS, name, MergePatch(body), namespace=namespace)
+        status = MergePatch({"status": {"observedGeneration": objects.metadata(written)["generation"]}})
+        await self._client.patch(DAEMON_SETS, name, status, namespace=namespace, subresource="status")

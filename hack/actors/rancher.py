@@ -1,0 +1,109 @@
+"""Rancher: reports its version, indexes its chart repositories, and upgrades the charts that it depends on."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import yaml
+
+from hack.actors.controller_loop import ControllerLoop, Timers
+from hack.actors.helm_storage import HelmStorage, is_blocked
+from hack.actors.kinds import CLUSTER_REPOS, RANCHER_SETTINGS
+from hack.actors.repository import release_text
+from upgrade_manager.api.keys import CATTLE_SYSTEM, SETTING_SERVER_VERSION
+from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import DEPLOYMENTS
+
+if TYPE_CHECKING:
+    from hack.actors.context import ActorContext
+    from hack.actors.controller_loop import RequeueAfter
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Change
+
+_DEPENDENCIES = {"fleet-crd": "cattle-fleet-system", "fleet": "cattle-fleet-system", "rancher-webhook": CATTLE_SYSTEM}
+_POLL = 1.0
+_SECOND = timedelta(seconds=1)
+
+
+class Rancher:
+    """Reconciles Rancher's own Deployment and its ClusterRepos."""
+
+    def __init__(self, context: ActorContext) -> None:
+        self._context = context
+        self._client = context.client("rancher")
+        self._deployments = context.caches.of(DEPLOYMENTS)
+        self._repositories = context.caches.of(CLUSTER_REPOS)
+        self._storage = HelmStorage(self._client)
+        self._timers = Timers()
+        self._loop: ControllerLoop[str] = ControllerLoop("rancher", self._reconcile, random=context.random)
+        self._deployments.subscribe(self._deployment_changed)
+        self._repositories.subscribe(self._repository_changed)
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        await self._context.run_loop(self._loop, self._repositories, objects.name)
+
+    def _deployment_changed(self, change: Change) -> None:
+        if objects.key(change.obj) == (CATTLE_SYSTEM, "rancher"):
+            self._loop.add("")
+
+    def _repository_changed(self, change: Change) -> None:
+        self._loop.add(objects.name(change.obj))
+
+    async def _reconcile(self, repository: str) -> RequeueAfter:
+        return await self._index(repository) if repository else await self._start()
+
+    async def _index(self, name: str) -> RequeueAfter:
+        """Download the index of a repository after its spec.forceUpdate."""
+        found = self._repositories.store.get(name)
+        if found is None:
+            return None
+        wanted = parse_time(objects.spec(found).get("forceUpdate"))
+        last = parse_time(objects.status(found).get("downloadTime"))
+        if wanted is None or (last is not None and last >= wanted):
+            return None
+        if wanted > self._context.now():
+            return _SECOND.total_seconds()
+        left = self._timers.left(name, "index", self._context.seconds(self._context.scenario.durations.chart))
+        if left > 0:
+            return left
+        patch = MergePatch({"status": {"downloadTime": self._context.timestamp()}})
+        await self._repositories.patch(self._client, found, patch)
+        self._timers.forget(name)
+        return None
+
+    async def _start(self) -> RequeueAfter:
+        """Report the version that runs, and bring the dependencies to the release's."""
+        deployment = self._deployments.store.get("rancher", CATTLE_SYSTEM)
+        if deployment is None or not _is_rolled_out(deployment):
+            return None
+        version = objects.spec(deployment)["template"]["spec"]["containers"][0]["image"].rpartition(":")[2]
+        setting = await self._client.get(RANCHER_SETTINGS, SETTING_SERVER_VERSION)
+        if setting.get("value") != version:
+            await self._client.patch(RANCHER_SETTINGS, SETTING_SERVER_VERSION, MergePatch({"value": version}))
+        if version != self._context.scenario.release.rancher:
+            return None
+        return await self._upgrade_dependencies()
+
+    async def _upgrade_dependencies(self) -> RequeueAfter:
+        charts = yaml.safe_load(release_text(self._context.scenario))["rancherDependencies"]
+        for name, namespace in _DEPENDENCIES.items():
+            revisions = await self._storage.revisions(name, namespace)
+            if not revisions or is_blocked(revisions):
+                return _POLL
+            if revisions[-1]["chart"]["metadata"]["version"] == charts[name]["chart"]:
+                continue
+            left = self._timers.left("", name, self._context.seconds(self._context.scenario.durations.chart))
+            if left > 0:
+                return left
+            await self._storage.deploy(name, namespace, chart=charts[name]["chart"], app=charts[name]["app"])
+        return None
+
+
+def _is_rolled_out(deployment: Object) -> bool:
+    status = objects.status(deployment)
+    observed = status.get("observedGeneration") == objects.metadata(deployment).get("generation")
+    return observed and status.get("availableReplicas") == objects.spec(deployment).get("replicas")

@@ -8,8 +8,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from tests.support.harvester import RELEASE
-from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, JobType
+from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
@@ -164,11 +163,6 @@ async def test_failure_keeps_failed_jobs_until_deletion(cluster: Harvester, phas
     assert await left(cluster) == {}
 
 
-async def set_pending_os(cluster: Harvester, os: str) -> None:
-    annotation = {ANNOTATION_PENDING_OS_IMAGE: os}
-    await cluster.client.patch(NODES, "n1", MergePatch({"metadata": {"annotations": annotation}}))
-
-
 async def changed(cluster: Harvester, ctx: ReconcileContext) -> None:
     """Set up the middle of a node upgrade, with recorded originals."""
     rke = {"provisionGeneration": 5, "upgradeStrategy": with_hooks({})}
@@ -176,8 +170,8 @@ async def changed(cluster: Harvester, ctx: ReconcileContext) -> None:
     await cluster.put(PROVISIONING_CLUSTERS, {"metadata": {"name": "local", "namespace": "fleet-local"}, "spec": spec})
     addon = {"enabled": False, "repo": "r", "chart": "c", "version": "1", "valuesContent": ""}
     await cluster.put(ADDONS, {"metadata": {"name": "descheduler", "namespace": "kube-system"}, "spec": addon})
-    ctx.status["releaseMetadata"] = RELEASE
-    await set_pending_os(cluster, RELEASE["os"])
+    annotation = {"management.harvesterhci.io/pendingOSImage": "Harvester v1.7.0"}
+    await cluster.client.patch(NODES, "n1", MergePatch({"metadata": {"annotations": annotation}}))
     ctx.status["originals"] = [
         {"object": "Cluster fleet-local/local", "field": "spec.rkeConfig.upgradeStrategy", "applied": with_hooks({})},
         {"object": "Addon kube-system/descheduler", "field": "spec.enabled", "original": True, "applied": False},
@@ -212,35 +206,6 @@ async def test_overrides_are_reverted(cluster: Harvester, *, keep_strategy: bool
     await clean_up(ctx, keep_failed_jobs=False)
     assert await state(cluster) == (keep_strategy, True, False)
     assert len(ctx.status["originals"] or []) == keep_strategy
-
-
-@pytest.mark.rule("pipeline: pendingOSImage annotations of another plan, which upgrades its nodes, stay")
-@pytest.mark.parametrize(
-    ("pending", "other", "stays"),
-    [
-        pytest.param(RELEASE["os"], None, False, id="no other plan"),
-        pytest.param("Harvester v9", None, True, id="another OS"),
-        pytest.param(RELEASE["os"], ("NodeUpgrading", RELEASE), True, id="another plan upgrades to the same OS"),
-        pytest.param(RELEASE["os"], ("NodeUpgrading", RELEASE | {"os": "o"}), False, id="another plan, another OS"),
-        pytest.param(RELEASE["os"], ("Failed", RELEASE), False, id="a plan that has ended"),
-    ],
-)
-async def test_pending_os_of_another_plan_stays(
-    cluster: Harvester, pending: str, other: tuple[str, dict[str, str]] | None, *, stays: bool
-) -> None:
-    await cluster.nodes("n1")
-    await set_pending_os(cluster, pending)
-    if other is not None:
-        phase, release = other
-        progressing = {"type": "Progressing", "status": str(phase != "Failed"), "reason": phase, "message": ""}
-        progressing["lastTransitionTime"] = "2026-01-01T00:00:00Z"
-        await cluster.plan(
-            "other", status={"currentPhase": phase, "releaseMetadata": release, "conditions": [progressing]}
-        )
-    ctx = await everything(cluster, reached="NodeUpgrading")
-    ctx.status["releaseMetadata"] = RELEASE
-    await clean_up(ctx, keep_failed_jobs=True)
-    assert bool(objects.annotations_of(await cluster.find(NODES, "n1"))) == stays
 
 
 async def test_settings_that_are_given_back_stay(cluster: Harvester) -> None:

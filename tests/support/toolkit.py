@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from hack.host.helm import SimulatedHelm
 from hack.host.programs import SimulatedPrograms
 from hack.simulation import Simulation
 from hack.virtual_time import virtual_now
@@ -15,6 +16,7 @@ from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.toolkit.catalogue import steps_of
 from upgrade_manager.toolkit.context import ToolkitContext
+from upgrade_manager.toolkit.helm import Helm
 from upgrade_manager.toolkit.host_tree import HostTree
 from upgrade_manager.toolkit.plan_events import PlanEvents
 from upgrade_manager.toolkit.release_files import ReleaseFiles
@@ -90,6 +92,9 @@ class ToolkitWorld:
     client: Client
     tree: HostTree
     programs: SimulatedPrograms
+    helm: SimulatedHelm
+    #: The temporary folder of the commands.
+    folder: Path
     iso: IsoFiles
     steps: Steps = field(default_factory=Steps)
 
@@ -103,6 +108,9 @@ class ToolkitWorld:
             "client": self.client,
             "tree": self.tree,
             "programs": self.programs,
+            "helm": Helm(self.helm, environment={}),
+            "folder": self.folder,
+            "now": virtual_now,
             "files": self.iso,
             "release": ReleaseFiles(self.iso),
             "events": PlanEvents(self.client, PLAN, now=virtual_now, random=Random(1)),
@@ -126,8 +134,9 @@ async def toolkit_world(
 
     With `actors` its other controllers run: KubeVirt, Longhorn, Rancher.
     """
-    root = folder / "host"
-    root.mkdir()
+    root, temporary = folder / "host", folder / "tmp"
+    root.mkdir(parents=True)
+    temporary.mkdir()
     async with Simulation(scenario, actors=actors, scale=0.1) as simulation:
         client = simulation.client("toolkit")
         await client.create(UPGRADE_PLANS, manifest(PLAN))
@@ -136,5 +145,7 @@ async def toolkit_world(
             client=client,
             tree=HostTree(root),
             programs=SimulatedPrograms(root, folder / "state.json"),
+            helm=SimulatedHelm(client),
+            folder=temporary,
             iso=IsoFiles(files or {}),
         )

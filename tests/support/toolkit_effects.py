@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from upgrade_manager.toolkit.helm import Helm
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from tests.support.toolkit import ToolkitWorld
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.patch import Patch
     from upgrade_manager.kube.resources import Resource
@@ -30,17 +33,27 @@ class Observer(Protocol):
 class ObservedPrograms:
     """Implements HostPrograms."""
 
-    def __init__(self, programs: HostPrograms, observer: Observer) -> None:
+    def __init__(self, programs: HostPrograms, observer: Observer, *, where: str = "host") -> None:
         self._programs = programs
         self._observer = observer
+        self._where = where
 
     async def run(self, call: Call) -> Output:
         """See HostPrograms."""
-        effect = f"host  {' '.join((call.program, *call.argv[1:]))}"
+        effect = f"{self._where:<4}  {' '.join((call.program, *call.argv[1:]))}"
         self._observer.before(effect)
         output = await self._programs.run(call)
         self._observer.after(effect)
         return output
+
+
+def observed(world: ToolkitWorld, observer: Observer) -> dict[str, Any]:
+    """Return the changes of a command's context by which all its effects are observed."""
+    return {
+        "programs": ObservedPrograms(world.programs, observer),
+        "client": observed_client(world.client, observer),
+        "helm": Helm(ObservedPrograms(world.helm, observer, where="pod"), environment={}),
+    }
 
 
 def observed_client(client: Client, observer: Observer) -> Client:

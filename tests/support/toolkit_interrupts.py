@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.toolkit_effects import ObservedPrograms, observed_client
+from tests.support.toolkit_effects import observed
 
 if TYPE_CHECKING:
     from tests.support.toolkit import ToolkitWorld
@@ -62,9 +62,8 @@ class KillBefore:
 async def run_killed(world: ToolkitWorld, command: str, *, at: int) -> str:
     """Run a command that is killed at a point, and return where; empty if it ended before. Raises StepFailed."""
     interrupts = Interrupts(at=at)
-    programs = ObservedPrograms(world.programs, interrupts)
     try:
-        await world.run(command, programs=programs, client=observed_client(world.client, interrupts))
+        await world.run(command, **observed(world, interrupts))
     except Killed:
         return interrupts.where
     return ""
@@ -73,14 +72,12 @@ async def run_killed(world: ToolkitWorld, command: str, *, at: int) -> str:
 async def run_killed_before(world: ToolkitWorld, command: str, effect: str) -> None:
     """Run a command that is killed before its first effect that begins so."""
     probe = KillBefore(effect)
-    programs = ObservedPrograms(world.programs, probe)
     with pytest.raises(Killed):
-        await world.run(command, programs=programs, client=observed_client(world.client, probe))
+        await world.run(command, **observed(world, probe))
 
 
 async def count_points(world: ToolkitWorld, command: str) -> int:
     """Run a command to its end, and return the number of points at which it could be killed."""
     interrupts = Interrupts(at=-1)
-    programs = ObservedPrograms(world.programs, interrupts)
-    await world.run(command, programs=programs, client=observed_client(world.client, interrupts))
+    await world.run(command, **observed(world, interrupts))
     return interrupts.passed

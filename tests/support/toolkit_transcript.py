@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.support.toolkit_effects import ObservedPrograms, observed_client
+from tests.support.toolkit_effects import observed
 from upgrade_manager.toolkit.catalogue import steps_of
 from upgrade_manager.toolkit.reboot import SCRIPT
 from upgrade_manager.toolkit.steps import run_steps
@@ -28,8 +28,9 @@ _VERSION = re.compile(r'(?<="resourceVersion":")\d+')
 class Transcript:
     """Implements Progress and Observer."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, temporary: Path) -> None:
         self._root = root
+        self._temporary = temporary
         self._files = _files(root)
         self.lines: list[str] = []
 
@@ -57,6 +58,7 @@ class Transcript:
         """See Observer."""
         for constant, name in _SHORT.items():
             effect = effect.replace(constant, name)
+        effect = effect.replace(str(self._temporary), "TEMPORARY")
         self.lines.append(f"    {_VERSION.sub('RV', effect)}")
 
     def after(self, effect: str) -> None:
@@ -65,10 +67,8 @@ class Transcript:
 
 async def transcript(world: ToolkitWorld, command: str, **changes: object) -> str:
     """Run a command to its end and return the listing."""
-    found = Transcript(world.tree.root)
-    context = world.context(
-        programs=ObservedPrograms(world.programs, found), client=observed_client(world.client, found), **changes
-    )
+    found = Transcript(world.tree.root, temporary=world.folder)
+    context = world.context(**observed(world, found), **changes)
     await run_steps(steps_of(command), context, found)
     return "\n".join(found.lines) + "\n"
 

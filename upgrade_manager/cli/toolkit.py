@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import sys
+import tempfile
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,8 @@ from upgrade_manager.runtime.manager import stop_on_signals
 from upgrade_manager.toolkit.catalogue import steps_of
 from upgrade_manager.toolkit.context import ToolkitContext
 from upgrade_manager.toolkit.errors import ToolkitError
-from upgrade_manager.toolkit.host_programs import ChrootPrograms
+from upgrade_manager.toolkit.helm import Helm
+from upgrade_manager.toolkit.host_programs import ChrootPrograms, PodPrograms
 from upgrade_manager.toolkit.host_tree import HostTree
 from upgrade_manager.toolkit.plan_events import PlanEvents
 from upgrade_manager.toolkit.progress import JobProgress
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 USER_AGENT = f"harvester-upgrade-toolkit/{__version__}"
 #: Characters of the termination message; Kubernetes keeps 4096 bytes.
 _MAX_MESSAGE = 1000
+#: Variables by which helm finds the API server.
+_API_SERVER = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 #: Exit status after SIGTERM or SIGINT, other than 0: a Job must not take the command for complete.
 _INTERRUPTED = 143
 
@@ -87,24 +91,35 @@ async def toolkit_context(options: ToolkitOptions) -> AsyncIterator[ToolkitConte
     clock, dice = SystemClock(), random.Random()
     config = await load_config(environ=os.environ, now=clock.now, kubeconfig=options.kubeconfig)
     base = options.repo_url or f"http://{repo_service_name(options.plan)}.{HARVESTER_SYSTEM}/harvester-iso"
-    async with (
-        HttpTransport(config, on_response=lambda *_: None) as transport,
-        HttpRepositoryFiles(base, user_agent=USER_AGENT) as files,
-    ):
-        client = Client(transport, user_agent=USER_AGENT, random=dice)
-        root = Path(options.host_dir)
-        yield ToolkitContext(
-            plan=options.plan,
-            node=options.node,
-            pod=options.pod,
-            shutdown=options.shutdown,
-            client=client,
-            tree=HostTree(root),
-            programs=ChrootPrograms(root),
-            files=files,
-            release=ReleaseFiles(files),
-            events=PlanEvents(client, options.plan, now=clock.now, random=dice),
-        )
+    with tempfile.TemporaryDirectory(prefix="upgrade-toolkit-") as folder:
+        async with (
+            HttpTransport(config, on_response=lambda *_: None) as transport,
+            HttpRepositoryFiles(base, user_agent=USER_AGENT) as files,
+        ):
+            client = Client(transport, user_agent=USER_AGENT, random=dice)
+            root = Path(options.host_dir)
+            yield ToolkitContext(
+                plan=options.plan,
+                node=options.node,
+                pod=options.pod,
+                shutdown=options.shutdown,
+                client=client,
+                tree=HostTree(root),
+                programs=ChrootPrograms(root),
+                helm=Helm(PodPrograms(), environment=_helm_environment(options, folder)),
+                folder=Path(folder),
+                now=clock.now,
+                files=files,
+                release=ReleaseFiles(files),
+                events=PlanEvents(client, options.plan, now=clock.now, random=dice),
+            )
+
+
+def _helm_environment(options: ToolkitOptions, folder: str) -> dict[str, str]:
+    """Return what helm needs: a place for its caches, and how this command itself reaches the API server."""
+    kubeconfig = {"KUBECONFIG": options.kubeconfig} if options.kubeconfig else {}
+    inherited = {name: os.environ[name] for name in _API_SERVER if name in os.environ}
+    return {"HOME": folder, **inherited, **kubeconfig}
 
 
 def _job(options: ToolkitOptions) -> str:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
-from upgrade_manager.api.in_progress import is_in_progress
 from upgrade_manager.api.keys import (
     ANNOTATION_PENDING_OS_IMAGE,
     CATTLE_SYSTEM,
@@ -33,7 +32,6 @@ from upgrade_manager.kube.resources import (
     SECRETS,
     SERVICES,
     SUC_PLANS,
-    UPGRADE_PLANS,
     VIRTUAL_MACHINE_IMAGES,
 )
 from upgrade_manager.pipeline import failed_jobs, orphaned_jobs, repository_handover, vm_restore
@@ -194,37 +192,19 @@ async def _remove(ctx: ReconcileContext, resource: Resource, namespace: str) -> 
 
 
 async def _clear_nodes(ctx: ReconcileContext) -> None:
-    """Remove the Plans' labels, and the pendingOSImage annotations that this plan has set, from the nodes."""
+    """Remove the Plans' labels and the pendingOSImage annotations from the nodes."""
     labels = [suc_node_label(component_name(ctx.owner.name, component)) for component in _PLANS]
     # Listed, because a stale cache may lack the last label and no further reconcile would remove it.
     # All of them: a node may lack the managed label at this moment.
-    found = (await ctx.client.list(NODES, metadata_only=True)).items
-    pending = await _own_pending_os(ctx, found)
-    removals = [(objects.name(node), _metadata(node, labels, is_pending=node in pending)) for node in found]
-    await run_all(*(ctx.mark(NODES, node, metadata) for node, metadata in removals if metadata))
+    found = await ctx.client.list(NODES, metadata_only=True)
+    nodes = [(node, _metadata(node, labels, annotations=[ANNOTATION_PENDING_OS_IMAGE])) for node in found.items]
+    await run_all(*(ctx.mark(NODES, objects.name(node), metadata) for node, metadata in nodes if metadata))
 
 
-async def _own_pending_os(ctx: ReconcileContext, nodes: Iterable[Object]) -> list[Object]:
-    """Return the nodes with the pendingOSImage of this plan; none while another plan upgrades nodes to the same OS.
-
-    A clean-up that is refused is retried during the next upgrade, which sets and removes the annotation itself.
-    """
-    target = (ctx.status["releaseMetadata"] or {}).get("os")
-    pending = [
-        node for node in nodes if target and objects.annotations_of(node).get(ANNOTATION_PENDING_OS_IMAGE) == target
-    ]
-    if not pending:
-        return []
-    plans = (await ctx.client.list(UPGRADE_PLANS)).items
-    others = [objects.status(plan) for plan in plans if objects.uid(plan) != ctx.owner.uid]
-    upgrades = (is_in_progress(one) and (one.get("releaseMetadata") or {}).get("os") == target for one in others)
-    return [] if any(upgrades) else pending
-
-
-def _metadata(node: Object, labels: Iterable[str], *, is_pending: bool) -> dict[str, dict[str, None]]:
-    """Return a merge patch that removes these labels and pendingOSImage from the node; empty if it has none of them."""
+def _metadata(node: Object, labels: Iterable[str], *, annotations: Iterable[str]) -> dict[str, dict[str, None]]:
+    """Return a merge patch that removes these keys from the node's metadata; empty if it has none of them."""
     present = [label for label in labels if label in objects.labels(node)]
-    pending = [ANNOTATION_PENDING_OS_IMAGE] if is_pending else []
+    pending = [annotation for annotation in annotations if annotation in objects.annotations_of(node)]
     removed = {"labels": dict.fromkeys(present), "annotations": dict.fromkeys(pending)}
     return {kind: keys for kind, keys in removed.items() if keys}
 

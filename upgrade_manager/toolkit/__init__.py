@@ -5,12 +5,17 @@ steps             runs a table: checks each effect, acts, and waits for it
 context           what the steps work on
 host_tree         files of the host; `host_paths` are their places, `disk_space` is what is left for them
 downloads         large files of the ISO on the host; `partial_file` is one until it is complete
-host_programs     programs of the host, by chroot; `program_input` feeds them, `images` are those of containerd
+host_programs     programs of the host, by chroot, and of the Pod; `program_input` feeds them, `images` are containerd's
 os_upgrade        the steps that replace the operating system; `os_rootfs` is the new one, `os_images` the images on the
                   disk, `elemental` the program, `os_record` what a repeated run needs to know
 reboot            the reboot after the Pod has succeeded
 repository_files  the ISO over HTTP; `release_files` are its descriptions
 image_archive     archives of images as streams; `zstd_frames` and `tar_entries` check their two formats
+helm              the program helm; `helm_releases` are what it stores in the cluster
+rancher           Rancher's upgrade; `rancher_chart` is its chart on the ISO
+managed_charts    Harvester's charts; `chart_repository` serves them, `component_versions` are those of the release,
+                  `workload_updates` suspends what KubeVirt would do to VMs
+system_services   what the charts deploy; `rollouts` are their Pods, `addons` the add-ons
 progress          shows the current step; `periodic_report` shows long work; `plan_events` are events on the UpgradePlan
 """
 
@@ -18,6 +23,7 @@ __all__ = [
     "catalogue",
     "context",
     "errors",
+    "helm",
     "host_programs",
     "host_tree",
     "plan_events",

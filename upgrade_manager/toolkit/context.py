@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+    from pathlib import Path
+
     from upgrade_manager.kube.client import Client
+    from upgrade_manager.toolkit.helm import Helm
     from upgrade_manager.toolkit.host_programs import HostPrograms
     from upgrade_manager.toolkit.host_tree import HostTree
     from upgrade_manager.toolkit.plan_events import PlanEvents
@@ -29,6 +34,12 @@ class ToolkitContext:
     client: Client
     tree: HostTree
     programs: HostPrograms
+    #: Helm releases of the cluster.
+    helm: Helm
+    #: The command's temporary folder, which is removed with the Pod.
+    folder: Path
+    #: Wall time, aware, UTC.
+    now: Callable[[], datetime]
     #: Files of the ISO.
     files: RepositoryFiles
     #: The release's description, read once.

@@ -1,3 +1,3 @@
 """One file per command: the table of its steps."""
 
-__all__ = ["image_cleanup", "post_drain", "prepare", "version_guard"]
+__all__ = ["cluster_upgrade", "image_cleanup", "post_drain", "prepare", "version_guard"]

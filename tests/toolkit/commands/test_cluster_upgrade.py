@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.cluster_upgrade import COMMAND, cluster_upgrade, end_state, iso_of, services
+from tests.support.sweep import Sweep, shares
+from tests.support.toolkit import toolkit_world
+from tests.support.toolkit_interrupts import Killed
+from tests.support.toolkit_transcript import golden, transcript
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHARES = 4
+
+
+async def _finished(folder: Path) -> tuple[str, int]:
+    """Return the end state after an undisturbed run, and the number of its writes."""
+    async with cluster_upgrade(folder) as upgrade:
+        await upgrade.run()
+        return await end_state(upgrade.world.client), len(upgrade.kills.writes)
+
+
+async def test_listing_is_golden(tmp_path: Path) -> None:
+    # Slower than the polls, so that each wait is seen.
+    scenario = services(durations={"chart": 60, "addon": 80, "repository_start": 60})
+    async with toolkit_world(tmp_path, iso_of(scenario), scenario=scenario, actors=True) as world:
+        listing = await transcript(world, COMMAND, node="", pod="")
+    assert listing == golden(COMMAND, listing)
+
+
+async def test_everything_has_the_releases_version(tmp_path: Path) -> None:
+    state = json.loads((await _finished(tmp_path / "world"))[0])
+    charts = {name.removeprefix("ManagedChart "): one for name, one in state.items() if name.startswith("Managed")}
+    assert {name: chart["version"] for name, chart in charts.items()} == {
+        "harvester": "1.8.0",
+        "harvester-crd": "1.8.0",
+        "rancher-monitoring-crd": "109.0.1+up80.9.1",
+        "rancher-logging-crd": "109.0.0+up6.0.2",
+    }
+    assert {(chart["paused"], chart["missing"], str(chart["records"])) for chart in charts.values()} == {
+        (False, "", "{}")
+    }
+    assert {chart["timeoutSeconds"] for chart in charts.values()} == {601}
+    assert state["Helm rancher"]["chart"]["metadata"]["version"] == "2.14.0"
+    assert state["Helm fleet"]["chart"]["metadata"]["version"] == "109.0.0+up0.15.0"
+    assert state["Helm rancher-webhook"]["chart"]["metadata"]["appVersion"] == "0.10.0"
+    assert state["KubeVirt"] == {
+        "version": "1.7.0",
+        "workloadUpdateStrategy": {"workloadUpdateMethods": ["LiveMigrate"]},
+    }
+    assert state["Addon rancher-monitoring"]["version"] == "109.0.1+up80.9.1"
+    assert state["Addon rancher-logging"]["version"] == "109.0.0+up6.0.2"
+    assert state["Addon vm-import-controller"]["version"] == "1.0.0"
+    assert state["Deployment harvester-cluster-repo"][0]["image"] == "rancher/harvester-cluster-repo:v1.8.0"
+
+
+async def test_values_of_users_survive(tmp_path: Path) -> None:
+    state = json.loads((await _finished(tmp_path / "world"))[0])
+    values = state["Helm rancher"]["config"]
+    assert values["rancherImageTag"] == "v2.14.0"
+    assert values["replicas"] == -3
+    assert values["features"] == "multi-cluster-management=false"
+    assert values["extraEnv"] == [{"name": "HTTP_PROXY", "value": ""}]
+
+
+async def test_second_run_changes_nothing(tmp_path: Path) -> None:
+    async with cluster_upgrade(tmp_path) as upgrade:
+        await upgrade.run()
+        before = await end_state(upgrade.world.client)
+        upgrade.kills.writes.clear()
+        await upgrade.run()
+        assert upgrade.kills.writes == []
+        assert await end_state(upgrade.world.client) == before
+
+
+@pytest.mark.parametrize("share", shares(SHARES))
+async def test_killed_at_every_write(tmp_path: Path, pytestconfig: pytest.Config, share: int) -> None:
+    wanted, writes = await _finished(tmp_path / "whole")
+    sweep = Sweep(tier=pytestconfig.getoption("tier"))
+    for at in sweep.points(1, writes, share=share, shares=SHARES):
+        for after in (False, True):
+            folder = tmp_path / f"{at}-{after}"
+            async with cluster_upgrade(folder) as upgrade:
+                upgrade.kills.at, upgrade.kills.after_effect = at, after
+                with pytest.raises(Killed):
+                    await upgrade.run()
+                upgrade.kills.at = 0
+                await upgrade.run()
+                assert await end_state(upgrade.world.client) == wanted, f"killed at write {at}, after={after}"

@@ -1,0 +1,89 @@
+"""`cluster-upgrade`: upgrades Rancher, then Harvester's charts, and waits for the services that they deploy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.toolkit.addons import addons_missing, upgrade_addons
+from upgrade_manager.toolkit.chart_repository import (
+    index_missing,
+    refresh_index,
+    repository_missing,
+    upgrade_repository,
+)
+from upgrade_manager.toolkit.managed_charts import (
+    HARVESTER,
+    HARVESTER_CRD,
+    LOGGING_CRD,
+    MONITORING_CRD,
+    chart_missing,
+    charts_not_paused,
+    charts_not_settled,
+    charts_paused,
+    pause_charts,
+    remove_records,
+    unpause_charts,
+    upgrade_chart,
+)
+from upgrade_manager.toolkit.rancher import (
+    dependencies_missing,
+    help_dependencies,
+    rancher_missing,
+    rancher_not_running,
+    upgrade_rancher,
+)
+from upgrade_manager.toolkit.steps import Step
+from upgrade_manager.toolkit.system_services import harvester_missing, kubevirt_missing, longhorn_missing
+from upgrade_manager.toolkit.workload_updates import (
+    resume_updates,
+    suspend_updates,
+    updates_not_suspended,
+    updates_suspended,
+)
+
+if TYPE_CHECKING:
+    from upgrade_manager.toolkit.context import ToolkitContext
+
+_HOUR = 3600
+
+
+async def release_is_away(context: ToolkitContext) -> str:
+    """Return an empty text once the repository answers with a valid release; raises what a retry may mend."""
+    await context.release.components()
+    await context.release.bundle()
+    return ""
+
+
+def _chart(step: str, name: str, *, timeout: float) -> Step:
+    return Step(name=step, timeout=timeout, missing=chart_missing(name), act=upgrade_chart(name))
+
+
+STEPS = (
+    Step(name="wait-for-repository", timeout=1800, missing=release_is_away),
+    Step(name="pause-charts", timeout=1800, missing=charts_not_paused, act=pause_charts),
+    Step(name="upgrade-rancher", timeout=2 * _HOUR, missing=rancher_missing, act=upgrade_rancher, repeats=True),
+    Step(name="wait-for-rancher", timeout=_HOUR, missing=rancher_not_running),
+    Step(
+        name="wait-for-rancher-dependencies",
+        timeout=_HOUR,
+        missing=dependencies_missing,
+        act=help_dependencies,
+        repeats=True,
+        poll=10,
+    ),
+    Step(name="upgrade-chart-repository", timeout=1800, missing=repository_missing, act=upgrade_repository),
+    Step(name="refresh-chart-index", timeout=1800, missing=index_missing, act=refresh_index),
+    _chart("upgrade-harvester-crd", HARVESTER_CRD, timeout=1800),
+    Step(name="suspend-vm-updates", timeout=1800, missing=updates_not_suspended, act=suspend_updates),
+    _chart("upgrade-harvester", HARVESTER, timeout=2 * _HOUR),
+    Step(name="wait-for-kubevirt", timeout=_HOUR, missing=kubevirt_missing),
+    Step(name="wait-for-longhorn", timeout=_HOUR, missing=longhorn_missing),
+    Step(name="wait-for-harvester", timeout=1800, missing=harvester_missing),
+    _chart("upgrade-monitoring-crd", MONITORING_CRD, timeout=1800),
+    _chart("upgrade-logging-crd", LOGGING_CRD, timeout=1800),
+    Step(name="upgrade-addons", timeout=_HOUR, missing=addons_missing, act=upgrade_addons),
+    # Whatever failed, users get back what was suspended and paused.
+    Step(name="resume-vm-updates", timeout=1800, missing=updates_suspended, act=resume_updates, always=True),
+    Step(name="settle-charts", timeout=1800, missing=charts_not_settled, act=remove_records, repeats=True),
+    Step(name="unpause-charts", timeout=1800, missing=charts_paused, act=unpause_charts, always=True),
+)

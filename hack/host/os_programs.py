@@ -113,6 +113,10 @@ class OsPrograms:
         name = (self._path(source) / "etc/os-release").read_text(encoding="utf-8")
         self._path(_TRANSITION).write_text(name, encoding="utf-8")
         self._path(_ACTIVE).replace(self._path(_PASSIVE))
+        if self._state.damage == "renames":
+            # It removes its image after an error.
+            self._path(_TRANSITION).unlink()
+            return Output(status=1, stderr="level=error msg=tune2fs failed")
         self._path(_TRANSITION).replace(self._path(_ACTIVE))
         self._state.next_os = self._os_of(_ACTIVE)
         return Output(status=0)

@@ -29,8 +29,8 @@ class HostState:
     #: Size of the release's root file system, and blocks of the image that elemental writes, in MiB.
     rootfs_mib: int = 2300
     image_mib: int = 2400
-    #: What is wrong with images that elemental writes: "metadata" or "content" is lost, or they are "elsewhere", on
-    #: another disk; empty for nothing.
+    #: What goes wrong with images that elemental writes: "metadata" or "content" is lost, they are "elsewhere" on
+    #: another disk, or it fails between its "renames"; empty for nothing.
     damage: str = ""
     #: Error messages of programs that fail, by the beginning of their command lines.
     failing: dict[str, str] = field(default_factory=dict)

@@ -60,6 +60,12 @@ async def _failure(world: ToolkitWorld) -> str:
             id="elemental-does-not-start",
         ),
         pytest.param(
+            {"damage": "renames"},
+            "install-os: elemental returned 1: level=error msg=tune2fs failed. "
+            f"See /usr/local/harvester-upgrade/os/elemental.log on node node-0. {_KEEPS}",
+            id="elemental-fails-between-renames",
+        ),
+        pytest.param(
             {"free_mib": 2785},
             "check-os: the new operating system needs 2786 MiB on the node's /run/initramfs/cos-state, which has 2785 "
             "MiB free. Enlarge that partition, or remove /run/initramfs/cos-state/cOS/passive.img (the fallback for "

@@ -16,6 +16,10 @@ class HostState:
 
     #: References in containerd.
     images: list[str] = field(default_factory=list)
+    #: Ids of images that have more than one reference, by reference; other images have ids of their own.
+    image_ids: dict[str, str] = field(default_factory=dict)
+    #: References of the images that containers use.
+    used_images: list[str] = field(default_factory=list)
     #: The operating system that the next boot starts; empty for the running one.
     next_os: str = ""
     #: The Pod whose success reboots the host; empty for none.

@@ -12,7 +12,9 @@ from hack.host.programs import SimulatedPrograms
 from hack.simulation import Simulation
 from hack.virtual_time import virtual_now
 from tests.support.kubectl import manifest
-from upgrade_manager.kube.errors import NotFound
+from tests.support.toolkit_interrupts import Killed
+from upgrade_manager.kube.clock import loop_time
+from upgrade_manager.kube.errors import NotFound, Transient
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.toolkit.catalogue import steps_of
 from upgrade_manager.toolkit.context import ToolkitContext
@@ -41,25 +43,35 @@ class IsoFiles:
 
     def __init__(self, files: dict[str, bytes]) -> None:
         self.files = files
-        #: Errors of the next requests, in order.
-        self.errors: list[Exception] = []
+        #: Errors of the next requests, in order; None for a response.
+        self.errors: list[Exception | None] = []
+        #: The loop's time until which the server is down.
+        self.down_until = 0.0
+        #: Bytes of a path after which the command is killed, once.
+        self.killed_after: dict[str, int] = {}
         self.requests: list[tuple[str, int]] = []
 
     @asynccontextmanager
     async def open(self, path: str, *, offset: int = 0, etag: str = "") -> AsyncIterator[FileBody]:
         """See RepositoryFiles."""
         self.requests.append((path, offset))
-        if self.errors:
-            raise self.errors.pop(0)
+        error = self.errors.pop(0) if self.errors else None
+        if loop_time() < self.down_until:
+            error = Transient("repository: connection refused")
+        if error is not None:
+            raise error
         if path not in self.files:
             raise NotFound(f"{path} does not exist")
         content, tag = self.files[path], f'"{len(self.files[path]):x}"'
         begin = offset if not etag or etag == tag else 0
-        yield FileBody(offset=begin, size=len(content), etag=tag, pieces=_pieces(content[begin:]))
+        pieces = _pieces(content[begin:], kill_at=self.killed_after.pop(path, -1))
+        yield FileBody(offset=begin, size=len(content), etag=tag, pieces=pieces)
 
 
-async def _pieces(content: bytes) -> AsyncIterator[bytes]:
+async def _pieces(content: bytes, *, kill_at: int) -> AsyncIterator[bytes]:
     for start in range(0, len(content), PIECE):
+        if start == kill_at:
+            raise Killed
         yield content[start : start + PIECE]
 
 

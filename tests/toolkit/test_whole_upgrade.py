@@ -113,4 +113,4 @@ async def test_upgrade_succeeds_with_our_commands(tmp_path: Path, scenario: str)
             "rancherd-bootstrap-images-v1.8.0.tar.zst",
             "rancherd-bootstrap-images-v1.8.0.txt",
         ]
-        assert upgraded.files(node, "usr/local") == []
+        assert upgraded.files(node, "usr/local") == ["harvester-upgrade/images.json"]

@@ -10,6 +10,8 @@ os_upgrade        the steps that replace the operating system; `os_rootfs` is th
                   disk, `elemental` the program, `os_record` what a repeated run needs to know
 reboot            the reboot after the Pod has succeeded
 repository_files  the ISO over HTTP; `release_files` are its descriptions
+image_import      the release's images into containerd; `kept_archives` are left for RKE2, `image_record` remembers them
+node_images       what crictl says about images, and their removal
 image_archive     archives of images as streams; `zstd_frames` and `tar_entries` check their two formats
 helm              the program helm; `helm_releases` are what it stores in the cluster
 rancher           Rancher's upgrade; `rancher_chart` is its chart on the ISO

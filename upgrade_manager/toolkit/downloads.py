@@ -59,8 +59,8 @@ class Downloads:
 
         Continues the partial file of an earlier run if it is of the same ISO. The whole file is passed to `check`
         before it gets its name; if that raises BadArchive, the file is removed, so that the next run downloads it
-        again. A full disk removes it too, because the kubelet would evict Pods and VMs. Raises NotFound, Terminal,
-        and StepFailed: OutOfSpace, BadArchive, StepTimedOut after STALL_TIMEOUT without progress.
+        again. OutOfSpace removes it too, because the kubelet of a full disk evicts Pods and VMs. Raises NotFound,
+        Terminal, and StepFailed: OutOfSpace, BadArchive, StepTimedOut after STALL_TIMEOUT without progress.
         """
         path = self._tree.path(target)
         partial = PartialFile(path)
@@ -71,7 +71,7 @@ class Downloads:
         await _Download(self._files, source, partial, place=target.rpartition("/")[0]).run()
         try:
             await check(partial.path)
-        except BadArchive:
+        except (BadArchive, OutOfSpace):
             partial.discard()
             raise
         await asyncio.to_thread(partial.complete)

@@ -11,6 +11,9 @@ CRICTL = f"{RKE2_BIN}/crictl"
 CRICTL_CONFIG = "/var/lib/rancher/rke2/agent/etc/crictl.yaml"
 CONTAINERD_SOCKET = "/run/k3s/containerd/containerd.sock"
 
+#: Where containerd keeps images.
+CONTAINERD = "/var/lib/rancher/rke2/agent/containerd"
+
 #: RKE2 imports archives of this directory at its next start.
 RKE2_IMAGES = "/var/lib/rancher/rke2/agent/images"
 #: rancher-system-agent reads the images that it runs from archives of this directory.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import zstandard
 
 from upgrade_manager.toolkit.errors import BadArchive
+from upgrade_manager.toolkit.host_tree import PARTIAL
 from upgrade_manager.toolkit.tar_entries import EntryChecker
 from upgrade_manager.toolkit.zstd_frames import check_frames
 
@@ -29,13 +30,13 @@ async def unpacked(path: Path) -> AsyncGenerator[bytes]:
 
     The decompressor verifies the checksum of each frame.
     """
-    size = await asyncio.to_thread(check_frames, path)
-    checker, total, limit = EntryChecker(path.name), 0, max(_SMALL, _MAX_RATIO * size)
+    name, size = path.name.removesuffix(PARTIAL), await asyncio.to_thread(check_frames, path)
+    checker, total, limit = EntryChecker(name), 0, max(_SMALL, _MAX_RATIO * size)
     with _reader(path) as reader:
-        while piece := await _read(reader, path.name):
+        while piece := await _read(reader, name):
             total += len(piece)
             if total > limit:
-                raise BadArchive(f"{path.name} unpacks to more than {limit} bytes, {_MAX_RATIO} times its size")
+                raise BadArchive(f"{name} unpacks to more than {limit} bytes, {_MAX_RATIO} times its size")
             checker.feed(piece)
             yield piece
     checker.finish()

@@ -6,23 +6,22 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from upgrade_manager.pipeline.image_lists import identities
-from upgrade_manager.toolkit.host_paths import CONTAINERD_SOCKET, CRICTL, CRICTL_CONFIG, CTR
+from upgrade_manager.toolkit.host_paths import CONTAINERD_SOCKET, CTR
 from upgrade_manager.toolkit.host_programs import Call, run_program
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
 
-    from upgrade_manager.toolkit.host_programs import HostPrograms, Output
+    from upgrade_manager.toolkit.host_programs import HostPrograms
 
 _CTR = (CTR, "--address", CONTAINERD_SOCKET, "--namespace", "k8s.io", "images")
 #: Seconds.
 _LIST_TIMEOUT = 120.0
 _IMPORT_TIMEOUT = 3600.0
-_REMOVE_TIMEOUT = 300.0
 
 
 class Images:
-    """Lists, imports and removes images."""
+    """Lists and imports images."""
 
     def __init__(self, programs: HostPrograms) -> None:
         self._programs = programs
@@ -43,10 +42,3 @@ class Images:
             # ctr need not read what follows the last entry; the end of the stream shows whether all was valid.
             async for _ in archive:
                 continue
-
-    async def remove(self, reference: str) -> Output:
-        """Remove an image by crictl, which refuses one that a container uses."""
-        call = Call(
-            argv=(CRICTL, "rmi", reference), timeout=_REMOVE_TIMEOUT, environment={"CRI_CONFIG_FILE": CRICTL_CONFIG}
-        )
-        return await self._programs.run(call)

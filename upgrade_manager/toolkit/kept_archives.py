@@ -1,30 +1,93 @@
-"""The archives of images that `node prepare` left on the host, once RKE2 has imported them."""
+"""The archives of images that RKE2 and rancher-system-agent read at their next start, and the lists of them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from upgrade_manager.toolkit.host_paths import RKE2_IMAGES, WORK
+from upgrade_manager.toolkit.downloads import Downloads
+from upgrade_manager.toolkit.host_paths import AGENT_IMAGES, RKE2_IMAGES, WORK
+from upgrade_manager.toolkit.image_archive import verify
+from upgrade_manager.toolkit.image_record import ImageRecord
 
 if TYPE_CHECKING:
     from upgrade_manager.toolkit.context import ToolkitContext
+    from upgrade_manager.toolkit.downloads import Check
+    from upgrade_manager.toolkit.release_files import ImageArchive
 
-_ARCHIVES = f"{WORK}/images"
+#: Archives that are imported and not kept.
+IMPORTED = f"{WORK}/images"
+
+
+async def archives_missing(context: ToolkitContext) -> str:
+    """Return the kept archives that the host lacks."""
+    downloads = Downloads(context.files, context.tree)
+    wanted = await _wanted(context)
+    return ", ".join([target for source, target in wanted if not await downloads.is_complete(source, target)])
+
+
+async def keep_archives(context: ToolkitContext) -> None:
+    """Download the archives, and then their lists.
+
+    RKE2 pulls the images of a list that containerd lacks, so a list without its archive could delay its start; an
+    archive without its list is imported all the same.
+    """
+    for source, target in await _wanted(context):
+        if source.endswith(".txt"):
+            record_found(context, target)
+            await Downloads(context.files, context.tree).fetch(source, target)
+        else:
+            await keep(context, source, target, check=verify)
+
+
+async def keep(context: ToolkitContext, source: str, target: str, *, check: Check) -> None:
+    """Download one kept archive; `check` sees it before RKE2 does."""
+    record_found(context, target)
+    await Downloads(context.files, context.tree).fetch(source, target, check=check)
+
+
+def record_found(context: ToolkitContext, target: str) -> None:
+    """Record once whether the file was there before the upgrade."""
+    record = ImageRecord.load(context.tree)
+    if target not in record.found:
+        found = {**record.found, target: context.tree.exists(target)}
+        replace(record, found=found).save(context.tree)
 
 
 async def archives_left(context: ToolkitContext) -> str:
-    """Return the archives that nothing reads again."""
-    return ", ".join(path for path in await _paths(context) if context.tree.exists(path))
+    """Return the archives that nothing reads again once RKE2 has imported them."""
+    return ", ".join(path for path in await _removable(context) if context.tree.exists(path))
 
 
 async def remove_archives(context: ToolkitContext) -> None:
     """Remove them. Those of rancher-system-agent stay: it reads them whenever Rancher changes the node's plan."""
-    for path in await _paths(context):
+    for path in await _removable(context):
         context.tree.remove(path)
 
 
-async def _paths(context: ToolkitContext) -> list[str]:
-    """Return the folder of imported archives, and RKE2's archives and lists of this release."""
+async def _wanted(context: ToolkitContext) -> list[tuple[str, str]]:
+    """Return paths on the ISO and on the host, each archive before its list."""
     bundle = await context.release.bundle()
-    sources = [source for archive in bundle.rke2 for source in (archive.list_path, archive.archive_path)]
-    return [_ARCHIVES, *(f"{RKE2_IMAGES}/{source.rpartition('/')[2]}" for source in sources)]
+    return [
+        (source, kept_path(folder, source))
+        for folder, archives in ((RKE2_IMAGES, bundle.rke2), (AGENT_IMAGES, bundle.agent))
+        for archive in archives
+        for source in (archive.archive_path, archive.list_path)
+    ]
+
+
+async def _removable(context: ToolkitContext) -> list[str]:
+    """Return the folder of imported archives, and RKE2's files of this release that the upgrade put there."""
+    found = ImageRecord.load(context.tree).found
+    kept = [target for _, target in await _wanted(context) if target.startswith(f"{RKE2_IMAGES}/")]
+    return [IMPORTED, *(target for target in kept if not found.get(target))]
+
+
+def kept_path(folder: str, source: str) -> str:
+    """Return where a file of the ISO is kept."""
+    return f"{folder}/{source.rpartition('/')[2]}"
+
+
+def rke2_path(archive: ImageArchive) -> str:
+    """Return where RKE2 reads the archive."""
+    return kept_path(RKE2_IMAGES, archive.archive_path)

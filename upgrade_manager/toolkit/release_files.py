@@ -9,6 +9,7 @@ import yaml
 
 from upgrade_manager.kube.errors import NotFound, Terminal
 from upgrade_manager.pipeline.errors import BadRepository
+from upgrade_manager.pipeline.image_lists import parse_list
 from upgrade_manager.pipeline.release import parse_release
 from upgrade_manager.toolkit.component_versions import parse_components
 from upgrade_manager.toolkit.errors import BadArchive
@@ -56,6 +57,8 @@ class ReleaseFiles:
         self._versions: dict[str, str] | None = None
         self._components: Components | None = None
         self._bundle: Bundle | None = None
+        #: By path of the list.
+        self._references: dict[str, list[str]] = {}
 
     async def versions(self) -> dict[str, str]:
         """Return the component versions that the manager knows too. Raises KubeError and BadArchive."""
@@ -84,6 +87,15 @@ class ReleaseFiles:
                 common=_archives(groups, "common"), rke2=_archives(groups, "rke2"), agent=_archives(groups, "agent")
             )
         return self._bundle
+
+    async def references(self, archive: ImageArchive) -> list[str]:
+        """Return the images that the archive's list names. Raises KubeError and BadArchive."""
+        known = self._references.get(archive.list_path)
+        if known is None:
+            known = self._references[archive.list_path] = parse_list(await self._read(archive.list_path))
+        if not known:
+            raise BadArchive(f"{archive.list_path} names no image; the ISO is corrupt or not a Harvester release")
+        return known
 
     async def _read(self, path: str) -> bytes:
         try:

@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from upgrade_manager.toolkit.errors import BadArchive
+from upgrade_manager.toolkit.host_tree import PARTIAL
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,15 +27,16 @@ _SIZE_BYTES = (0, 2, 4, 8)
 def check_frames(path: Path) -> int:
     """Return the file's size. Raises BadArchive unless it consists of whole zstd frames."""
     with path.open("rb") as file:
-        frames = _Frames(file.fileno(), path.name)
+        name = path.name.removesuffix(PARTIAL)
+        frames = _Frames(file.fileno(), name)
         end = os.fstat(file.fileno()).st_size
         if not end:
-            raise BadArchive(f"{path.name} is empty")
+            raise BadArchive(f"{name} is empty")
         position = 0
         while position < end:
             position = frames.next(position)
             if position > end:
-                raise BadArchive(f"{path.name} is cut off")
+                raise BadArchive(f"{name} is cut off")
     return end
 
 

@@ -2,43 +2,83 @@
 
 from __future__ import annotations
 
-import gzip
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.pipeline.image_lists import parse_list
+from upgrade_manager.pipeline.image_lists import SIZE_LIMIT, identities, parse_list
 from upgrade_manager.resources.image_list import LIST_KEY, LIST_PATH
-from upgrade_manager.toolkit.errors import BadArchive
-from upgrade_manager.toolkit.images import Images
+from upgrade_manager.toolkit.errors import BadArchive, BadEnvironment, ProgramTimedOut, StepFailed
+from upgrade_manager.toolkit.node_images import read_images, remove_image
 from upgrade_manager.toolkit.steps import Step
 
 if TYPE_CHECKING:
     from upgrade_manager.toolkit.context import ToolkitContext
+    from upgrade_manager.toolkit.host_programs import HostPrograms
+    from upgrade_manager.toolkit.node_images import NodeImage
+
+#: Removals in a row that may time out before the command gives up: containerd does not answer.
+_MAX_TIMEOUTS = 3
+#: Window bits of a gzip stream, for zlib.
+_GZIP = 31
 
 _log = structlog.get_logger(__name__)
 
 
 async def remove(context: ToolkitContext) -> None:
-    """Remove each image of the mounted list; one that a container uses, or that is absent, is skipped."""
-    images = Images(context.programs)
-    for reference in mounted_list(Path(LIST_PATH)):
-        output = await images.remove(reference)
-        if output.status == 0:
-            _log.info("image removed", image=reference)
-        else:
-            _log.info("image kept", image=reference, reason=output.last_line)
+    """Remove each image of the mounted list that the node has and does not need; a failed removal is only logged."""
+    references = mounted_list(Path(LIST_PATH))
+    images = await read_images(context.programs)
+    names = frozenset(key for reference in references for key in identities(reference))
+    found = {image.id: image for reference in references if (image := images.find(reference)) is not None}
+    removal = _Removal(context.programs)
+    for image in found.values():
+        reason = images.reason_to_keep(image, names) or await removal.remove(image)
+        _log.info("image kept" if reason else "image removed", image=image.name, reason=reason)
+        removal.count += not reason
+    _log.info("clean-up ended", removed=removal.count, kept=len(found) - removal.count, listed=len(references))
+
+
+class _Removal:
+    """Removes images one by one."""
+
+    def __init__(self, programs: HostPrograms) -> None:
+        self._programs = programs
+        #: Removals in a row that timed out.
+        self._timeouts = 0
+        self.count = 0
+
+    async def remove(self, image: NodeImage) -> str:
+        """Return why the image is still there, if it is. Raises StepFailed if containerd does not answer."""
+        try:
+            output = await remove_image(self._programs, image.name)
+        except ProgramTimedOut as error:
+            self._timeouts += 1
+            if self._timeouts >= _MAX_TIMEOUTS:
+                raise StepFailed(
+                    f"{self._timeouts} removals in a row timed out; check containerd on the node"
+                ) from error
+            return str(error)
+        self._timeouts = 0
+        return (output.last_line or f"crictl returned {output.status}") if output.status else ""
 
 
 def mounted_list(prefix: Path) -> list[str]:
-    """Return the references in the chunks below `prefix-NN`. Raises BadArchive for an incomplete list."""
+    """Return the references in the chunks below `prefix-NN`. Raises BadEnvironment, BadArchive for part of a list."""
     chunks = sorted(prefix.parent.glob(f"{prefix.name}-*"))
+    if not chunks:
+        raise BadEnvironment(f"no list of images is mounted at {prefix}-00")
     try:
         packed = b"".join((chunk / LIST_KEY).read_bytes() for chunk in chunks)
-        return parse_list(gzip.decompress(packed)) if packed else []
-    except (OSError, EOFError) as error:
+        stream = zlib.decompressobj(wbits=_GZIP)
+        content = stream.decompress(packed, SIZE_LIMIT)
+    except (OSError, zlib.error) as error:
         raise BadArchive(f"the mounted list of images is not readable: {error}") from error
+    if not stream.eof:
+        raise BadArchive(f"the mounted list of images is incomplete, or has more than {SIZE_LIMIT} bytes")
+    return parse_list(content)
 
 
 STEPS = (Step(name="remove-images", timeout=6 * 3600, act=remove),)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.version import check_eligibility
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Forbidden
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.toolkit.errors import StepFailed
 from upgrade_manager.toolkit.steps import Step
@@ -16,7 +17,13 @@ if TYPE_CHECKING:
 
 async def check(context: ToolkitContext) -> None:
     """Raise StepFailed for an upgrade that Harvester does not support, unless spec.force is set."""
-    plan = await context.client.get(UPGRADE_PLANS, context.plan)
+    try:
+        plan = await context.client.get(UPGRADE_PLANS, context.plan)
+    except Forbidden as error:
+        raise StepFailed(
+            f"the service account of this Pod may not read UpgradePlan {context.plan}. Allow it `get` on "
+            "upgradeplans.management.harvesterhci.io"
+        ) from error
     if objects.spec(plan).get("force"):
         return
     release = objects.status(plan).get("releaseMetadata") or {}

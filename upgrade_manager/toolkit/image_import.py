@@ -1,0 +1,115 @@
+"""Imports a release's images into the host's containerd, archive by archive."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from upgrade_manager.toolkit.disk_space import require_space
+from upgrade_manager.toolkit.downloads import Downloads
+from upgrade_manager.toolkit.errors import BadArchive, ProgramFailed, StepFailed
+from upgrade_manager.toolkit.host_paths import CONTAINERD
+from upgrade_manager.toolkit.image_archive import unpacked
+from upgrade_manager.toolkit.image_record import ImageRecord
+from upgrade_manager.toolkit.images import Images
+from upgrade_manager.toolkit.kept_archives import IMPORTED, keep, kept_path, record_found, rke2_path
+from upgrade_manager.toolkit.periodic_report import reporting
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    from upgrade_manager.toolkit.context import ToolkitContext
+    from upgrade_manager.toolkit.release_files import ImageArchive
+
+#: Bytes of a stream between two checks of the free space.
+_CHECK_EVERY = 64 * 1024 * 1024
+_MIB = 1024 * 1024
+
+
+async def images_missing(context: ToolkitContext) -> str:
+    """Return the number of images that containerd lacks, or the import that did not end."""
+    bundle = await context.release.bundle()
+    archives = (*bundle.common, *bundle.rke2)
+    interrupted = ImageRecord.load(context.tree).importing
+    if interrupted in {archive.archive_path for archive in archives}:
+        return f"the import of {interrupted} did not end"
+    references = [one for archive in archives for one in await context.release.references(archive)]
+    missing = await Images(context.programs).missing(references)
+    return f"{len(missing)} images, such as {missing[0]}" if missing else ""
+
+
+async def import_images(context: ToolkitContext) -> None:
+    """Import each archive with an image that containerd lacks, and the one whose import did not end."""
+    bundle = await context.release.bundle()
+    interrupted = ImageRecord.load(context.tree).importing
+    for archive in (*bundle.common, *bundle.rke2):
+        if archive.archive_path == interrupted or await _missing(context, archive):
+            await _Import(context, archive, is_kept=archive in bundle.rke2).run()
+
+
+async def _missing(context: ToolkitContext, archive: ImageArchive) -> list[str]:
+    return await Images(context.programs).missing(await context.release.references(archive))
+
+
+class _Import:
+    """One archive: download, import, check."""
+
+    def __init__(self, context: ToolkitContext, archive: ImageArchive, *, is_kept: bool) -> None:
+        self._context = context
+        self._archive = archive
+        self._target = rke2_path(archive) if is_kept else kept_path(IMPORTED, archive.archive_path)
+        self._is_kept = is_kept
+        #: Bytes of the tar stream that ctr has.
+        self._sent = 0
+
+    async def run(self) -> None:
+        """Import the archive. Raises StepFailed unless containerd has all images of the archive afterwards."""
+        source, tree = self._archive.archive_path, self._context.tree
+        if await Downloads(self._context.files, tree).is_complete(source, self._target):
+            await self._load_existing(tree.path(self._target))
+        elif self._is_kept:
+            await keep(self._context, source, self._target, check=self._load)
+        else:
+            await Downloads(self._context.files, tree).fetch(source, self._target, check=self._load)
+        if not self._is_kept:
+            tree.remove(self._target)
+
+    async def _load_existing(self, path: Path) -> None:
+        if self._is_kept:
+            record_found(self._context, self._target)
+        try:
+            await self._load(path)
+        except BadArchive:
+            self._context.tree.remove(self._target)
+            raise
+
+    async def _load(self, path: Path) -> None:
+        """Import, and check what containerd has; the record makes a killed import be repeated."""
+        tree, name = self._context.tree, self._archive.file_name
+        replace(ImageRecord.load(tree), importing=self._archive.archive_path).save(tree)
+        async with reporting("importing", self._progress):
+            try:
+                await Images(self._context.programs).load(self._guarded(unpacked(path)))
+            except ProgramFailed as error:
+                raise ProgramFailed(f"{name}: {error}") from error
+        if missing := await _missing(self._context, self._archive):
+            raise StepFailed(
+                f"{name} was imported, but containerd lacks {len(missing)} of its images, such as {missing[0]}"
+            )
+        replace(ImageRecord.load(tree), importing="").save(tree)
+
+    async def _guarded(self, pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+        """Raise OutOfSpace before containerd fills the disk, which VMs share with it."""
+        directory, checked = self._context.tree.path(CONTAINERD), -_CHECK_EVERY
+        async with aclosing(pieces):
+            async for piece in pieces:
+                if self._sent - checked >= _CHECK_EVERY:
+                    checked = self._sent
+                    require_space(directory, 0, purpose=f"the import of {self._archive.file_name}", place=CONTAINERD)
+                self._sent += len(piece)
+                yield piece
+
+    def _progress(self) -> dict[str, str]:
+        return {"archive": self._archive.file_name, "progress": f"{self._sent // _MIB} MiB unpacked"}

@@ -26,6 +26,7 @@ from upgrade_manager.toolkit.elemental import CONFIG
 from upgrade_manager.toolkit.errors import StepFailed
 from upgrade_manager.toolkit.host_paths import ACTIVE_IMAGE, GRUB_ENVIRONMENT, PASSIVE_IMAGE, TRANSITION_IMAGE
 from upgrade_manager.toolkit.os_record import RECORD
+from upgrade_manager.toolkit.os_rootfs import rootfs_path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,6 +144,13 @@ async def test_wrong_download_is_removed(tmp_path: Path, content: bytes, message
         assert (await _failure(world)).startswith(message)
         assert (elementals(world), keeps_old_os(world)) == (0, True)
         world.iso.files = os_iso()
+        await world.run(COMMAND)
+        assert is_upgraded(world)
+
+
+async def test_download_of_another_iso_is_replaced(tmp_path: Path) -> None:
+    async with os_world(tmp_path) as world:
+        world.tree.write(rootfs_path(NEW_OS), "PRETTY_NAME=Kiosk\n")
         await world.run(COMMAND)
         assert is_upgraded(world)
 

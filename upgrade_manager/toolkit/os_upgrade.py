@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from upgrade_manager.toolkit.downloads import Downloads
 from upgrade_manager.toolkit.elemental import CONFIG, run_elemental
 from upgrade_manager.toolkit.errors import StepFailed
 from upgrade_manager.toolkit.host_paths import ACTIVE_IMAGE, TRANSITION_IMAGE
@@ -35,6 +36,7 @@ from upgrade_manager.toolkit.os_release import os_name, release_os, runs_release
 from upgrade_manager.toolkit.os_rootfs import (
     MOUNT_POINT,
     MOUNT_POINTS,
+    SOURCE,
     download_rootfs,
     downloads,
     mounted_rootfs,
@@ -68,7 +70,8 @@ async def download_missing(context: ToolkitContext) -> str:
     if await runs_release(context) or is_installed(context.tree, await record_of(context)):
         return ""
     path = rootfs_path(os)
-    return "" if context.tree.exists(path) else f"{path} does not exist"
+    complete = await Downloads(context.files, context.tree).is_complete(SOURCE, path)
+    return "" if complete else f"{path} is not downloaded"
 
 
 async def check_missing(context: ToolkitContext) -> str:

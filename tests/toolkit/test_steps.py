@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
@@ -8,7 +9,7 @@ import pytest
 from tests.support.toolkit import Steps
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Forbidden, KubeError, Transient
-from upgrade_manager.toolkit.errors import ProgramFailed, StepFailed, StepTimedOut
+from upgrade_manager.toolkit.errors import BadEnvironment, ProgramFailed, StepFailed, StepTimedOut
 from upgrade_manager.toolkit.steps import Step, run_steps
 
 if TYPE_CHECKING:
@@ -103,3 +104,46 @@ async def test_some_steps_run_also_after_a_failure() -> None:
             _Effect(errors=[StepFailed("again")]).step("last", always=True),
         )
     assert (skipped.actions, always.actions) == (0, 1)
+
+
+async def _raise(error: Exception) -> None:
+    raise error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(StepFailed("it failed"), id="failed"),
+        pytest.param(BadEnvironment("the program helm is not on PATH"), id="environment"),
+        pytest.param(ZeroDivisionError("division"), id="bug"),
+    ],
+)
+async def test_steps_that_run_always_follow_any_error(error: Exception) -> None:
+    skipped, restored = _Effect(), _Effect()
+    failing = Step(name="failing", timeout=60, act=lambda _: _raise(error))
+    with pytest.raises(type(error), match=str(error)):
+        await _run(failing, skipped.step(), restored.step(always=True))
+    assert (skipped.actions, restored.actions) == (0, 1)
+
+
+async def test_steps_that_run_always_follow_a_signal() -> None:
+    waiting, skipped, restored = _Effect(seconds_needed=1e9), _Effect(), _Effect()
+    steps = (waiting.step(timeout=1e9), skipped.step(), restored.step(always=True))
+    task = asyncio.create_task(_run(*steps))
+    await asyncio.sleep(100)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (skipped.actions, restored.actions) == (0, 1)
+
+
+async def test_steps_after_a_signal_are_limited_together() -> None:
+    slow = [_Effect(seconds_needed=1e9) for _ in range(3)]
+    task = asyncio.create_task(_run(*(effect.step(timeout=1e9, always=True) for effect in slow)))
+    await asyncio.sleep(100)
+    task.cancel()
+    began = loop_time()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert loop_time() - began == 20
+    assert [effect.actions for effect in slow] == [1, 1, 1]

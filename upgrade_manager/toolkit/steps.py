@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Conflict, KubeError, Throttled, Transient
 from upgrade_manager.toolkit.errors import StepFailed, StepTimedOut
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Errors of the Kubernetes API after which a step is tried again.
 _RETRIED = (Conflict, Throttled, Transient)
+#: Seconds for the steps that run always, after a signal; Kubernetes waits 30 s, of which a program may take 5 to end.
+_STOP_TIMEOUT = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +42,7 @@ class Step:
     repeats: bool = False
     #: Seconds between checks.
     poll: float = 5.0
-    #: Run also after a failure of an earlier step, which the command still reports.
+    #: Run also after an error of an earlier step, which the command still reports, and for a moment after a signal.
     always: bool = False
 
 
@@ -60,14 +63,21 @@ class Progress(Protocol):
 
 
 async def run_steps(steps: Sequence[Step], context: ToolkitContext, progress: Progress) -> None:
-    """Run the steps in order. Raises the first StepFailed, after the steps that run always."""
-    failure: StepFailed | None = None
+    """Run the steps in order. Raises the first error, most often StepFailed, after the steps that run always.
+
+    A cancellation counts as an error: a Pod that is deleted gets a signal, and its Job may be deleted too.
+    """
+    failure: BaseException | None = None
+    deadline: float | None = None
     for number, step in enumerate(steps, start=1):
         if failure is not None and not step.always:
             continue
         try:
-            await _StepRun(step, context, progress, number=number, total=len(steps)).run()
-        except StepFailed as error:
+            async with asyncio.timeout_at(deadline):
+                await _StepRun(step, context, progress, number=number, total=len(steps)).run()
+        except asyncio.CancelledError as error:
+            failure, deadline = failure or error, deadline or loop_time() + _STOP_TIMEOUT
+        except Exception as error:  # noqa: BLE001  # raised below
             failure = failure or error
     if failure is not None:
         raise failure

@@ -13,7 +13,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ADDONS, MANAGED_CHARTS, SECRETS
-from upgrade_manager.toolkit.errors import StepFailed
+from upgrade_manager.toolkit.errors import BadEnvironment, StepFailed
 from upgrade_manager.toolkit.managed_charts import ANNOTATION_PAUSED
 from upgrade_manager.toolkit.workload_updates import ANNOTATION_METHODS
 
@@ -237,3 +237,26 @@ async def test_event_router_follows_the_release(tmp_path: Path) -> None:
         await upgrade.run()
         found = objects.spec(await upgrade.world.client.get(ADDONS, "rancher-logging", namespace=namespace))
         assert found["valuesContent"] == content.replace("v0.3.3", "v0.5.0")
+
+
+async def test_charts_are_resumed_when_the_pod_is_deleted(tmp_path: Path) -> None:
+    async with cluster_upgrade(tmp_path / "deleted", services(durations={"chart": 60})) as upgrade:
+        run = asyncio.create_task(upgrade.run())
+        await asyncio.sleep(5)
+        assert objects.spec(await _chart(upgrade, "harvester"))["paused"]
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        for chart in (await upgrade.world.client.list(MANAGED_CHARTS)).items:
+            assert (objects.spec(chart)["paused"], objects.annotations_of(chart)) == (False, {})
+
+
+async def test_missing_helm_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run(_: object) -> None:
+        raise BadEnvironment("the program helm is not on PATH")
+
+    async with cluster_upgrade(tmp_path) as upgrade:
+        monkeypatch.setattr(upgrade.helm, "run", run)
+        with pytest.raises(BadEnvironment, match="the program helm is not on PATH"):
+            await upgrade.run()
+        assert not objects.spec(await _chart(upgrade, "harvester"))["paused"]

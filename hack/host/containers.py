@@ -32,9 +32,11 @@ _PROGRAMS = {
 }
 #: Work that runs as a process; the rest is simulated.
 _REAL = frozenset({Work.PREPARE})
-_CHROOT = f"""#!/bin/sh
-PYTHONPATH='{ROOT}' exec '{sys.executable}' -m hack.host.chroot "$@"
+_PROGRAM = f"""#!/bin/sh
+PYTHONPATH='{ROOT}' exec '{sys.executable}' -m hack.host.{{module}} "$@"
 """
+#: Programs that come first on the PATH, and the modules of hack.host that simulate them.
+_SIMULATED = {"chroot": "chroot", "helm": "helm_program"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +64,9 @@ class ProcessContainers:
         self._boots: dict[str, int] = {}
         self._bin = settings.folder / "bin"
         self._bin.mkdir(parents=True, exist_ok=True)
-        (self._bin / "chroot").write_text(_CHROOT, encoding="utf-8")
-        (self._bin / "chroot").chmod(0o755)
+        for name, module in _SIMULATED.items():
+            (self._bin / name).write_text(_PROGRAM.format(module=module), encoding="utf-8")
+            (self._bin / name).chmod(0o755)
         for name in context.scenario.nodes.names:
             self._host_changed(name)
         context.hosts.subscribe(self._host_changed)
@@ -77,7 +80,9 @@ class ProcessContainers:
     async def look(self, pod: Object) -> Progress:
         """See Containers."""
         work, node = work_of(pod), objects.spec(pod).get("nodeName") or ""
-        if work not in _REAL or self._context.scenario.fault_of(work, node) is not None or unset_variable(pod):
+        scenario = self._context.scenario
+        real = work in _REAL or (work is Work.MANIFESTS and scenario.services)
+        if not real or scenario.fault_of(work, node) is not None or unset_variable(pod):
             return await self._simulated.look(pod)
         uid = objects.uid(pod)
         process = self._processes.get(uid)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import yaml
-import zstandard
 
 from hack.actors.helm_storage import HelmStorage
 from hack.actors.repository import release_text
 from hack.cluster import scenario as scenarios
 from hack.faults.middleware import NoHook
 from hack.host.helm import SimulatedHelm
+from hack.host.iso import installer_archive
 from tests.support.toolkit import toolkit_world
 from tests.support.toolkit_interrupts import Killed
 from upgrade_manager.api.keys import PREFIX
@@ -132,24 +130,6 @@ def iso_of(scenario: Scenario) -> dict[str, bytes]:
         **{f"/bundle/{name}.txt": "\n".join(listed).encode() for name, listed in lists.items()},
         "/bundle/agent.tar.zst": installer_archive(rancher, {"helm": b"program", chart: b"chart"}),
     }
-
-
-def installer_archive(reference: str, files: dict[str, bytes]) -> bytes:
-    """Return an archive with an image of one compressed layer, as `docker save` writes it."""
-    layer = tar_of(files, mode="w:gz")
-    manifest = json.dumps([{"RepoTags": [reference], "Layers": ["blobs/sha256/1"]}]).encode()
-    return zstandard.compress(tar_of({"blobs/sha256/1": layer, "manifest.json": manifest}))
-
-
-def tar_of(files: dict[str, bytes], *, mode: Any = "w") -> bytes:
-    """Return a tar archive."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode=mode) as content:
-        for name, body in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(body)
-            content.addfile(entry, io.BytesIO(body))
-    return buffer.getvalue()
 
 
 async def end_state(client: Client) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import zstandard
 
-from tests.support.cluster_upgrade import installer_archive, tar_of
+from hack.host.iso import installer_archive, tar_of
 from upgrade_manager.toolkit.errors import BadArchive
 from upgrade_manager.toolkit.rancher_chart import chart_of
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from hack.cluster import scenario as scenarios
 from hack.cluster.options import Options
@@ -114,3 +116,15 @@ async def test_upgrade_succeeds_with_our_commands(tmp_path: Path, scenario: str)
             "rancherd-bootstrap-images-v1.8.0.txt",
         ]
         assert upgraded.files(node, "usr/local") == ["harvester-upgrade/images.json"]
+
+
+async def test_services_are_upgraded_by_our_command(tmp_path: Path) -> None:
+    addon = {"name": "rancher-monitoring", "namespace": "cattle-monitoring-system", "enabled": True}
+    scenario = {"services": True, "nodes": {"count": 1, "management": 1}, "addons": [addon]}
+    file = tmp_path / "services.yaml"
+    file.write_text(yaml.safe_dump(scenario))
+    upgraded = await upgrade(tmp_path, str(file))
+    assert objects.status(upgraded.plan)["currentPhase"] == SUCCEEDED, upgraded.logs()
+    (log,) = (log.read_text() for log in upgraded.hosts.glob("logs/*cluster-upgrade*.log"))
+    done = [line["step"] for line in map(json.loads, log.splitlines()) if line["event"] == "step done"]
+    assert {"pause-charts", "upgrade-rancher", "upgrade-harvester", "upgrade-addons", "unpause-charts"} <= set(done)

@@ -40,8 +40,8 @@ EACH_NODE, FLAT = 15, 1.1
 SETTLED = 60.0
 #: All requests of an upgrade of three nodes, at most.
 REQUESTS = {
-    # A change of the phase, of a node's state or of the progress each.
-    "patch upgradeplans/status": 29,
+    # A change of the phase, of a node's state or of the progress each, and the end of the clean-up.
+    "patch upgradeplans/status": 29 + 1,
     # The start and the end of each of the eight phases, and the success.
     "create events": 17,
     # A watch of each selection, after a list, because this server has no streaming lists, which is tried once.

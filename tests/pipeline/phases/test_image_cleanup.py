@@ -26,7 +26,8 @@ OLD, NEW = f"{ARCHIVE}/v1.6.1/image_list_all.txt", f"{ARCHIVE}/current/image_lis
 async def serving(cluster: Harvester, *, is_ready: bool) -> None:
     labels = {"kubernetes.io/service-name": "up-repo"}
     endpoint = {"addresses": ["10.0.0.1"], "conditions": {"ready": is_ready}}
-    metadata = {"name": "up-repo-x", "namespace": "harvester-system", "labels": labels}
+    owner = {"apiVersion": "v1", "kind": "Service", "name": "up-repo", "uid": "s", "controller": True}
+    metadata = {"name": "up-repo-x", "namespace": "harvester-system", "labels": labels, "ownerReferences": [owner]}
     await cluster.put(ENDPOINT_SLICES, {"metadata": metadata, "addressType": "IPv4", "endpoints": [endpoint]})
 
 

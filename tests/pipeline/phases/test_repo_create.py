@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 STATUS = {"isoImageID": "up-iso"}
 PLACE = "harvester-system"
+#: The owner of EndpointSlices.
+OF_SERVICE = {"apiVersion": "v1", "kind": "Service", "name": "up-repo", "uid": "s", "controller": True}
 
 
 @pytest.mark.rule(
@@ -71,7 +73,7 @@ async def endpoints(cluster: Harvester, *ready: bool | None, service: str = "up-
     labels = {"kubernetes.io/service-name": service}
     conditions = [{} if state is None else {"conditions": {"ready": state}} for state in ready]
     manifest = {
-        "metadata": {"name": "up-repo-x", "namespace": PLACE, "labels": labels},
+        "metadata": {"name": "up-repo-x", "namespace": PLACE, "labels": labels, "ownerReferences": [OF_SERVICE]},
         "addressType": "IPv4",
         "endpoints": [{"addresses": ["10.0.0.1"], **one} for one in conditions],
     }

@@ -32,7 +32,7 @@ class FakePhase(Phase):
         self._result = result or Completed()
         self._refusal = refusal
         #: What `exit` returns.
-        self.unfinished: Waiting | None = None
+        self.unfinished: Waiting | Failed | None = None
 
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
         """Return the refusal."""
@@ -44,7 +44,7 @@ class FakePhase(Phase):
         self._calls.append(f"run {self.name} at {ctx.status.phase}")
         return self._result
 
-    async def exit(self, ctx: ReconcileContext) -> Waiting | None:
+    async def exit(self, ctx: ReconcileContext) -> Waiting | Failed | None:
         """Return `unfinished`."""
         self._calls.append(f"exit {self.name} at {ctx.status.phase}")
         return self.unfinished

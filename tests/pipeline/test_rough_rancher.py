@@ -12,6 +12,7 @@ import pytest
 
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
+from tests.support.end_state_checks import check_nodes
 from tests.support.simulate import RepairableScenario
 from tests.support.upgrade import condition, node_states, provision_generation, started
 from upgrade_manager.api.keys import FLEET_LOCAL
@@ -239,20 +240,40 @@ async def test_deleted_node_does_not_block_the_others(simulate: Simulate) -> Non
         assert states["node-0"] == states["node-2"]
 
 
-@pytest.mark.rule("nodes: a hook that Rancher sets between the last node and the restored strategy is a Warning event")
+@pytest.mark.rule(
+    "nodes: a hook that Rancher sets while its strategy cannot be restored is handled before ImageCleanup"
+)
+@pytest.mark.parametrize("point", ["while it is refused", "after the refusal"])
 @pytest.mark.thin
-async def test_hook_after_the_node_upgrade_is_reported(simulate: Simulate) -> None:
-    async with simulate() as simulation, started(simulation) as stage:
-        await stage.until_node("PostDraining", node="node-2")
-        refusal = Refuse(status=403, reason="Forbidden", message="a webhook refuses the strategy")
-        rule = Rule(match=Match(verbs=("patch",), resource="clusters.*"), action=refusal)
-        simulation.middleware.add(rule)
-        await stage.until_plan(lambda plan: "refuses the strategy" in condition(plan, "Degraded")[2])
+async def test_hooks_before_the_restored_strategy_are_handled(simulate: Simulate, point: str) -> None:
+    async with simulate() as simulation, started(simulation) as stage, refused_strategy(stage) as rule:
         again = MergePatch({"spec": {"rkeConfig": {"provisionGeneration": await provision_generation(simulation) + 1}}})
         await simulation.client().patch(PROVISIONING_CLUSTERS, "local", again, namespace=FLEET_LOCAL)
-        await asyncio.sleep(300)
+        await until_drained(stage, repeatedly=point == "while it is refused")
         simulation.middleware.remove(rule)
         await stage.succeed()
-        (event,) = await stage.events("UpgradeFrozen")
-        assert "Node node-0: upgraded, but Rancher drains it again and waits on Secret fleet-local/" in event["message"]
-        assert "Let Rancher continue: VALUE=$(kubectl -n fleet-local get secret " in event["message"]
+        assert await check_nodes(simulation) == []
+        assert {reason for reason, _ in await stage.warnings()} == {"ReconcileError"}
+
+
+@asynccontextmanager
+async def refused_strategy(stage: UpgradeRun) -> AsyncIterator[Rule]:
+    """Refuse the restored strategy, and wait until that is reported."""
+    await stage.until_node("PostDraining", node="node-2")
+    refusal = Refuse(status=403, reason="Forbidden", message="a webhook refuses the strategy")
+    rule = Rule(match=Match(verbs=("patch",), resource="clusters.*"), action=refusal)
+    stage.simulation.middleware.add(rule)
+    await stage.until_plan(lambda plan: "refuses the strategy" in condition(plan, "Degraded")[2])
+    yield rule
+
+
+async def until_drained(stage: UpgradeRun, *, repeatedly: bool) -> None:
+    """Wait until Rancher has drained a node again, or all nodes."""
+    names = stage.simulation.scenario.nodes.names if repeatedly else ("node-0",)
+    jobs = [f"upgrade-node-upgrade-pre-drain-{name}" for name in names]
+    async with asyncio.timeout(1800):
+        while any(stage.ledger.names("jobs").count(job) < 2 for job in jobs):  # noqa: ASYNC110  # virtual time
+            await asyncio.sleep(1)
+    if repeatedly:
+        # Rancher uncordons the last one.
+        await asyncio.sleep(60)

@@ -20,7 +20,7 @@ from upgrade_manager.api.keys import (
     PROVISIONING_CLUSTER,
 )
 from upgrade_manager.api.node_states import NodeState
-from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.phases import SUCCEEDED, PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
@@ -58,19 +58,20 @@ class Frozen:
 async def find_frozen(ctx: ReconcileContext) -> Frozen | None:
     """Return what stays frozen after the end of this plan, also by an earlier one; None if nothing does."""
     entry = overrides.strategy_entry(ctx)
-    if entry is None and PhaseName.NODE_UPGRADE.active in ctx.status.recorded_phases():
-        # It has given the strategy back, or upgrades a single node.
+    is_given_back = entry is None and PhaseName.NODE_UPGRADE.active in ctx.status.recorded_phases()
+    if is_given_back and (ctx.status["singleNode"] or ctx.status.phase == SUCCEEDED):
+        # Rancher does not upgrade a single node. ImageCleanup has reported later hooks.
         return None
     read = ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
     cluster = await skip_missing(ctx, FLEET_LOCAL, read)
     if cluster is None:
         return None
-    if entry is None or rancher.belongs_to_another(ctx, cluster):
+    if rancher.belongs_to_another(ctx, cluster) or not (entry or is_given_back):
         return await _inherited(ctx, cluster)
     nodes = await _outdated_nodes(ctx) if _has_hooks(cluster) else []
     held = await _held_nodes(ctx)
-    end = f"UpgradePlan {ctx.owner.name} ended during the node upgrade"
-    found = Frozen(cluster=cluster, original=entry.get("original"), nodes=nodes, held=held, end=end)
+    end = f"UpgradePlan {ctx.owner.name} ended {'after' if is_given_back else 'during'} the node upgrade"
+    found = Frozen(cluster=cluster, original=(entry or {}).get("original"), nodes=nodes, held=held, end=end)
     return found if nodes or held else None
 
 
@@ -105,8 +106,13 @@ def warn(ctx: ReconcileContext, frozen: Frozen) -> None:
     ctx.events.warning(frozen.cluster, EVENT_REASON, text, about=ctx.owner.uid)
 
 
-async def warn_of_pending_hooks(ctx: ReconcileContext) -> None:
-    """Record on the plan the hooks that Rancher set after the node upgrade, which the manager does not acknowledge."""
+async def warn_of_late_hooks(ctx: ReconcileContext) -> None:
+    """Record on the plan the hooks that Rancher sets after the node upgrade: the manager has finished with the nodes.
+
+    Rancher may have planned them before its strategy was given back.
+    """
+    if ctx.status["singleNode"]:
+        return
     for node, secret in await _held_nodes(ctx):
         text = (
             f"Node {node}: upgraded, but Rancher drains it again and waits on Secret {FLEET_LOCAL}/{secret}. "

@@ -59,7 +59,7 @@ class Phase:
         """Advance the phase; called on every reconcile until it returns Completed or Failed."""
         raise NotImplementedError
 
-    async def exit(self, ctx: ReconcileContext) -> Waiting | None:
+    async def exit(self, ctx: ReconcileContext) -> Waiting | Failed | None:
         """Finish the phase before the next one is entered; called until it returns None.
 
         Call `ctx.persist()` before acting, so that the completion is recorded.

@@ -9,6 +9,7 @@ from upgrade_manager.api.names import component_name
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
+from upgrade_manager.pipeline import freeze
 from upgrade_manager.pipeline.diagnostics import job_attempt
 from upgrade_manager.pipeline.image_lists import SIZE_LIMIT, pack, parse_list, removable
 from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
@@ -48,6 +49,7 @@ class ImageCleanup(Phase):
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Create the Plan with the list of images once, then follow it."""
+        await freeze.warn_of_late_hooks(ctx)
         name = component_name(ctx.owner.name, Component.IMAGE_CLEANUP)
         nodes = (await ctx.watch(MANAGED_NODES)).list()
         plans = await ctx.watch(suc_plans(ctx.owner))

@@ -15,7 +15,7 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.errors import KubeError, NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES
 from upgrade_manager.nodes import machine_plan
@@ -38,7 +38,7 @@ from upgrade_manager.nodes.next_node import next_node_message
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all
 from upgrade_manager.nodes.pending_hooks import delays
 from upgrade_manager.nodes.sequencing import one_at_a_time, paused_message, starts_upgrade
-from upgrade_manager.pipeline import freeze, missing_nodes, overrides, rancher, vm_restore
+from upgrade_manager.pipeline import missing_nodes, overrides, rancher, vm_restore
 from upgrade_manager.pipeline.cleanup import give_back
 from upgrade_manager.pipeline.diagnostics import job_failure_message, last_failure
 from upgrade_manager.pipeline.errors import BadCluster
@@ -69,9 +69,9 @@ class _State:
     target: Target
     #: The name of a single-node cluster's node; None if Rancher drives the upgrade.
     single: str | None
-    #: Rancher's cluster; None for a single node.
-    cluster: Object | None
     unknown_pause_nodes: str
+    #: Rancher's cluster; None for a single node, and once its strategy is given back.
+    cluster: Object | None = None
     decisions: list[Decided] = field(default_factory=list)
 
 
@@ -79,7 +79,8 @@ class NodeUpgrade(Phase):
     """Upgrades Kubernetes and OS of every node: Rancher drives, the manager runs Jobs and acknowledges Rancher's hooks.
 
     On a single node one Job does everything, without Rancher. When the phase ends, every recorded node reports the
-    release's OS, is Ready and schedulable, and no hook is pending. Nodes are not checked after it.
+    release's OS, is Ready and schedulable, no hook is pending and the settings are given back. Nodes are not checked
+    after it.
     """
 
     name = PhaseName.NODE_UPGRADE
@@ -108,6 +109,8 @@ class NodeUpgrade(Phase):
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Run the steps in order, until one returns a result."""
         state = await _observe(ctx)
+        if state.single is None:
+            state.cluster = await rancher.watched_cluster(ctx)
         for step in (
             _begin,
             self._log_anomalies,
@@ -124,17 +127,23 @@ class NodeUpgrade(Phase):
         await vm_restore.report_failures(ctx)
         return await _progress(ctx, state)
 
-    async def exit(self, ctx: ReconcileContext) -> Waiting | None:
-        """Give all settings back: Rancher must not wait for a manager that has finished with the nodes."""
+    async def exit(self, ctx: ReconcileContext) -> Waiting | Failed | None:
+        """Give all settings back, and handle the hooks that Rancher sets until then.
+
+        After it Rancher must not wait for a manager that has finished with the nodes.
+        """
         settings = [str(override) for override, _ in overrides.pending_reverts(ctx, keep_strategy=False)]
         if settings:
             ctx.status.waiting(f"Restoring {', '.join(settings)}")
             # A run after a crash must not add the hooks again.
             await ctx.persist()
-            await give_back(ctx, keep_strategy=False)
-            if not ctx.status["singleNode"]:
-                await freeze.warn_of_pending_hooks(ctx)
-        return None
+            try:
+                await give_back(ctx, keep_strategy=False)
+            except KubeError:
+                # A webhook may refuse the strategy for hours, while Rancher drains nodes.
+                await _finish_drains(ctx)
+                raise
+        return await _finish_drains(ctx)
 
     async def _log_anomalies(self, ctx: ReconcileContext, state: _State) -> None:
         nodes, single = ctx.status.known_nodes(), state.single is not None
@@ -154,7 +163,6 @@ async def _observe(ctx: ReconcileContext) -> _State:
         observed=observed,
         target=Target(ctx.status["releaseMetadata"]["os"], rancher.release(ctx), stale),
         single=single,
-        cluster=None if single else await rancher.watched_cluster(ctx),
         unknown_pause_nodes=unknown_pause_nodes(ctx, observed.nodes),
     )
 
@@ -326,7 +334,18 @@ async def _resume(ctx: ReconcileContext, job: str) -> None:
         log.info("Job not found; it is recreated on the next reconcile", job=job)
 
 
-async def _progress(ctx: ReconcileContext, state: _State) -> PhaseResult:
+async def _finish_drains(ctx: ReconcileContext) -> Waiting | Failed | None:
+    """Continue the nodes that Rancher drains again, without Rancher's cluster; return None once all are done."""
+    state = await _observe(ctx)
+    for step in (_decide, _apply_effects, _fail, _start_nodes):
+        result = await step(ctx, state)
+        if result is not None:
+            return result
+    progress = await _progress(ctx, state)
+    return progress if isinstance(progress, Waiting) else None
+
+
+async def _progress(ctx: ReconcileContext, state: _State) -> Completed | Waiting:
     """Report the nodes that are not done; when all are, the hooks that are still set, and cordoned nodes."""
     unfinished = _unfinished(state)
     if unfinished:

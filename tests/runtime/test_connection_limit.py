@@ -27,6 +27,8 @@ LIMIT = 4
 REQUEST = b"GET /%s HTTP/1.1\r\nHost: test\r\n\r\n"
 TIMEOUT = b"HTTP/1.1 408 Request Timeout"
 INCOMPLETE_HEAD = b"GET / HTTP/1.1\r\nHost:"
+#: Seconds for what a server does at once, or after a short time-out: a test that fails does not hang.
+BOUND = 30.0
 INCOMPLETE_BODY = b"POST /body HTTP/1.1\r\nHost: test\r\nContent-Length: 2\r\n\r\na"
 
 
@@ -48,13 +50,15 @@ class Connection:
 
     async def response(self) -> bytes:
         """Return the last line of a response."""
-        head = await self._reader.readuntil(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 200 ")
-        return await self._reader.readexactly(4)
+        async with asyncio.timeout(BOUND):
+            head = await self._reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200 ")
+            return await self._reader.readexactly(4)
 
     async def status(self) -> bytes:
         """Wait for a response, and until the server closes the connection; return the status line."""
-        return (await self._reader.read()).partition(b"\r\n")[0]
+        async with asyncio.timeout(BOUND):
+            return (await self._reader.read()).partition(b"\r\n")[0]
 
     def is_at_eof(self) -> bool:
         """Return True if the server has closed the connection."""
@@ -62,10 +66,11 @@ class Connection:
 
     async def closed(self) -> bool:
         """Wait until the server closes the connection."""
-        try:
-            return await self._reader.read() == b""
-        except OSError:
-            return True
+        async with asyncio.timeout(BOUND):
+            try:
+                return await self._reader.read() == b""
+            except OSError:
+                return True
 
 
 @dataclass
@@ -241,6 +246,39 @@ class TestConnectionLimit:
             connection = await server.connect()
             connection.writer.write(INCOMPLETE_HEAD)
             assert await connection.status() == TIMEOUT
+
+    async def test_incomplete_later_head_gives_408_after_the_timeout(
+        self, monkeypatch: pytest.MonkeyPatch, *, is_secure: bool
+    ) -> None:
+        async with bench(is_secure=is_secure) as server:
+            connection = await server.connect()
+            assert await connection.get() == b"fast"
+            monkeypatch.setattr(connection_limit, "HEAD_TIMEOUT", 0.2)
+            connection.writer.write(INCOMPLETE_HEAD)
+            assert await connection.status() == TIMEOUT
+
+    async def test_incomplete_later_head_is_ended_at_the_limit(self, *, is_secure: bool) -> None:
+        async with bench(is_secure=is_secure) as server:
+            idle = [await server.connect() for _ in range(LIMIT)]
+            assert {await connection.get() for connection in idle} == {b"fast"}
+            idle[1].writer.write(INCOMPLETE_HEAD)
+            # Responds after the server has received the head above.
+            assert await idle[2].get() == b"fast"
+            client = await server.connect()
+            assert await idle[1].status() == TIMEOUT
+            assert await client.get() == b"fast"
+            assert await idle[0].get() == b"fast"
+
+    async def test_idle_connection_has_no_head_timeout(
+        self, monkeypatch: pytest.MonkeyPatch, *, is_secure: bool
+    ) -> None:
+        monkeypatch.setattr(connection_limit, "HEAD_TIMEOUT", 1.0)
+        async with bench(is_secure=is_secure) as server:
+            idle = await server.connect()
+            assert [await idle.get(), await idle.get()] == [b"fast"] * 2
+            # Its timeout ends later.
+            assert await (await server.connect_silently()).closed()
+            assert await idle.get() == b"fast"
 
     async def test_complete_head_ends_its_timeout(self, monkeypatch: pytest.MonkeyPatch, *, is_secure: bool) -> None:
         monkeypatch.setattr(connection_limit, "HEAD_TIMEOUT", 1.0)

@@ -1,4 +1,4 @@
-"""Limits the connections of an HTTP server, and the time until a connection has sent the head of its first request.
+"""Limits the connections of an HTTP server, and the time in which a connection sends the head of a request.
 
 asyncio takes 270 KiB for each TLS connection as soon as its handshake begins, so a connection is admitted before that.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Open connections of one server: 17 MiB with TLS.
 MAX_CONNECTIONS = 64
-#: Seconds for the TLS handshake and the head of the first request; aiohttp's idle time-out limits later heads.
+#: Seconds for the TLS handshake and the head of the first request, and for each later head from its first byte.
 HEAD_TIMEOUT = 10.0
 _LATE_RESPONSE = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
@@ -33,9 +33,9 @@ class ConnectionLimit:
     """
 
     def __init__(self, app: web.Application) -> None:
-        #: Connections that have not sent a byte yet, oldest first; the others have a handler in `_server`.
-        self.silent: dict[_SilentConnection, None] = {}
-        #: Time-outs of handlers whose first request has no complete head.
+        #: Connections that have not sent a byte yet, oldest first; the others have a handler.
+        self.silent: dict[_Connection, None] = {}
+        #: Time-outs of handlers whose request has no complete head.
         self._heads: dict[RequestHandler, asyncio.TimerHandle] = {}
         #: Requests that have begun and have no response, oldest first; None until the head is complete.
         self._running: dict[RequestHandler, web.Request | None] = {}
@@ -58,11 +58,22 @@ class ConnectionLimit:
         self._running[handler] = None
         self._heads[handler] = asyncio.get_running_loop().call_at(until, self._end, handler)
 
+    def received(self, handler: RequestHandler) -> None:
+        """Expect a head, because a connection without a request has received bytes."""
+        if handler not in self._running:
+            self.expect_head(handler, until=asyncio.get_running_loop().time() + HEAD_TIMEOUT)
+
+    def forget_head(self, handler: RequestHandler) -> None:
+        """Expect no head any more."""
+        if timer := self._heads.pop(handler, None):
+            timer.cancel()
+            del self._running[handler]
+
     async def bind(self, server: web.Server, *, address: tuple[str, int], tls: ssl.SSLContext | None) -> asyncio.Server:
         """Bind to host (empty for all) and port. Raises OSError."""
 
         def accept() -> asyncio.Protocol:
-            return _SilentConnection(self, server, tls=tls)
+            return _Connection(self, server, tls=tls)
 
         host, port = address
         return await asyncio.get_running_loop().create_server(accept, host or None, port, start_serving=False)
@@ -79,7 +90,7 @@ class ConnectionLimit:
                 for connection in list(self.silent):
                     connection.abort()
 
-    def admit(self, connection: _SilentConnection, server: web.Server) -> None:
+    def admit(self, connection: _Connection, server: web.Server) -> None:
         """Add a connection, in place of another one at the limit; close it if all others are busy."""
         self.silent[connection] = None
         # Many connections may be accepted before one that is closed here is lost.
@@ -110,9 +121,7 @@ class ConnectionLimit:
     def _end(self, handler: RequestHandler) -> None:
         """Close a connection, with a response to an incomplete request."""
         is_running = handler in self._running
-        if timer := self._heads.pop(handler, None):
-            timer.cancel()
-            del self._running[handler]
+        self.forget_head(handler)
         transport = handler.transport
         if transport is None or transport.is_closing():
             return
@@ -122,8 +131,8 @@ class ConnectionLimit:
         transport.abort()
 
 
-class _SilentConnection(asyncio.Protocol):
-    """A connection until its first byte, when an HTTP handler takes over."""
+class _Connection(asyncio.Protocol):
+    """A connection, which gets an HTTP handler at its first byte."""
 
     def __init__(self, limit: ConnectionLimit, server: web.Server, *, tls: ssl.SSLContext | None) -> None:
         self._limit = limit
@@ -132,6 +141,7 @@ class _SilentConnection(asyncio.Protocol):
         #: None until the handshake is complete.
         self._transport: asyncio.Transport | None = None
         self._received = b""
+        self._handler: RequestHandler | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Admit the connection."""
@@ -146,16 +156,36 @@ class _SilentConnection(asyncio.Protocol):
             self._limit.handshakes.create_task(self._start_tls(accepted, self._tls))
 
     def data_received(self, data: bytes) -> None:
-        """Hand over to an HTTP handler; the handshake may still have to return its transport."""
+        """Forward to the handler; the handshake may still have to return its transport."""
+        if self._handler is not None:
+            self._limit.received(self._handler)
+            self._handler.data_received(data)
+            return
         self._received += data
         if self._transport is not None:
-            self._hand_over(self._transport)
+            self._add_handler(self._transport)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def eof_received(self) -> None:
+        """Forward to the handler."""
+        if self._handler is not None:
+            self._handler.eof_received()
+
+    def pause_writing(self) -> None:
+        """Forward to the handler."""
+        if self._handler is not None:
+            self._handler.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Forward to the handler."""
+        if self._handler is not None:
+            self._handler.resume_writing()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
         """Forget the connection."""
-        _ = exc
-        self._timer.cancel()
-        self._limit.silent.pop(self, None)
+        self._end_silence()
+        if self._handler is not None:
+            self._limit.forget_head(self._handler)
+            self._handler.connection_lost(exc)
 
     async def _start_tls(self, accepted: asyncio.Transport, tls: ssl.SSLContext) -> None:
         loop = asyncio.get_running_loop()
@@ -164,14 +194,18 @@ class _SilentConnection(asyncio.Protocol):
             with suppress(OSError):
                 self._transport = await loop.start_tls(accepted, self, tls, server_side=True)
         if self._transport is None or self._transport.is_closing():
-            self.connection_lost(None)
+            self._end_silence()
         elif self._received:
-            self._hand_over(self._transport)
+            self._add_handler(self._transport)
 
-    def _hand_over(self, transport: asyncio.Transport) -> None:
-        self.connection_lost(None)
-        handler = self._server()
-        self._limit.expect_head(handler, until=self._timer.when())
-        transport.set_protocol(handler)
-        handler.connection_made(transport)
-        handler.data_received(self._received)
+    def _add_handler(self, transport: asyncio.Transport) -> None:
+        self._end_silence()
+        self._handler = self._server()
+        self._limit.expect_head(self._handler, until=self._timer.when())
+        self._handler.connection_made(transport)
+        self._handler.data_received(self._received)
+        self._received = b""
+
+    def _end_silence(self) -> None:
+        self._timer.cancel()
+        self._limit.silent.pop(self, None)

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from upgrade_manager.kube.errors import KubeError
+from webhook.cluster import NotInstalled
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -37,17 +40,18 @@ class _Slot:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     users: int = 0
-    #: Lists that have begun, and the number of the last that succeeded, with its objects.
+    #: Lists that have begun, and the number of the last that ended, with its objects or its error.
     begun: int = 0
-    succeeded: int = 0
+    ended: int = 0
     objects: Sequence[Object] = ()
+    error: KubeError | NotInstalled | None = None
 
 
 class SharedReader:
     """Lets reviews that wait at the same time share a list.
 
-    A list is shared only with callers that came before it began, so each sees the state after its call or a later one.
-    Fifty callers at once need two lists.
+    A list, or its error, is shared only with callers that came before it began, so each sees the state after its call
+    or a later one. Fifty callers at once need two lists.
     """
 
     def __init__(self, cluster: ClusterReader) -> None:
@@ -59,11 +63,20 @@ class SharedReader:
         with self._slot(listing) as slot:
             begun_before = slot.begun
             async with slot.lock:
-                if slot.succeeded <= begun_before:
-                    slot.begun += 1
-                    slot.objects = await self._cluster.list(listing)
-                    slot.succeeded = slot.begun
+                if slot.ended <= begun_before:
+                    await self._read(listing, slot)
+                if slot.error is not None:
+                    raise slot.error
                 return slot.objects
+
+    async def _read(self, listing: Listing, slot: _Slot) -> None:
+        slot.begun += 1
+        try:
+            slot.objects, slot.error = await self._cluster.list(listing), None
+        except (KubeError, NotInstalled) as error:
+            slot.objects, slot.error = (), error
+        # Not after a cancellation: the next caller lists for itself.
+        slot.ended = slot.begun
 
     @contextmanager
     def _slot(self, listing: Listing) -> Iterator[_Slot]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from random import Random
@@ -113,6 +114,22 @@ async def test_caches_are_read_once_in_sync() -> None:
     async with running() as webhook:
         assert not await webhook.is_live()
         assert {"upgradeplans", "versions"} <= set(webhook.transport.requests)
+
+
+@pytest.mark.rule("admission: reviews that wait at the same time share a list that began after each of them")
+@pytest.mark.parametrize(("is_cold", "kinds", "lists"), [(True, 12, 2), (False, 9, 3)], ids=["cold", "on caches"])
+async def test_reviews_at_once_share_their_lists(*, is_cold: bool, kinds: int, lists: int) -> None:
+    """On caches the first review continues, and lists again, while the others wait for the cordoned nodes."""
+    async with running() as webhook:
+        if is_cold:
+            webhook.caches._informers = {}
+        webhook.simulation.middleware.add(Rule(match=Match(verbs=("list",)), action=Delay(least=0.1, most=0.1)))
+        webhook.transport.requests.clear()
+        denials = await asyncio.gather(*(webhook.create() for _ in range(50)))
+        read = Counter(webhook.transport.requests)
+    assert denials == [[]] * 50
+    assert len(read) == kinds
+    assert max(read.values()) == lists
 
 
 async def test_change_of_the_cluster_reaches_the_caches() -> None:

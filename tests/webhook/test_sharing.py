@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from upgrade_manager.kube.errors import Transient
+from webhook.cluster import NotInstalled
 from webhook.listings import MACHINES, NODES
 from webhook.sharing import SharedReader, SnapshotReader
 
@@ -25,14 +26,14 @@ class SlowCluster:
 
     def __init__(self) -> None:
         self.lists: list[str] = []
-        self.fails = False
+        self.error: Exception | None = None
 
     async def list(self, listing: Listing) -> Sequence[Object]:
         began = asyncio.get_running_loop().time()
         self.lists.append(listing.resource.plural)
         await asyncio.sleep(DURATION)
-        if self.fails:
-            raise Transient("refused")
+        if self.error is not None:
+            raise self.error
         return [{"at": began}]
 
 
@@ -70,13 +71,33 @@ async def test_other_listings_are_not_waited_for(cluster: SlowCluster) -> None:
     assert asyncio.get_running_loop().time() == DURATION
 
 
-async def test_failed_list_is_not_shared(cluster: SlowCluster) -> None:
+@pytest.mark.parametrize("error", [Transient("refused"), NotInstalled("nodes")], ids=["error", "not installed"])
+async def test_callers_that_wait_share_an_error(cluster: SlowCluster, error: Exception) -> None:
     reader = SharedReader(cluster)
-    cluster.fails = True
-    found = await asyncio.gather(*(reader.list(NODES) for _ in range(2)), return_exceptions=True)
-    assert [type(one) for one in found] == [Transient, Transient]
-    cluster.fails = False
-    assert await reader.list(NODES)
+    cluster.error = error
+    found = await asyncio.gather(*(reader.list(NODES) for _ in range(50)), return_exceptions=True)
+    assert found == [error] * 50
+    assert cluster.lists == ["nodes"] * 2
+
+
+async def test_caller_does_not_get_an_earlier_error(cluster: SlowCluster) -> None:
+    reader = SharedReader(cluster)
+    cluster.error = Transient("refused")
+    async with asyncio.TaskGroup() as group:
+        failing = [group.create_task(_error_of(reader)) for _ in range(2)]
+        await asyncio.sleep(1.5 * DURATION)
+        cluster.error = None
+        later = group.create_task(reader.list(NODES))
+    assert [type(one.result()) for one in failing] == [Transient, type(None)]
+    assert later.result() == [{"at": 2 * DURATION}]
+
+
+async def _error_of(reader: SharedReader) -> Exception | None:
+    try:
+        await reader.list(NODES)
+    except Transient as error:
+        return error
+    return None
 
 
 async def test_next_caller_reads_after_a_cancelled_one(cluster: SlowCluster) -> None:
@@ -104,8 +125,8 @@ async def test_snapshot_reads_each_listing_once(cluster: SlowCluster) -> None:
 
 async def test_snapshot_reads_again_after_a_failure(cluster: SlowCluster) -> None:
     reader = SnapshotReader(cluster)
-    cluster.fails = True
+    cluster.error = Transient("refused")
     with pytest.raises(Transient):
         await reader.list(NODES)
-    cluster.fails = False
+    cluster.error = None
     assert await reader.list(NODES)

@@ -38,6 +38,11 @@ if [ "$(cat $ready 2>/dev/null || true)" = "$(fingerprint)" ] && $venv/bin/pytho
     exit 0
 fi
 
+if [ -L $venv ] && [ "$(sed -n 1p $ready 2>/dev/null)" != "$(pwd)" ]; then
+    echo "set-up: $venv is a link to the environment of another tree ($(readlink $venv)), which this would empty. Run rm $venv first" >&2
+    exit 1
+fi
+
 python=$(find_python)
 if [ -f $ready ] && usable $venv/bin/python && [ "$(sed -n 1p $ready)" = "$(pwd)" ]; then
     echo "set-up: updating $venv"

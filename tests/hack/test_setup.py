@@ -110,3 +110,29 @@ def test_without_a_usable_python_nothing_is_changed(tree: Tree) -> None:
     assert "no usable Python. Needed: 3.11 to 3.14" in ended.stderr
     assert "remedy:" in ended.stderr
     assert not (tree.root / ".venv").exists()
+
+
+def test_the_environment_of_another_tree_is_kept(tree: Tree) -> None:
+    tree.set_up()
+    assert tree.calls
+    linked = Tree(tree.root.with_name("linked"))
+    shutil.copytree(tree.root, linked.root, ignore=shutil.ignore_patterns(".venv", "calls"))
+    (linked.root / ".venv").symlink_to(tree.root / ".venv")
+    ended = linked.set_up()
+    assert (ended.returncode, ended.stdout, linked.calls) == (1, "", [])
+    assert ended.stderr.startswith("set-up: .venv is a link to the environment of another tree")
+    assert ended.stderr.endswith("Run rm .venv first\n")
+    (linked.root / ".venv").unlink()
+    assert linked.set_up().returncode == 0
+    assert (tree.set_up().returncode, tree.calls) == (0, [])
+
+
+def test_a_linked_environment_of_the_tree_is_updated(tree: Tree) -> None:
+    tree.set_up()
+    assert tree.calls
+    venv = tree.root / ".venv"
+    venv.rename(tree.root.with_name("elsewhere"))
+    venv.symlink_to(tree.root.with_name("elsewhere"))
+    (tree.root / "pyproject.toml").write_text("changed")
+    assert tree.set_up().returncode == 0
+    assert [call.split()[0] for call in tree.calls] == ["pip", "pip"]

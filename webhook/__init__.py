@@ -18,6 +18,7 @@ __all__ = [
     "certificates",
     "check",
     "cluster",
+    "cordons",
     "listings",
     "metrics",
     "review",

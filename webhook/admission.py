@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.conditions import find_condition
-from upgrade_manager.api.keys import ANNOTATION_ALLOW_DELETION, ANNOTATION_SKIP_WEBHOOK, PREFIX
+from upgrade_manager.api.keys import ANNOTATION_ALLOW_DELETION, ANNOTATION_SKIP_WEBHOOK
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.spec import MAX_NODES
 from upgrade_manager.kube import fields
 from upgrade_manager.kube.clock import loop_time
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 from webhook.catalogue import CHECKS
 from webhook.check import Check, Finding, Outcome, Subject
 from webhook.checks.pause_list import CHECK as PAUSE_LIST
@@ -91,6 +92,8 @@ class Admission:
         known = set(old.spec.node_upgrade_option.pause_nodes)
         names = enumerate(new.spec.node_upgrade_option.pause_nodes)
         added = {index: name for index, name in names if name not in known}
+        if not added:
+            return Verdict()
 
         async def find(subject: Subject) -> Iterable[Finding]:
             return await find_unknown(subject, added)
@@ -162,12 +165,15 @@ def _delete(request: AdmissionRequest) -> Verdict:
         return Verdict()
     phase = fields.text(status, "currentPhase") or "unknown"
     if phase in _UNDELETABLE:
-        message = f"UpgradePlan {request.name} cannot be deleted in phase {phase}. Wait until the phase has ended"
+        message = (
+            f"UpgradePlan {request.name} cannot be deleted in phase {phase}. Wait until the phase has ended: "
+            f"kubectl get {UPGRADE_PLANS.name} {request.name} --watch"
+        )
     elif fields.strings(request.old, "metadata", "annotations").get(ANNOTATION_ALLOW_DELETION) == "true":
         return Verdict()
     else:
         message = (
             f"UpgradePlan {request.name} is in progress (phase {phase}). To delete it, first run "
-            f"kubectl annotate --overwrite upgradeplans.{PREFIX} {request.name} {ANNOTATION_ALLOW_DELETION}=true"
+            f"kubectl annotate --overwrite {UPGRADE_PLANS.name} {request.name} {ANNOTATION_ALLOW_DELETION}=true"
         )
     return _denied(message, field="status.currentPhase")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.kube.clock import loop_time
-from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.errors import Forbidden, KubeError
 from webhook.check import CheckResult, Finding, Outcome
 from webhook.cluster import NotInstalled
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 #: Seconds for all checks: less than the API server waits (timeoutSeconds).
 DEADLINE = 8.0
+_GRANT = "Grant the permission; the manager gets its own by kubectl apply -k deploy"
 log = structlog.get_logger(__name__)
 
 
@@ -43,6 +44,8 @@ async def _run(check: Check, subject: Subject, *, deadline: float) -> CheckResul
         warning = f"check {check.name!r} skipped: the cluster does not serve {missing}"
     except TimeoutError:
         findings = [_impossible(check, f"the cluster was not read within {deadline:.0f} s")]
+    except Forbidden as error:
+        findings = [_impossible(check, str(error), remedy=_GRANT)]
     except KubeError as error:
         findings = [_impossible(check, str(error))]
     except Exception:  # an error in one check must not hide what the others find
@@ -58,5 +61,5 @@ async def _run(check: Check, subject: Subject, *, deadline: float) -> CheckResul
     )
 
 
-def _impossible(check: Check, reason: str) -> Finding:
-    return Finding(message=f"check {check.name!r} cannot be made: {reason}. Try again")
+def _impossible(check: Check, reason: str, *, remedy: str = "Try again") -> Finding:
+    return Finding(message=f"check {check.name!r} cannot be made: {reason}. {remedy}")

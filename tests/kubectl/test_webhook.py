@@ -31,6 +31,7 @@ IMAGE = (
     "VirtualMachineImage other/iso: the upgrade repository can only mount images in namespace harvester-system. "
     "Import the ISO there, then create a plan with that image"
 )
+NOT_READY = "Node node-1 is not Ready: kubelet stopped. Repair it, then create the plan: kubectl describe node node-1"
 FINALIZER = "management.harvesterhci.io/upgradeplan-cleanup"
 
 
@@ -65,7 +66,7 @@ async def test_all_reasons_are_printed_at_once(cluster: Cluster, hook: Webhook) 
         f"* spec.image: {IMAGE}",
         "* spec.nodeUpgradeOption.pauseNodes[1]: Node node-9 does not exist. Correct the name, or remove it",
         "* spec: Node node-0 is cordoned. Run kubectl uncordon node-0",
-        "* spec: Node node-1 is not Ready: kubelet stopped. Repair it, then create the plan",
+        f"* spec: {NOT_READY}",
     ]
 
 

@@ -19,6 +19,10 @@ from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK as PRE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import JsonPatch, MergePatch
 from upgrade_manager.kube.resources import EVENTS, NODES, PROVISIONING_CLUSTERS, SECRETS
+from webhook.catalogue import CHECKS
+from webhook.check import Subject
+from webhook.cluster import LiveReader
+from webhook.runner import run_checks
 
 if TYPE_CHECKING:
     from hack.simulation import Simulation
@@ -91,8 +95,16 @@ async def assert_frozen(simulation: Simulation) -> None:
     assert old in {kubelet for kubelet, *_ in before.values()}
 
 
+async def refusals(simulation: Simulation) -> list[str]:
+    """Return the findings of the webhook about the next plan."""
+    plan = {"metadata": {"name": "next"}, "spec": {"version": simulation.scenario.release.harvester}}
+    results = await run_checks(CHECKS, Subject.of(plan, cluster=LiveReader(simulation.client())))
+    return [finding.message for result in results for finding in result.findings]
+
+
 async def assert_continued(stage: UpgradeRun, original: Any) -> None:
-    """Check that the next plan upgrades all nodes and gives the original strategy back."""
+    """Check that the webhook accepts the next plan, which upgrades all nodes and gives the original strategy back."""
+    assert await refusals(stage.simulation) == []
     following = replace(stage, name="next")
     await following.create_plan()
     await following.succeed()

@@ -10,6 +10,7 @@ import pytest
 from hack.simulation import Simulation
 from tests.support.webhook import NO_CACHES, EmptyCluster
 from upgrade_manager.api.keys import PREFIX
+from upgrade_manager.api.spec import MAX_NODES
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
 from webhook.admission import Admission
@@ -79,9 +80,21 @@ async def test_update_checks_added_names_only(admission: Admission) -> None:
     ]
 
 
+@pytest.mark.rule("admission: an update is checked only for names that it adds to the pause list")
+async def test_update_of_a_list_that_is_too_long_is_accepted(admission: Admission) -> None:
+    old = plan(nodeUpgradeOption={"pauseNodes": [f"node-{index}" for index in range(MAX_NODES + 1)]})
+    new = {**old, "metadata": {"name": "demo", "finalizers": []}}
+    assert await admission.decide(request("UPDATE", new=new, old=old)) == Verdict()
+
+
 ALLOW_DELETION = (
     "UpgradePlan demo is in progress (phase ImagePreloading). To delete it, first run kubectl annotate --overwrite "
     f"upgradeplans.{PREFIX} demo {PREFIX}/allow-deletion=true"
+)
+
+UNDELETABLE = (
+    "UpgradePlan demo cannot be deleted in phase {}. Wait until the phase has ended: "
+    f"kubectl get upgradeplans.{PREFIX} demo --watch"
 )
 
 
@@ -94,8 +107,13 @@ ALLOW_DELETION = (
         pytest.param(progressing("ImagePreloading", **{"allow-deletion": "false"}), ALLOW_DELETION, id="not allowed"),
         pytest.param(
             progressing("NodeUpgrading", **{"allow-deletion": "true"}),
-            "UpgradePlan demo cannot be deleted in phase NodeUpgrading. Wait until the phase has ended",
+            UNDELETABLE.format("NodeUpgrading"),
             id="nodes",
+        ),
+        pytest.param(
+            progressing("ClusterUpgrading", **{"allow-deletion": "true"}),
+            UNDELETABLE.format("ClusterUpgrading"),
+            id="components",
         ),
     ],
 )

@@ -269,7 +269,8 @@ async def test_incomplete_review_is_denied(fields: dict[str, object], reason: st
 
 async def test_subresource_is_allowed() -> None:
     async with webhook() as server:
-        assert (await server.post(review("UPDATE", subResource="status"))).review["allowed"] is True
+        assert (await server.post(review("CREATE"))).review["allowed"] is False
+        assert (await server.post(review("CREATE", subResource="status"))).review["allowed"] is True
 
 
 async def test_deletion_of_a_collection_names_the_plan() -> None:

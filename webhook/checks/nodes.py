@@ -1,4 +1,4 @@
-"""Every node is Ready and not cordoned."""
+"""Every node is Ready and not cordoned, except by an upgrade that ended early."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.kube import fields
 from webhook.check import Check, Finding
+from webhook.cordons import uncordon_held
 from webhook.listings import NODES
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 async def _find(subject: Subject) -> list[Finding]:
-    nodes = await subject.cluster.list(NODES)
+    nodes = await uncordon_held(subject.cluster, await subject.cluster.list(NODES))
     if not nodes:
         return [Finding(message="The cluster has no nodes. Wait until one has joined: kubectl get nodes")]
     found = {fields.name(node): list(_problems(node)) for node in nodes}
@@ -24,12 +25,12 @@ async def _find(subject: Subject) -> list[Finding]:
 
 
 def _problems(node: Object) -> Iterator[str]:
-    ready = fields.condition(node, "Ready")
+    name, ready = fields.name(node), fields.condition(node, "Ready")
     if fields.text(ready, "status") != "True":
         reason = fields.excerpt(ready, "message") or "its kubelet has not reported"
-        yield f"not Ready: {reason}. Repair it, then create the plan"
+        yield f"not Ready: {reason}. Repair it, then create the plan: kubectl describe node {name}"
     if fields.is_true(node, "spec", "unschedulable"):
-        yield f"cordoned. Run kubectl uncordon {fields.name(node)}"
+        yield f"cordoned. Run kubectl uncordon {name}"
 
 
 CHECK = Check(name="nodes", field="spec", find=_find)

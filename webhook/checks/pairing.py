@@ -48,6 +48,8 @@ def _problems(node: Object, node_of: Mapping[str, str], machine_of: Mapping[str,
         yield f"lacks the label {MANAGED_SELECTOR}. Add it: {manage_command(name)}"
     machine = fields.text(node, "metadata", "annotations", ANNOTATION_MACHINE)
     correct = f"kubectl annotate --overwrite node {name} {ANNOTATION_MACHINE}={machine_of.get(name, 'MACHINE')}"
+    if name not in machine_of:
+        correct = f"kubectl get {RESOURCE.name} -n {FLEET_LOCAL}; {correct}"
     if not machine:
         yield f"lacks the annotation {ANNOTATION_MACHINE}. Add it: {correct}"
     elif machine not in node_of:

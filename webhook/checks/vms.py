@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.kube import fields
 from upgrade_manager.nodes.live_migration import MigrationTargets
 from webhook.check import Check, Finding
+from webhook.cordons import uncordon_held
 from webhook.listings import INSTANCES, NODES, read_all
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ async def _find(subject: Subject) -> list[Finding]:
     if subject.spec.restore_vm:
         return []
     nodes, instances = await read_all(subject.cluster, NODES, INSTANCES)
-    targets = MigrationTargets(nodes)
+    targets = MigrationTargets(await uncordon_held(subject.cluster, nodes))
     if targets.is_single:
         return []  # no VM can be migrated: all are shut down
     return [Finding(message=_message(instance, reason)) for instance, reason in targets.problems(instances)]

@@ -87,16 +87,25 @@ async def test_missing_api_is_a_warning(check: Check, resource: Resource) -> Non
 
 
 @pytest.mark.rule("admission: an error while checking denies and says why")
-@pytest.mark.parametrize("error", [Forbidden("list: 403 Forbidden"), Transient("list: no response")], ids=type)
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (Forbidden("list: 403 Forbidden"), "Grant the permission; the manager gets its own by kubectl apply -k deploy"),
+        (Transient("list: no response"), "Try again"),
+    ],
+    ids=["forbidden", "no response"],
+)
 @pytest.mark.parametrize(("check", "resource"), PAIRS, ids=IDS)
-async def test_api_error_denies_with_its_reason(check: Check, resource: Resource, error: KubeError) -> None:
+async def test_api_error_denies_with_its_reason(
+    check: Check, resource: Resource, error: KubeError, remedy: str
+) -> None:
     others = [other for other in READS[check.name] if other != resource]
     # An error counts even where another API is missing.
     reader = MemoryReader({}, errors={resource: error}, missing=others)
     (result,) = await run_checks([check], Subject.of({"spec": spec_for(check)}, cluster=reader))
     assert result.outcome is Outcome.FAILED
     assert [finding.field for finding in result.findings] == [check.field]
-    assert str(error) in result.findings[0].message
+    assert result.findings[0].message == f"check {check.name!r} cannot be made: {error}. {remedy}"
 
 
 @pytest.mark.rule("admission: no object of any shape breaks a check")

@@ -33,6 +33,12 @@ async def test_version(spec: dict[str, Any], expected: list[str]) -> None:
     assert_messages(await find(CHECK, READER, **spec), expected)
 
 
+async def test_invalid_name_is_not_sent_as_a_selector() -> None:
+    reader = MemoryReader({})
+    await find(CHECK, reader, version="v9,metadata.name!=v9")
+    assert reader.listings == []
+
+
 @pytest.mark.servers
 async def test_version_on_a_server(live: LiveReader) -> None:
     assert await find(CHECK, live, version="v1.8.0") == []

@@ -7,7 +7,7 @@ import pytest
 from tests.support.cluster_reader import MemoryReader, assert_messages, create, find, named, node
 from tests.support.instances import GPU, WITNESS, affinity, instance, zone
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import NODES, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, VIRTUAL_MACHINE_INSTANCES
 from webhook.checks.vms import CHECK
 
 if TYPE_CHECKING:
@@ -57,6 +57,17 @@ TWO = [node("n1", zone="a"), node("n2", zone="b")]
 async def test_vms(nodes: list[Object], instances: list[Object], expected: list[str]) -> None:
     reader = MemoryReader({NODES: nodes, VIRTUAL_MACHINE_INSTANCES: instances})
     assert_messages(await find(CHECK, reader), expected)
+
+
+@pytest.mark.rule("admission: a node that an earlier upgrade holds cordoned is accepted, as the new plan takes over")
+async def test_vms_can_be_migrated_to_a_held_node() -> None:
+    hooks = {"workerDrainOptions": {"preDrainHooks": [{"annotation": "management.harvesterhci.io/pre-hook"}]}}
+    cluster = named("local", "fleet-local", spec={"rkeConfig": {"upgradeStrategy": hooks}})
+    nodes = [TWO[0], node("n2", cordoned=True)]
+    reader = MemoryReader(
+        {NODES: nodes, VIRTUAL_MACHINE_INSTANCES: [instance()], PROVISIONING_CLUSTERS: [cluster]},
+    )
+    assert await find(CHECK, reader) == []
 
 
 @pytest.mark.rule("admission: VMs that cannot live-migrate are accepted with restoreVM")

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from upgrade_manager.toolkit.context import ToolkitContext
 
 _DEPLOYED = "AddonDeploySuccessful"
-#: The event router's image in the values of the logging add-on, with any registry and tag.
-_EVENT_ROUTER = re.compile(r"(?<![\w./-])(?:[\w.:-]+/)*rancher/harvester-eventrouter:[\w.-]+", re.ASCII)
+#: The tag of the event router's image in the values of the logging add-on; a registry before it stays.
+_EVENT_ROUTER_TAG = re.compile(r"(?<=rancher/harvester-eventrouter:)[\w.-]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +50,17 @@ async def upgrade_addons(context: ToolkitContext) -> None:
             continue
         spec = {"version": addon.version}
         content = objects.spec(obj).get("valuesContent") or ""
-        changed = _EVENT_ROUTER.sub(components.event_router, content) if components.event_router else content
+        changed = with_event_router(content, components.event_router)
         if changed != content:
             spec["valuesContent"] = changed
         patch = MergePatch({"spec": spec}).at(objects.resource_version(obj))
         await context.client.patch(ADDONS, addon.name, patch, namespace=addon.namespace)
+
+
+def with_event_router(content: str, image: str) -> str:
+    """Return an add-on's values with the tag of this image of the event router; all else stays as it is."""
+    tag = image.rpartition("/")[2].partition(":")[2]
+    return _EVENT_ROUTER_TAG.sub(tag, content) if tag else content
 
 
 async def _missing(context: ToolkitContext, addon: _Addon, obj: Object) -> str:

@@ -82,6 +82,10 @@ DONE = replace(AFTER, jobs={POST: COMPLETE})
         row(
             replace(BOTH, pre_drain=ACKNOWLEDGED, jobs={PRE: COMPLETE, POST: RUNNING}), POST_DRAINING, [], id="it runs"
         ),
+        row(
+            replace(BOTH, jobs={PRE: COMPLETE, POST: RUNNING}), POST_DRAINING, [ACK_PRE], id="acknowledgement repeated"
+        ),
+        row(replace(DONE, pre_drain=PENDING, os_image=NEW), POST_DRAINED, [ACK_POST, ACK_PRE], id="both at its end"),
         row(replace(AFTER, jobs={POST: FAILED}), NodeState.POST_DRAIN_FAILED, [], id="that Job failed"),
         row(DONE, REBOOTING, [SET], id="post-drain Job complete: pendingOSImage set"),
         row(replace(DONE, pending_os=NEW), REBOOTING, [], id="pendingOSImage set once, Ready with the old OS"),

@@ -15,6 +15,7 @@ Decisions depend on observed objects alone, so they are the same after any crash
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, FLEET_LOCAL, JobType
@@ -79,6 +80,13 @@ def others_message(secret: str, hook: Hook) -> str:
 
 
 def _post_drain(view: NodeView, release_os: str) -> Decision:
+    """Decide about a drained node; a pre-drain hook that is still pending belongs to the same drain."""
+    decision = _after_drain(view, release_os)
+    acknowledgement = _acknowledge(view, view.pre_drain, ANNOTATION_PRE_HOOK)
+    return replace(decision, effects=(*decision.effects, *acknowledgement))
+
+
+def _after_drain(view: NodeView, release_os: str) -> Decision:
     if JobType.POST_DRAIN in view.jobs:
         unfinished = unfinished_job(
             view, JobType.POST_DRAIN, running=NodeState.POST_DRAINING, failed=NodeState.POST_DRAIN_FAILED
@@ -88,8 +96,7 @@ def _post_drain(view: NodeView, release_os: str) -> Decision:
         # The Job has completed and was deleted: it must not run again.
         return _reboot(view, release_os)
     start = StartJob(node=view.name, job_type=JobType.POST_DRAIN)
-    effects = (start, *_acknowledge(view, view.pre_drain, ANNOTATION_PRE_HOOK))
-    return Decision(state=NodeState.POST_DRAINING, effects=effects)
+    return Decision(state=NodeState.POST_DRAINING, effects=(start,))
 
 
 def _reboot(view: NodeView, release_os: str) -> Decision:

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
 from hack.actors.controller_loop import ControllerLoop
-from hack.actors.kinds import MIGRATIONS
 from hack.actors.placement import is_final
 from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.kube.resources import NODES, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import MIGRATIONS, NODES, VIRTUAL_MACHINE_INSTANCES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

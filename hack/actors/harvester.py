@@ -8,12 +8,12 @@ import yaml
 
 from hack.actors.conditions import TRANSITION, with_condition
 from hack.actors.controller_loop import ControllerLoop, Timers
-from hack.actors.kinds import DAEMON_SETS, KUBEVIRTS
+from hack.actors.kinds import DAEMON_SETS
 from hack.actors.repository import release_text
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LONGHORN_SYSTEM, SETTING_SERVER_VERSION
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import MANAGED_CHARTS, SETTINGS
+from upgrade_manager.kube.resources import KUBEVIRTS, MANAGED_CHARTS, SETTINGS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

@@ -13,14 +13,6 @@ if TYPE_CHECKING:
 BINDINGS = Resource(group="", version="v1", plural="bindings", kind="Binding")
 SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
 CAPI_CLUSTERS = Resource(group="cluster.x-k8s.io", version="v1beta1", plural="clusters", kind="Cluster")
-ENGINES = Resource(group="longhorn.io", version="v1beta2", plural="engines", kind="Engine")
-VIRTUAL_MACHINES = Resource(group="kubevirt.io", version="v1", plural="virtualmachines", kind="VirtualMachine")
-MIGRATIONS = Resource(
-    group="kubevirt.io",
-    version="v1",
-    plural="virtualmachineinstancemigrations",
-    kind="VirtualMachineInstanceMigration",
-)
 DAEMON_SETS = Resource(group="apps", version="v1", plural="daemonsets", kind="DaemonSet")
 CLUSTER_REPOS = Resource(
     group="catalog.cattle.io", version="v1", plural="clusterrepos", kind="ClusterRepo", namespaced=False
@@ -29,7 +21,6 @@ CLUSTER_REPOS = Resource(
 RANCHER_SETTINGS = Resource(
     group="management.cattle.io", version="v3", plural="settings", kind="Setting", namespaced=False
 )
-KUBEVIRTS = Resource(group="kubevirt.io", version="v1", plural="kubevirts", kind="KubeVirt")
 
 
 def controller_reference(resource: Resource, owner: Object, *, blocks: bool = True) -> Object:

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_VOLUME
 from hack.actors.controller_loop import ControllerLoop, Timers
-from hack.actors.kinds import ENGINES
 from hack.actors.placement import is_final
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch, merge_diff
-from upgrade_manager.kube.resources import LONGHORN_VOLUMES, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import LONGHORN_ENGINES, LONGHORN_VOLUMES, VIRTUAL_MACHINE_INSTANCES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
@@ -35,7 +34,7 @@ class LonghornManager:
         self._client = context.client("longhorn-manager")
         caches = context.caches
         self._volumes = caches.of(LONGHORN_VOLUMES)
-        self._engines = caches.of(ENGINES)
+        self._engines = caches.of(LONGHORN_ENGINES)
         self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
         self._loop: ControllerLoop[str] = ControllerLoop("volumes", self._reconcile, random=context.random)
         self._timers = Timers()
@@ -86,7 +85,7 @@ class LonghornManager:
         node = self._user_of(volume)
         modes, later = self._modes(engines[0], has_disk=not objects.spec(volume).get("diskSelector"))
         running = "running" if node else "stopped"
-        await self._write(ENGINES, engines[0], node, {"currentState": running, "replicaModeMap": modes})
+        await self._write(LONGHORN_ENGINES, engines[0], node, {"currentState": running, "replicaModeMap": modes})
         sound = all(mode == "RW" for mode in modes.values())
         robustness = ("healthy" if sound else "degraded") if node else "unknown"
         status = {"state": "attached" if node else "detached", "robustness": robustness, "currentNodeID": node}

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
 from hack.actors.controller_loop import ControllerLoop, Timers
-from hack.actors.kinds import MIGRATIONS
 from hack.actors.placement import is_final, place
 from hack.actors.virtual_machines import running_on
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import NODES, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import MIGRATIONS, NODES, VIRTUAL_MACHINE_INSTANCES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

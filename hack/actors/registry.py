@@ -29,7 +29,7 @@ from hack.actors.system_agent import SystemAgent
 from hack.actors.toolkit import Toolkit
 from hack.actors.upgrade_controller import UpgradeController
 from hack.actors.virtual_machines import VirtualMachineController
-from hack.actors.vm_orders import PATH, VirtualMachineOrders
+from hack.actors.vm_orders import HEALTH_PATH, PATH, VirtualMachineOrders
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,6 +89,7 @@ class ActorRegistry:
         """Register the paths that kubelets and KubeVirt serve behind the API server."""
         handlers.register(STATS, self._stats.stats)
         handlers.register(CONFIGURATION, self._stats.configuration)
+        handlers.register(HEALTH_PATH, self._orders.health)
         handlers.register(PATH + "start", self._orders.start, method="PUT")
         handlers.register(PATH + "stop", self._orders.stop, method="PUT")
 

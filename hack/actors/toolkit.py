@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from hack.actors.caches import BY_NODE, BY_OWNER
 from hack.actors.container_work import Work, duration_of, env_of, option_of, unset_variable, work_of
 from hack.actors.controller_loop import Timers
-from hack.actors.kinds import ENGINES, MIGRATIONS
 from hack.actors.placement import can_move, is_final
 from hack.actors.vm_ledger import VMLedger
 from upgrade_manager.api.keys import (
@@ -23,8 +22,10 @@ from upgrade_manager.api.names import repo_service_name
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
+    LONGHORN_ENGINES,
     LONGHORN_VOLUMES,
     MANAGED_CHARTS,
+    MIGRATIONS,
     NODES,
     PODS,
     PROVISIONING_CLUSTERS,
@@ -79,7 +80,7 @@ class Toolkit:
         self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
         self._migrations = caches.of(MIGRATIONS)
         self._volumes = caches.of(LONGHORN_VOLUMES)
-        self._engines = caches.of(ENGINES)
+        self._engines = caches.of(LONGHORN_ENGINES)
         self._charts = caches.of(MANAGED_CHARTS)
         self._timers = Timers()
         self._ledger = VMLedger(context, self._client)

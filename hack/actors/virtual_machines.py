@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from hack.actors.caches import BY_NODE
 from hack.actors.conditions import TRANSITION, with_condition
 from hack.actors.controller_loop import ControllerLoop, Timers
-from hack.actors.kinds import VIRTUAL_MACHINES, controller_reference
+from hack.actors.kinds import controller_reference
 from hack.actors.placement import is_final, place
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound
 from upgrade_manager.kube.patch import MergePatch, merge_diff
-from upgrade_manager.kube.resources import NODES, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import NODES, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.container_work import env_of
-from hack.actors.kinds import KUBEVIRTS
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.names import restore_vm_config_map
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, KubeError, NotFound
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import CONFIG_MAPS, EVENTS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import CONFIG_MAPS, EVENTS, KUBEVIRTS, UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from hack.actors.answers import accepted, refused
-from hack.actors.kinds import VIRTUAL_MACHINES
+from hack.actors.answers import accepted, document, refused
 from hack.actors.placement import is_final
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.transport import Request, Response
 
+HEALTH_PATH = "/apis/subresources.kubevirt.io/v1/healthz"
 PATH = "/apis/subresources.kubevirt.io/v1/namespaces/{namespace}/virtualmachines/{name}/"
 
 
@@ -31,6 +31,11 @@ class VirtualMachineOrders:
         self._client = context.client("virt-api")
         #: The number of start requests still to be refused, by namespace and name.
         self._refusals = {(one.namespace, one.name): one.failing_starts for one in context.scenario.vms.machines}
+
+    async def health(self, request: Request, values: Mapping[str, str]) -> Response:
+        """Report that the API serves."""
+        _ = request, values
+        return document({"apiserver": {"connectivity": "ok"}})
 
     async def start(self, request: Request, values: Mapping[str, str]) -> Response:
         """Start the VM: 202, or 409 when it cannot start or runs already."""

@@ -114,6 +114,7 @@ ROWS: tuple[Row, ...] = (
     ),
     _row("coordination.k8s.io", "leases", "Lease", unconditional_update=False),
     _row("discovery.k8s.io", "endpointslices", "EndpointSlice", generation=True),
+    _row("policy", "poddisruptionbudgets", "PodDisruptionBudget", short_names=("pdb",), status_subresource=True),
     _row(_RBAC, "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
     _row(_RBAC, "clusterroles", "ClusterRole", namespaced=False),
     _row(_RBAC, "rolebindings", "RoleBinding"),

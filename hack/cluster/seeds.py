@@ -6,16 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from hack.actors.images import claim_of
-from hack.actors.kinds import (
-    CAPI_CLUSTERS,
-    CLUSTER_REPOS,
-    DAEMON_SETS,
-    ENGINES,
-    KUBEVIRTS,
-    RANCHER_SETTINGS,
-    SERVICE_ACCOUNTS,
-    VIRTUAL_MACHINES,
-)
+from hack.actors.kinds import CAPI_CLUSTERS, CLUSTER_REPOS, DAEMON_SETS, RANCHER_SETTINGS, SERVICE_ACCOUNTS
 from hack.actors.virtual_machines import instance_of
 from hack.apiserver.crds import CRDS
 from hack.cluster import seed_harvester, seed_machines, seed_nodes, seed_services
@@ -27,6 +18,8 @@ from upgrade_manager.kube.resources import (
     ADDONS,
     DEPLOYMENTS,
     ENDPOINT_SLICES,
+    KUBEVIRTS,
+    LONGHORN_ENGINES,
     LONGHORN_SETTINGS,
     LONGHORN_VOLUMES,
     MACHINES,
@@ -40,6 +33,7 @@ from upgrade_manager.kube.resources import (
     VERSIONS,
     VIRTUAL_MACHINE_IMAGES,
     VIRTUAL_MACHINE_INSTANCES,
+    VIRTUAL_MACHINES,
     Resource,
 )
 
@@ -128,7 +122,7 @@ class Seeds:
             await self._create(VIRTUAL_MACHINE_INSTANCES, instance_of(created, node=machine.node))
         if machine.volume:
             await self._create(LONGHORN_VOLUMES, seed_machines.volume(machine))
-            await self._create(ENGINES, seed_machines.engine(machine, self._scenario))
+            await self._create(LONGHORN_ENGINES, seed_machines.engine(machine, self._scenario))
 
     async def _create_harvester(self, at: str) -> None:
         scenario = self._scenario

@@ -6,13 +6,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from hack.actors.kinds import ENGINES
 from hack.demo.polling import until
 from hack.demo.programs import DemoError
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import LONGHORN_VOLUMES, NODES
+from upgrade_manager.kube.resources import LONGHORN_ENGINES, LONGHORN_VOLUMES, NODES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -105,11 +104,11 @@ async def _volume(client: Client, index: int) -> str:
 
 
 async def _fail_replica(client: Client, volume: str) -> None:
-    engines = (await client.list(ENGINES, namespace=LONGHORN_SYSTEM)).items
+    engines = (await client.list(LONGHORN_ENGINES, namespace=LONGHORN_SYSTEM)).items
     engine = next(one for one in engines if objects.spec(one).get("volumeName") == volume)
     replica = min(objects.status(engine)["replicaModeMap"])
     patch = MergePatch({"status": {"replicaModeMap": {replica: "ERR"}}})
-    await client.patch(ENGINES, objects.name(engine), patch, namespace=LONGHORN_SYSTEM, subresource="status")
+    await client.patch(LONGHORN_ENGINES, objects.name(engine), patch, namespace=LONGHORN_SYSTEM, subresource="status")
 
 
 async def _robustness(client: Client, volume: str) -> str:

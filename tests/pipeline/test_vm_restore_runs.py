@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.actors.kinds import KUBEVIRTS, VIRTUAL_MACHINES
 from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
 from tests.support.upgrade import BY_VERSION, condition, started
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, KUBEVIRTS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
 
 if TYPE_CHECKING:
     from hack.cluster.scenario import Scenario

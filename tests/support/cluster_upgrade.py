@@ -21,8 +21,8 @@ from tests.support.toolkit_interrupts import Killed
 from upgrade_manager.api.keys import PREFIX
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.resources import ADDONS, DEPLOYMENTS, MANAGED_CHARTS
-from upgrade_manager.toolkit.cluster_resources import CLUSTER_REPOS, KUBEVIRTS
+from upgrade_manager.kube.resources import ADDONS, DEPLOYMENTS, KUBEVIRTS, MANAGED_CHARTS
+from upgrade_manager.toolkit.cluster_resources import CLUSTER_REPOS
 from upgrade_manager.toolkit.helm import Helm
 from upgrade_manager.toolkit.managed_charts import without_effect
 

@@ -7,8 +7,7 @@ import pytest
 from tests.support.cluster_upgrade import iso_of, services
 from tests.support.toolkit import toolkit_world
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import SETTINGS
-from upgrade_manager.toolkit.cluster_resources import KUBEVIRTS
+from upgrade_manager.kube.resources import KUBEVIRTS, SETTINGS
 from upgrade_manager.toolkit.system_services import harvester_missing, kubevirt_missing
 
 if TYPE_CHECKING:

@@ -85,6 +85,9 @@ VALIDATING_WEBHOOK_CONFIGURATIONS = Resource(
     kind="ValidatingWebhookConfiguration",
     namespaced=False,
 )
+POD_DISRUPTION_BUDGETS = Resource(
+    group="policy", version="v1", plural="poddisruptionbudgets", kind="PodDisruptionBudget"
+)
 LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
 
 UPGRADE_PLANS = Resource(
@@ -115,7 +118,16 @@ MACHINES = Resource(
 )
 LONGHORN_SETTINGS = Resource(group="longhorn.io", version="v1beta2", plural="settings", kind="Setting")
 LONGHORN_VOLUMES = Resource(group="longhorn.io", version="v1beta2", plural="volumes", kind="Volume")
+LONGHORN_ENGINES = Resource(group="longhorn.io", version="v1beta2", plural="engines", kind="Engine")
 MANAGED_CHARTS = Resource(group="management.cattle.io", version="v3", plural="managedcharts", kind="ManagedChart")
 VIRTUAL_MACHINE_INSTANCES = Resource(
     group="kubevirt.io", version="v1", plural="virtualmachineinstances", kind="VirtualMachineInstance"
 )
+VIRTUAL_MACHINES = Resource(group="kubevirt.io", version="v1", plural="virtualmachines", kind="VirtualMachine")
+MIGRATIONS = Resource(
+    group="kubevirt.io",
+    version="v1",
+    plural="virtualmachineinstancemigrations",
+    kind="VirtualMachineInstanceMigration",
+)
+KUBEVIRTS = Resource(group="kubevirt.io", version="v1", plural="kubevirts", kind="KubeVirt")

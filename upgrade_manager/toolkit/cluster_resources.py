@@ -1,11 +1,10 @@
-"""Resources of Rancher, Fleet, KubeVirt and Longhorn that only the toolkit's commands use."""
+"""Resources of Rancher and Kubernetes that only the toolkit's commands use."""
 
 from __future__ import annotations
 
 from upgrade_manager.kube.resources import Resource
 
 DAEMON_SETS = Resource(group="apps", version="v1", plural="daemonsets", kind="DaemonSet")
-KUBEVIRTS = Resource(group="kubevirt.io", version="v1", plural="kubevirts", kind="KubeVirt")
 #: Rancher's repositories of Helm charts.
 CLUSTER_REPOS = Resource(
     group="catalog.cattle.io", version="v1", plural="clusterrepos", kind="ClusterRepo", namespaced=False

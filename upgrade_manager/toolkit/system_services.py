@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LONGHORN_SYSTEM, SETTING_SERVER_VERSION
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.kube.resources import SETTINGS
-from upgrade_manager.toolkit.cluster_resources import KUBEVIRTS
+from upgrade_manager.kube.resources import KUBEVIRTS, SETTINGS
 from upgrade_manager.toolkit.rollouts import daemon_set_missing
 
 if TYPE_CHECKING:

@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.actors.kinds import ENGINES, MIGRATIONS, VIRTUAL_MACHINES
 from hack.cluster.scenario import load
 from hack.simulation import Simulation
 from tests.support.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import LONGHORN_VOLUMES, NODES, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import (
+    LONGHORN_ENGINES,
+    LONGHORN_VOLUMES,
+    MIGRATIONS,
+    NODES,
+    VIRTUAL_MACHINE_INSTANCES,
+    VIRTUAL_MACHINES,
+)
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
@@ -118,6 +124,6 @@ async def test_volume_is_degraded_while_a_replica_node_is_down() -> None:
         assert await has("healthy")
         simulation.hosts.power_off("node-1")
         await eventually(lambda: has("degraded"))
-        (engine,) = (await client.list(ENGINES)).items
+        (engine,) = (await client.list(LONGHORN_ENGINES)).items
         assert sorted(engine["status"]["replicaModeMap"].values()) == ["ERR", "RW", "RW"]
         await eventually(lambda: has("healthy"))

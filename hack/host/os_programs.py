@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from hack.host.systemd import systemctl
 from upgrade_manager.toolkit.host_programs import Output
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class OsPrograms:
         match list(arguments):
             case ["is-active", "--quiet", unit]:
                 return Output(status=0 if unit in self._state.units else _INACTIVE)
-        return Output(status=1, stderr=f"Unknown command verb {arguments[0]}.")
+        return systemctl(self._tree, self._state, arguments)
 
     async def _systemd_run(self, arguments: Sequence[str], _: bytes) -> Output:
         unit = arguments[0].removeprefix("--unit=")

@@ -38,6 +38,9 @@ class HostState:
     damage: str = ""
     #: Error messages of programs that fail, by the beginning of their command lines.
     failing: dict[str, str] = field(default_factory=dict)
+    #: Drop-in files that systemd has read, and those with which each restarted unit runs.
+    loaded_drop_ins: list[str] = field(default_factory=list)
+    unit_drop_ins: dict[str, list[str]] = field(default_factory=dict)
     #: The programs that were called, in order, as one line each.
     calls: list[str] = field(default_factory=list)
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from hack.host.helm import SimulatedHelm
 from hack.host.programs import SimulatedPrograms
-from hack.simulation import Simulation
 from hack.virtual_time import virtual_now
 from tests.support.kubectl import manifest
+from tests.support.simulate import embedded
 from tests.support.toolkit_interrupts import Killed
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import NotFound, Transient
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hack.cluster.scenario import Scenario
+    from hack.simulation import Simulation
+    from tests.support.simulate import Simulate
     from upgrade_manager.kube.client import Client
 
 PLAN = "demo"
@@ -141,6 +143,7 @@ async def toolkit_world(
     *,
     scenario: str | Scenario = "three-nodes",
     actors: bool = False,
+    simulate: Simulate = embedded,
 ) -> AsyncIterator[ToolkitWorld]:
     """Create the world in a test's folder: a simulated cluster with the plan, without a manager.
 
@@ -149,7 +152,7 @@ async def toolkit_world(
     root, temporary = folder / "host", folder / "tmp"
     root.mkdir(parents=True)
     temporary.mkdir()
-    async with Simulation(scenario, actors=actors, scale=0.1) as simulation:
+    async with simulate(scenario, actors=actors, scale=0.1) as simulation:
         client = simulation.client("toolkit")
         await client.create(UPGRADE_PLANS, manifest(PLAN))
         yield ToolkitWorld(

@@ -66,6 +66,16 @@ class _ObservedClient:
         self._client = client
         self._observer = observer
 
+    async def raw(self, method: str, path: str, **options: Any) -> Any:
+        """See Client."""
+        if method == "GET":
+            return await self._client.raw(method, path, **options)
+        effect = f"api   {method.lower()} {path}"
+        self._observer.before(effect)
+        response = await self._client.raw(method, path, **options)
+        self._observer.after(effect)
+        return response
+
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._client, name)
         return self._observed(name, method) if name in _WRITES else method

@@ -147,3 +147,15 @@ async def test_steps_after_a_signal_are_limited_together() -> None:
         await task
     assert loop_time() - began == 20
     assert [effect.actions for effect in slow] == [1, 1, 1]
+
+
+async def test_failure_is_reported_once_before_the_command_ends() -> None:
+    reported: list[str] = []
+
+    async def report(_: ToolkitContext, cause: str) -> None:
+        reported.append(cause)
+
+    with pytest.raises(StepFailed, match=r"^first: broken$"):
+        await _run(_Effect(errors=[StepFailed("broken")]).step("first", failed=report))
+    await _run(_Effect(errors=[Transient("API server is away")]).step(failed=report))
+    assert reported == ["first: broken"]

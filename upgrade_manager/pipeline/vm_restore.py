@@ -24,6 +24,7 @@ from upgrade_manager.pipeline.orphaned_jobs import restores_vms
 from upgrade_manager.pipeline.selections import UPGRADE_JOBS
 from upgrade_manager.resources.jobs import node_job_name, restore_job
 from upgrade_manager.resources.owner import owner_reference
+from upgrade_manager.resources.restore_list import is_list_of, listed_vms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -79,7 +80,7 @@ def _restore_job(job: Object) -> tuple[str, JobState | None]:
 async def discard_stale_list(ctx: ReconcileContext) -> None:
     """Remove the ConfigMap of an earlier plan of that name, before the toolkit writes this plan's."""
     found = await _find_list(ctx) if ctx.plan.spec.restore_vm else None
-    if found is not None and not _is_own(ctx, found):
+    if found is not None and not is_list_of(found, ctx.raw):
         log.info("ConfigMap of an earlier plan removed", configmap=objects.name(found))
         await ctx.remove(CONFIG_MAPS, objects.name(found), namespace=HARVESTER_SYSTEM, uid=objects.uid(found))
 
@@ -87,7 +88,7 @@ async def discard_stale_list(ctx: ReconcileContext) -> None:
 async def release_list(ctx: ReconcileContext, readers: Iterable[Object], *, is_kept: bool) -> None:
     """Give the ConfigMap to the Jobs that still read it, and to the plan if it is kept; remove it without either."""
     found = await _find_list(ctx) if _may_have_list(ctx) else None
-    if found is None or not _is_own(ctx, found):
+    if found is None or not is_list_of(found, ctx.raw):
         return
     plan = [owner_reference(UPGRADE_PLANS, ctx.raw)] if is_kept else []
     owners = [*plan, *(owner_reference(JOBS, job) for job in readers)]
@@ -111,24 +112,10 @@ async def _find_list(ctx: ReconcileContext) -> Object | None:
     return await ctx.find(CONFIG_MAPS, restore_vm_config_map(ctx.owner.name), namespace=HARVESTER_SYSTEM)
 
 
-def _is_own(ctx: ReconcileContext, found: Object) -> bool:
-    """Return True if the ConfigMap belongs to this plan, not to an earlier one of that name.
-
-    The toolkit sets an ownerReference. Without one, the plan must be the older object.
-    """
-    owners = objects.metadata(found).get("ownerReferences") or []
-    if owners:
-        return any(owner["uid"] == ctx.owner.uid for owner in owners)
-    return str(objects.metadata(found)["creationTimestamp"]) >= str(objects.metadata(ctx.raw)["creationTimestamp"])
-
-
 async def _listed_vms(ctx: ReconcileContext, node: str) -> list[str]:
     """Return the node's VMs in the plan's ConfigMap; without one there are none."""
     found = await _find_list(ctx)
-    if found is None or not _is_own(ctx, found):
-        return []
-    listed = (found.get("data") or {}).get(node) or ""
-    return [name for part in listed.split(",") if (name := part.strip())]
+    return listed_vms(found, node) if found is not None and is_list_of(found, ctx.raw) else []
 
 
 def _job_name(ctx: ReconcileContext, node: str) -> str:

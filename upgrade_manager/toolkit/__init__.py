@@ -6,6 +6,9 @@ context           what the steps work on
 host_tree         files of the host; `host_paths` are their places, `disk_space` is what is left for them
 downloads         large files of the ISO on the host; `partial_file` is one until it is complete
 host_programs     programs of the host, by chroot, and of the Pod; `program_input` feeds them, `images` are containerd's
+virtual_machines  stops VMs; `kubevirt` is the API for that, `restore_list` the VMs to start again
+evacuation        waits until VMs have left the node; `drain_taint` makes KubeVirt move them
+longhorn_gate     waits for volumes; `system_agent` and `rke2_config` prepare the host for Rancher
 os_upgrade        the steps that replace the operating system; `os_rootfs` is the new one, `os_images` the images on the
                   disk, `elemental` the program, `os_record` what a repeated run needs to know
 reboot            the reboot after the Pod has succeeded

@@ -73,6 +73,18 @@ class HostTree:
         """Create the directory and its parents."""
         self.path(absolute).mkdir(parents=True, exist_ok=True)
 
+    def names(self, absolute: str) -> list[str]:
+        """Return the names in the directory, in order; none without the directory."""
+        try:
+            return sorted(path.name for path in self.path(absolute).iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def remove_empty(self, absolute: str) -> None:
+        """Remove the directory if it is empty."""
+        if self.exists(absolute) and not self.names(absolute):
+            self.path(absolute).rmdir()
+
     def remove(self, absolute: str) -> None:
         """Remove the file, or the directory with its content, if it exists; a link itself is removed."""
         pure = PurePosixPath(absolute)

@@ -44,6 +44,8 @@ class Step:
     poll: float = 5.0
     #: Run also after an error of an earlier step, which the command still reports, and for a moment after a signal.
     always: bool = False
+    #: Reports a failure, whose cause it gets, to users elsewhere than in the Pod.
+    failed: Callable[[ToolkitContext, str], Awaitable[None]] | None = None
 
 
 class Progress(Protocol):
@@ -79,6 +81,8 @@ async def run_steps(steps: Sequence[Step], context: ToolkitContext, progress: Pr
             failure, deadline = failure or error, deadline or loop_time() + _STOP_TIMEOUT
         except Exception as error:  # noqa: BLE001  # raised below
             failure = failure or error
+            if step.failed is not None:
+                await step.failed(context, str(error))
     if failure is not None:
         raise failure
 

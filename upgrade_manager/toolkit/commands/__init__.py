@@ -1,3 +1,12 @@
 """One file per command: the table of its steps."""
 
-__all__ = ["cluster_upgrade", "image_cleanup", "post_drain", "prepare", "version_guard"]
+__all__ = [
+    "cluster_upgrade",
+    "image_cleanup",
+    "post_drain",
+    "pre_drain",
+    "prepare",
+    "restore_vm",
+    "version_guard",
+    "vm_live_migrate_detector",
+]

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.toolkit import NODE
+from tests.support.toolkit_interrupts import count_points, run_killed
+from tests.support.toolkit_transcript import golden, transcript
+from tests.support.vm_world import FIXED, FREE, break_volumes, messages, nodes_of_vms, recorded, strategy, vm_world
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import NODES
+from upgrade_manager.toolkit.errors import StepFailed, StepTimedOut
+from upgrade_manager.toolkit.host_tree import HostTree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.sweep import Sweep
+    from tests.support.toolkit import ToolkitWorld
+
+COMMAND = "node pre-drain"
+DROP_INS = "/run/systemd/system/rancher-system-agent.service.d"
+MAX_PODS = "/etc/rancher/rke2/config.yaml.d/99-max-pods.yaml"
+
+
+async def assert_ready(world: ToolkitWorld) -> None:
+    """Check that the node can be drained, and that nothing of it is lost."""
+    assert NODE not in (await nodes_of_vms(world)).values()
+    taints = objects.spec(await world.client.get(NODES, NODE))["taints"]
+    assert [taint["key"] for taint in taints] == ["kubevirt.io/drain"]
+    assert not world.tree.exists(DROP_INS)
+    assert world.tree.read(MAX_PODS) == 'kubelet-arg+:\n- "max-pods=200"\n'
+    assert world.programs.state.unit_drop_ins == {"rancher-system-agent.service": []}
+
+
+async def test_golden_run(tmp_path: Path) -> None:
+    async with vm_world(tmp_path) as world:
+        listing = await transcript(world, COMMAND)
+        assert listing == golden("pre-drain", listing)
+        await assert_ready(world)
+        assert await recorded(world) == {NODE: "default/fixed"}
+        assert await strategy(world, "fixed") == "Halted"
+        assert await strategy(world, "elsewhere") == "Always"
+        assert await messages(world, "RestoreVMConfigMapCreated") == [
+            "ConfigMap harvester-system/demo-restore-vm created"
+        ]
+        assert await messages(world, "VMShutdownCompleted") == [
+            "Shutdown completed for 1 VM(s) on node node-0, success: 1, failed: 0"
+        ]
+
+
+async def test_killed_at_every_effect_the_next_run_ends_the_same(tmp_path: Path, sweep: Sweep) -> None:
+    async with vm_world(tmp_path / "whole") as world:
+        points = await count_points(world, COMMAND)
+        assert points > 10
+    for at in sweep.points(0, points - 1, stride=1):
+        async with vm_world(tmp_path / str(at)) as world:
+            where = await run_killed(world, COMMAND, at=at)
+            assert where
+            was_stopped = await strategy(world, "fixed") == "Halted"
+            listing = await transcript(world, COMMAND)
+            assert ("/virtualmachines/fixed/stop" in listing) is not was_stopped, where
+            await assert_ready(world)
+            assert await recorded(world) == {NODE: "default/fixed"}, where
+
+
+async def test_killed_at_any_time_no_vm_is_lost(tmp_path: Path, sweep: Sweep) -> None:
+    """A VM that stops slowly is found by no later run, once it is down."""
+    for at in sweep.points(0, 30, stride=1):
+        async with vm_world(tmp_path / str(at), FIXED, {**FIXED, "name": "other"}, durations={"pod_stop": 70}) as world:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(at * 0.2):
+                    await world.run(COMMAND)
+            await world.run(COMMAND)
+            await assert_ready(world)
+            assert sorted((await recorded(world) or {})[NODE].split(",")) == ["default/fixed", "default/other"], at
+
+
+async def test_second_run_changes_nothing(tmp_path: Path) -> None:
+    async with vm_world(tmp_path) as world:
+        await world.run(COMMAND)
+        listing = await transcript(world, COMMAND)
+        assert "    api" not in listing
+        assert "    host" not in listing
+        assert "    file" not in listing
+
+
+async def test_without_restore_vm_vms_are_stopped_and_not_recorded(tmp_path: Path) -> None:
+    async with vm_world(tmp_path, restores=False) as world:
+        await world.run(COMMAND)
+        await assert_ready(world)
+        assert await recorded(world) is None
+        assert await strategy(world, "fixed") == "Halted"
+        assert await messages(world, "VMShutdownCompleted") == [
+            "Shutdown completed for 1 VM(s) on node node-0, success: 1, failed: 0"
+        ]
+
+
+async def test_only_node_for_vms_stops_all(tmp_path: Path) -> None:
+    machines = [FIXED, FREE]
+    async with vm_world(
+        tmp_path, *machines, scenario="witness", nodes={"count": 3, "management": 3, "witness": [1, 2]}
+    ) as world:
+        await world.run(COMMAND)
+        await assert_ready(world)
+        assert await recorded(world) == {NODE: "default/fixed,default/free"}
+
+
+async def test_migration_that_fails_stops_and_records_the_vm(tmp_path: Path) -> None:
+    async with vm_world(tmp_path, {**FREE, "failing_migrations": 10}) as world:
+        await world.run(COMMAND)
+        await assert_ready(world)
+        assert await strategy(world, "free") == "Halted"
+        assert await recorded(world) == {NODE: "default/free"}
+
+
+async def test_degraded_volume_times_out_before_a_vm_is_stopped(tmp_path: Path) -> None:
+    async with vm_world(tmp_path, FIXED, actors=False) as world:
+        names = await break_volumes(world)
+        with pytest.raises(StepTimedOut) as error:
+            await world.run(COMMAND)
+        assert str(error.value) == (
+            "wait-for-volumes: not done after 720 min: 1 volumes: default/fixed-disk-0 "
+            f"(volume {names[0]}: degraded, not healthy)"
+        )
+        assert await strategy(world, "fixed") == "Always"
+        assert not objects.spec(await world.client.get(NODES, NODE)).get("taints")
+
+
+async def test_system_agent_that_fails_ends_the_command(tmp_path: Path) -> None:
+    async with vm_world(tmp_path, FIXED) as world:
+        world.programs.state.failing = {"systemctl restart": "Job for rancher-system-agent.service failed"}
+        with pytest.raises(StepFailed, match=r"^restore-system-agent: systemctl returned 1: Job for rancher-sys"):
+            await world.run(COMMAND)
+        assert await strategy(world, "fixed") == "Always"
+        world.programs.state.failing = {}
+        await world.run(COMMAND)
+        await assert_ready(world)
+
+
+async def test_nothing_is_written_outside_the_host(tmp_path: Path) -> None:
+    async with vm_world(tmp_path) as world:
+        await world.run(COMMAND)
+        assert HostTree(tmp_path).names("/") == ["host", "state.json", "tmp"]
+        assert world.tree.names("/usr/local") == []

@@ -1,0 +1,31 @@
+"""`node pre-drain`: makes a node ready for Rancher's drain, while its VMs move to other nodes."""
+
+from __future__ import annotations
+
+from upgrade_manager.toolkit.drain_taint import drain_taint_missing, set_drain_taint
+from upgrade_manager.toolkit.evacuation import budgets_remaining, stop_stranded_vms, vms_remaining
+from upgrade_manager.toolkit.longhorn_gate import forget_skipped_volumes, volumes_at_risk
+from upgrade_manager.toolkit.restore_list import report_failed_record
+from upgrade_manager.toolkit.rke2_config import config_missing, write_config
+from upgrade_manager.toolkit.steps import Step
+from upgrade_manager.toolkit.system_agent import restore_system_agent, system_agent_override
+from upgrade_manager.toolkit.virtual_machines import (
+    STEP_TIMEOUT,
+    record_immovable_vms,
+    report_failed_shutdown,
+    stop_immovable_vms,
+)
+
+STEPS = (
+    Step(name="restore-system-agent", timeout=900, missing=system_agent_override, act=restore_system_agent),
+    # Rebuilding the replicas of large volumes takes hours.
+    Step(name="wait-for-volumes", timeout=12 * 3600, missing=volumes_at_risk, poll=10),
+    Step(name="record-vms", timeout=300, act=record_immovable_vms, failed=report_failed_record),
+    Step(name="stop-vms", timeout=STEP_TIMEOUT, act=stop_immovable_vms, failed=report_failed_shutdown),
+    Step(name="taint-node", timeout=300, missing=drain_taint_missing, act=set_drain_taint),
+    # KubeVirt moves two VMs of a node at a time; one with much memory takes many minutes.
+    Step(name="wait-for-evacuation", timeout=6 * 3600, missing=vms_remaining, act=stop_stranded_vms, repeats=True),
+    Step(name="wait-for-disruption-budgets", timeout=1800, missing=budgets_remaining),
+    Step(name="write-rke2-config", timeout=60, missing=config_missing, act=write_config),
+    Step(name="forget-skipped-volumes", timeout=60, act=forget_skipped_volumes),
+)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from hack.cluster import scenario as scenarios
 from hack.host import tree
 from hack.host.programs import SimulatedPrograms
 from tests.support.toolkit import NODE, toolkit_world
@@ -33,9 +34,9 @@ RKE2_ARCHIVE = f"{RKE2_IMAGES}/rke2.tar.zst"
 USER_ARCHIVE = f"{RKE2_IMAGES}/custom.tar.zst"
 
 
-def os_iso() -> dict[str, bytes]:
+def os_iso(*, kubernetes: str = KUBERNETES) -> dict[str, bytes]:
     """Return the files of an ISO that these commands read."""
-    release = {"harvester": "v1.8.0", "os": NEW_OS, "kubernetes": KUBERNETES, "rancher": "v2.14.0"}
+    release = {"harvester": "v1.8.0", "os": NEW_OS, "kubernetes": kubernetes, "rancher": "v2.14.0"}
     images = {
         group: [{"list": f"/{group}/{group}.txt", "archive": f"/{group}/{group}.tar.zst"}]
         for group in ("common", "rke2", "agent")
@@ -53,6 +54,16 @@ async def os_world(folder: Path) -> AsyncIterator[ToolkitWorld]:
     async with toolkit_world(folder, os_iso()) as world:
         fill_host(world.tree.root)
         await set_node(world)
+        yield world
+
+
+@asynccontextmanager
+async def single_node_world(folder: Path, **scenario: Any) -> AsyncIterator[ToolkitWorld]:
+    """Create a cluster of one node with its other controllers, as the manager's node upgrade finds it."""
+    cluster = scenarios.load("one-node").model_copy(update=scenario)
+    iso = os_iso(kubernetes=cluster.release.kubernetes)
+    async with toolkit_world(folder, iso, scenario=cluster, actors=True) as world:
+        fill_host(world.tree.root)
         yield world
 
 

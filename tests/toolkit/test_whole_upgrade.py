@@ -115,7 +115,12 @@ async def test_upgrade_succeeds_with_our_commands(tmp_path: Path, scenario: str)
             "rancherd-bootstrap-images-v1.8.0.tar.zst",
             "rancherd-bootstrap-images-v1.8.0.txt",
         ]
-        assert upgraded.files(node, "usr/local") == ["harvester-upgrade/images.json"]
+        assert upgraded.files(node, "var/lib/rancher/rke2/agent/images") == []
+        kept = ["images.json", "os/elemental.log", "os/upgrade.json"]
+        assert upgraded.files(node, "usr/local/harvester-upgrade") == kept
+        installed = [call for call in upgraded.state(node).calls if call.startswith("elemental upgrade --logfile")]
+        assert len(installed) == 1
+        assert upgraded.state(node).mounts == {}
 
 
 async def test_services_are_upgraded_by_our_command(tmp_path: Path) -> None:

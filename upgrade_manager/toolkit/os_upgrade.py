@@ -189,9 +189,12 @@ async def _failure(context: ToolkitContext, record: OsRecord, cause: str) -> Ste
     return StepFailed(f"{cause}. The node keeps {os_name(context.tree)}")
 
 
-OS_STEPS = (
+#: They change nothing that runs.
+PREPARE_STEPS = (
     Step(name="download-os", timeout=2 * 3600, missing=download_missing, act=download_rootfs),
     Step(name="check-os", timeout=3600, missing=check_missing, act=check_os),
+)
+INSTALL_STEPS = (
     Step(name="install-os", timeout=2 * 3600, missing=install_missing, act=install_os),
     Step(name="verify-os", timeout=3600, missing=verify_missing, act=verify_os),
     Step(name="remove-os-download", timeout=300, missing=leftovers, act=remove_leftovers),

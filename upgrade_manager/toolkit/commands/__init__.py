@@ -7,6 +7,7 @@ __all__ = [
     "pre_drain",
     "prepare",
     "restore_vm",
+    "single_node_upgrade",
     "version_guard",
     "vm_live_migrate_detector",
 ]

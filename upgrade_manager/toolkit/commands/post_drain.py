@@ -7,7 +7,7 @@ from upgrade_manager.toolkit.commands.prepare import repository_is_away
 from upgrade_manager.toolkit.drain_taint import drain_taint_present, remove_drain_taint
 from upgrade_manager.toolkit.kept_archives import archives_left, remove_archives
 from upgrade_manager.toolkit.kubernetes_version import kubelet_outdated
-from upgrade_manager.toolkit.os_upgrade import OS_STEPS
+from upgrade_manager.toolkit.os_upgrade import INSTALL_STEPS, PREPARE_STEPS
 from upgrade_manager.toolkit.reboot import ARRANGE_REBOOT
 from upgrade_manager.toolkit.steps import Step
 
@@ -17,6 +17,7 @@ STEPS = (
     Step(name="wait-for-kubelet", timeout=3600, missing=kubelet_outdated),
     Step(name="remove-archives", timeout=300, missing=archives_left, act=remove_archives),
     Step(name="remove-drain-taint", timeout=300, missing=drain_taint_present, act=remove_drain_taint),
-    *OS_STEPS,
+    *PREPARE_STEPS,
+    *INSTALL_STEPS,
     ARRANGE_REBOOT,
 )

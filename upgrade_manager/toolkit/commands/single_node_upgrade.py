@@ -1,0 +1,50 @@
+"""`node single-node-upgrade`: upgrades Kubernetes and the operating system of a cluster's only node.
+
+All that can be refused comes before the VMs are stopped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.toolkit.attempts import WAIT_FOR_EARLIER_ATTEMPTS
+from upgrade_manager.toolkit.commands.prepare import repository_is_away
+from upgrade_manager.toolkit.drain_taint import drain_taint_present, remove_drain_taint
+from upgrade_manager.toolkit.kept_archives import archives_left, remove_archives
+from upgrade_manager.toolkit.kubernetes_version import kubelet_outdated
+from upgrade_manager.toolkit.os_release import runs_release
+from upgrade_manager.toolkit.os_upgrade import INSTALL_STEPS, PREPARE_STEPS
+from upgrade_manager.toolkit.rancher_cluster import check_drain_hooks, set_version, upgrade_pending, version_missing
+from upgrade_manager.toolkit.reboot import ARRANGE_REBOOT
+from upgrade_manager.toolkit.rke2_config import config_missing, write_config
+from upgrade_manager.toolkit.steps import Step
+from upgrade_manager.toolkit.system_agent import restore_system_agent, system_agent_override
+from upgrade_manager.toolkit.virtual_machines import STEP_TIMEOUT, report_failed_shutdown, stop_all_vms, vms_running
+
+if TYPE_CHECKING:
+    from upgrade_manager.toolkit.context import ToolkitContext
+
+
+async def vms_at_risk(context: ToolkitContext) -> str:
+    """Return the VMs that run; empty if the node neither restarts Kubernetes nor reboots."""
+    if await runs_release(context) and not await kubelet_outdated(context):
+        return ""
+    return await vms_running(context)
+
+
+STEPS = (
+    Step(name="wait-for-repository", timeout=1800, missing=repository_is_away),
+    WAIT_FOR_EARLIER_ATTEMPTS,
+    Step(name="check-drain-hooks", timeout=300, act=check_drain_hooks),
+    *PREPARE_STEPS,
+    Step(name="stop-vms", timeout=STEP_TIMEOUT, missing=vms_at_risk, act=stop_all_vms, failed=report_failed_shutdown),
+    Step(name="write-rke2-config", timeout=60, missing=config_missing, act=write_config),
+    Step(name="restore-system-agent", timeout=900, missing=system_agent_override, act=restore_system_agent),
+    Step(name="set-kubernetes-version", timeout=900, missing=version_missing, act=set_version),
+    # The API server is away for minutes meanwhile.
+    Step(name="wait-for-kubelet", timeout=2 * 3600, missing=upgrade_pending),
+    Step(name="remove-archives", timeout=300, missing=archives_left, act=remove_archives),
+    Step(name="remove-drain-taint", timeout=900, missing=drain_taint_present, act=remove_drain_taint),
+    *INSTALL_STEPS,
+    ARRANGE_REBOOT,
+)

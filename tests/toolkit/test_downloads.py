@@ -156,16 +156,6 @@ async def test_missing_file_ends_the_download(tmp_path: Path) -> None:
             await _fetch(files, tmp_path)
 
 
-async def test_refused_content_is_removed(tmp_path: Path) -> None:
-    async def refuse(_: Path) -> None:
-        raise BadArchive("bad")
-
-    fetching = Downloads(_Files(), HostTree(tmp_path))
-    with pytest.raises(BadArchive, match="bad"):
-        await fetching.fetch(PATH, TARGET, check=refuse)
-    assert list((tmp_path / "data").iterdir()) == []
-
-
 @dataclass(slots=True)
 class _Files:
     """RepositoryFiles with CONTENT, on virtual time."""

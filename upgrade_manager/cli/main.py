@@ -27,13 +27,14 @@ def _run(arguments: list[str]) -> int:
     # First of all: imports take most of a second, and a process with PID 1 ignores signals without a handler.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop if arguments[:1] in _SERVICES else _interrupt)
-    from upgrade_manager.cli.options import PreflightOptions, RunOptions, parse_options  # noqa: PLC0415  # after that
+    from upgrade_manager.cli import lean_imports  # noqa: PLC0415  # after that
+
+    # Before the options, which import structlog.
+    lean_imports.skip_optional_parts()
+    from upgrade_manager.cli.options import PreflightOptions, RunOptions, parse_options  # noqa: PLC0415
 
     options = parse_options(arguments, os.environ)
     # Imported late, so that `--help` and usage errors are fast.
-    from upgrade_manager.cli import lean_imports  # noqa: PLC0415
-
-    lean_imports.skip_optional_parts()
     if isinstance(options, PreflightOptions):
         from upgrade_manager.cli.preflight import preflight  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
 """Downloads large files of the ISO to the host: resumable, and complete or absent.
 
 A release has no checksums of its files. A file is that of the ISO by its ETag and its size; the content of archives is
-covered by the checksums in their zstd frames, which `check` reads.
+covered by the checksums in their zstd frames, which image_archive verifies before a download is kept.
 """
 
 from __future__ import annotations
@@ -22,13 +22,10 @@ from upgrade_manager.toolkit.periodic_report import reporting
 from upgrade_manager.toolkit.repository_files import FileChanged
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from upgrade_manager.toolkit.host_tree import HostTree
     from upgrade_manager.toolkit.repository_files import FileBody, RepositoryFiles
-
-    Check = Callable[[Path], Awaitable[None]]
 
 #: Seconds before an interrupted download continues: at first, and at most.
 _FIRST_PAUSE = 1.0
@@ -43,10 +40,6 @@ _MIB = 1024 * 1024
 _log = structlog.get_logger(__name__)
 
 
-async def _accept(_: Path) -> None:
-    """Accept any content."""
-
-
 class Downloads:
     """Downloads files to the host."""
 
@@ -54,27 +47,22 @@ class Downloads:
         self._files = files
         self._tree = tree
 
-    async def fetch(self, source: str, target: str, *, check: Check = _accept) -> None:
+    async def fetch(self, source: str, target: str) -> None:
         """Download the ISO's file `source` to `target` on the host, unless a file of its size is there.
 
-        Continues the partial file of an earlier run if it is of the same ISO. The whole file is passed to `check`
-        before it gets its name; if that raises BadArchive, the file is removed, so that the next run downloads it
-        again. OutOfSpace removes it too, because the kubelet of a full disk evicts Pods and VMs. Raises NotFound,
-        Terminal, and StepFailed: OutOfSpace, BadArchive, StepTimedOut after STALL_TIMEOUT without progress.
+        Raises what Download does.
         """
-        path = self._tree.path(target)
-        partial = PartialFile(path)
-        if path.exists() and await self.is_complete(source, target):
-            partial.discard()
+        if await self.is_complete(source, target):
             return
-        self._tree.make_directory(target.rpartition("/")[0])
-        await _Download(self._files, source, partial, place=target.rpartition("/")[0]).run()
-        try:
-            await check(partial.path)
-        except (BadArchive, OutOfSpace):
-            partial.discard()
-            raise
-        await asyncio.to_thread(partial.complete)
+        download = self.begin(source, target)
+        await download.run()
+        await download.keep()
+
+    def begin(self, source: str, target: str) -> Download:
+        """Return a download, or the rest of an earlier run's, which has not started."""
+        folder = target.rpartition("/")[0]
+        self._tree.make_directory(folder)
+        return Download(self._files, source, PartialFile(self._tree.path(target)), place=folder)
 
     async def is_complete(self, source: str, target: str) -> bool:
         """Return True if the target has the size of the ISO's file. Raises KubeError."""
@@ -85,8 +73,12 @@ class Downloads:
             return body.size is None or body.size == path.stat().st_size
 
 
-class _Download:
-    """One download into a partial file."""
+class Download:
+    """One download into a partial file.
+
+    It continues the partial file of an earlier run if that is of the same ISO. A full disk removes it, because the
+    kubelet would evict Pods and VMs.
+    """
 
     def __init__(self, files: RepositoryFiles, source: str, partial: PartialFile, *, place: str) -> None:
         self._files = files
@@ -97,7 +89,17 @@ class _Download:
         #: The most bytes that were there at once: a file that starts over makes no progress up to there.
         self._most = partial.length()
 
+    @property
+    def path(self) -> Path:
+        """The partial file, which `run` completes."""
+        return self._partial.path
+
     async def run(self) -> None:
+        """Download what is missing.
+
+        Raises NotFound, Terminal, and StepFailed: OutOfSpace, BadArchive, StepTimedOut after STALL_TIMEOUT without
+        progress.
+        """
         async with reporting("downloading", self._progress):
             try:
                 await self._retry()
@@ -106,6 +108,14 @@ class _Download:
             except OutOfSpace:
                 self._partial.discard()
                 raise
+
+    async def keep(self) -> None:
+        """Give the whole file its name, durably."""
+        await asyncio.to_thread(self._partial.complete)
+
+    def discard(self) -> None:
+        """Remove the file: it was of no use, or was used."""
+        self._partial.discard()
 
     async def _retry(self) -> None:
         pause, last = _FIRST_PAUSE, loop_time()
@@ -153,15 +163,23 @@ class _Download:
             raise FileChanged(f"{self._source} has changed on the server")
 
     async def _append(self, body: FileBody, file: BinaryIO) -> None:
-        unsynced = 0
-        async for piece in body.pieces:
-            # In a thread: the kernel blocks writers while its cache of unwritten data is full.
-            await asyncio.to_thread(write_all, file, piece)
-            unsynced += len(piece)
-            if unsynced >= _SYNC_EVERY:
-                unsynced = 0
-                await asyncio.to_thread(os.fdatasync, file.fileno())
-                require_space(self._partial.path, 0, purpose=self._source, place=self._place)
+        loop, unsynced = asyncio.get_running_loop(), 0
+        # In a thread, because the kernel blocks writers while its cache of unwritten data is full; one piece is written
+        # while the next one arrives.
+        writing = loop.run_in_executor(None, write_all, file, b"")
+        try:
+            async for piece in body.pieces:
+                await asyncio.shield(writing)
+                unsynced += len(piece)
+                if unsynced >= _SYNC_EVERY:
+                    unsynced = 0
+                    await asyncio.to_thread(os.fdatasync, file.fileno())
+                    require_space(self._partial.path, 0, purpose=self._source, place=self._place)
+                writing = loop.run_in_executor(None, write_all, file, piece)
+            await asyncio.shield(writing)
+        finally:
+            # The file must not be closed below the thread.
+            await asyncio.gather(writing, return_exceptions=True)
 
     def _judge(self, size: int | None) -> None:
         have = self._partial.length()

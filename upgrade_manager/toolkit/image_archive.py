@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING
 
 import zstandard
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: Bytes that are unpacked at once.
-_PIECE = 1024 * 1024
+_PIECE = 2 * 1024 * 1024
 #: The most that an archive may unpack to, as a multiple of its size; images reach 2 to 5.
 _MAX_RATIO = 100
 #: Bytes that any archive may unpack to.
@@ -33,13 +33,29 @@ async def unpacked(path: Path) -> AsyncGenerator[bytes]:
     name, size = path.name.removesuffix(PARTIAL), await asyncio.to_thread(check_frames, path)
     checker, total, limit = EntryChecker(name), 0, max(_SMALL, _MAX_RATIO * size)
     with _reader(path) as reader:
-        while piece := await _read(reader, name):
-            total += len(piece)
-            if total > limit:
-                raise BadArchive(f"{name} unpacks to more than {limit} bytes, {_MAX_RATIO} times its size")
-            checker.feed(piece)
-            yield piece
+        async with aclosing(_ahead(reader, name)) as pieces:
+            async for piece in pieces:
+                total += len(piece)
+                if total > limit:
+                    raise BadArchive(f"{name} unpacks to more than {limit} bytes, {_MAX_RATIO} times its size")
+                checker.feed(piece)
+                yield piece
     checker.finish()
+
+
+async def _ahead(reader: zstandard.ZstdDecompressionReader, name: str) -> AsyncGenerator[bytes]:
+    """Unpack the next piece in a thread, while the caller works on one."""
+    loop = asyncio.get_running_loop()
+    pending = loop.run_in_executor(None, reader.read, _PIECE)
+    try:
+        while piece := await asyncio.shield(pending):
+            pending = loop.run_in_executor(None, reader.read, _PIECE)
+            yield piece
+    except zstandard.ZstdError as error:
+        raise BadArchive(f"{name} is corrupt: {error}") from error
+    finally:
+        # The reader must not be closed below the thread; what it raises now is of no interest.
+        await asyncio.gather(pending, return_exceptions=True)
 
 
 @contextmanager
@@ -56,10 +72,3 @@ async def verify(path: Path) -> None:
     """Read the whole archive. Raises BadArchive."""
     async for _ in unpacked(path):
         continue
-
-
-async def _read(reader: zstandard.ZstdDecompressionReader, name: str) -> bytes:
-    try:
-        return await asyncio.to_thread(reader.read, _PIECE)
-    except zstandard.ZstdError as error:
-        raise BadArchive(f"{name} is corrupt: {error}") from error

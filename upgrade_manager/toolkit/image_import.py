@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.toolkit.disk_space import require_space
 from upgrade_manager.toolkit.downloads import Downloads
-from upgrade_manager.toolkit.errors import BadArchive, ProgramFailed, StepFailed
+from upgrade_manager.toolkit.errors import BadArchive, OutOfSpace, ProgramFailed, StepFailed
 from upgrade_manager.toolkit.host_paths import CONTAINERD
 from upgrade_manager.toolkit.image_archive import unpacked
 from upgrade_manager.toolkit.image_record import ImageRecord
 from upgrade_manager.toolkit.images import Images
-from upgrade_manager.toolkit.kept_archives import IMPORTED, keep, kept_path, record_found, rke2_path
+from upgrade_manager.toolkit.kept_archives import IMPORTED, kept_path, record_found, rke2_path
 from upgrade_manager.toolkit.periodic_report import reporting
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from upgrade_manager.toolkit.context import ToolkitContext
+    from upgrade_manager.toolkit.downloads import Download
     from upgrade_manager.toolkit.release_files import ImageArchive
 
 #: Bytes of a stream between two checks of the free space.
@@ -41,12 +43,38 @@ async def images_missing(context: ToolkitContext) -> str:
 
 
 async def import_images(context: ToolkitContext) -> None:
-    """Import each archive with an image that containerd lacks, and the one whose import did not end."""
+    """Import each archive with an image that containerd lacks, and the one whose import did not end.
+
+    An archive is downloaded while the previous one is imported; at most two are on the disk.
+    """
+    required, previous = await _required(context), None
+    try:
+        async with asyncio.TaskGroup() as group:
+            for one in required:
+                await one.download()
+                if previous is not None:
+                    await previous
+                previous = group.create_task(one.load())
+    except BaseExceptionGroup as failures:
+        # Either the download or the import failed; the other one was cancelled.
+        error = failures.exceptions[0]
+        if isinstance(error, OutOfSpace):
+            for one in required:
+                one.discard_download()
+        raise error from None
+
+
+async def _required(context: ToolkitContext) -> list[_Import]:
     bundle = await context.release.bundle()
     interrupted = ImageRecord.load(context.tree).importing
-    for archive in (*bundle.common, *bundle.rke2):
-        if archive.archive_path == interrupted or await _missing(context, archive):
-            await _Import(context, archive, is_kept=archive in bundle.rke2).run()
+    archives = [(archive, False) for archive in bundle.common] + [(archive, True) for archive in bundle.rke2]
+    lists = [await context.release.references(archive) for archive, _ in archives]
+    missing = set(await Images(context.programs).missing([one for references in lists for one in references]))
+    return [
+        _Import(context, archive, is_kept=is_kept)
+        for (archive, is_kept), references in zip(archives, lists, strict=True)
+        if archive.archive_path == interrupted or not missing.isdisjoint(references)
+    ]
 
 
 async def _missing(context: ToolkitContext, archive: ImageArchive) -> list[str]:
@@ -61,29 +89,45 @@ class _Import:
         self._archive = archive
         self._target = rke2_path(archive) if is_kept else kept_path(IMPORTED, archive.archive_path)
         self._is_kept = is_kept
+        self._downloads = Downloads(context.files, context.tree)
+        #: None for an archive that was on the host.
+        self._download: Download | None = None
         #: Bytes of the tar stream that ctr has.
         self._sent = 0
 
-    async def run(self) -> None:
-        """Import the archive. Raises StepFailed unless containerd has all images of the archive afterwards."""
-        source, tree = self._archive.archive_path, self._context.tree
-        if await Downloads(self._context.files, tree).is_complete(source, self._target):
-            await self._load_existing(tree.path(self._target))
-        elif self._is_kept:
-            await keep(self._context, source, self._target, check=self._load)
-        else:
-            await Downloads(self._context.files, tree).fetch(source, self._target, check=self._load)
-        if not self._is_kept:
-            tree.remove(self._target)
-
-    async def _load_existing(self, path: Path) -> None:
+    async def download(self) -> None:
+        """Download the archive, unless RKE2 has it."""
+        source, target = self._archive.archive_path, self._target
         if self._is_kept:
-            record_found(self._context, self._target)
+            record_found(self._context, target)
+            if await self._downloads.is_complete(source, target):
+                return
+        self._download = self._downloads.begin(source, target)
+        await self._download.run()
+
+    async def load(self) -> None:
+        """Import the archive. Raises StepFailed unless containerd has all of its images afterwards."""
+        path = self._context.tree.path(self._target) if self._download is None else self._download.path
         try:
             await self._load(path)
         except BadArchive:
-            self._context.tree.remove(self._target)
+            self._discard()
             raise
+        if not self._is_kept:
+            self._discard()
+        elif self._download is not None:
+            await self._download.keep()
+
+    def discard_download(self) -> None:
+        """Remove what was downloaded in this run; an archive that was on the host stays."""
+        if self._download is not None:
+            self._download.discard()
+
+    def _discard(self) -> None:
+        """Remove the archive from the host; the next run downloads it again."""
+        self.discard_download()
+        if self._download is None:
+            self._context.tree.remove(self._target)
 
     async def _load(self, path: Path) -> None:
         """Import, and check what containerd has; the record makes a killed import be repeated."""

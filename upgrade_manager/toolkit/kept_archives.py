@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.toolkit.downloads import Downloads
+from upgrade_manager.toolkit.errors import BadArchive
 from upgrade_manager.toolkit.host_paths import AGENT_IMAGES, RKE2_IMAGES, WORK
 from upgrade_manager.toolkit.image_archive import verify
 from upgrade_manager.toolkit.image_record import ImageRecord
 
 if TYPE_CHECKING:
     from upgrade_manager.toolkit.context import ToolkitContext
-    from upgrade_manager.toolkit.downloads import Check
+    from upgrade_manager.toolkit.downloads import Download
     from upgrade_manager.toolkit.release_files import ImageArchive
 
 #: Archives that are imported and not kept.
@@ -32,18 +33,24 @@ async def keep_archives(context: ToolkitContext) -> None:
     RKE2 pulls the images of a list that containerd lacks, so a list without its archive could delay its start; an
     archive without its list is imported all the same.
     """
+    downloads = Downloads(context.files, context.tree)
     for source, target in await _wanted(context):
+        record_found(context, target)
         if source.endswith(".txt"):
-            record_found(context, target)
-            await Downloads(context.files, context.tree).fetch(source, target)
-        else:
-            await keep(context, source, target, check=verify)
+            await downloads.fetch(source, target)
+        elif not await downloads.is_complete(source, target):
+            await _keep_archive(downloads.begin(source, target))
 
 
-async def keep(context: ToolkitContext, source: str, target: str, *, check: Check) -> None:
-    """Download one kept archive; `check` sees it before RKE2 does."""
-    record_found(context, target)
-    await Downloads(context.files, context.tree).fetch(source, target, check=check)
+async def _keep_archive(download: Download) -> None:
+    """Download an archive, and verify it before RKE2 sees it."""
+    await download.run()
+    try:
+        await verify(download.path)
+    except BadArchive:
+        download.discard()
+        raise
+    await download.keep()
 
 
 def record_found(context: ToolkitContext, target: str) -> None:

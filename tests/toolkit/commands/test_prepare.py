@@ -203,7 +203,7 @@ async def test_wrong_world_fails_in_one_line_and_is_mended(
         assert str(raised.value).startswith(f"import-images: {line}")
         assert "\n" not in str(raised.value)
         if kind is BadArchive:
-            assert not list(world.tree.root.rglob("*.zst*"))
+            assert not list(world.tree.root.rglob("rancher.tar.zst*"))
         world.iso.files, world.programs.state.failing = good, {}
         await world.run(COMMAND)
         assert is_prepared(world)

@@ -27,6 +27,7 @@ from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.toolkit import disk_space, kept_archives
 from upgrade_manager.toolkit.errors import BadArchive, OutOfSpace, StepFailed
 from upgrade_manager.toolkit.host_paths import RKE2_IMAGES, WORK
+from upgrade_manager.toolkit.image_record import ImageRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -242,8 +243,14 @@ async def test_downloads_of_an_earlier_plan_are_removed(tmp_path: Path) -> None:
     async with prepare_world(tmp_path) as world:
         world.tree.write(f"{IMPORTED}/rancher.tar.zst", "of another ISO, and of any size")
         world.tree.write(f"{WORK}/os/elemental.log", "kept")
+        earlier = f"{RKE2_IMAGES}/rke2-v1.34.tar.zst"
+        ImageRecord(plan="of another", found={earlier: False}).save(world.tree)
+        for name in (earlier, f"{earlier}.partial", f"{earlier}.partial.etag"):
+            world.tree.write(name, "of another ISO")
         await world.run(COMMAND)
         assert not world.tree.exists(IMPORTED)
+        # RKE2 may need the complete archive if its next start is one without an upgrade.
+        assert [path.name for path in world.tree.path(RKE2_IMAGES).glob("*v1.34*")] == ["rke2-v1.34.tar.zst"]
         assert world.tree.read(f"{WORK}/os/elemental.log") == "kept"
 
 

@@ -11,6 +11,7 @@ from upgrade_manager.toolkit.commands.version_guard import check
 from upgrade_manager.toolkit.image_import import images_missing, import_images
 from upgrade_manager.toolkit.image_record import ImageRecord
 from upgrade_manager.toolkit.kept_archives import IMPORTED, archives_missing, keep_archives
+from upgrade_manager.toolkit.partial_file import PartialFile
 from upgrade_manager.toolkit.steps import Step
 
 if TYPE_CHECKING:
@@ -31,9 +32,12 @@ async def leftovers(context: ToolkitContext) -> str:
 
 
 async def remove_leftovers(context: ToolkitContext) -> None:
-    """Remove downloads of an earlier plan, whose ISO may have other files of the same names."""
+    """Remove downloads of an earlier plan, whose ISO may have other files; archives that are complete stay."""
+    uid, record = await _plan_uid(context), ImageRecord.load(context.tree)
     context.tree.remove(IMPORTED)
-    replace(ImageRecord.load(context.tree), plan=await _plan_uid(context)).save(context.tree)
+    for target in record.found:
+        PartialFile(context.tree.path(target)).discard()
+    replace(record, plan=uid).save(context.tree)
 
 
 async def imported_archives(context: ToolkitContext) -> str:

@@ -60,7 +60,7 @@ async def again(cluster: Harvester) -> ReconcileContext:
 async def start(ctx: ReconcileContext) -> int:
     """Start the upgrade unless it is started, as NodeUpgrade does; return the recorded generation."""
     local: Any = await ctx.find(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
-    target = rancher.next_generation(ctx, local)
+    target = rancher.next_generation(ctx, local, has_started=False)
     if target is not None:
         ctx.status["provisionGeneration"] = target
         overrides.refresh_strategy(ctx, local)
@@ -155,7 +155,7 @@ async def test_start_ignores_other_writes(cluster: Harvester, overtaken: Overtak
 async def test_start_conflicts_with_writes_to_its_fields(cluster: Harvester, touch: Object, kept: int | None) -> None:
     ctx = await recorded(cluster)
     before: Any = await ctx.find(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
-    ctx.status["provisionGeneration"] = rancher.next_generation(ctx, before)
+    ctx.status["provisionGeneration"] = rancher.next_generation(ctx, before, has_started=False)
     await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch({"spec": touch}), namespace="fleet-local")
     with pytest.raises(Conflict):
         await rancher.start_upgrade(ctx, before, original=None)

@@ -50,15 +50,16 @@ async def watched_cluster(ctx: ReconcileContext) -> Object:
     return cluster
 
 
-def next_generation(ctx: ReconcileContext, cluster: Object) -> int | None:
-    """Return the generation that starts the upgrade; None once Rancher has started it."""
+def next_generation(ctx: ReconcileContext, cluster: Object, *, has_started: bool) -> int | None:
+    """Return the generation that starts the upgrade; None once Rancher has started it, as with a node's Job."""
     recorded = ctx.status["provisionGeneration"]
     if _record(cluster).get("uid") == ctx.owner.uid:
         return None
     is_patched = objects.spec(cluster).get("kubernetesVersion") == release(ctx)
-    is_patched = is_patched and upgrade_strategy.has_hooks(rke_config(cluster).get("upgradeStrategy"))
-    if recorded is not None and generation(cluster) >= recorded and is_patched:
-        # The annotation was removed by others.
+    # A generation that others have set, before a node has started, lacks the hooks.
+    is_known = has_started or upgrade_strategy.has_hooks(rke_config(cluster).get("upgradeStrategy"))
+    if recorded is not None and generation(cluster) >= recorded and is_patched and is_known:
+        # The annotation was removed by others, perhaps with the hooks.
         return None
     return generation(cluster) + 1
 

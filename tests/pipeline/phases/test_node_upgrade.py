@@ -13,10 +13,11 @@ from upgrade_manager.api.keys import MANAGED_LABEL, JobType
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import ADDONS, JOBS, MACHINES, NODES, SECRETS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import ADDONS, JOBS, MACHINES, NODES, PROVISIONING_CLUSTERS, SECRETS, UPGRADE_PLANS
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import BadCluster, ForeignObject, MissingObject
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
+from upgrade_manager.pipeline.upgrade_strategy import holds_nodes
 from upgrade_manager.resources.jobs import JobSettings, node_job
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.toolkit import ToolkitImage
@@ -250,6 +251,20 @@ async def test_old_acknowledgements_are_removed_before_the_start(stage: NodeUpgr
     await stage.enter()
     await stage.run()
     assert objects.annotations_of(await stage.secret("n1")) == {"other": "x"}
+
+
+@pytest.mark.rule("nodes: drain hooks that others remove are added again, without another generation")
+async def test_hooks_removed_with_the_annotation_are_added_again(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.request("n1", "pre")
+    await stage.complete("n1", "pre-drain")
+    members = {"metadata": {"annotations": None}, "spec": {"rkeConfig": {"upgradeStrategy": None}}}
+    await stage.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(members), namespace="fleet-local")
+    await stage.run()
+    local = await stage.cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
+    assert holds_nodes(local["spec"]["rkeConfig"]["upgradeStrategy"])
+    assert await stage.generation() == 5
+    assert await stage.acknowledgements("n1") == {PRE: OPTIONS}
 
 
 @pytest.mark.rule("nodes: a pending hook that does not name the manager's hook is not acknowledged")

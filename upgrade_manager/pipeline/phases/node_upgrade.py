@@ -171,7 +171,7 @@ async def _begin(ctx: ReconcileContext, state: _State) -> None:
     """Override the settings and start Rancher, before the first node starts."""
     generation = None
     if state.cluster is not None:
-        generation = rancher.next_generation(ctx, state.cluster)
+        generation = rancher.next_generation(ctx, state.cluster, has_started=_has_started(ctx))
         if generation is None:
             return
         ctx.status["provisionGeneration"] = generation

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.faults.rules import Match, Refuse, Rule
 from tests.support.polling import eventually
 from tests.support.upgrade import REAL_LOOK, UpgradeRun, started
 from upgrade_manager.kube import objects
@@ -82,6 +83,20 @@ async def test_repository_is_restored(simulate: Simulate, phase: str, disturb: D
         await until_served(stage)
         await stage.succeed()
         assert await stage.events("ReconcileError") == []
+
+
+@pytest.mark.rule("pipeline: the repository is recreated and scaled back up to ImageCleanup")
+async def test_repository_is_restored_between_two_phases(simulate: Simulate) -> None:
+    async with simulate() as simulation, started(simulation) as stage:
+        await stage.until_node("PostDraining", node="node-2")
+        refusal = Refuse(status=403, reason="Forbidden", message="a webhook refuses it")
+        rule = Rule(match=Match(verbs=("patch",), resource="addons.*"), action=refusal)
+        simulation.middleware.add(rule)
+        await stage.until_recorded("NodeUpgraded")
+        await delete_deployment(stage)
+        await until_served(stage)
+        simulation.middleware.remove(rule)
+        await stage.succeed()
 
 
 @pytest.mark.rule("pipeline: the repository is recreated and scaled back up to ImageCleanup")

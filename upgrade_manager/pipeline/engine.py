@@ -52,8 +52,8 @@ class Engine:
         """Run phases until one returns Waiting or Failed; return Completed after the last one."""
         while True:
             phase, following = self._current(ctx)
+            seconds = await repository.ensure(ctx) if phase.reads_repository else None
             if ctx.status.phase == phase.name.active:
-                seconds = await repository.ensure(ctx) if phase.reads_repository else None
                 result = _within(await phase.run(ctx), seconds)
                 if not isinstance(result, Completed):
                     return result
@@ -61,7 +61,7 @@ class Engine:
                 ctx.status.waiting(_next_message(ctx, following))
             unfinished = await phase.exit(ctx)
             if unfinished is not None:
-                return unfinished
+                return _within(unfinished, seconds)
             if following is None:
                 return Completed()
             failed = await following.enter(ctx)

@@ -44,7 +44,7 @@ class Phase:
     name: PhaseName
     #: The Progressing message until the first `run` returns.
     activity: str
-    #: The upgrade repository is ensured before each `run`.
+    #: The upgrade repository is ensured before each `run` and `exit`.
     reads_repository = False
 
     def initial_message(self, ctx: ReconcileContext) -> str:

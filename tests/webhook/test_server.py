@@ -74,6 +74,7 @@ async def test_body_that_is_not_a_review_gives_400(body: bytes, reason: str) -> 
         assert response.status == 400
         assert reason in response.text
         assert server.metric("requests_total", operation="unknown", allowed="false") == 1
+        assert server.metric("duration_seconds_count", operation="unknown", allowed="false") == 1
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/yaml", "", "a", "application/json-patch+json"])

@@ -28,6 +28,7 @@ from webhook.certificates.rotation import CONFIGURATION, INTERVAL, PROPAGATION, 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from webhook.certificates.pair import Pair
     from webhook.certificates.rotation import CertificateRotation
 
 #: Seconds after which a change by a user is repaired.
@@ -216,6 +217,13 @@ async def test_served_pair_replaces_a_broken_secret(replicas: Replicas, data: An
         assert await replicas.call(replica) == ""
 
 
+async def set_bundle(replicas: Replicas, value: str) -> None:
+    """Change the caBundle as a user does."""
+    operation = {"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": value}
+    client = replicas.simulation.client()
+    await client.patch(VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION, JsonPatch([operation]))
+
+
 NO_CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 
@@ -227,9 +235,7 @@ async def test_changed_ca_bundle_is_written_again(replicas: Replicas, value: str
     replica = replicas.replica()
     async with running(replica):
         await asyncio.sleep(REPAIR)
-        operation = {"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": value}
-        client = replicas.simulation.client()
-        await client.patch(VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION, JsonPatch([operation]))
+        await set_bundle(replicas, value)
         assert await replicas.call(replica) != ""
         await asyncio.sleep(REPAIR)
         assert await replicas.call(replica) == ""
@@ -313,20 +319,39 @@ async def test_ca_bundle_does_not_grow_without_limit(replicas: Replicas) -> None
     assert bundle.startswith(replicas.issued[-1].authority)
 
 
+async def store(replicas: Replicas, pair: Pair) -> None:
+    """Replace the pair in the Secret, as another replica or a user does."""
+    data = encoded({"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": pair.authority})
+    client = replicas.simulation.client()
+    await client.patch(SECRETS, SECRET, MergePatch({"data": data}), namespace=NAMESPACE)
+
+
 async def test_restored_pair_is_trusted_before_it_is_served(replicas: Replicas) -> None:
     await replicas.install()
     replica = replicas.replica()
     await replica.rotate()
-    restored = new_pair(replicas.now())
-    data = encoded({"tls.crt": restored.certificate, "tls.key": restored.key, "ca.crt": restored.authority})
-    client = replicas.simulation.client()
-    await client.patch(SECRETS, SECRET, MergePatch({"data": data}), namespace=NAMESPACE)
+    await store(replicas, new_pair(replicas.now()))
     (before,) = await replicas.bundles()
     rotation = asyncio.create_task(replica.rotate())
     await asyncio.sleep(PROPAGATION - 1)
     assert verify(await replica.context(), before, now=replicas.now()) == ""
     await rotation
     assert verify(await replica.context(), before, now=replicas.now()) != ""
+    assert await replicas.call(replica) == ""
+
+
+@pytest.mark.rule("admission: a changed caBundle is written again")
+async def test_served_certificate_is_trusted_before_its_successor(replicas: Replicas) -> None:
+    """A manifest without a caBundle is applied just before another replica's pair is served."""
+    await replicas.install()
+    replica = replicas.replica()
+    await replica.rotate()
+    await store(replicas, new_pair(replicas.now()))
+    await set_bundle(replicas, "")
+    rotation = asyncio.create_task(replica.rotate())
+    await asyncio.sleep(PROPAGATION - 1)
+    assert await replicas.call(replica) == ""
+    await rotation
     assert await replicas.call(replica) == ""
 
 

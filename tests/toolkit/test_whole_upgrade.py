@@ -121,6 +121,7 @@ async def test_upgrade_succeeds_with_our_commands(tmp_path: Path, scenario: str)
         installed = [call for call in upgraded.state(node).calls if call.startswith("elemental upgrade --logfile")]
         assert len(installed) == 1
         assert upgraded.state(node).mounts == {}
+        assert "99-max-pods.yaml" in upgraded.files(node, "etc/rancher/rke2/config.yaml.d")
 
 
 async def test_services_are_upgraded_by_our_command(tmp_path: Path) -> None:

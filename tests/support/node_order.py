@@ -107,7 +107,7 @@ class NodeOrder:
     def _started(self, job: Object, name: str) -> None:
         """Check the start of a node's Job."""
         kind, node = objects.labels(job)[LABEL_JOB_TYPE], self._nodes[name]
-        if objects.owner_uid(job) != self._running or self._phase != "NodeUpgrading":
+        if objects.owner_uid(job) != self._running or self._phase not in {"NodeUpgrading", "NodeUpgraded"}:
             self._broken(f"Job {objects.name(job)} starts while its plan does not upgrade nodes")
         if kind == JobType.POST_DRAIN and plans.POST_DRAIN not in self._annotations(name):
             self._broken(f"Job {objects.name(job)} starts before Rancher has drained {name}")

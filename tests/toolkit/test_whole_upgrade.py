@@ -26,7 +26,7 @@ from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import SystemClock
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
-from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.full, pytest.mark.real_loop, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[2]
+INSTALLATION, REBOOT = "elemental upgrade --logfile", "systemd-run "
 _POLL = 0.5
 _SCALE = 0.05
 
@@ -44,6 +45,7 @@ class Upgraded:
     """The end of an upgrade."""
 
     plan: Object
+    nodes: list[Object]
     hosts: Path
 
     def logs(self) -> str:
@@ -82,7 +84,8 @@ async def upgrade(folder: Path, scenario: str) -> Upgraded:
             while objects.status(plan).get("currentPhase") not in TERMINAL:
                 await asyncio.sleep(_POLL)
                 plan = await client.get(UPGRADE_PLANS, "demo")
-    return Upgraded(plan=plan, hosts=folder / "hosts")
+            nodes = (await client.list(NODES)).items
+    return Upgraded(plan=plan, nodes=nodes, hosts=folder / "hosts")
 
 
 @asynccontextmanager
@@ -105,32 +108,45 @@ async def _manager(folder: Path, kubeconfig: Path, repo_url: str) -> AsyncIterat
             await process.wait()
 
 
-@pytest.mark.parametrize("scenario", ["three-nodes", "one-node"])
-async def test_upgrade_succeeds_with_our_commands(tmp_path: Path, scenario: str) -> None:
-    upgraded = await upgrade(tmp_path, scenario)
-    assert objects.status(upgraded.plan)["currentPhase"] == SUCCEEDED, upgraded.logs()
-    for node in scenarios.load(scenario).nodes.names:
-        assert "docker.io/rancher/harvester:v1.8.0" in upgraded.state(node).images
-        assert upgraded.files(node, "var/lib/rancher/agent/images") == [
-            "rancherd-bootstrap-images-v1.8.0.tar.zst",
-            "rancherd-bootstrap-images-v1.8.0.txt",
-        ]
-        assert upgraded.files(node, "var/lib/rancher/rke2/agent/images") == []
-        kept = ["images.json", "os/elemental.log", "os/upgrade.json"]
-        assert upgraded.files(node, "usr/local/harvester-upgrade") == kept
-        installed = [call for call in upgraded.state(node).calls if call.startswith("elemental upgrade --logfile")]
-        assert len(installed) == 1
-        assert upgraded.state(node).mounts == {}
-        assert "99-max-pods.yaml" in upgraded.files(node, "etc/rancher/rke2/config.yaml.d")
+async def test_three_nodes_are_upgraded_by_our_commands(tmp_path: Path) -> None:
+    upgraded = await upgrade(tmp_path, "three-nodes")
+    check(upgraded)
+    for node in upgraded.nodes:
+        calls = upgraded.state(objects.name(node)).calls
+        restored = calls.index("systemctl restart rancher-system-agent.service")
+        (installed,) = (index for index, call in enumerate(calls) if call.startswith(INSTALLATION))
+        assert restored < installed
 
 
-async def test_services_are_upgraded_by_our_command(tmp_path: Path) -> None:
+async def test_one_node_and_its_services_are_upgraded(tmp_path: Path) -> None:
     addon = {"name": "rancher-monitoring", "namespace": "cattle-monitoring-system", "enabled": True}
     scenario = {"services": True, "nodes": {"count": 1, "management": 1}, "addons": [addon]}
     file = tmp_path / "services.yaml"
     file.write_text(yaml.safe_dump(scenario))
     upgraded = await upgrade(tmp_path, str(file))
-    assert objects.status(upgraded.plan)["currentPhase"] == SUCCEEDED, upgraded.logs()
+    check(upgraded)
     (log,) = (log.read_text() for log in upgraded.hosts.glob("logs/*cluster-upgrade*.log"))
     done = [line["step"] for line in map(json.loads, log.splitlines()) if line["event"] == "step done"]
     assert {"pause-charts", "upgrade-rancher", "upgrade-harvester", "upgrade-addons", "unpause-charts"} <= set(done)
+
+
+def check(upgraded: Upgraded) -> None:
+    """Check what every upgrade leaves on the hosts."""
+    assert objects.status(upgraded.plan)["currentPhase"] == SUCCEEDED, upgraded.logs()
+    for node in upgraded.nodes:
+        assert objects.status(node)["nodeInfo"]["osImage"] == "Harvester v1.8.0"
+        assert objects.spec(node).get("taints") is None
+        name = objects.name(node)
+        state = upgraded.state(name)
+        assert "docker.io/rancher/harvester:v1.8.0" in state.images
+        assert upgraded.files(name, "var/lib/rancher/agent/images") == [
+            "rancherd-bootstrap-images-v1.8.0.tar.zst",
+            "rancherd-bootstrap-images-v1.8.0.txt",
+        ]
+        assert upgraded.files(name, "var/lib/rancher/rke2/agent/images") == []
+        kept = ["images.json", "os/elemental.log", "os/upgrade.json"]
+        assert upgraded.files(name, "usr/local/harvester-upgrade") == kept
+        for once in (INSTALLATION, REBOOT):
+            assert len([call for call in state.calls if call.startswith(once)]) == 1
+        assert "99-max-pods.yaml" in upgraded.files(name, "etc/rancher/rke2/config.yaml.d")
+        assert state.mounts == {}

@@ -36,3 +36,24 @@ def test_excerpt_is_one_short_line_without_a_full_stop() -> None:
     assert fields.excerpt(OBJ, "lines") == "one two"
     assert len(fields.excerpt(OBJ, "long")) == 301
     assert fields.excerpt(OBJ, "null") == ""
+
+
+@pytest.mark.parametrize(
+    ("obj", "name", "qualified"),
+    [
+        ({"metadata": {"name": "a", "namespace": "b"}}, "a", "b/a"),
+        ({"metadata": {"name": "a"}}, "a", "/a"),
+        ({"metadata": None}, "", "/"),
+        (None, "", "/"),
+    ],
+)
+def test_names(obj: object, name: str, qualified: str) -> None:
+    assert (fields.name(obj), fields.qualified_name(obj)) == (name, qualified)
+
+
+def test_condition_is_found_by_its_type() -> None:
+    ready = {"type": "Ready", "status": "True"}
+    obj = {"status": {"conditions": [None, {"type": 1}, ready]}}
+    assert fields.condition(obj, "Ready") == ready
+    assert fields.condition(obj, "Degraded") == {}
+    assert fields.condition({"status": {"conditions": None}}, "Ready") == {}

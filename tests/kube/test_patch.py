@@ -15,6 +15,7 @@ def test_merge_patch_can_require_a_resource_version() -> None:
     assert patch.content_type == "application/merge-patch+json"
     assert patch.encode() == '{"metadata":{"labels":{"a":"ä"}}}'.encode()
     assert json.loads(patch.at("7").encode()) == {"metadata": {"labels": {"a": "ä"}, "resourceVersion": "7"}}
+    assert (patch.resource_version, patch.at("7").resource_version, MergePatch({}).resource_version) == ("", "7", "")
 
 
 def test_json_patch_is_a_list_of_operations() -> None:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 from aiohttp import web
@@ -322,3 +323,28 @@ async def test_bytes_that_are_not_tls_end_the_connection() -> None:
         connection.writer.write(REQUEST)
         await connection.closed()
         assert await (await server.connect()).get() == b"fast"
+
+
+@pytest.mark.parametrize("is_secure", [False, True], ids=["plain", "TLS"])
+async def test_pipelined_requests_are_answered(is_secure: bool) -> None:  # noqa: FBT001  # a row
+    async with bench(is_secure=is_secure) as server:
+        connection = await server.connect()
+        connection.writer.write(REQUEST % b"" * 2)
+        assert [await connection.response(), await connection.response()] == [b"fast"] * 2
+
+
+@pytest.mark.parametrize("transport", [None, Mock(is_closing=Mock(return_value=True))], ids=["lost", "closing"])
+async def test_connection_that_ends_already_gets_no_response(transport: Mock | None) -> None:
+    limit = connection_limit.ConnectionLimit(web.Application())
+    limit._end(Mock(transport=transport))
+    assert transport is None or transport.write.call_count == transport.abort.call_count == 0
+
+
+@pytest.mark.parametrize("event", ["eof_received", "pause_writing", "resume_writing"])
+async def test_handler_gets_the_events_of_its_connection(event: str) -> None:
+    limit = connection_limit.ConnectionLimit(web.Application())
+    connection = connection_limit._Connection(limit, Mock(), tls=None)
+    getattr(connection, event)()
+    connection._handler = Mock()
+    getattr(connection, event)()
+    assert [call[0] for call in connection._handler.method_calls] == [event]

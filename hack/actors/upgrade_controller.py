@@ -234,10 +234,7 @@ class UpgradeController:
         return None
 
     async def _plan_of(self, job: Object) -> Object | None:
-        try:
-            return await self._client.get(SUC_PLANS, objects.labels(job)[suc_job.LABEL_PLAN], namespace=self._namespace)
-        except NotFound:
-            return None
+        return await self._client.find(SUC_PLANS, objects.labels(job)[suc_job.LABEL_PLAN], namespace=self._namespace)
 
     def _is_out_of_turn(self, plan: Object, job: Object, node: Object) -> bool:
         """Report whether the Job is not in status.applying; a node whose host name differs is never found there."""

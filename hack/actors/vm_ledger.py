@@ -58,11 +58,8 @@ class VMLedger:
 
     async def has_kubevirt(self) -> bool:
         """Report whether KubeVirt is deployed."""
-        try:
-            found = await self._client.get(KUBEVIRTS, "kubevirt", namespace=HARVESTER_SYSTEM)
-        except NotFound:
-            return False
-        return objects.status(found).get("phase") == "Deployed"
+        found = await self._client.find(KUBEVIRTS, "kubevirt", namespace=HARVESTER_SYSTEM)
+        return found is not None and objects.status(found).get("phase") == "Deployed"
 
     async def start(self, node: str, plan_name: str) -> str:
         """Request a start of the node's VMs; return an error for those that could not start, or an empty string."""
@@ -118,17 +115,11 @@ class VMLedger:
         return False
 
     async def _recorded(self, plan: str) -> dict[str, str]:
-        try:
-            found = await self._client.get(CONFIG_MAPS, restore_vm_config_map(plan), namespace=HARVESTER_SYSTEM)
-        except NotFound:
-            return {}
-        return found.get("data") or {}
+        found = await self._client.find(CONFIG_MAPS, restore_vm_config_map(plan), namespace=HARVESTER_SYSTEM)
+        return (found or {}).get("data") or {}
 
     async def _plan(self, name: str) -> Object | None:
-        try:
-            return await self._client.get(UPGRADE_PLANS, name)
-        except NotFound:
-            return None
+        return await self._client.find(UPGRADE_PLANS, name)
 
     async def _event(self, plan: Object, source: str, reason: str, message: str, *, warning: bool = False) -> None:
         """Record an event about the plan, as core/v1 recorders do."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from hack.actors.answers import accepted, document, refused
 from hack.actors.placement import is_final
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
 
@@ -84,10 +83,7 @@ class VirtualMachineOrders:
         return await self._get(VIRTUAL_MACHINES, values), await self._get(VIRTUAL_MACHINE_INSTANCES, values)
 
     async def _get(self, resource: Resource, values: Mapping[str, str]) -> Object | None:
-        try:
-            return await self._client.get(resource, values["name"], namespace=values["namespace"])
-        except NotFound:
-            return None
+        return await self._client.find(resource, values["name"], namespace=values["namespace"])
 
     async def _set(self, machine: Object, body: Object) -> None:
         name, namespace = objects.name(machine), objects.namespace(machine)

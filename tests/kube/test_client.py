@@ -101,6 +101,15 @@ async def test_call_returns_the_stored_object(name: str) -> None:
     assert await CALLS[name][0](api) == JOB
 
 
+async def test_find_returns_none_for_a_missing_object_only() -> None:
+    api, transport = client(success(JOB), failure(404, "NotFound"), Response(status=403))
+    assert await api.find(JOBS, "j", namespace="ns") == JOB
+    assert await api.find(JOBS, "j", namespace="ns") is None
+    with pytest.raises(Terminal, match=r"^get jobs.batch ns/j: 403"):
+        await api.find(JOBS, "j", namespace="ns")
+    assert {f"{request.method} {request.path}" for request in transport.requests} == {f"GET {PATH}/j"}
+
+
 async def test_raw_call_returns_the_response_within_its_timeout() -> None:
     api, transport = client(Response(status=202, body=b"text"))
     response = await api.raw("GET", "/api/v1/nodes/n/proxy/stats/summary", timeout=5)

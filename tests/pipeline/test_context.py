@@ -14,7 +14,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Conflict, PreconditionFailed
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import SERVICES, UPGRADE_PLANS, VERSIONS
+from upgrade_manager.kube.resources import SERVICES, UPGRADE_PLANS
 from upgrade_manager.pipeline.errors import ForeignObject, RetryError
 from upgrade_manager.resources.repository import repository_service
 
@@ -230,13 +230,6 @@ async def test_null_in_a_patch_removes_an_annotation(cluster: Harvester) -> None
     patch = MergePatch({"metadata": {"annotations": {"a.b/c": None, "a.b/missing": None}}})
     await ctx.patch(UPGRADE_PLANS, "up", patch, metadata_only=True)
     assert objects.annotations_of(await cluster.client.get(UPGRADE_PLANS, "up")) == {"a.b/e": "f"}
-
-
-async def test_missing_object_or_kind_is_none(cluster: Harvester) -> None:
-    ctx = cluster.context(await cluster.plan())
-    assert await ctx.find(VERSIONS, "none", namespace="harvester-system") is None
-    await cluster.client.delete(CRDS, "versions.harvesterhci.io")
-    assert await ctx.find(VERSIONS, "none", namespace="harvester-system") is None
 
 
 @pytest.mark.rule("pipeline: MetadataPopulate gets harvester-iso/harvester-release.yaml from the plan's repository")

@@ -59,7 +59,7 @@ async def again(cluster: Harvester) -> ReconcileContext:
 
 async def start(ctx: ReconcileContext) -> int:
     """Start the upgrade unless it is started, as NodeUpgrade does; return the recorded generation."""
-    local: Any = await ctx.find(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
+    local: Any = await ctx.client.find(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
     target = rancher.next_generation(ctx, local, has_started=False)
     if target is not None:
         ctx.status["provisionGeneration"] = target
@@ -154,7 +154,7 @@ async def test_start_ignores_other_writes(cluster: Harvester, overtaken: Overtak
 )
 async def test_start_conflicts_with_writes_to_its_fields(cluster: Harvester, touch: Object, kept: int | None) -> None:
     ctx = await recorded(cluster)
-    before: Any = await ctx.find(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
+    before: Any = await ctx.client.find(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
     ctx.status["provisionGeneration"] = rancher.next_generation(ctx, before, has_started=False)
     await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch({"spec": touch}), namespace="fleet-local")
     with pytest.raises(Conflict):
@@ -177,15 +177,15 @@ async def test_refusal_for_another_reason_is_not_a_conflict(
 @pytest.fixture
 def overtaken(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> Overtaken:
     """Return a function that lets each read of Rancher's cluster be followed by this patch."""
-    find = ReconcileContext.find
+    find = Client.find
 
     def overtake(touch: Object) -> None:
-        async def find_and_touch(ctx: ReconcileContext, *args: Any, **more: Any) -> Any:
-            found = await find(ctx, *args, **more)
+        async def find_and_touch(client: Client, *args: Any, **more: Any) -> Any:
+            found = await find(client, *args, **more)
             await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(touch), namespace="fleet-local")
             return found
 
-        monkeypatch.setattr(ReconcileContext, "find", find_and_touch)
+        monkeypatch.setattr(Client, "find", find_and_touch)
 
     return overtake
 

@@ -65,6 +65,15 @@ class Client:
         obj = await self._object(request, about=_about("get", resource, name, namespace))
         return resource.metadata_of(obj) if metadata_only else obj
 
+    async def find(
+        self, resource: Resource, name: str, *, namespace: str = "", metadata_only: bool = False
+    ) -> Object | None:
+        """Return one object; None if it, its kind or its namespace does not exist."""
+        try:
+            return await self.get(resource, name, namespace=namespace, metadata_only=metadata_only)
+        except NotFound:
+            return None
+
     async def list(
         self,
         resource: Resource,

@@ -135,7 +135,7 @@ async def skip_missing(ctx: ReconcileContext, namespace: str, step: Coroutine[An
 
 
 async def _exists(ctx: ReconcileContext, namespace: str) -> bool:
-    found = await ctx.find(NAMESPACES, namespace, metadata_only=True)
+    found = await ctx.client.find(NAMESPACES, namespace, metadata_only=True)
     return found is not None and not objects.is_deleting(found)
 
 

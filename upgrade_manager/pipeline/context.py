@@ -160,7 +160,7 @@ class ReconcileContext:
             created = await self.client.create(resource, manifest, namespace=objects.namespace(manifest))
         except AlreadyExists as error:
             name, namespace = objects.name(manifest), objects.namespace(manifest)
-            found = await self.find(resource, name, namespace=namespace, metadata_only=True)
+            found = await self.client.find(resource, name, namespace=namespace, metadata_only=True)
             if found is None:
                 # Deleted between the two requests; a webhook that responds so lasts, and is reported.
                 raise PreconditionFailed(str(error)) from error
@@ -202,20 +202,11 @@ class ReconcileContext:
         except NotFound:
             log.info("object not found, not removed", kind=resource.kind, object=name)
         except Conflict:
-            now = await self.find(resource, name, namespace=namespace, metadata_only=True)
+            now = await self.client.find(resource, name, namespace=namespace, metadata_only=True)
             if now is not None and objects.uid(now) == uid:
                 # A webhook's.
                 raise
             log.info("object was replaced, not removed", kind=resource.kind, object=name)
-
-    async def find(
-        self, resource: Resource, name: str, *, namespace: str = "", metadata_only: bool = False
-    ) -> Object | None:
-        """Read an object that is not watched; None if it, its kind or its namespace does not exist."""
-        try:
-            return await self.client.get(resource, name, namespace=namespace, metadata_only=metadata_only)
-        except NotFound:
-            return None
 
     async def annotate(self, values: dict[str, str]) -> None:
         """Annotate the plan. Like all writes of the plan, raises PreconditionFailed if it has changed."""

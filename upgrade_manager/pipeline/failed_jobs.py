@@ -48,7 +48,7 @@ async def take_over(ctx: ReconcileContext, component: Component) -> None:
 
 async def _has_plan(ctx: ReconcileContext, component: Component) -> bool:
     name = component_name(ctx.owner.name, component)
-    return await ctx.find(SUC_PLANS, name, namespace=CATTLE_SYSTEM, metadata_only=True) is not None
+    return await ctx.client.find(SUC_PLANS, name, namespace=CATTLE_SYSTEM, metadata_only=True) is not None
 
 
 async def remove_ttl(ctx: ReconcileContext, component: Component) -> None:

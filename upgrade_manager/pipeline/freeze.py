@@ -62,7 +62,7 @@ async def find_frozen(ctx: ReconcileContext) -> Frozen | None:
     if is_given_back and (ctx.status["singleNode"] or ctx.status.phase == SUCCEEDED):
         # Rancher does not upgrade a single node. ImageCleanup has reported later hooks.
         return None
-    read = ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+    read = ctx.client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
     cluster = await skip_missing(ctx, FLEET_LOCAL, read)
     if cluster is None:
         return None

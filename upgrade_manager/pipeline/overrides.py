@@ -84,7 +84,7 @@ async def record_originals(ctx: ReconcileContext) -> None:
         if override is STRATEGY:
             original, applied = await read_strategy(ctx, await rancher.watched_cluster(ctx))
         else:
-            current = await ctx.find(override.resource, override.name, namespace=override.namespace)
+            current = await ctx.client.find(override.resource, override.name, namespace=override.namespace)
             original, applied = override.read(current) if current is not None else (None, None)
         if original != applied:
             found[override] = _entry(override, original, applied)
@@ -222,7 +222,7 @@ async def _replace(ctx: ReconcileContext, override: Override, *, expected: Any, 
     except NotFound:
         return None
     except Invalid:
-        now: Any = await ctx.find(override.resource, override.name, namespace=override.namespace)
+        now: Any = await ctx.client.find(override.resource, override.name, namespace=override.namespace)
         for name in override.field.split("."):
             now = now.get(name) if isinstance(now, dict) else None
         if now == expected:

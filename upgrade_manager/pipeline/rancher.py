@@ -105,7 +105,7 @@ def has_lost_original(cluster: Object) -> bool:
 
 async def revert_strategy(ctx: ReconcileContext, override: object, entry: Mapping[str, Any]) -> None:
     """Give the original strategy back, except the parts that others have changed since."""
-    cluster = await ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+    cluster = await ctx.client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
     if cluster is None or belongs_to_another(ctx, cluster):
         return
     original, now = entry.get("original"), rke_config(cluster).get("upgradeStrategy")
@@ -230,7 +230,7 @@ async def _patch_cluster(
     try:
         await ctx.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL)
     except Invalid as error:
-        now = await ctx.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+        now = await ctx.client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
         if now is not None and _patched_fields(now) == _patched_fields(cluster):
             raise
         text = f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} was changed concurrently: {error}"

@@ -48,7 +48,7 @@ async def hand_over(ctx: ReconcileContext, readers: Iterable[Object]) -> None:
 
 
 async def _hand_over(ctx: ReconcileContext, resource: Resource, name: str, owners: list[Object]) -> None:
-    found = await ctx.find(resource, name, namespace=HARVESTER_SYSTEM, metadata_only=True)
+    found = await ctx.client.find(resource, name, namespace=HARVESTER_SYSTEM, metadata_only=True)
     if found is None or not ctx.owner.owns(found):
         return
     # Without the label the clean-up, also that of a later plan of this name, does not remove it.

@@ -109,7 +109,7 @@ def _may_have_list(ctx: ReconcileContext) -> bool:
 
 
 async def _find_list(ctx: ReconcileContext) -> Object | None:
-    return await ctx.find(CONFIG_MAPS, restore_vm_config_map(ctx.owner.name), namespace=HARVESTER_SYSTEM)
+    return await ctx.client.find(CONFIG_MAPS, restore_vm_config_map(ctx.owner.name), namespace=HARVESTER_SYSTEM)
 
 
 async def _listed_vms(ctx: ReconcileContext, node: str) -> list[str]:

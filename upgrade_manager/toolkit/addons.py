@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ADDONS
 from upgrade_manager.toolkit.helm import Release
@@ -34,7 +33,7 @@ class _Addon:
 async def addons_missing(context: ToolkitContext) -> str:
     """Return the first add-on that does not have the release's chart, or is enabled and not deployed with it."""
     for addon in _addons(await context.release.components()):
-        obj = await _read(context, addon)
+        obj = await context.client.find(ADDONS, addon.name, namespace=addon.namespace)
         missing = await _missing(context, addon, obj) if obj is not None else ""
         if missing:
             return missing
@@ -45,7 +44,7 @@ async def upgrade_addons(context: ToolkitContext) -> None:
     """Set the chart's version, also of disabled add-ons: the repository has only the release's charts."""
     components = await context.release.components()
     for addon in _addons(components):
-        obj = await _read(context, addon)
+        obj = await context.client.find(ADDONS, addon.name, namespace=addon.namespace)
         if obj is None or objects.spec(obj).get("version") == addon.version:
             continue
         spec = {"version": addon.version}
@@ -83,10 +82,3 @@ def _addons(components: Components) -> tuple[_Addon, ...]:
         _Addon(name="rancher-monitoring", namespace="cattle-monitoring-system", version=components.monitoring_chart),
         _Addon(name="rancher-logging", namespace="cattle-logging-system", version=components.logging_chart),
     )
-
-
-async def _read(context: ToolkitContext, addon: _Addon) -> Object | None:
-    try:
-        return await context.client.get(ADDONS, addon.name, namespace=addon.namespace)
-    except NotFound:
-        return None

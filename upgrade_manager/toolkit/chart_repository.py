@@ -79,9 +79,8 @@ async def refresh(client: Client, name: str, *, reason: str) -> None:
 
     The time is one second after the last download: Rancher ignores a time in the future, and clocks differ.
     """
-    try:
-        repository = await client.get(CLUSTER_REPOS, name)
-    except NotFound:
+    repository = await client.find(CLUSTER_REPOS, name)
+    if repository is None:
         return
     if objects.annotations_of(repository).get(ANNOTATION_REFRESHED) == reason:
         return

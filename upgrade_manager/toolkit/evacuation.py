@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, JobType
 from upgrade_manager.api.names import component_name
 from upgrade_manager.kube import fields, objects
-from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import (
     JOBS,
     MIGRATIONS,
@@ -89,9 +88,8 @@ async def _stranded(context: ToolkitContext) -> list[Object]:
 async def _drain_began(context: ToolkitContext) -> str:
     """Return the creation of the drain's Job, by the API server's clock; without the Job, that of the plan."""
     job = component_name(context.plan, Component.NODE_UPGRADE, job_type=JobType.PRE_DRAIN, node=context.node)
-    try:
-        found = await context.client.get(JOBS, job, namespace=HARVESTER_SYSTEM, metadata_only=True)
-    except NotFound:
+    found = await context.client.find(JOBS, job, namespace=HARVESTER_SYSTEM, metadata_only=True)
+    if found is None:
         found = await context.client.get(UPGRADE_PLANS, context.plan, metadata_only=True)
     return fields.text(found, "metadata", "creationTimestamp")
 

@@ -21,7 +21,6 @@ from upgrade_manager.toolkit.errors import StepFailed
 if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resources import Resource
 
 _API = "/apis/subresources.kubevirt.io/v1"
 _KUBEVIRT = "kubevirt"
@@ -41,7 +40,7 @@ class Started(StrEnum):
 async def kubevirt_problem(client: Client) -> str:
     """Return why KubeVirt cannot start VMs; empty if it can. Raises KubeError."""
     name = f"KubeVirt {HARVESTER_SYSTEM}/{_KUBEVIRT}"
-    found = await _find(client, KUBEVIRTS, HARVESTER_SYSTEM, _KUBEVIRT)
+    found = await client.find(KUBEVIRTS, _KUBEVIRT, namespace=HARVESTER_SYSTEM)
     if found is None:
         return f"{name} does not exist"
     phase, available = fields.text(found, "status", "phase"), fields.condition(found, "Available")
@@ -64,7 +63,7 @@ async def stop(client: Client, instance: Object) -> str:
     if objects.is_deleting(instance):
         return ""
     namespace, name = objects.key(instance)
-    machine = await _find(client, VIRTUAL_MACHINES, namespace, name)
+    machine = await client.find(VIRTUAL_MACHINES, name, namespace=namespace)
     if machine is None:
         return f"it has no VirtualMachine; delete it: kubectl delete vmi -n {namespace} {name}"
     if is_stopping(machine, instance):
@@ -85,10 +84,10 @@ async def start(client: Client, machine: str) -> Started:
     namespace, _, name = machine.partition("/")
     if not is_namespace(namespace) or not is_object_name(name):
         raise StepFailed(f"{machine[:100]!r} is not a valid namespace/name")
-    found = await _find(client, VIRTUAL_MACHINES, namespace, name)
+    found = await client.find(VIRTUAL_MACHINES, name, namespace=namespace)
     if found is None or objects.is_deleting(found):
         return Started.ABSENT
-    instance = await _find(client, VIRTUAL_MACHINE_INSTANCES, namespace, name)
+    instance = await client.find(VIRTUAL_MACHINE_INSTANCES, name, namespace=namespace)
     if instance is not None and not is_final(instance):
         if objects.is_deleting(instance) or is_stopping(found, instance):
             raise Conflict(f"VirtualMachine {machine} is still stopping")
@@ -120,10 +119,3 @@ def _requests(machine: Object, action: str) -> list[object]:
 async def _request(client: Client, namespace: str, name: str, action: str) -> None:
     path = f"{_API}/namespaces/{quote(namespace, safe='')}/virtualmachines/{quote(name, safe='')}/{action}"
     await client.raw("PUT", path, body={})
-
-
-async def _find(client: Client, resource: Resource, namespace: str, name: str) -> Object | None:
-    try:
-        return await client.get(resource, name, namespace=namespace)
-    except NotFound:
-        return None

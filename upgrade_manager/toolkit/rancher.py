@@ -8,7 +8,6 @@ import yaml
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import DEPLOYMENTS, PROVISIONING_CLUSTERS
 from upgrade_manager.toolkit.chart_repository import refresh
 from upgrade_manager.toolkit.cluster_resources import RANCHER_SETTINGS
@@ -85,9 +84,8 @@ async def rancher_not_running(context: ToolkitContext) -> str:
     if missing:
         return missing
     version = await _version(context)
-    try:
-        setting = await context.client.get(RANCHER_SETTINGS, _SERVER_VERSION)
-    except NotFound:
+    setting = await context.client.find(RANCHER_SETTINGS, _SERVER_VERSION)
+    if setting is None:
         return f"Rancher's Setting {_SERVER_VERSION} does not exist"
     running = setting.get("value") or setting.get("default") or "unknown"
     if running != version:

@@ -98,10 +98,7 @@ async def _plan(context: ToolkitContext) -> Object:
 
 
 async def _find(context: ToolkitContext) -> Object | None:
-    try:
-        return await context.client.get(CONFIG_MAPS, restore_vm_config_map(context.plan), namespace=HARVESTER_SYSTEM)
-    except NotFound:
-        return None
+    return await context.client.find(CONFIG_MAPS, restore_vm_config_map(context.plan), namespace=HARVESTER_SYSTEM)
 
 
 def _name(context: ToolkitContext) -> str:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import DEPLOYMENTS
 from upgrade_manager.toolkit.cluster_resources import DAEMON_SETS
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resources import Resource
 
 
 async def deployment_missing(client: Client, name: str, *, namespace: str) -> str:
     """Return which Pods of the Deployment are not rolled out; empty once all are."""
-    obj = await _read(client, DEPLOYMENTS, name, namespace)
+    obj = await client.find(DEPLOYMENTS, name, namespace=namespace)
     if obj is None:
         return f"Deployment {namespace}/{name} does not exist"
     status, wanted = objects.status(obj), int(objects.spec(obj).get("replicas", 1))
@@ -30,20 +28,13 @@ async def deployment_missing(client: Client, name: str, *, namespace: str) -> st
 
 async def daemon_set_missing(client: Client, name: str, *, namespace: str) -> str:
     """Return which Pods of the DaemonSet are not rolled out; empty once all are."""
-    obj = await _read(client, DAEMON_SETS, name, namespace)
+    obj = await client.find(DAEMON_SETS, name, namespace=namespace)
     if obj is None:
         return f"DaemonSet {namespace}/{name} does not exist"
     status = objects.status(obj)
     updated, available = int(status.get("updatedNumberScheduled") or 0), int(status.get("numberAvailable") or 0)
     wanted = int(status.get("desiredNumberScheduled") or 0)
     return _missing(obj, f"DaemonSet {namespace}/{name}", updated, available, wanted)
-
-
-async def _read(client: Client, resource: Resource, name: str, namespace: str) -> Object | None:
-    try:
-        return await client.get(resource, name, namespace=namespace)
-    except NotFound:
-        return None
 
 
 def _missing(obj: Object, about: str, updated: int, available: int, wanted: int, *, excess: int = 0) -> str:

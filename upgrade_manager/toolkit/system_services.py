@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LONGHORN_SYSTEM, SETTING_SERVER_VERSION
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import KUBEVIRTS, SETTINGS
 from upgrade_manager.toolkit.rollouts import daemon_set_missing
 
@@ -23,9 +22,8 @@ _CONDITIONS = {"Available": "True", "Progressing": "False", "Degraded": "False"}
 async def kubevirt_missing(context: ToolkitContext) -> str:
     """Return why KubeVirt does not run in the release's version."""
     about = f"KubeVirt {HARVESTER_SYSTEM}/{_KUBEVIRT}"
-    try:
-        kubevirt = await context.client.get(KUBEVIRTS, _KUBEVIRT, namespace=HARVESTER_SYSTEM)
-    except NotFound:
+    kubevirt = await context.client.find(KUBEVIRTS, _KUBEVIRT, namespace=HARVESTER_SYSTEM)
+    if kubevirt is None:
         return f"{about} does not exist"
     version, status = (await context.release.components()).kubevirt, objects.status(kubevirt)
     running = status.get("observedKubeVirtVersion") or "unknown"

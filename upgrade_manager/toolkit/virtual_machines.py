@@ -9,7 +9,7 @@ import structlog
 
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.clock import loop_time
-from upgrade_manager.kube.errors import Conflict, KubeError, NotFound, Throttled, Transient
+from upgrade_manager.kube.errors import Conflict, KubeError, Throttled, Transient
 from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS, VIRTUAL_MACHINE_INSTANCES
 from upgrade_manager.nodes.live_migration import MigrationTargets, is_final
 from upgrade_manager.nodes.sequencing import name_list
@@ -87,11 +87,8 @@ async def stop_immovable_vms(context: ToolkitContext) -> None:
 
 async def restores_vms(context: ToolkitContext) -> bool:
     """Return True if the plan starts stopped VMs again; a plan that was deleted does not."""
-    try:
-        plan = await context.client.get(UPGRADE_PLANS, context.plan)
-    except NotFound:
-        return False
-    return fields.is_true(plan, "spec", "restoreVM")
+    plan = await context.client.find(UPGRADE_PLANS, context.plan)
+    return plan is not None and fields.is_true(plan, "spec", "restoreVM")
 
 
 async def shut_down(context: ToolkitContext, choose: Listing, *, of: Listing, restores: bool) -> None:

@@ -85,7 +85,7 @@ async def _read_version(ctx: ReconcileContext) -> Failed | None:
         return None
     name = ctx.plan.spec.version
     # An invalid name could address another API path.
-    version = await ctx.find(VERSIONS, name, namespace=HARVESTER_SYSTEM) if is_object_name(name) else None
+    version = await ctx.client.find(VERSIONS, name, namespace=HARVESTER_SYSTEM) if is_object_name(name) else None
     if version is None:
         raise MissingObject(
             f"Version {HARVESTER_SYSTEM}/{name} does not exist. Create it, or create a plan for another version"
@@ -100,7 +100,7 @@ async def _read_version(ctx: ReconcileContext) -> Failed | None:
 
 
 async def _running_version(ctx: ReconcileContext) -> str:
-    setting = await ctx.find(SETTINGS, SETTING_SERVER_VERSION) or {}
+    setting = await ctx.client.find(SETTINGS, SETTING_SERVER_VERSION) or {}
     version = setting.get("value") or setting.get("default")
     if not version:
         logs = f"kubectl logs -n {HARVESTER_SYSTEM} deployment/harvester"

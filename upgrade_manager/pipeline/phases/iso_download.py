@@ -60,7 +60,7 @@ class ISODownload(Phase):
 
 async def _check_volume(ctx: ReconcileContext, image: str) -> Completed | Failed:
     """Fail if the replicas of the upgrade repository cannot mount the image's volume at the same time."""
-    claim = await ctx.find(PERSISTENT_VOLUME_CLAIMS, image, namespace=HARVESTER_SYSTEM) or {}
+    claim = await ctx.client.find(PERSISTENT_VOLUME_CLAIMS, image, namespace=HARVESTER_SYSTEM) or {}
     volume = objects.spec(claim)
     modes = volume.get("accessModes") or []
     if not SHARED_MODES.isdisjoint(modes) and volume.get("volumeMode") != "Block":

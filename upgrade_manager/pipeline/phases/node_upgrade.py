@@ -319,7 +319,7 @@ async def _is_removed(ctx: ReconcileContext, view: NodeView, hook: AcknowledgeHo
     job = view.jobs.get(JobType.PRE_DRAIN)
     if hook.annotation != ANNOTATION_PRE_HOOK or job is None or not job.repeated:
         return False
-    found = await ctx.find(JOBS, job.name, namespace=job.namespace, metadata_only=True)
+    found = await ctx.client.find(JOBS, job.name, namespace=job.namespace, metadata_only=True)
     if found is not None and objects.uid(found) == job.uid and not objects.is_deleting(found):
         return False
     log.info("repeated Job was removed, hook not acknowledged", job=job.name)

@@ -225,7 +225,7 @@ async def prepare_nodes(ctx: ReconcileContext, nodes: Sequence[Object], plan: st
     labelled = [objects.name(node) for node in nodes if label in objects.labels(node)]
     if not labelled:
         return
-    existing = await ctx.find(SUC_PLANS, plan, namespace=CATTLE_SYSTEM, metadata_only=True)
+    existing = await ctx.client.find(SUC_PLANS, plan, namespace=CATTLE_SYSTEM, metadata_only=True)
     if existing is not None:
         # The labels belong to this Plan: without them it would run on these nodes again.
         ctx.check_owned(SUC_PLANS, existing)

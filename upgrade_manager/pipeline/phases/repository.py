@@ -85,7 +85,9 @@ async def _endpoint_slices(ctx: ReconcileContext) -> list[Object]:
 
 async def _ensure_service(ctx: ReconcileContext) -> float | None:
     """Create the Service if it does not exist; return the seconds to wait if it is being deleted."""
-    found = await ctx.find(SERVICES, repo_service_name(ctx.owner.name), namespace=HARVESTER_SYSTEM, metadata_only=True)
+    found = await ctx.client.find(
+        SERVICES, repo_service_name(ctx.owner.name), namespace=HARVESTER_SYSTEM, metadata_only=True
+    )
     if found is None:
         await ctx.ensure(SERVICES, repository_service(ctx.owner))
         return None

@@ -7,8 +7,11 @@ import pytest
 from tests.support import tiers
 from tests.support.simulate import embedded, simulate_on
 from tests.support.sweep import Sweep
+from upgrade_manager.toolkit.host_programs import ChrootPrograms
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support.simulate import Simulate
 
 
@@ -23,3 +26,14 @@ def simulate(request: pytest.FixtureRequest) -> Simulate:
 @pytest.fixture
 def sweep(request: pytest.FixtureRequest) -> Sweep:
     return Sweep(tier=request.config.getoption("tier"))
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ChrootPrograms:
+    """Run programs of this machine without root's rights; the root only shows in a variable."""
+    chroot = tmp_path / "bin/chroot"
+    chroot.parent.mkdir()
+    chroot.write_text('#!/bin/sh\nROOT_DIRECTORY="$1"; export ROOT_DIRECTORY; shift; exec "$@"\n')
+    chroot.chmod(0o755)
+    monkeypatch.setenv("PATH", str(chroot.parent), prepend=":")
+    return ChrootPrograms(tmp_path / "host")

@@ -24,17 +24,6 @@ pytestmark = pytest.mark.real_loop
 SH = "/bin/sh"
 
 
-@pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ChrootPrograms:
-    """Run programs of this machine; the root only shows in a variable."""
-    chroot = tmp_path / "bin/chroot"
-    chroot.parent.mkdir()
-    chroot.write_text('#!/bin/sh\nROOT_DIRECTORY="$1"; export ROOT_DIRECTORY; shift; exec "$@"\n')
-    chroot.chmod(0o755)
-    monkeypatch.setenv("PATH", str(chroot.parent), prepend=":")
-    return ChrootPrograms(tmp_path / "host")
-
-
 async def _pieces(*pieces: bytes) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece

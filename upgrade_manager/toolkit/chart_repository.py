@@ -11,10 +11,9 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS
-from upgrade_manager.pipeline.image_lists import parse_list, repository_name
+from upgrade_manager.pipeline.image_lists import repository_name
 from upgrade_manager.toolkit.cluster_resources import CLUSTER_REPOS
 from upgrade_manager.toolkit.errors import BadArchive, StepFailed
-from upgrade_manager.toolkit.repository_files import read_small
 from upgrade_manager.toolkit.rollouts import deployment_missing
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ async def _reason(context: ToolkitContext) -> str:
 async def _tag(context: ToolkitContext) -> str:
     """Return the tag of the repository's image in the release."""
     for archive in (await context.release.bundle()).common:
-        for reference in parse_list(await read_small(context.files, archive.list_path)):
+        for reference in await context.release.references(archive):
             if repository_name(reference) == REPOSITORY:
                 return _tag_of(reference)
     raise BadArchive(f"no image list of the ISO names {REPOSITORY}, which has Harvester's charts")

@@ -31,6 +31,8 @@ _MAX_LINE = 300
 _GRACE = 5.0
 _LINE_LIMIT = 1024 * 1024
 
+_log = structlog.get_logger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
@@ -87,24 +89,20 @@ class ChrootPrograms:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._processes = _Processes()
 
     async def run(self, call: Call) -> Output:
         """See HostPrograms."""
         argv = (_located("chroot"), str(self._root), *call.argv)
-        return await self._processes.run(call, argv, path=PATH)
+        return await _run_process(call, argv, path=PATH)
 
 
 class PodPrograms:
     """Starts programs of the Pod's own image, such as helm; never a shell line."""
 
-    def __init__(self) -> None:
-        self._processes = _Processes()
-
     async def run(self, call: Call) -> Output:
         """See HostPrograms."""
         argv = (_located(call.argv[0]), *call.argv[1:])
-        return await self._processes.run(call, argv, path=os.environ.get("PATH", PATH))
+        return await _run_process(call, argv, path=os.environ.get("PATH", PATH))
 
 
 def _located(program: str) -> str:
@@ -115,66 +113,63 @@ def _located(program: str) -> str:
     return found
 
 
-class _Processes:
-    """Starts processes, follows their output, and ends them."""
+async def _run_process(call: Call, argv: tuple[str, ...], *, path: str) -> Output:
+    """Start `argv` for the call. Raises ProgramTimedOut."""
+    _log.info("program started", argv=list(call.argv))
+    pipe = InputPipe() if call.stdin is not None else None
+    try:
+        output = await _output_of(argv, call, pipe, path=path)
+    finally:
+        if pipe is not None:
+            pipe.close()
+    _log.info("program ended", program=call.program, status=output.status)
+    return output
 
-    def __init__(self) -> None:
-        self._log = structlog.get_logger(__name__)
 
-    async def run(self, call: Call, argv: tuple[str, ...], *, path: str) -> Output:
-        """Start `argv` for the call. Raises ProgramTimedOut."""
-        self._log.info("program started", argv=list(call.argv))
-        pipe = InputPipe() if call.stdin is not None else None
-        try:
-            output = await self._run(argv, call, pipe, path=path)
-        finally:
-            if pipe is not None:
-                pipe.close()
-        self._log.info("program ended", program=call.program, status=output.status)
-        return output
+async def _output_of(argv: tuple[str, ...], call: Call, pipe: InputPipe | None, *, path: str) -> Output:
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        env={"PATH": path, **call.environment},
+        stdin=asyncio.subprocess.DEVNULL if pipe is None else pipe.read_end,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        limit=_LINE_LIMIT,
+        start_new_session=True,
+    )
+    try:
+        if pipe is not None:
+            pipe.started()
+        async with asyncio.timeout(call.timeout):
+            return await _communicate(process, call, pipe)
+    except TimeoutError as error:
+        raise ProgramTimedOut(f"{call.program} did not end within {call.timeout:g} s") from error
+    finally:
+        await _end(process)
 
-    async def _run(self, argv: tuple[str, ...], call: Call, pipe: InputPipe | None, *, path: str) -> Output:
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            env={"PATH": path, **call.environment},
-            stdin=asyncio.subprocess.DEVNULL if pipe is None else pipe.read_end,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            limit=_LINE_LIMIT,
-            start_new_session=True,
-        )
-        try:
-            if pipe is not None:
-                pipe.started()
-            async with asyncio.timeout(call.timeout):
-                return await self._communicate(process, call, pipe)
-        except TimeoutError as error:
-            raise ProgramTimedOut(f"{call.program} did not end within {call.timeout:g} s") from error
-        finally:
-            await _end(process)
 
-    async def _communicate(self, process: asyncio.subprocess.Process, call: Call, pipe: InputPipe | None) -> Output:
-        if process.stdout is None or process.stderr is None:
-            raise AssertionError("both are pipes")
-        try:
-            async with asyncio.TaskGroup() as group:
-                stdout = group.create_task(_read(process.stdout))
-                stderr = group.create_task(self._follow(process.stderr, call.program))
-                if call.stdin is not None and pipe is not None:
-                    group.create_task(_feed(process, pipe, call.stdin))
-                status = group.create_task(process.wait())
-        except BaseExceptionGroup as group_error:
-            # Only the input can fail: its error is what the caller knows.
-            raise group_error.exceptions[0] from None
-        return Output(status=status.result(), stdout=stdout.result(), stderr=stderr.result())
+async def _communicate(process: asyncio.subprocess.Process, call: Call, pipe: InputPipe | None) -> Output:
+    if process.stdout is None or process.stderr is None:
+        raise AssertionError("both are pipes")
+    try:
+        async with asyncio.TaskGroup() as group:
+            stdout = group.create_task(_read(process.stdout))
+            stderr = group.create_task(_follow(process.stderr, call.program))
+            if call.stdin is not None and pipe is not None:
+                group.create_task(_feed(process, pipe, call.stdin))
+            status = group.create_task(process.wait())
+    except BaseExceptionGroup as group_error:
+        # Only the input can fail: its error is what the caller knows.
+        raise group_error.exceptions[0] from None
+    return Output(status=status.result(), stdout=stdout.result(), stderr=stderr.result())
 
-    async def _follow(self, stream: asyncio.StreamReader, program: str) -> str:
-        """Log standard error as it comes, and return its last lines."""
-        kept: deque[str] = deque(maxlen=_LAST_LINES)
-        while line := await _line(stream):
-            kept.append(line.decode(errors="replace").rstrip())
-            self._log.info("program output", program=program, line=kept[-1][:_MAX_LINE])
-        return "\n".join(kept)
+
+async def _follow(stream: asyncio.StreamReader, program: str) -> str:
+    """Log standard error as it comes, and return its last lines."""
+    kept: deque[str] = deque(maxlen=_LAST_LINES)
+    while line := await _line(stream):
+        kept.append(line.decode(errors="replace").rstrip())
+        _log.info("program output", program=program, line=kept[-1][:_MAX_LINE])
+    return "\n".join(kept)
 
 
 async def _line(stream: asyncio.StreamReader) -> bytes:

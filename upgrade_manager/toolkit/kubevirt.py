@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 _API = "/apis/subresources.kubevirt.io/v1"
-_KUBEVIRT = "kubevirt"
+#: The KubeVirt object of Harvester.
+KUBEVIRT = "kubevirt"
 #: Run strategies of VMs that KubeVirt starts by itself.
 _STARTS_ITSELF = frozenset({"Always"})
 
@@ -39,8 +40,8 @@ class Started(StrEnum):
 
 async def kubevirt_problem(client: Client) -> str:
     """Return why KubeVirt cannot start VMs; empty if it can. Raises KubeError."""
-    name = f"KubeVirt {HARVESTER_SYSTEM}/{_KUBEVIRT}"
-    found = await client.find(KUBEVIRTS, _KUBEVIRT, namespace=HARVESTER_SYSTEM)
+    name = f"KubeVirt {HARVESTER_SYSTEM}/{KUBEVIRT}"
+    found = await client.find(KUBEVIRTS, KUBEVIRT, namespace=HARVESTER_SYSTEM)
     if found is None:
         return f"{name} does not exist"
     phase, available = fields.text(found, "status", "phase"), fields.condition(found, "Available")

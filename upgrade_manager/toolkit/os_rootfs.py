@@ -48,8 +48,7 @@ async def download_rootfs(context: ToolkitContext) -> None:
 
 def downloads(tree: HostTree) -> list[str]:
     """Return all complete and partial downloads."""
-    folder = tree.path(OS_WORK)
-    return sorted(f"{OS_WORK}/{path.name}" for path in folder.glob(f"{_PREFIX}*")) if folder.is_dir() else []
+    return [f"{OS_WORK}/{name}" for name in tree.names(OS_WORK) if name.startswith(_PREFIX)]
 
 
 @asynccontextmanager

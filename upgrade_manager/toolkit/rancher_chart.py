@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import zstandard
 
-from upgrade_manager.pipeline.image_lists import identities, parse_list
+from upgrade_manager.pipeline.image_lists import identities
 from upgrade_manager.toolkit.downloads import Downloads
 from upgrade_manager.toolkit.errors import BadArchive
 from upgrade_manager.toolkit.host_tree import HostTree
-from upgrade_manager.toolkit.repository_files import read_small
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,8 +53,7 @@ async def _archive_with(context: ToolkitContext, reference: str) -> ImageArchive
     """Return the archive whose list names the image."""
     names = identities(reference)
     for archive in (await context.release.bundle()).agent:
-        references = parse_list(await read_small(context.files, archive.list_path))
-        if any(names & identities(one) for one in references):
+        if any(names & identities(one) for one in await context.release.references(archive)):
             return archive
     raise BadArchive(f"no image list of the ISO names {reference}, which has Rancher's chart")
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from upgrade_manager.toolkit.context import ToolkitContext
 
-#: Errors of the Kubernetes API after which a step is tried again.
-_RETRIED = (Conflict, Throttled, Transient)
+#: Errors of the Kubernetes API that a retry may mend.
+RETRIED = (Conflict, Throttled, Transient)
 #: Seconds for the steps that run always, after a signal; Kubernetes waits 30 s, of which a program may take 5 to end.
 _STOP_TIMEOUT = 20.0
 
@@ -129,7 +129,7 @@ class _StepRun:
             await self._step.act(self._context)
             self._acted = True
             return await self._is_done()
-        except _RETRIED as error:
+        except RETRIED as error:
             self._missing = str(error)
             return False
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LONGHORN_SYSTEM, SETTING_SERVER_VERSION
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import KUBEVIRTS, SETTINGS
+from upgrade_manager.toolkit.kubevirt import KUBEVIRT
 from upgrade_manager.toolkit.rollouts import daemon_set_missing
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.toolkit.context import ToolkitContext
 
-_KUBEVIRT = "kubevirt"
 _LONGHORN_MANAGER = "longhorn-manager"
 #: Conditions of KubeVirt, and their status after an upgrade.
 _CONDITIONS = {"Available": "True", "Progressing": "False", "Degraded": "False"}
@@ -21,8 +21,8 @@ _CONDITIONS = {"Available": "True", "Progressing": "False", "Degraded": "False"}
 
 async def kubevirt_missing(context: ToolkitContext) -> str:
     """Return why KubeVirt does not run in the release's version."""
-    about = f"KubeVirt {HARVESTER_SYSTEM}/{_KUBEVIRT}"
-    kubevirt = await context.client.find(KUBEVIRTS, _KUBEVIRT, namespace=HARVESTER_SYSTEM)
+    about = f"KubeVirt {HARVESTER_SYSTEM}/{KUBEVIRT}"
+    kubevirt = await context.client.find(KUBEVIRTS, KUBEVIRT, namespace=HARVESTER_SYSTEM)
     if kubevirt is None:
         return f"{about} does not exist"
     version, status = (await context.release.components()).kubevirt, objects.status(kubevirt)

@@ -9,7 +9,7 @@ import structlog
 
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.clock import loop_time
-from upgrade_manager.kube.errors import Conflict, KubeError, Throttled, Transient
+from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS, VIRTUAL_MACHINE_INSTANCES
 from upgrade_manager.nodes.live_migration import MigrationTargets, is_final
 from upgrade_manager.nodes.sequencing import name_list
@@ -17,6 +17,7 @@ from upgrade_manager.toolkit import kubevirt, restore_list
 from upgrade_manager.toolkit.errors import StepFailed
 from upgrade_manager.toolkit.plan_events import NORMAL, WARNING
 from upgrade_manager.toolkit.restore_list import DETECTOR
+from upgrade_manager.toolkit.steps import RETRIED
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -36,7 +37,6 @@ STEP_TIMEOUT = STOP_TIMEOUT + 300.0
 _POLL = 5.0
 #: Seconds after which an unchanged wait is logged again.
 _REPEAT = 60.0
-_RETRIED = (Conflict, Throttled, Transient)
 
 _log = structlog.get_logger(__name__)
 
@@ -143,7 +143,7 @@ class _Shutdown:
                 await self._check()
                 if not self.running:
                     return
-            except _RETRIED as error:
+            except RETRIED as error:
                 self.error = str(error)
             self._log_wait()
             await asyncio.sleep(_POLL)

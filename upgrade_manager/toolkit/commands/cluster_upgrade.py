@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from upgrade_manager.toolkit.addons import addons_missing, upgrade_addons
 from upgrade_manager.toolkit.chart_repository import (
     index_missing,
@@ -32,6 +30,7 @@ from upgrade_manager.toolkit.rancher import (
     rancher_not_running,
     upgrade_rancher,
 )
+from upgrade_manager.toolkit.repository_wait import WAIT_FOR_CLUSTER_RELEASE
 from upgrade_manager.toolkit.steps import Step
 from upgrade_manager.toolkit.system_services import harvester_missing, kubevirt_missing, longhorn_missing
 from upgrade_manager.toolkit.workload_updates import (
@@ -41,17 +40,7 @@ from upgrade_manager.toolkit.workload_updates import (
     updates_suspended,
 )
 
-if TYPE_CHECKING:
-    from upgrade_manager.toolkit.context import ToolkitContext
-
 _HOUR = 3600
-
-
-async def release_is_away(context: ToolkitContext) -> str:
-    """Return an empty text once the repository answers with a valid release; raises what a retry may mend."""
-    await context.release.components()
-    await context.release.bundle()
-    return ""
 
 
 def _chart(step: str, name: str, *, timeout: float) -> Step:
@@ -59,7 +48,7 @@ def _chart(step: str, name: str, *, timeout: float) -> Step:
 
 
 STEPS = (
-    Step(name="wait-for-repository", timeout=1800, missing=release_is_away),
+    WAIT_FOR_CLUSTER_RELEASE,
     Step(name="pause-charts", timeout=1800, missing=charts_not_paused, act=pause_charts),
     Step(name="upgrade-rancher", timeout=2 * _HOUR, missing=rancher_missing, act=upgrade_rancher, repeats=True),
     Step(name="wait-for-rancher", timeout=_HOUR, missing=rancher_not_running),

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from upgrade_manager.toolkit.attempts import WAIT_FOR_EARLIER_ATTEMPTS
-from upgrade_manager.toolkit.commands.prepare import repository_is_away
 from upgrade_manager.toolkit.drain_taint import drain_taint_present, remove_drain_taint
 from upgrade_manager.toolkit.kept_archives import archives_left, remove_archives
 from upgrade_manager.toolkit.kubernetes_version import kubelet_outdated
 from upgrade_manager.toolkit.os_upgrade import INSTALL_STEPS, PREPARE_STEPS
 from upgrade_manager.toolkit.reboot import ARRANGE_REBOOT
+from upgrade_manager.toolkit.repository_wait import WAIT_FOR_NODE_RELEASE
 from upgrade_manager.toolkit.steps import Step
 
 STEPS = (
-    Step(name="wait-for-repository", timeout=1800, missing=repository_is_away),
+    WAIT_FOR_NODE_RELEASE,
     WAIT_FOR_EARLIER_ATTEMPTS,
     Step(name="wait-for-kubelet", timeout=3600, missing=kubelet_outdated),
     Step(name="remove-archives", timeout=300, missing=archives_left, act=remove_archives),

@@ -12,17 +12,11 @@ from upgrade_manager.toolkit.image_import import images_missing, import_images
 from upgrade_manager.toolkit.image_record import ImageRecord
 from upgrade_manager.toolkit.kept_archives import IMPORTED, archives_missing, keep_archives
 from upgrade_manager.toolkit.partial_file import PartialFile
+from upgrade_manager.toolkit.repository_wait import WAIT_FOR_NODE_RELEASE
 from upgrade_manager.toolkit.steps import Step
 
 if TYPE_CHECKING:
     from upgrade_manager.toolkit.context import ToolkitContext
-
-
-async def repository_is_away(context: ToolkitContext) -> str:
-    """Return an empty text once the repository answers with a valid release; raises what a retry may mend."""
-    await context.release.versions()
-    await context.release.bundle()
-    return ""
 
 
 async def leftovers(context: ToolkitContext) -> str:
@@ -55,7 +49,7 @@ async def _plan_uid(context: ToolkitContext) -> str:
 
 
 STEPS = (
-    Step(name="wait-for-repository", timeout=1800, missing=repository_is_away),
+    WAIT_FOR_NODE_RELEASE,
     Step(name="check-version", timeout=300, act=check),
     Step(name="remove-leftovers", timeout=300, missing=leftovers, act=remove_leftovers),
     Step(name="import-images", timeout=4 * 3600, missing=images_missing, act=import_images),

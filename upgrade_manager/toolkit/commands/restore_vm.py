@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.kube.clock import loop_time
-from upgrade_manager.kube.errors import Conflict, KubeError, Throttled, Transient
+from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.toolkit import restore_list
 from upgrade_manager.toolkit.errors import StepFailed
 from upgrade_manager.toolkit.kubevirt import Started, kubevirt_problem, start
 from upgrade_manager.toolkit.plan_events import NORMAL, WARNING
-from upgrade_manager.toolkit.steps import Step
+from upgrade_manager.toolkit.steps import RETRIED, Step
 
 if TYPE_CHECKING:
     from upgrade_manager.toolkit.context import ToolkitContext
@@ -79,7 +79,7 @@ class _Restoration:
             outcome = await start(self._context.client, name)
         except (KubeError, StepFailed) as error:
             self.failed[name] = str(error)
-            return isinstance(error, (Conflict, Throttled, Transient))
+            return isinstance(error, RETRIED)
         self.failed.pop(name, None)
         if outcome is Started.ABSENT:
             _log.info("VM not found, skipped", vm=name)

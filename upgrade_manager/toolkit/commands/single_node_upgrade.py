@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.toolkit.attempts import WAIT_FOR_EARLIER_ATTEMPTS
-from upgrade_manager.toolkit.commands.prepare import repository_is_away
 from upgrade_manager.toolkit.drain_taint import drain_taint_present, remove_drain_taint
 from upgrade_manager.toolkit.kept_archives import archives_left, remove_archives
 from upgrade_manager.toolkit.kubernetes_version import kubelet_outdated
@@ -16,6 +15,7 @@ from upgrade_manager.toolkit.os_release import runs_release
 from upgrade_manager.toolkit.os_upgrade import INSTALL_STEPS, PREPARE_STEPS
 from upgrade_manager.toolkit.rancher_cluster import check_drain_hooks, set_version, upgrade_pending, version_missing
 from upgrade_manager.toolkit.reboot import ARRANGE_REBOOT
+from upgrade_manager.toolkit.repository_wait import WAIT_FOR_NODE_RELEASE
 from upgrade_manager.toolkit.rke2_config import config_missing, write_config
 from upgrade_manager.toolkit.steps import Step
 from upgrade_manager.toolkit.system_agent import restore_system_agent, system_agent_override
@@ -33,7 +33,7 @@ async def vms_at_risk(context: ToolkitContext) -> str:
 
 
 STEPS = (
-    Step(name="wait-for-repository", timeout=1800, missing=repository_is_away),
+    WAIT_FOR_NODE_RELEASE,
     WAIT_FOR_EARLIER_ATTEMPTS,
     Step(name="check-drain-hooks", timeout=300, act=check_drain_hooks),
     *PREPARE_STEPS,

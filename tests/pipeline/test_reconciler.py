@@ -13,13 +13,13 @@ from structlog.testing import capture_logs
 from hack.faults.middleware import NoHook
 from hack.faults.rules import Cut, LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.cluster_state import end_state
 from tests.support.exactly_once import CreateCounter, assert_succeeds_once
+from tests.support.polling import eventually
 from tests.support.upgrade import BY_VERSION, UpgradeRun, condition, phases_of, started
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, PreconditionFailed
-from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import EVENTS, LONGHORN_SETTINGS, UPGRADE_PLANS
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases.base import Waiting
 from upgrade_manager.pipeline.phases.initialize import Initialize
@@ -359,16 +359,23 @@ async def test_blocked_plan_and_its_deletion_change_nothing(simulate: Simulate) 
 @pytest.mark.rule("pipeline: a new plan runs after the previous one has ended")
 @pytest.mark.servers
 async def test_deleting_a_succeeded_plan_keeps_the_running_one(simulate: Simulate) -> None:
-    setting = "Setting longhorn-system/replica-replenishment-wait-interval"
     async with simulate(scale=0.1) as simulation, started(simulation) as stage:
+
+        async def interval() -> object:
+            setting = "replica-replenishment-wait-interval"
+            return (await stage.client.get(LONGHORN_SETTINGS, setting, namespace="longhorn-system"))["value"]
+
+        async def is_overridden() -> bool:
+            return await interval() != original
+
         following = replace(stage, name="next")
         assert await stage.until_ended() == SUCCEEDED
+        original = await interval()
         await following.create_plan({**BY_VERSION, "force": True})
-        await following.until("NodeUpgrading")
-        before = await end_state(simulation)
+        await eventually(is_overridden)
         await stage.client.delete(UPGRADE_PLANS, stage.name)
         assert await stage.until("deleted") == "deleted"
-        assert (await end_state(simulation))[setting] == before[setting]
+        assert await is_overridden()
         assert await following.until_ended() == SUCCEEDED
         assert objects.status(await following.plan())["provisionGeneration"] == 5
         assert stage.ledger.conflicts == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from tests.support.polling import eventually
 from tests.support.simulate import PACE
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, phases_of, started
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists
 from upgrade_manager.kube.resources import (
     ENDPOINT_SLICES,
@@ -257,19 +259,21 @@ async def test_image_for_a_single_pod_fails_the_plan(simulate: Simulate) -> None
         client = simulation.client()
         name = BY_IMAGE["image"]
         claim = await client.get(PERSISTENT_VOLUME_CLAIMS, name, namespace="harvester-system")
-        await client.delete(PERSISTENT_VOLUME_CLAIMS, name, namespace="harvester-system")
         metadata = {"name": name, "namespace": "harvester-system"}
         spec = {**claim["spec"], "accessModes": ["ReadWriteOnce"], "volumeMode": "Block"}
 
-        async def is_created() -> bool:
-            # The finalizer of the deleted one may still have to be removed.
-            try:
+        async def is_replaced() -> bool:
+            found = await client.find(PERSISTENT_VOLUME_CLAIMS, name, namespace="harvester-system")
+            if found is not None and found["spec"]["accessModes"] == spec["accessModes"]:
+                return True
+            # CDI may have created the shared one again.
+            if found is not None and not objects.is_deleting(found):
+                await client.delete(PERSISTENT_VOLUME_CLAIMS, name, namespace="harvester-system")
+            with contextlib.suppress(AlreadyExists):
                 await client.create(PERSISTENT_VOLUME_CLAIMS, {**claim, "metadata": metadata, "spec": spec})
-            except AlreadyExists:
-                return False
-            return True
+            return False
 
-        await eventually(is_created)
+        await eventually(is_replaced)
         async with started(simulation, BY_IMAGE) as stage:
             plan = await stage.fail()
         assert phases_of(plan)[-2:] == ["ISODownloading", FAILED]

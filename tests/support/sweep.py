@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
 
 #: The distance between two points of the full tier.
-STRIDE = 5
+STRIDE = 8
 #: The distance between two points of the default tier, in strides.
-THIN = 10
+THIN = 6
 _Point = TypeVar("_Point")
 
 

@@ -4,7 +4,8 @@
     ├── MissingObject   an object that the upgrade requires does not exist
     ├── ForeignObject   an object that the upgrade would create exists and belongs to another owner
     ├── BadCluster      continuing would damage the cluster in its current state
-    └── BadRepository   the upgrade repository is unreachable or returns invalid files
+    └── BadRepository   the upgrade repository returns errors or invalid files
+        └── Unreachable   it does not respond
 
 An error that ends the upgrade is not raised: the phase returns `Failed`.
 """
@@ -18,7 +19,7 @@ from upgrade_manager.runtime.result import RetryError
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
-__all__ = ["BadCluster", "BadRepository", "ForeignObject", "MissingObject", "RetryError"]
+__all__ = ["BadCluster", "BadRepository", "ForeignObject", "MissingObject", "RetryError", "Unreachable"]
 
 
 class MissingObject(RetryError):
@@ -38,4 +39,8 @@ class BadCluster(RetryError):
 
 
 class BadRepository(RetryError):
-    """A connection failure, an HTTP error, or a file that cannot be parsed."""
+    """An HTTP error, or a file that cannot be parsed."""
+
+
+class Unreachable(BadRepository):
+    """A connection failure; expected while the repository starts."""

@@ -12,7 +12,7 @@ from yarl import URL
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_COMPONENT, Component
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, KubeError, Terminal, Transient
 from upgrade_manager.kube.transport import Response
-from upgrade_manager.pipeline.errors import BadRepository
+from upgrade_manager.pipeline.errors import BadRepository, Unreachable
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -48,7 +48,7 @@ async def read_file(client: RepositoryClient, url: str, *, limit: int) -> bytes 
     try:
         response = await client.fetch(url, limit=limit, timeout=TIMEOUT)
     except Transient as error:
-        raise BadRepository(f"upgrade repository unreachable: {error}. {REMEDY}") from error
+        raise Unreachable(f"upgrade repository unreachable: {error}. {REMEDY}") from error
     except KubeError as error:
         raise BadRepository(f"{error}; the response is not from a Harvester ISO") from error
     if response.status == _NOT_FOUND:

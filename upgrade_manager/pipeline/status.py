@@ -223,7 +223,7 @@ class StatusPatch:
         self.record(SUCCEEDED)
         self._status["cleanupPending"] = True
         self._condition(AVAILABLE, FALSE, EXECUTED, "The upgrade succeeded")
-        nodes, duration = len(self._nodes()), _duration(self._seconds_since_start())
+        nodes, duration = len(self._nodes()), _duration(self._seconds_since_entry(0))
         count = f"{nodes} node{'s' if nodes != 1 else ''}"
         self._condition(PROGRESSING, FALSE, SUCCEEDED, f"Upgraded {self._route(target)} in {duration} ({count})")
         self.healthy()
@@ -244,9 +244,13 @@ class StatusPatch:
         previous = self["previousVersion"]
         return f"from {previous} to {target}" if previous else f"to {target}"
 
-    def _seconds_since_start(self) -> float:
+    def seconds_in_phase(self) -> float:
+        """Return how long ago the current phase began."""
+        return self._seconds_since_entry(-1)
+
+    def _seconds_since_entry(self, number: int) -> float:
         entries = self._status.get("phaseTransitionTimestamps") or [{}]
-        return self.seconds_since(entries[0].get("phaseTransitionTimestamp"))
+        return self.seconds_since(entries[number].get("phaseTransitionTimestamp"))
 
     def _condition(self, type_: str, status: str, reason: str, message: str, *, limit: int = MESSAGE_LIMIT) -> None:
         condition = Condition(

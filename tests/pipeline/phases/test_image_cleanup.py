@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import gzip
 from base64 import b64decode
 from random import Random
@@ -7,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.virtual_time import virtual_now
 from tests.support.harvester import RELEASE
+from upgrade_manager.api.status import record_phase
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, JOBS, NODES, SECRETS, SUC_PLANS
 from upgrade_manager.pipeline.errors import BadRepository
@@ -38,7 +41,9 @@ async def prepared(
     await cluster.nodes("n1")
     await serving(cluster, is_ready=True)
     cluster.files.answers = {OLD: old, NEW: new}
-    return cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE, "previousVersion": "v1.6.1"}))
+    began = record_phase(None, "ImageCleaning", virtual_now())
+    status = {"releaseMetadata": RELEASE, "previousVersion": "v1.6.1", "phaseTransitionTimestamps": began}
+    return cluster.context(await cluster.plan(status=status))
 
 
 @pytest.mark.rule(
@@ -173,6 +178,7 @@ async def test_end_waits_for_restore_jobs(cluster: Harvester, failed: list[int],
 @pytest.mark.parametrize("answer", [Transient("refused"), 500, 503, 403], ids=["no answer", "500", "503", "403"])
 async def test_unreachable_repository_is_retried(cluster: Harvester, answer: int | Exception, which: str) -> None:
     ctx = await prepared(cluster)
+    await asyncio.sleep(60)
     good = cluster.files.answers[which]
     cluster.files.answers[which] = answer
     with pytest.raises(BadRepository):
@@ -183,13 +189,25 @@ async def test_unreachable_repository_is_retried(cluster: Harvester, answer: int
     assert await handed(cluster) == ["a/b:1"]
 
 
+async def test_repository_that_starts_is_no_error(cluster: Harvester) -> None:
+    ctx = await prepared(cluster, Transient("connection refused"))
+    waiting = await ImageCleanup().run(ctx)
+    assert isinstance(waiting, Waiting)
+    assert waiting.message == "Service harvester-system/up-repo: waiting for a response"
+    assert "connection refused" in waiting.detail
+    await asyncio.sleep(58)
+    assert isinstance(await ImageCleanup().run(ctx), Waiting)
+    await asyncio.sleep(2)
+    with pytest.raises(BadRepository, match="connection refused"):
+        await ImageCleanup().run(ctx)
+
+
 @pytest.mark.rule("pipeline: ImageCleanup completes when the Plan is Complete")
 async def test_lists_are_not_read_once_the_plan_exists(cluster: Harvester) -> None:
     ctx = await prepared(cluster)
     await ImageCleanup().run(ctx)
     cluster.files.answers = {}
-    status = {"conditions": [{"type": "Complete", "status": "True"}]}
-    await cluster.finish(SUC_PLANS, "up-image-cleanup", "cattle-system", status)
+    await cluster.complete_plan("up-image-cleanup", "n1")
     assert await ImageCleanup().run(ctx) == Completed()
 
 

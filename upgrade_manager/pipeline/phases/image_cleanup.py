@@ -11,6 +11,7 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
 from upgrade_manager.pipeline import freeze
 from upgrade_manager.pipeline.diagnostics import job_attempt
+from upgrade_manager.pipeline.errors import Unreachable
 from upgrade_manager.pipeline.image_lists import SIZE_LIMIT, pack, parse_list, removable
 from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
 from upgrade_manager.pipeline.phases.plan_jobs import (
@@ -20,7 +21,7 @@ from upgrade_manager.pipeline.phases.plan_jobs import (
     plan_waiting,
     prepare_nodes,
 )
-from upgrade_manager.pipeline.phases.repository import unserved
+from upgrade_manager.pipeline.phases.repository import unreachable, unserved
 from upgrade_manager.pipeline.repository_client import read_file
 from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
 from upgrade_manager.pipeline.vm_restore import report_failures, unfinished
@@ -35,6 +36,8 @@ ARCHIVE = "/harvester-iso/bundle/harvester/images-lists-archive"
 LIST = "image_list_all.txt"
 WORK = "image cleanup"
 SKIPPED = "image cleanup skipped. The kubelet removes old images when it needs disk space"
+#: Seconds for the repository to respond after the nodes' upgrade.
+_START_TIMEOUT = 60.0
 _STATES = NodeStates(
     running=NodeState.IMAGE_CLEANING, done=NodeState.IMAGE_CLEANED, failed=NodeState.IMAGE_CLEAN_FAILED
 )
@@ -63,7 +66,13 @@ class ImageCleanup(Phase):
             not_serving = await unserved(ctx)
             if not_serving is not None:
                 return not_serving
-            images = await _images(ctx)
+            try:
+                images = await _images(ctx)
+            except Unreachable as error:
+                # Until the kubelet reports, an endpoint of before the reboot counts as ready.
+                if ctx.status.seconds_in_phase() >= _START_TIMEOUT:
+                    raise
+                return unreachable(ctx, error)
             if not images:
                 return Completed()
             if plan is None:

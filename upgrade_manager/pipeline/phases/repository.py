@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.errors import Unreachable
 
 REPLICAS = 2
 #: Seconds until a Service that is being deleted is read again: Services are not watched.
 DELETION_RETRY = 1.0
+#: Seconds until a repository that does not respond is read again.
+_RESPONSE_RETRY = 2.0
 
 
 async def serve(ctx: ReconcileContext) -> Completed | Waiting:
@@ -60,6 +63,12 @@ async def unserved(ctx: ReconcileContext) -> Waiting | None:
         return None
     result = await serve(ctx)
     return result if isinstance(result, Waiting) else None
+
+
+def unreachable(ctx: ReconcileContext, error: Unreachable) -> Waiting:
+    """Return Waiting for a repository that counts as ready and does not respond."""
+    message = f"Service {HARVESTER_SYSTEM}/{repo_service_name(ctx.owner.name)}: waiting for a response"
+    return Waiting(message=message, detail=str(error), after=_RESPONSE_RETRY)
 
 
 async def _ensure_deployment(ctx: ReconcileContext) -> Object | Waiting:

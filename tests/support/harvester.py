@@ -13,12 +13,13 @@ from hack.cluster.foreign import foreign_crds, our_crd
 from hack.virtual_time import virtual_now
 from tests.support.apiserver import make_server
 from tests.support.preflight import Kubelets, Probe, VirtualClock, api_servers
-from upgrade_manager.api.keys import MANAGED_LABEL
+from upgrade_manager.api.keys import MANAGED_LABEL, suc_node_label
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.events import EventRecorder
-from upgrade_manager.kube.resources import ENDPOINT_SLICES, NAMESPACES, NODES, UPGRADE_PLANS
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import ENDPOINT_SLICES, MACHINES, NAMESPACES, NODES, SUC_PLANS, UPGRADE_PLANS
 from upgrade_manager.kube.store import Store
 from upgrade_manager.kube.transport import Response
 from upgrade_manager.pipeline.context import ReconcileContext, Settings, parse_plan
@@ -158,6 +159,19 @@ class Harvester:
             ready = {"type": "Ready", "status": "True"}
             status = {"conditions": [ready], "nodeInfo": {"osImage": "Harvester v1.6.1"}}
             await self.put(NODES, {"metadata": {"name": name, "labels": given}}, status=status)
+
+    async def machine(self, node: str) -> None:
+        """Create Rancher's Machine of a node."""
+        spec = {"clusterName": "local", "bootstrap": {}, "infrastructureRef": {"name": "x", "kind": "x"}}
+        status = {"nodeRef": {"kind": "Node", "apiVersion": "v1", "name": node}}
+        metadata = {"name": f"m-{node}", "namespace": "fleet-local"}
+        await self.put(MACHINES, {"metadata": metadata, "spec": spec}, status=status)
+
+    async def complete_plan(self, name: str, *nodes: str) -> None:
+        """Let the system-upgrade-controller report the Plan as complete on these nodes."""
+        for node in nodes:
+            await self.client.patch(NODES, node, MergePatch({"metadata": {"labels": {suc_node_label(name): "hash"}}}))
+        await self.finish(SUC_PLANS, name, "cattle-system", {"conditions": [{"type": "Complete", "status": "True"}]})
 
     async def plan(self, name: str = "up", *, spec: Object | None = None, status: Object | None = None) -> Object:
         """Create an UpgradePlan."""

@@ -39,7 +39,7 @@ MACHINE_PLANS = InformerSpec(
     resource=SECRETS, namespace=FLEET_LOCAL, field_selector=f"type={MACHINE_PLAN_SECRET_TYPE}", metadata_only=True
 )
 #: Machines, which map machine-plan Secrets to nodes.
-LOCAL_MACHINES = InformerSpec(resource=MACHINES, namespace=FLEET_LOCAL)
+LOCAL_MACHINES = InformerSpec(resource=MACHINES, namespace=FLEET_LOCAL, permanent=True)
 #: Rancher's provisioning cluster, whose upgradeStrategy must keep the manager's hooks.
 LOCAL_CLUSTER = InformerSpec(
     resource=PROVISIONING_CLUSTERS, namespace=FLEET_LOCAL, field_selector=f"metadata.name={PROVISIONING_CLUSTER}"

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.api.test_version import CASES
 from tests.support.harvester import RELEASE
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, SUC_PLANS
-from upgrade_manager.pipeline.errors import ForeignObject
+from upgrade_manager.pipeline.errors import BadCluster, ForeignObject
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.image_preload import ImagePreload
 from upgrade_manager.resources.owner import Owner
@@ -119,8 +120,7 @@ async def test_running_plan_is_finished_when_preload_is_disabled(cluster: Harves
     result = await ImagePreload().run(ctx)
     assert isinstance(result, Waiting)
     assert "before spec.imagePreloadOption.concurrency was set below 0, and is finished first" in result.message
-    complete = {"conditions": [{"type": "Complete", "status": "True"}]}
-    await cluster.finish(SUC_PLANS, "up-image-preload", "cattle-system", complete)
+    await cluster.complete_plan("up-image-preload", "n1")
     assert await ImagePreload().run(ctx) == Completed()
 
 
@@ -146,21 +146,47 @@ async def test_foreign_plan_is_not_adopted(cluster: Harvester) -> None:
 
 
 @pytest.mark.rule("pipeline: ImagePreload completes when the Plan's Complete condition is True")
-@pytest.mark.parametrize(
-    ("complete", "outcome"),
-    [
-        pytest.param({"status": "True", "reason": "Complete"}, Completed(), id="complete"),
-        pytest.param(
-            {"status": "False", "reason": "JobFailed", "message": "why"},
-            Failed(cause="image preload failed: why"),
-            id="failed",
-        ),
-    ],
-)
-async def test_finished_plan_finishes_the_phase(cluster: Harvester, complete: dict[str, str], outcome: Any) -> None:
+async def test_complete_plan_completes_the_phase(cluster: Harvester) -> None:
     await cluster.nodes("n1")
     ctx = cluster.context(await cluster.plan(status=STATUS))
     await ImagePreload().run(ctx)
-    status = {"conditions": [{"type": "Complete", **complete}]}
-    await cluster.finish(SUC_PLANS, "up-image-preload", "cattle-system", status)
-    assert await ImagePreload().run(ctx) == outcome
+    await cluster.complete_plan("up-image-preload", "n1")
+    assert await ImagePreload().run(ctx) == Completed()
+
+
+async def test_failed_plan_fails_the_phase(cluster: Harvester) -> None:
+    await cluster.nodes("n1")
+    ctx = cluster.context(await cluster.plan(status=STATUS))
+    await ImagePreload().run(ctx)
+    failed = {"type": "Complete", "status": "False", "reason": "JobFailed", "message": "why"}
+    await cluster.finish(SUC_PLANS, "up-image-preload", "cattle-system", {"conditions": [failed]})
+    assert await ImagePreload().run(ctx) == Failed(cause="image preload failed: why")
+
+
+@pytest.mark.rule("nodes: a managed label that is missing for a moment changes nothing")
+async def test_node_without_the_label_is_not_left_out(cluster: Harvester) -> None:
+    async def label(value: str | None) -> None:
+        labels = {"harvesterhci.io/managed": value}
+        await cluster.client.patch(NODES, "n2", MergePatch({"metadata": {"labels": labels}}))
+
+    problem = r"^Nodes n2 have Machines, but lack the label"
+    await cluster.nodes("n1", "n2")
+    for node in ("n1", "n2"):
+        await cluster.machine(node)
+    ctx = cluster.context(await cluster.plan(status=STATUS))
+    await label(None)
+    with pytest.raises(BadCluster, match=problem):
+        await ImagePreload().run(ctx)
+    await label("true")
+    assert isinstance(await ImagePreload().run(ctx), Waiting)
+    await label(None)
+    await cluster.complete_plan("up-image-preload", "n1")
+    with pytest.raises(BadCluster, match=problem):
+        await ImagePreload().run(ctx)
+    await label("true")
+    waiting = await ImagePreload().run(ctx)
+    assert isinstance(waiting, Waiting)
+    assert "image preload done on 1 of 2 nodes" in waiting.message
+    assert ctx.status.node_state("n2") is None
+    await cluster.complete_plan("up-image-preload", "n2")
+    assert await ImagePreload().run(ctx) == Completed()

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.preflight import GIB, STATS, summary
 from upgrade_manager.api.keys import PREFIX
-from upgrade_manager.kube.resources import MACHINES, SETTINGS, VERSIONS
+from upgrade_manager.kube.resources import SETTINGS, VERSIONS
 from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
@@ -67,16 +67,14 @@ async def test_one_managed_node_makes_a_single_node_cluster(cluster: Harvester) 
 
 
 @pytest.mark.rule("nodes: a managed label that is missing for a moment changes nothing")
-async def test_machine_of_an_unmanaged_node_is_an_error(cluster: Harvester) -> None:
+@pytest.mark.parametrize("managed", [["n1"], ["n1", "n2"]], ids=["one node", "several nodes"])
+async def test_machine_of_an_unmanaged_node_is_an_error(cluster: Harvester, managed: list[str]) -> None:
     await prepared(cluster)
-    await cluster.nodes("n1")
-    for node in ("n1", "n2"):
-        spec = {"clusterName": "local", "bootstrap": {}, "infrastructureRef": {"name": "x", "kind": "x"}}
-        status = {"nodeRef": {"kind": "Node", "apiVersion": "v1", "name": node}}
-        metadata = {"name": f"m-{node}", "namespace": "fleet-local"}
-        await cluster.put(MACHINES, {"metadata": metadata, "spec": spec}, status=status)
+    await cluster.nodes(*managed)
+    for node in (*managed, "n3"):
+        await cluster.machine(node)
     ctx = cluster.context(await cluster.plan())
-    with pytest.raises(BadCluster, match=r"Nodes n2 have Machines, but lack the label harvesterhci\.io/managed=true"):
+    with pytest.raises(BadCluster, match=r"Nodes n3 have Machines, but lack the label harvesterhci\.io/managed=true"):
         await Initialize().run(ctx)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.nodes import store_of
+from upgrade_manager.api.keys import suc_node_label
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.resources import PODS
@@ -122,8 +123,8 @@ def test_newest_job_of_a_node_counts() -> None:
 
 @pytest.fixture
 async def ctx(cluster: Harvester) -> ReconcileContext:
-    """Return the context of an upgrade of five nodes."""
-    await cluster.nodes("n1", "n2", "n3", "n4", "n5")
+    """Return the context of an upgrade of five nodes, which an earlier run of the Plan has labelled."""
+    await cluster.nodes(*ALL, **{suc_node_label("up-image-preload"): "hash"})
     return cluster.context(await cluster.plan())
 
 

@@ -8,15 +8,13 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
 from upgrade_manager.pipeline.errors import MissingObject
-from upgrade_manager.pipeline.missing_nodes import machine_nodes
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.phases.eligibility import check_upgrade_path
-from upgrade_manager.pipeline.phases.managed_nodes import single_node, unknown_pause_nodes, unmanaged
-from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MANAGED_NODES
+from upgrade_manager.pipeline.phases.managed_nodes import check_managed, single_node, unknown_pause_nodes, unmanaged
+from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.preflight.check import Pending, Rejected
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import PhaseResult
 
@@ -43,20 +41,11 @@ class Initialize(Phase):
         failed = _check_image_name(ctx) if ctx.plan.spec.image else await _read_version(ctx)
         if failed is not None:
             return failed
-        ctx.status["singleNode"] = await _single_node(ctx, nodes)
+        await check_managed(ctx, map(objects.name, nodes))
+        ctx.status["singleNode"] = single_node(nodes)
         unknown_pause_nodes(ctx, managed)
         _warn_of_ignored_annotations(ctx)
         return await _preflight(ctx, [objects.name(node) for node in nodes])
-
-
-async def _single_node(ctx: ReconcileContext, nodes: list[Object]) -> str | None:
-    """Return the only node; None if there are several. Raises BadCluster while Rancher has Machines of other nodes."""
-    single = single_node(nodes)
-    if single is not None:
-        others = sorted(set(machine_nodes(await ctx.watch(LOCAL_MACHINES))) - {single})
-        if others:
-            raise unmanaged(others)
-    return single
 
 
 def _warn_of_ignored_annotations(ctx: ReconcileContext) -> None:

@@ -9,9 +9,11 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline.errors import BadCluster
+from upgrade_manager.pipeline.missing_nodes import machine_nodes
+from upgrade_manager.pipeline.selections import LOCAL_MACHINES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
@@ -21,6 +23,13 @@ if TYPE_CHECKING:
 def single_node(nodes: Sequence[Object]) -> str | None:
     """Return the name of the only managed node; None if there are several."""
     return objects.name(nodes[0]) if len(nodes) == 1 else None
+
+
+async def check_managed(ctx: ReconcileContext, nodes: Iterable[str]) -> None:
+    """Raise BadCluster while Rancher has Machines of other nodes: without the managed label they would be left out."""
+    others = sorted(set(machine_nodes(await ctx.watch(LOCAL_MACHINES))) - set(nodes))
+    if others:
+        raise unmanaged(others)
 
 
 def unmanaged(nodes: Sequence[str] = ()) -> BadCluster:

@@ -124,13 +124,17 @@ async def follow_plan(
         return Failed(cause=f"{work} failed: {await job_failure_message(ctx.client, progress.failed_job)}")
     if progress.failure:
         return Failed(cause=f"{work} failed: {progress.failure}")
-    managed = (await ctx.watch(MANAGED_NODES)).derive(objects.name)
+    nodes = (await ctx.watch(MANAGED_NODES)).list()
+    managed = [objects.name(node) for node in nodes]
     if not managed:
         raise unmanaged()
     if progress.complete:
-        for node in managed:
+        # A node whose managed label was added a moment ago opens the Plan again.
+        labelled = [objects.name(node) for node in nodes if suc_node_label(objects.name(plan)) in objects.labels(node)]
+        for node in labelled:
             ctx.status.move_node(node, states.done)
-        return Completed()
+        if len(labelled) == len(nodes):
+            return Completed()
     done = sum(ctx.status.node_state(node) is states.done for node in managed)
     waiting = plan_waiting(objects.name(plan), work, done=done, nodes=len(managed))
     if not progress.jobs:

@@ -13,7 +13,14 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden, Transient
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, NAMESPACES
-from upgrade_manager.pipeline.vm_restore import discard_stale_list, release_list, report_failures, start, unfinished
+from upgrade_manager.pipeline.vm_restore import (
+    discard_stale_list,
+    release_list,
+    report_failures,
+    report_stopped,
+    start,
+    unfinished,
+)
 from upgrade_manager.resources.jobs import node_job, restore_job
 from upgrade_manager.resources.owner import Owner
 
@@ -30,8 +37,10 @@ FAILED = {"conditions": [{"type": "Failed", "status": "True", "reason": "Backoff
 FAILING = {"conditions": [{"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded"}]}
 
 
-async def prepared(cluster: Harvester, *, listed: Object | None = None, restore: bool = True) -> ReconcileContext:
-    status = {"currentPhase": "NodeUpgrading", "nodeUpgradeStatuses": NODES}
+async def prepared(
+    cluster: Harvester, *, listed: Object | None = None, restore: bool = True, nodes: Object = NODES
+) -> ReconcileContext:
+    status = {"currentPhase": "NodeUpgrading", "nodeUpgradeStatuses": nodes}
     ctx = cluster.context(await cluster.plan(spec={"version": "v1", "restoreVM": restore}, status=status))
     if listed is not None:
         metadata = {"name": "up-restore-vm", "namespace": PLACE}
@@ -129,19 +138,43 @@ async def test_list_of_an_earlier_plan_is_ignored(cluster: Harvester, *, is_own:
 
 
 @pytest.mark.rule("nodes: the ConfigMap PLAN-restore-vm is removed at the end, or goes with the Jobs that read it")
-@pytest.mark.parametrize("is_kept", [True, False], ids=["failed", "deleted"])
 @pytest.mark.parametrize("is_read", [True, False], ids=["restoring", "idle"])
-async def test_list_goes_with_its_readers(cluster: Harvester, *, is_kept: bool, is_read: bool) -> None:
+async def test_list_goes_with_its_readers(cluster: Harvester, *, is_read: bool) -> None:
     ctx = await prepared(cluster, listed=LISTED)
     await job(cluster, ctx, "n1")
     readers = [await cluster.find(JOBS, NAME, PLACE)] * is_read
     for _ in range(2):
-        await release_list(ctx, readers, is_kept=is_kept)
-    expected = [("UpgradePlan", ctx.owner.uid)] * is_kept + [("Job", objects.uid(one)) for one in readers]
+        await release_list(ctx, readers)
+    expected = [("Job", objects.uid(one)) for one in readers]
     assert await cluster.names(CONFIG_MAPS, PLACE) == ["up-restore-vm"] * bool(expected)
     if expected:
         owners = objects.metadata(await cluster.find(CONFIG_MAPS, "up-restore-vm", PLACE))["ownerReferences"]
         assert [(owner["kind"], owner["uid"]) for owner in owners] == expected
+
+
+@pytest.mark.parametrize(
+    ("state", "listed", "is_reported"),
+    [
+        pytest.param("PreDraining", LISTED, True, id="draining"),
+        pytest.param("PreDrainFailed", LISTED, True, id="failed"),
+        pytest.param("WaitingReboot", LISTED, True, id="rebooting"),
+        pytest.param("PostDrained", LISTED, False, id="upgraded"),
+        pytest.param("CleanedByTheNextRelease", LISTED, True, id="unknown state"),
+        pytest.param("PreDraining", {"data": {"n1": ""}}, False, id="no VMs"),
+        pytest.param("PreDraining", {}, False, id="no data"),
+        pytest.param("PreDraining", None, False, id="no list"),
+    ],
+)
+async def test_stopped_vms_are_named_before_their_list_is_removed(
+    cluster: Harvester, state: str, listed: Object | None, *, is_reported: bool
+) -> None:
+    ctx = await prepared(cluster, listed=listed, nodes={"n1": {"state": state, "message": "Job x failed"}})
+    for _ in range(2):
+        await report_stopped(ctx)
+    text = "Node n1 is not upgraded: the VMs that were shut down for it are not restarted. "
+    text += "Start those that are off: default/db"
+    assert cluster.recorder.recorded == [("RestoreVMFailed", text)] * is_reported
+    assert ctx.status.node_message("n1") == (f"{text}. Job x failed" if is_reported else "Job x failed")
 
 
 @pytest.mark.rule("nodes: a failure to restart VMs stays in the node's message")

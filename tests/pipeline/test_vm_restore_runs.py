@@ -235,6 +235,21 @@ async def test_failed_upgrade_keeps_running_restore_jobs(work: str, kept: list[s
         assert "restore" not in condition(plan, "Progressing")[2]
 
 
+@pytest.mark.rule("nodes: the ConfigMap PLAN-restore-vm is removed at the end, or goes with the Jobs that read it")
+async def test_failed_upgrade_names_the_stopped_vms() -> None:
+    scenario = cluster(faults=[{"work": "post-drain", "node": "node-1"}])
+    async with Simulation(scenario) as simulation, started(simulation, RESTORING) as stage:
+        plan = await stage.fail()
+        assert await strategy(stage) == "Halted"
+        assert (await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items == []
+        assert (
+            "Start those that are off: default/fixed"
+            in objects.status(plan)["nodeUpgradeStatuses"]["node-1"]["message"]
+        )
+        (message,) = [event["message"] for event in await stage.events("RestoreVMFailed")]
+        assert message.endswith("Start those that are off: default/fixed")
+
+
 @pytest.mark.rule("nodes: with restoreVM a rebooted node gets a restore-vm Job")
 async def test_single_nodes_vms_are_restored() -> None:
     async with Simulation("one-node") as simulation, started(simulation, RESTORING) as stage:

@@ -155,11 +155,11 @@ async def _remove_plans(ctx: ReconcileContext, kept: Component | None) -> None:
         await _remove(ctx, JOBS, CATTLE_SYSTEM)
 
 
-async def _orphan_jobs(ctx: ReconcileContext, kept: Component | None) -> None:
+async def _orphan_jobs(ctx: ReconcileContext, _: Component | None) -> None:
     """Make running Jobs independent of the plan, with what they read. No Job runs after a success."""
     jobs = [] if ctx.status.phase == SUCCEEDED else await _own_jobs(ctx)
     running = [job for job in jobs if orphaned_jobs.is_running(job)]
-    await vm_restore.release_list(ctx, filter(orphaned_jobs.restores_vms, running), is_kept=kept is not None)
+    await vm_restore.release_list(ctx, filter(orphaned_jobs.restores_vms, running))
     try:
         await repository_handover.hand_over(ctx, filterfalse(orphaned_jobs.restores_vms, running))
     except (Terminal, Conflict) as error:

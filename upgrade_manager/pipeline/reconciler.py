@@ -8,11 +8,11 @@ import structlog
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.in_progress import blocks_next_plan, is_in_progress
 from upgrade_manager.api.keys import FINALIZER, HARVESTER_SYSTEM
-from upgrade_manager.api.phases import FAILED, PhaseName
+from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, KubeError, NotFound, PreconditionFailed, Terminal
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline import freeze
+from upgrade_manager.pipeline import freeze, vm_restore
 from upgrade_manager.pipeline.cleanup import clean_up, give_back
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import RetryError
@@ -207,6 +207,8 @@ class PlanReconciler:
         if frozen is not None:
             # First: a retry after the strategy was given back finds nothing.
             freeze.warn(ctx, frozen)
+        if ctx.status.phase != SUCCEEDED:
+            await vm_restore.report_stopped(ctx)
         try:
             await give_back(ctx, keep_strategy=frozen is not None and bool(frozen.nodes))
         except KubeError:

@@ -147,6 +147,10 @@ class StatusPatch:
         """Return the reason of the node's warning; empty without one."""
         return str((self._nodes().get(node) or {}).get("reason") or "")
 
+    def node_message(self, node: str) -> str:
+        """Return the node's message; empty without one."""
+        return str((self._nodes().get(node) or {}).get("message") or "")
+
     def age(self, obj: Mapping[str, Any]) -> float:
         """Return the seconds since the object was created; 0 if that cannot be parsed."""
         return self.seconds_since(obj["metadata"].get("creationTimestamp"))

@@ -12,10 +12,10 @@ import structlog
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, JobType
 from upgrade_manager.api.names import restore_vm_config_map
-from upgrade_manager.kube import objects
+from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.errors import Terminal
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS
 from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline.diagnostics import job_failure_message
@@ -85,13 +85,26 @@ async def discard_stale_list(ctx: ReconcileContext) -> None:
         await ctx.remove(CONFIG_MAPS, objects.name(found), namespace=HARVESTER_SYSTEM, uid=objects.uid(found))
 
 
-async def release_list(ctx: ReconcileContext, readers: Iterable[Object], *, is_kept: bool) -> None:
-    """Give the ConfigMap to the Jobs that still read it, and to the plan if it is kept; remove it without either."""
+async def report_stopped(ctx: ReconcileContext) -> None:
+    """Name the VMs of nodes whose upgrade has not ended, before an early end of the plan removes their list."""
+    found = await _find_list(ctx) if ctx.plan.spec.restore_vm else None
+    if found is None or not is_list_of(found, ctx.raw):
+        return
+    for node in sorted(fields.mapping(found, "data")):
+        state, vms = ctx.status.node_state(node), listed_vms(found, node)
+        if vms and (state is None or not state.upgraded) and ctx.status.node_reason(node) != EVENT_REASON:
+            text = f"Node {node} is not upgraded: the VMs that were shut down for it are not restarted. "
+            text += f"Start those that are off: {name_list(vms)}"
+            ctx.events.warning(ctx.raw, EVENT_REASON, text, about=node)
+            ctx.status.warn_node(node, EVENT_REASON, f"{text}. {ctx.status.node_message(node)}".removesuffix(". "))
+
+
+async def release_list(ctx: ReconcileContext, readers: Iterable[Object]) -> None:
+    """Give the ConfigMap to the Jobs that still read it; remove it without any."""
     found = await _find_list(ctx) if _may_have_list(ctx) else None
     if found is None or not is_list_of(found, ctx.raw):
         return
-    plan = [owner_reference(UPGRADE_PLANS, ctx.raw)] if is_kept else []
-    owners = [*plan, *(owner_reference(JOBS, job) for job in readers)]
+    owners = [owner_reference(JOBS, job) for job in readers]
     if not owners:
         await ctx.remove(CONFIG_MAPS, objects.name(found), namespace=HARVESTER_SYSTEM, uid=objects.uid(found))
     elif owners != objects.metadata(found).get("ownerReferences"):

@@ -9,14 +9,42 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.upgrade import UpgradeRun, condition, phases_of
+from tests.support.polling import eventually
+from tests.support.upgrade import Ledger, UpgradeRun, condition, phases_of
 from upgrade_manager.api.keys import FINALIZER
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import TIMED_OUT, Transient
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from tests.support.simulate import Simulate
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+
+
+class LateAcceptance:
+    """A transport on which the writes of a plan's status time out, and may arrive later."""
+
+    def __init__(self, inner: Transport, plan: str) -> None:
+        self._inner = inner
+        self._suffix = f"/upgradeplans/{plan}/status"
+        self.is_slow = True
+        #: The writes that have not arrived.
+        self.late: list[Request] = []
+
+    async def send(self, request: Request) -> Response:
+        """Send it, unless it is late."""
+        if self.is_slow and request.path.endswith(self._suffix):
+            self.late.append(request)
+            raise Transient(f"{request.path}: timed out", reason=TIMED_OUT)
+        return await self._inner.send(request)
+
+    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        """Forward it."""
+        return self._inner.open(request)
+
 
 BLOCKED = ("False", "ConcurrentUpgradeBlocked")
 #: The writes of a manager that belong to the acceptance of two plans, and a few more.
@@ -114,3 +142,32 @@ async def test_one_of_two_plans_runs_after_a_crash(write: int, *, after: bool) -
             assert await loser.until("deleted") == "deleted"
             await asyncio.sleep(WHILE)
             assert await winner.phase() not in {"", "deleted"}
+
+
+@pytest.mark.rule("pipeline: of two plans created simultaneously exactly one runs")
+@pytest.mark.parametrize("restarts", [False, True], ids=["the same process", "a successor"])
+async def test_late_acceptance_starts_no_second_plan(*, restarts: bool) -> None:
+    async with Simulation(actors=False) as simulation:
+        first, second = [await UpgradeRun.set_up(simulation, name=name) for name in ("first", "second")]
+        late = LateAcceptance(second.ledger, second.name)
+        second.ledger = Ledger(late)
+
+        async def has_timed_out() -> bool:
+            return bool(late.late)
+
+        await second.create_plan()
+        async with second.life():
+            await eventually(has_timed_out)
+            await first.create_plan()
+            if not restarts:
+                late.is_slow = False
+                await first.until_decided()
+        late.is_slow = False
+        async with first.life(seed="successor"):
+            await first.until_decided()
+            answer = await late.send(late.late[0])
+            await second.until_decided()
+            await asyncio.sleep(WHILE)
+        assert answer.status == 409
+        winner, loser = await parted(first, second)
+        assert (phases_of(await winner.plan()), phases_of(await loser.plan())) == (["Initializing"], [])

@@ -21,6 +21,8 @@ from upgrade_manager.pipeline.status import StatusThrottle
 from upgrade_manager.runtime.result import Done, ReconcileTimeout, Requeue, RequeueAfter
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from upgrade_manager.kube.informer import Informer
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import Services
@@ -180,12 +182,27 @@ class PlanReconciler:
             ctx.status.wait_for_end(ended)
             await self._persist(ctx)
             return RequeueAfter(RESTORE_RETRY)
+        await self._block_others(ctx, others)
         await ctx.claim(FINALIZER)
         ctx.status.accept(PhaseName.INITIALIZE.active, ctx.target)
         ctx.status.waiting(self._engine.initial_message(ctx))
         await self._persist(ctx)
         log.info("upgrade started")
         return None
+
+    async def _block_others(self, ctx: ReconcileContext, others: Iterable[Object]) -> None:
+        """Block the plans that are not decided yet.
+
+        A write that accepts one of them may have timed out, in this process or an earlier one, and arrive later. It is
+        pinned to the resourceVersion before this write, and conflicts.
+        """
+        for plan in others:
+            if objects.status(plan).get("currentPhase") or objects.is_deleting(plan) or _is_blocked(plan):
+                continue
+            other = ReconcileContext.of(plan, self._services, self._informers.of(objects.name(plan)))
+            other.status.block(ctx.owner.name)
+            await self._persist(other)
+            await self._wait_for_caches(other)
 
     async def _end(self, ctx: ReconcileContext) -> Result:
         """Clean up after a plan that has ended, then remove the finalizer, so that it can always be deleted."""

@@ -1,4 +1,4 @@
-"""What `upgrade-manager run` loads."""
+"""What `upgrade-manager run` and the commands of the Jobs load."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 import pytest
 
 from hack.cluster.certificates import Authority
+from upgrade_manager.toolkit.catalogue import COMMANDS
 
 #: Prints, at the exit of a manager that finds no cluster, what it has loaded.
 SCRIPT = """
@@ -29,6 +30,16 @@ def report():
 atexit.register(report)
 from upgrade_manager.cli.main import main
 main()
+"""
+#: Prints what a command of a Job has loaded before its first step.
+COMMAND_SCRIPT = """
+import json, sys
+from upgrade_manager.cli.lean_imports import skip_optional_parts
+skip_optional_parts()
+import upgrade_manager.cli.options, upgrade_manager.cli.toolkit
+from upgrade_manager.toolkit.catalogue import steps_of
+steps_of(sys.argv[1])
+print(json.dumps(sorted(sys.modules)))
 """
 #: What the manager does not use, or only in a child process, or only with a kubeconfig.
 UNUSED = {
@@ -53,6 +64,16 @@ UNUSED_OWN = {
     "webhook.certificates.issuer",
     "hack",
     "tests",
+}
+#: What no command of a Job uses: aiohttp's server, the controller, and the metrics.
+UNUSED_BY_COMMANDS = UNUSED | {
+    "aiohttp.web",
+    "prometheus_client",
+    "pydantic",
+    "upgrade_manager.runtime.http_server",
+    "upgrade_manager.runtime.leader_election",
+    "upgrade_manager.runtime.manager",
+    "webhook",
 }
 
 
@@ -99,3 +120,14 @@ def test_unused_modules_are_not_loaded(loaded: Loaded) -> None:
 def test_default_tls_context_of_aiohttp_trusts_no_server(loaded: Loaded, authorities: str) -> None:
     assert (loaded.trusted, loaded.verifies) == (0, True)
     assert loaded.authorities == {"SSL_CERT_FILE": authorities, "SSL_CERT_DIR": None}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.thin
+def test_command_of_a_job_loads_no_server_and_no_controller(command: str) -> None:
+    done = subprocess.run(  # noqa: S603  # the command under test
+        [sys.executable, "-c", COMMAND_SCRIPT, command], capture_output=True, text=True, timeout=40, check=True
+    )
+    modules = set(json.loads(done.stdout))
+    assert "upgrade_manager.toolkit.steps" in modules
+    assert UNUSED_BY_COMMANDS & modules == set()

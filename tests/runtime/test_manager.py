@@ -2,16 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from structlog.testing import capture_logs
 
 from tests.support.runtime import Recorder
 from tests.support.runtime_lease_server import BROKEN, LeaseServer, LeaseTransport, State, candidate
 from upgrade_manager.runtime.leader_election import LeaseLost
-from upgrade_manager.runtime.manager import ForcedStop, Manager, NotReady, ShutdownTimeout, Stage, stop_on_signals
+from upgrade_manager.runtime.manager import ForcedStop, Manager, NotReady, ShutdownTimeout, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -300,37 +298,3 @@ async def test_release_that_hangs_exceeds_the_shutdown_timeout() -> None:
     asyncio.get_running_loop().call_later(59.4, setattr, bench.transport, "state", State.STUCK)
     with pytest.raises(ShutdownTimeout, match="shutdown timed out after 30 s: lease-release"):
         await bench.run(59.5)
-
-
-@pytest.mark.real_loop
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_each_signal_is_one_stop_request(number: signal.Signals) -> None:
-    received = asyncio.Event()
-    calls: list[int] = []
-
-    def stop() -> None:
-        calls.append(1)
-        received.set()
-
-    before = signal.getsignal(number)
-    with stop_on_signals(stop):
-        for count in (1, 2):
-            received.clear()
-            signal.raise_signal(number)
-            await received.wait()
-            assert len(calls) == count
-    assert signal.getsignal(number) in {before, signal.SIG_DFL, signal.default_int_handler}
-
-
-@pytest.mark.real_loop
-async def test_sigusr1_logs_the_tasks_and_stops_nothing() -> None:
-    stops: list[int] = []
-    with stop_on_signals(lambda: stops.append(1)), capture_logs() as lines:
-        signal.raise_signal(signal.SIGUSR1)
-        # The loop reads the signal from a socket in one iteration and runs the handler in the next.
-        for _ in range(3):
-            await asyncio.sleep(0)
-    task = asyncio.current_task()
-    assert task is not None
-    assert task.get_name() in {line["name"] for line in lines}
-    assert stops == []

@@ -27,8 +27,9 @@ from upgrade_manager.runtime.cert_watcher import CertificateError
 from upgrade_manager.runtime.http_server import BindError
 from upgrade_manager.runtime.kube_metrics import RequestMetrics
 from upgrade_manager.runtime.logging import configure_logging
-from upgrade_manager.runtime.manager import Manager, Stage, kill, stop_on_signals
+from upgrade_manager.runtime.manager import Manager, Stage, kill
 from upgrade_manager.runtime.metrics import Metrics
+from upgrade_manager.runtime.signals import stop_on_signals
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -22,7 +22,7 @@ from upgrade_manager.kube.config import ConfigError
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
 from upgrade_manager.runtime.logging import LogFormat, configure_logging
-from upgrade_manager.runtime.manager import stop_on_signals
+from upgrade_manager.runtime.signals import stop_on_signals
 from upgrade_manager.toolkit.catalogue import steps_of
 from upgrade_manager.toolkit.context import ToolkitContext
 from upgrade_manager.toolkit.errors import ToolkitError

@@ -20,5 +20,6 @@ __all__ = [
     "metrics_server",
     "result",
     "self_signed",
+    "signals",
     "workqueue",
 ]

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import partial
@@ -26,10 +24,9 @@ import structlog
 
 from upgrade_manager.runtime.concurrency import foreign_cancellation_as_error
 from upgrade_manager.runtime.leader_election import LeaseLost
-from upgrade_manager.runtime.task_dump import log_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
 
     from structlog.typing import FilteringBoundLogger
 
@@ -92,25 +89,6 @@ class _Group:
 def kill() -> None:
     """End the process without cleanup."""
     os._exit(1)
-
-
-@contextmanager
-def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` for each SIGTERM and SIGINT, and log all tasks for each SIGUSR1."""
-    loop = asyncio.get_running_loop()
-
-    def received(number: signal.Signals) -> None:
-        structlog.get_logger(__name__).info("signal received", signal=number.name)
-        stop()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, received, number)
-    loop.add_signal_handler(signal.SIGUSR1, log_tasks)
-    try:
-        yield
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
-            loop.remove_signal_handler(number)
 
 
 class Manager:

@@ -12,6 +12,7 @@ import yaml
 
 from hack.host.systemd import systemctl
 from upgrade_manager.toolkit.host_programs import Output
+from upgrade_manager.toolkit.host_tree import HostTree
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -55,7 +56,7 @@ class OsPrograms:
         }
 
     def _path(self, absolute: str) -> Path:
-        return self._tree / absolute.lstrip("/")
+        return HostTree(self._tree).path(absolute)
 
     async def _mount(self, arguments: Sequence[str], _: bytes) -> Output:
         match list(arguments):

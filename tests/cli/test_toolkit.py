@@ -122,9 +122,18 @@ contexts: [{{name: x, context: {{cluster: c, user: u}}}}]
 current-context: x
 """
     )
+    pod = folder / "pod"
+    pod.mkdir()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "upgrade_manager", *arguments, f"--kubeconfig={kubeconfig}"),
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "TERMINATION_LOG": str(folder / "message")},
+        cwd=pod,
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "TERMINATION_LOG": str(folder / "message"),
+            "HOME": str(pod),
+            "TMPDIR": str(pod),
+        },
         stdout=PIPE,
         stderr=PIPE,
     )
@@ -138,7 +147,7 @@ current-context: x
 
 @pytest.mark.real_loop
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_stopped_command_does_not_count_as_complete(tmp_path: Path, number: signal.Signals) -> None:
+async def test_stopped_command_is_not_complete_and_leaves_no_file(tmp_path: Path, number: signal.Signals) -> None:
     server = await asyncio.start_server(_unanswering, "127.0.0.1")
     async with server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
@@ -146,9 +155,12 @@ async def test_stopped_command_does_not_count_as_complete(tmp_path: Path, number
             assert process.stderr is not None
             line = await process.stderr.readline()
             assert b"step started" in line
+            (folder,) = (tmp_path / "pod").iterdir()
+            assert folder.name.startswith("upgrade-toolkit-")
             process.send_signal(number)
             await process.communicate()
             assert process.returncode == 143
+    assert list((tmp_path / "pod").iterdir()) == []
     assert (tmp_path / "message").read_text() == "version-guard: stopped by a signal\n"
 
 

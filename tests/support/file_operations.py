@@ -14,9 +14,23 @@ from tests.support.toolkit_interrupts import Killed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Events whose first argument is the path that changes.
-_CHANGES = {"os.remove", "os.mkdir", "os.rmdir", "os.rename", "os.truncate", "os.link", "os.symlink", "os.chmod"}
+#: Events, and where their arguments have the paths that change, each with its directory's descriptor or None.
+_CHANGES: dict[str, tuple[tuple[int, int | None], ...]] = {
+    "os.chmod": ((0, 2),),
+    "os.chown": ((0, 3),),
+    "os.link": ((1, 3),),
+    "os.mkdir": ((0, 2),),
+    "os.remove": ((0, 1),),
+    "os.rename": ((0, 2), (1, 3)),
+    "os.rmdir": ((0, 1),),
+    "os.symlink": ((1, 2),),
+    "os.truncate": ((0, None),),
+    "os.utime": ((0, 3),),
+    "open": ((0, None),),
+}
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+#: The descriptor of a path that is relative to the working directory.
+_NO_DIRECTORY = -1
 
 
 @dataclass(slots=True)
@@ -27,28 +41,37 @@ class FileOperations:
     #: Operation below the root before which the command is killed; -1 for none.
     kill_at: int = -1
     inside: list[str] = field(default_factory=list)
-    outside: list[str] = field(default_factory=list)
+    outside: list[Path] = field(default_factory=list)
 
-    def see(self, event: str, path: str) -> None:
+    def see(self, event: str, *paths: Path) -> None:
         """Record a change. Raises Killed: nothing happens any more."""
-        if not Path(path).is_relative_to(self.root):
-            self.outside.append(path)
+        inside = [path for path in paths if path.is_relative_to(self.root)]
+        self.outside += [path for path in paths if path not in inside]
+        if not inside:
             return
         if len(self.inside) == self.kill_at:
-            raise Killed(f"{event} {path}")
-        self.inside.append(f"{event} {path}")
+            raise Killed(f"{event} {inside[0]}")
+        self.inside.append(f"{event} {inside[0]}")
 
 
 _observers: list[FileOperations] = []
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    if not _observers or (event not in _CHANGES and event != "open"):
+    if not _observers or event not in _CHANGES or (event == "open" and not arguments[2] & _WRITES):
         return
-    path = arguments[0]
-    if isinstance(path, str | Path) and (event != "open" or arguments[2] & _WRITES):
-        for observer in _observers:
-            observer.see(event, os.fspath(path))
+    # A descriptor instead of a path was opened before.
+    named = [one for one in _CHANGES[event] if isinstance(arguments[one[0]], str | bytes | os.PathLike)]
+    paths = [_real_path(arguments[path], _NO_DIRECTORY if at is None else arguments[at]) for path, at in named]
+    for observer in _observers:
+        observer.see(event, *paths)
+
+
+def _real_path(path: str | bytes | os.PathLike[str], directory: int) -> Path:
+    """Return where the change takes effect, as the kernel resolves the links of its directory."""
+    base = Path.cwd() if directory == _NO_DIRECTORY else Path(f"/proc/self/fd/{directory}")
+    absolute = base / os.fsdecode(path)
+    return Path(os.path.realpath(absolute.parent)) / absolute.name
 
 
 sys.addaudithook(_hook)

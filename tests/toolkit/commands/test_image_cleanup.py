@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.mounted_list import mount_list
 from tests.support.toolkit import toolkit_world
 from tests.support.toolkit_transcript import golden, transcript
-from upgrade_manager.pipeline.image_lists import pack
 from upgrade_manager.resources.image_list import LIST_KEY
 from upgrade_manager.toolkit.commands import image_cleanup
 from upgrade_manager.toolkit.commands.image_cleanup import mounted_list
@@ -26,20 +26,10 @@ SHORT = "docker.io/library/busybox:1"
 CURRENT = "docker.io/rancher/shared:v2"
 
 
-def _mount(folder: Path, *references: str, chunk: int = 40) -> Path:
-    """Mount a list as the system-upgrade-controller does, and return its place."""
-    packed = pack(references)
-    for index, start in enumerate(range(0, len(packed), chunk)):
-        path = folder / f"secrets/images-{index:02}" / LIST_KEY
-        path.parent.mkdir(parents=True)
-        path.write_bytes(packed[start : start + chunk])
-    return folder / "secrets/images"
-
-
 @pytest.fixture
 def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Mount a list of five images."""
-    prefix = _mount(tmp_path, ABSENT, "busybox:1", OLD, SHARED, USED)
+    prefix = mount_list(tmp_path, ABSENT, "busybox:1", OLD, SHARED, USED)
     monkeypatch.setattr(image_cleanup, "LIST_PATH", str(prefix))
     return prefix
 
@@ -118,7 +108,7 @@ async def test_pinned_images_stay(tmp_path: Path, mounted: Path) -> None:
 
 async def test_images_that_the_node_lacks_need_no_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     references = [f"docker.io/rancher/image-{number}:v1.7.1" for number in range(5_000)]
-    monkeypatch.setattr(image_cleanup, "LIST_PATH", str(_mount(tmp_path, *references, chunk=20_000)))
+    monkeypatch.setattr(image_cleanup, "LIST_PATH", str(mount_list(tmp_path, *references, chunk=20_000)))
     async with toolkit_world(tmp_path) as world:
         world.programs.state.images = references[:200]
         await world.run(COMMAND)
@@ -128,7 +118,7 @@ async def test_images_that_the_node_lacks_need_no_call(tmp_path: Path, monkeypat
 
 def test_list_is_read_from_its_chunks_in_order(tmp_path: Path) -> None:
     references = [f"docker.io/rancher/image-{number}:{number * 7919:x}" for number in range(500)]
-    prefix = _mount(tmp_path, *references, chunk=100)
+    prefix = mount_list(tmp_path, *references, chunk=100)
     assert len(list(prefix.parent.iterdir())) > 10
     assert mounted_list(prefix) == references
 
@@ -139,7 +129,7 @@ def test_missing_list_is_an_error(tmp_path: Path) -> None:
 
 
 def test_incomplete_list_removes_nothing(tmp_path: Path) -> None:
-    prefix = _mount(tmp_path, OLD, USED)
+    prefix = mount_list(tmp_path, OLD, USED)
     last = max(prefix.parent.iterdir())
     (last / LIST_KEY).write_bytes((last / LIST_KEY).read_bytes()[:-9])
     with pytest.raises(BadArchive, match="incomplete"):
@@ -152,4 +142,4 @@ def test_incomplete_list_removes_nothing(tmp_path: Path) -> None:
 def test_list_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image_cleanup, "SIZE_LIMIT", 1_000)
     with pytest.raises(BadArchive, match="more than 1000 bytes"):
-        mounted_list(_mount(tmp_path, *[OLD] * 100))
+        mounted_list(mount_list(tmp_path, *[OLD] * 100))

@@ -12,7 +12,6 @@ from tests.support.vm_world import FIXED, FREE, break_volumes, messages, nodes_o
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES
 from upgrade_manager.toolkit.errors import StepFailed, StepTimedOut
-from upgrade_manager.toolkit.host_tree import HostTree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,10 +137,3 @@ async def test_system_agent_that_fails_ends_the_command(tmp_path: Path) -> None:
         world.programs.state.failing = {}
         await world.run(COMMAND)
         await assert_ready(world)
-
-
-async def test_nothing_is_written_outside_the_host(tmp_path: Path) -> None:
-    async with vm_world(tmp_path) as world:
-        await world.run(COMMAND)
-        assert HostTree(tmp_path).names("/") == ["host", "state.json", "tmp"]
-        assert world.tree.names("/usr/local") == []

@@ -104,15 +104,6 @@ async def test_killed_during_a_download_the_next_run_continues_it(tmp_path: Path
             assert is_prepared(world)
 
 
-async def test_nothing_is_written_outside_the_host(tmp_path: Path) -> None:
-    async with prepare_world(tmp_path) as world:
-        with file_operations(world.tree.root) as operations:
-            await world.run(COMMAND)
-        # The simulated services' own state.
-        state = str(tmp_path / "state")
-        assert [path for path in operations.outside if not path.startswith(state)] == []
-
-
 async def test_repository_that_is_down_for_ten_minutes_is_awaited(tmp_path: Path) -> None:
     async with prepare_world(tmp_path) as world:
         world.iso.down_until = loop_time() + 600

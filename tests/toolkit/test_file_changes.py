@@ -1,0 +1,128 @@
+"""Every command changes files only below HOST_DIR and in its temporary folder."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import asynccontextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.cluster_upgrade import iso_of, services
+from tests.support.file_operations import file_operations
+from tests.support.mounted_list import mount_list
+from tests.support.os_upgrade import os_world, single_node_world
+from tests.support.prepare import prepare_world
+from tests.support.toolkit import toolkit_world
+from tests.support.vm_world import vm_world
+from upgrade_manager.toolkit.catalogue import COMMANDS, steps_of
+from upgrade_manager.toolkit.commands import image_cleanup
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from tests.support.toolkit import ToolkitWorld
+
+#: Directories of the host that administrators move to another disk, and link.
+_LINKED = ("etc/rancher", "usr/local", "var/lib/rancher")
+_IMAGE = "docker.io/rancher/old:v1"
+
+
+@asynccontextmanager
+async def _cluster(folder: Path) -> AsyncIterator[ToolkitWorld]:
+    scenario = services()
+    async with toolkit_world(folder, iso_of(scenario), scenario=scenario, actors=True) as world:
+        yield world
+
+
+@asynccontextmanager
+async def _stopped_vms(folder: Path) -> AsyncIterator[ToolkitWorld]:
+    async with vm_world(folder) as world:
+        await world.run("vm-live-migrate-detector", shutdown=True)
+        yield world
+
+
+@asynccontextmanager
+async def _old_image(folder: Path) -> AsyncIterator[ToolkitWorld]:
+    async with toolkit_world(folder) as world:
+        world.programs.state.images = [_IMAGE]
+        yield world
+
+
+#: The worlds of golden runs, by command.
+WORLDS: dict[str, Callable[[Path], AbstractAsyncContextManager[ToolkitWorld]]] = {
+    "node prepare": prepare_world,
+    "node pre-drain": vm_world,
+    "node post-drain": os_world,
+    "node single-node-upgrade": single_node_world,
+    "cluster-upgrade": _cluster,
+    "vm-live-migrate-detector": vm_world,
+    "restore-vm": _stopped_vms,
+    "version-guard": prepare_world,
+    "image-cleanup": _old_image,
+}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "cluster-upgrade": {"node": "", "pod": ""},
+    "vm-live-migrate-detector": {"shutdown": True},
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+async def test_nothing_outside_the_host_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    _surround(tmp_path / "pod", monkeypatch)
+    async with WORLDS[command](tmp_path) as world:
+        _link(world.tree.root, disk=tmp_path / "disk")
+        # The simulated services keep their state beside the tree.
+        allowed = (world.tree.root, world.folder, *(tmp_path / f"state.{suffix}" for suffix in ("json", "new")))
+        before = _entries(tmp_path, besides=allowed)
+        with file_operations(world.tree.root) as operations:
+            await world.run(command, **OPTIONS.get(command, {}))
+        after = _entries(tmp_path, besides=allowed)
+        assert [path for path in before | after if before.get(path) != after.get(path)] == []
+        assert [path for path in operations.outside if not _is_below(path, allowed)] == []
+        assert steps_of(command)[-1].name in world.steps.lines[-1]
+        assert bool(operations.inside) is command.startswith("node ")
+
+
+def _surround(pod: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the process's working directory, home and folder of temporary files, and mount the Pod's Secrets."""
+    for name in ("work", "home", "tmp"):
+        (pod / name).mkdir(parents=True)
+        (pod / name / "before").write_text("of another program")
+    monkeypatch.chdir(pod / "work")
+    monkeypatch.setenv("HOME", str(pod / "home"))
+    monkeypatch.setenv("TMPDIR", str(pod / "tmp"))
+    monkeypatch.setattr(image_cleanup, "LIST_PATH", str(mount_list(pod, _IMAGE)))
+    # Python keeps modules beside their sources when it first imports them.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+
+def _link(root: Path, *, disk: Path) -> None:
+    """Move directories of the host to a disk of the host, whose path leads elsewhere outside of it."""
+    for name in _LINKED:
+        link, outside = root / name, disk / name
+        inside = root / str(outside).lstrip("/")
+        inside.parent.mkdir(parents=True, exist_ok=True)
+        outside.mkdir(parents=True)
+        link.mkdir(parents=True, exist_ok=True)
+        link.rename(inside)
+        link.symlink_to(outside)
+
+
+def _entries(folder: Path, *, besides: tuple[Path, ...]) -> dict[Path, tuple[int, str]]:
+    """Return mode and content of everything in a folder, directories included."""
+    found = (path for path in folder.rglob("*") if not _is_below(path, besides))
+    return {path: (path.lstat().st_mode, _content(path)) for path in found}
+
+
+def _content(path: Path) -> str:
+    if path.is_symlink():
+        return str(path.readlink())
+    return sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def _is_below(path: Path, folders: tuple[Path, ...]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)

@@ -134,15 +134,16 @@ def test_field_limits(path: str, expected: dict[str, Any]) -> None:
 
 @pytest.mark.rule(
     "api: the spec has seven fields",
-    "api: the status has twelve fields",
+    "api: the status has fourteen fields",
     "api: releaseMetadata has the release's members, of seven known ones",
 )
 @pytest.mark.parametrize(
     ("path", "fields"),
     [
         (".spec", ["version image upgrade force restoreVM", "imagePreloadOption nodeUpgradeOption"]),
-        (".status", ["cleanupPending conditions currentPhase phaseTransitionTimestamps isoImageID nodeUpgradeStatuses",
-                     "originals previousVersion provisionGeneration releaseMetadata singleNode staleHooks version"]),
+        (".status", ["blockers cleanupPending conditions currentPhase phaseTransitionTimestamps isoImageID",
+                     "nodeUpgradeStatuses originals previousVersion provisionGeneration releaseMetadata singleNode",
+                     "staleHooks version"]),
         (".status.releaseMetadata", ["harvester harvesterChart os kubernetes rancher monitoringChart",
                                      "minUpgradableVersion"]),
     ],

@@ -188,15 +188,20 @@ def test_slim_job_keeps_what_decisions_read() -> None:
     slim = slim_job(job)
     assert slim["metadata"] == metadata | {"annotations": step}
     assert slim["spec"] == {"parallelism": 0, "suspend": True}
-    assert slim["status"] == {"failed": 1, "conditions": []}
+    assert slim["status"] == {"failed": 1, "conditions": [], "startTime": "x"}
     assert slim_job({"metadata": {"name": "j"}})["spec"] == {"parallelism": 1, "suspend": False}
     assert slim_job({"metadata": {"name": "j"}, "spec": {"backoffLimit": 2}})["spec"]["backoffLimit"] == 2
 
 
 @pytest.mark.parametrize(
-    ("component", "kept"), [("cluster-upgrade", {"active", "ready", "startTime"}), ("node-upgrade", set())]
+    ("component", "kept"),
+    [
+        ("cluster-upgrade", {"active", "ready", "startTime"}),
+        ("node-upgrade", {"ready", "startTime"}),
+        ("image-preload", {"ready", "startTime"}),
+    ],
 )
-def test_slim_job_keeps_pod_fields_of_the_cluster_job(component: str, kept: set[str]) -> None:
+def test_slim_job_keeps_whether_a_pod_runs(component: str, kept: set[str]) -> None:
     labels = {"management.harvesterhci.io/upgrade-component": component}
     status = {"active": 1, "ready": 1, "startTime": "x", "terminating": 0}
     assert slim_job({"metadata": {"name": "j", "labels": labels}, "status": status})["status"].keys() == kept

@@ -227,3 +227,14 @@ def test_deleted_plan_has_no_series(reading: Reading) -> None:
     store.replace([], "2")
     collector.refresh()
     assert b'plan="up"' not in generate_latest(reading.metrics.registry)
+
+
+def test_blockers_have_a_series_for_each_reason(reading: Reading) -> None:
+    entry = {"kind": "Pod", "name": "p", "reason": "PodPending", "since": "2026-01-01T00:00:00Z"}
+    stalled = {"type": "Stalled", "status": "True"}
+    blocked = plan(("Initializing", 0), name="stuck", blockers=[entry, entry], conditions=[stalled])
+    reading.plans(plan(("Initializing", 0), name="fine"), blocked)
+    assert reading.value("blocked", plan="stuck", reason="PodPending") == 1
+    assert reading.value("blocked", plan="stuck", reason="JobSlow") == 0
+    assert reading.value("blocked", plan="fine", reason="PodPending") == 0
+    assert [reading.value("stalled", plan=name, phase="Initialize") for name in ("stuck", "fine")] == [1, 0]

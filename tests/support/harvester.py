@@ -190,6 +190,7 @@ class Harvester:
             events=PlanEvents(self.recorder, now=virtual_now),
             metrics=UpgradeMetrics(Metrics(CollectorRegistry())),
             preflight=self.preflight,
+            now=virtual_now,
             settings=Settings(
                 version="v0.0.0",
                 repo_url="http://{service}.harvester-system",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
+from hack.virtual_time import virtual_now
 from tests.support.actor_cluster import job
 from tests.support.toolkit import toolkit_world
 from upgrade_manager.api.keys import ANNOTATION_PROGRESS, HARVESTER_SYSTEM
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 async def test_job_shows_the_step(tmp_path: Path) -> None:
     async with toolkit_world(tmp_path) as world:
         await world.client.create(JOBS, job("demo-j", command=["upgrade_node.sh", "pre-drain"]))
-        progress = JobProgress(world.client, job="demo-j", command="node pre-drain")
+        progress = JobProgress(world.client, job="demo-j", command="node pre-drain", now=virtual_now)
         await progress.started("stop-vms", number=3, total=9)
         found = await world.client.get(JOBS, "demo-j", namespace=HARVESTER_SYSTEM)
         assert objects.annotations_of(found)[ANNOTATION_PROGRESS] == "3/9 stop-vms"
@@ -30,7 +31,9 @@ async def test_job_shows_the_step(tmp_path: Path) -> None:
 async def test_command_continues_without_its_job(tmp_path: Path, name: str) -> None:
     async with toolkit_world(tmp_path) as world:
         with capture_logs() as logs:
-            await JobProgress(world.client, job=name, command="node prepare").started("wait", number=1, total=2)
+            await JobProgress(world.client, job=name, command="node prepare", now=virtual_now).started(
+                "wait", number=1, total=2
+            )
         assert logs[0] == {
             "command": "node prepare",
             "event": "step started",
@@ -44,7 +47,7 @@ async def test_command_continues_without_its_job(tmp_path: Path, name: str) -> N
 
 async def test_unchanged_wait_is_logged_once_a_minute(tmp_path: Path) -> None:
     async with toolkit_world(tmp_path) as world:
-        progress = JobProgress(world.client, job="", command="node pre-drain")
+        progress = JobProgress(world.client, job="", command="node pre-drain", now=virtual_now)
         with capture_logs() as logs:
             for _ in range(30):
                 progress.waiting("volumes", "volume a is degraded")
@@ -57,5 +60,7 @@ async def test_unchanged_wait_is_logged_once_a_minute(tmp_path: Path) -> None:
 async def test_end_of_a_step_is_logged(tmp_path: Path, skipped: bool, event: str) -> None:  # noqa: FBT001  # a row
     async with toolkit_world(tmp_path) as world:
         with capture_logs() as logs:
-            JobProgress(world.client, job="", command="node pre-drain").ended("volumes", skipped=skipped)
+            JobProgress(world.client, job="", command="node pre-drain", now=virtual_now).ended(
+                "volumes", skipped=skipped
+            )
         assert logs[0]["event"] == event

@@ -2,6 +2,7 @@
 
 __all__ = [
     "annotations",
+    "blockers",
     "conditions",
     "crd",
     "in_progress",

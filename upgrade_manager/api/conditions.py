@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 AVAILABLE = "Available"
 PROGRESSING = "Progressing"
 DEGRADED = "Degraded"
+#: Present only while something holds the upgrade up, as in kstatus.
+STALLED = "Stalled"
 
 TRUE = "True"
 FALSE = "False"
@@ -44,7 +46,7 @@ class Condition(
 
     type: str = Field(
         default="",
-        description="Available, Progressing or Degraded.",
+        description="Available, Progressing, Degraded or Stalled.",
         json_schema_extra={"minLength": 1, "maxLength": MAX_TYPE},
     )
     status: str = Field(
@@ -110,6 +112,11 @@ def set_condition(conditions: object, new: Condition, now: datetime) -> list[dic
     if not placed:
         result.append({**written, "lastTransitionTime": format_time(now)})
     return result
+
+
+def remove_condition(conditions: object, type_: str) -> list[dict[str, Any]]:
+    """Return a copy of the raw list without the condition of that type."""
+    return [entry for entry in _entries(conditions) if entry.get("type") != type_]
 
 
 def _entries(conditions: object) -> Sequence[dict[str, Any]]:

@@ -29,6 +29,8 @@ LABEL_JOB_TYPE = f"{PREFIX}/job-type"
 LABEL_REPEATED = f"{PREFIX}/repeated"
 #: On Jobs, set by the command that they run: its current step, as in "3/9 stop-vms".
 ANNOTATION_PROGRESS = f"{PREFIX}/progress"
+#: When that step began, in UTC.
+ANNOTATION_PROGRESS_TIME = f"{PREFIX}/progress-time"
 
 # Annotations that users set on a plan, read by `annotations.PlanAnnotations`.
 ANNOTATION_SKIP_DISK_CHECK = f"{PREFIX}/skip-garbage-collection-threshold-check"

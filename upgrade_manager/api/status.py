@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from upgrade_manager.api.blockers import MAX_BLOCKERS, BlockerStatus
 from upgrade_manager.api.conditions import Condition  # noqa: TC001  # pydantic reads it
 from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.node_states import NodeState, merge
@@ -93,6 +94,11 @@ class OriginalValue(ApiModel, json_schema_extra={"required": ["object", "field"]
 class UpgradePlanStatus(ApiModel):
     """Progress of the upgrade. Written by the upgrade manager only."""
 
+    blockers: list[BlockerStatus] = Field(
+        default_factory=list,
+        description=f"What the upgrade waits for longer than it should; at most {MAX_BLOCKERS}. Absent while there is "
+        "nothing.",
+    )
     cleanup_pending: bool = Field(
         default=False,
         description="True from the end of the upgrade until its objects are removed; absent otherwise.",
@@ -100,7 +106,8 @@ class UpgradePlanStatus(ApiModel):
     conditions: list[Condition] = Field(
         default_factory=list,
         description="Available: the plan can be executed. Progressing: the upgrade is running; False after its end, "
-        "and for a plan that another one blocks. Degraded: an error is being retried.",
+        "and for a plan that another one blocks. Degraded: an error is being retried. Stalled: something holds the "
+        "upgrade up; absent otherwise.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )
     current_phase: str = Field(

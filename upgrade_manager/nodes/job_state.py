@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.keys import ANNOTATION_PROGRESS, LABEL_REPEATED
+from upgrade_manager.api.keys import ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME, LABEL_REPEATED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +45,12 @@ class JobState:
     repeated: bool = False
     #: The step that its command reports, as in "3/9 stop-vms"; empty if it reports none.
     step: str = ""
+    #: When it was created; empty if unknown.
+    created: str = ""
+    #: When its Pods were last started, or its command last reported a step; empty before.
+    progressed: str = ""
+    #: True while a Pod runs, and from its success until the Job is complete.
+    running: bool = False
 
     @classmethod
     def of(cls, job: Mapping[str, Any]) -> JobState:
@@ -52,7 +58,9 @@ class JobState:
         metadata, spec, status = job["metadata"], job.get("spec") or {}, job.get("status") or {}
         progress, condition = _decide(status.get("conditions") or [])
         limit = spec.get("backoffLimit")
-        step = (metadata.get("annotations") or {}).get(ANNOTATION_PROGRESS)
+        annotations = metadata.get("annotations") or {}
+        step = annotations.get(ANNOTATION_PROGRESS)
+        times = (status.get("startTime"), annotations.get(ANNOTATION_PROGRESS_TIME))
         return cls(
             namespace=metadata.get("namespace", ""),
             name=metadata["name"],
@@ -65,6 +73,9 @@ class JobState:
             suspended=progress is Progress.RUNNING and bool(spec.get("suspend")),
             repeated=(metadata.get("labels") or {}).get(LABEL_REPEATED) == "true",
             step=step if isinstance(step, str) and _STEP.fullmatch(step) else "",
+            created=metadata.get("creationTimestamp") or "",
+            progressed=max((time for time in times if isinstance(time, str)), default=""),
+            running=progress is Progress.RUNNING and _has_pod(status),
         )
 
     @property
@@ -97,6 +108,11 @@ class JobState:
     @property
     def _condition(self) -> str:
         return ": ".join(part for part in (self.reason, self.message) if part)
+
+
+def _has_pod(status: Mapping[str, Any]) -> bool:
+    uncounted = status.get("uncountedTerminatedPods") or {}
+    return bool(status.get("ready") or status.get("succeeded") or uncounted.get("succeeded"))
 
 
 def _decide(conditions: list[dict[str, Any]]) -> tuple[Progress, dict[str, Any]]:

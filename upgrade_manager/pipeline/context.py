@@ -22,6 +22,9 @@ from upgrade_manager.resources.suc_plan import PlanSettings
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.clock import Clock
     from upgrade_manager.kube.objects import Object
@@ -88,6 +91,7 @@ class ReconcileContext:
     metrics: UpgradeMetrics
     preflight: Preflight
     settings: Settings
+    now: Callable[[], datetime]
     #: Writes of this reconcile, which the caches must show before the next one.
     writes: list[Write] = field(default_factory=list)
 
@@ -105,6 +109,7 @@ class ReconcileContext:
             metrics=services.metrics,
             preflight=services.preflight,
             settings=services.settings,
+            now=services.clock.now,
         )
 
     @property

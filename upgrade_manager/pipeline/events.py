@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import datetime
 
+    from upgrade_manager.api.blockers import Blocker
     from upgrade_manager.kube.events import EventRecorder
     from upgrade_manager.kube.objects import Object
 
@@ -28,6 +29,8 @@ NORMAL = "Normal"
 WARNING = "Warning"
 #: Phases reached earlier are not replayed: the API server keeps events for an hour.
 REPLAY_WINDOW = timedelta(minutes=50)
+#: A blocker that lasts is counted that often.
+REPEAT_WINDOW = timedelta(minutes=10)
 #: Characters of the plan's name, of up to 253, in an event's name.
 _NAME_LENGTH = 200
 _TIME = "phaseTransitionTimestamp"
@@ -41,6 +44,8 @@ class PlanEvents:
         self._now = now
         #: By the plan's uid: the phase values that this process has handled.
         self._handled: dict[str, set[str]] = {}
+        #: By the plan's uid: when this process last recorded each blocker.
+        self._blockers: dict[str, dict[tuple[str, ...], datetime]] = {}
 
     def phases(self, plan: Object, values: Iterable[str]) -> None:
         """Record events of phase values that were reached just now, in order."""
@@ -89,6 +94,23 @@ class PlanEvents:
             message=one_line(message),
             name=_unique_name(plan, "blocked", position=_position("")),
         )
+
+    def blocker(self, plan: Object, blocker: Blocker, *, is_known: bool) -> None:
+        """Record what holds the upgrade up: when it appears, and every few minutes while it lasts, in one event."""
+        times = self._blockers.setdefault(objects.uid(plan), {})
+        now = self._now()
+        if is_known and now - times.setdefault(blocker.identity, now) < REPEAT_WINDOW:
+            return
+        times[blocker.identity] = now
+        message = one_line(f"{blocker.message}. {blocker.remedy}")
+        self._recorder.record(plan, type_=WARNING, reason=blocker.reason, message=message)
+
+    def blocker_cleared(self, plan: Object, blocker: Blocker) -> None:
+        """Record that it does not hold the upgrade up any more."""
+        self._blockers.get(objects.uid(plan), {}).pop(blocker.identity, None)
+        named = f"{blocker.namespace}/{blocker.name}" if blocker.namespace else blocker.name
+        message = f"{blocker.kind} {named}: {blocker.reason} is cleared"
+        self._recorder.record(plan, type_=NORMAL, reason="BlockerCleared", message=message)
 
     def warning(self, plan: Object, reason: str, message: str, *, about: str = "", first_phase: str = "") -> None:
         """Record a warning, once for each plan, reason and `about`; `first_phase` if it recurs in later phases."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.api.keys import (
     ANNOTATION_PENDING_OS_IMAGE,
     ANNOTATION_PROGRESS,
+    ANNOTATION_PROGRESS_TIME,
     LABEL_COMPONENT,
     TAINT_KUBEVIRT_DRAIN,
     Component,
@@ -37,7 +38,8 @@ WRITE_TIMEOUT = 5.0
 #: Seconds without progress until a diagnosis is made, and for which it is cached.
 DIAGNOSTICS_INTERVAL = 60.0
 #: Fields of a Job's status about its Pods.
-_POD_FIELDS = ("active", "ready", "startTime", "succeeded", "uncountedTerminatedPods")
+_POD_FIELDS = ("active", "succeeded", "uncountedTerminatedPods")
+_JOB_ANNOTATIONS = frozenset({ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME})
 #: Metadata of a Node that is kept as it is.
 _NODE_METADATA = ("name", "uid", "resourceVersion", "labels", "deletionTimestamp")
 
@@ -121,6 +123,15 @@ class PlanInformers:
             why = running.informer.last_error or f"no response within {SYNC_TIMEOUT:.0f} s"
             raise Transient(f"cannot list {spec.resource.name}{where}: {why}") from error
         return running.informer.store
+
+    def peek(self, spec: InformerSpec) -> Store | None:
+        """Return the store of these objects, None until it is synced; starts their informer if necessary."""
+        informer = self._started(spec).informer
+        return informer.store if informer.has_synced else None
+
+    def problem(self, spec: InformerSpec) -> str:
+        """Return the last error of the informer; empty without one."""
+        return self._started(spec).informer.last_error
 
     async def watch_all(self, *specs: InformerSpec) -> list[Store]:
         """Return several stores, whose first lists run concurrently. Raises Transient."""
@@ -236,14 +247,15 @@ def slim_cluster(cluster: dict[str, Any]) -> dict[str, Any]:
 def slim_job(job: dict[str, Any]) -> dict[str, Any]:
     """Drop the fields of a Job that no decision reads; its Pod template would be most of the cache.
 
-    Pod counts are kept for the cluster upgrade's Job alone: with many nodes each change would trigger a reconcile.
+    Pod counts are kept for the cluster upgrade's Job alone: with many nodes each change would trigger a reconcile. Of
+    others it is kept whether a Pod runs, which changes once.
     """
     metadata, status = job["metadata"], job.get("status") or {}
     spec = job.get("spec") or {}
-    step = (metadata.get("annotations") or {}).get(ANNOTATION_PROGRESS)
-    annotations = {} if step is None else {"annotations": {ANNOTATION_PROGRESS: step}}
+    found = {key: value for key, value in (metadata.get("annotations") or {}).items() if key in _JOB_ANNOTATIONS}
+    annotations = {"annotations": found} if found else {}
     counts_pods = (metadata.get("labels") or {}).get(LABEL_COMPONENT) == Component.CLUSTER_UPGRADE
-    kept = ("conditions", "failed", *(_POD_FIELDS if counts_pods else ()))
+    kept = ("conditions", "failed", "ready", "startTime", *(_POD_FIELDS if counts_pods else ()))
     limit = {"backoffLimit": spec["backoffLimit"]} if "backoffLimit" in spec else {}
     return {
         "kind": "Job",

@@ -15,6 +15,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from upgrade_manager import __version__
+from upgrade_manager.api.blockers import BlockerReason, read_blockers
+from upgrade_manager.api.conditions import STALLED
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, TERMINAL, phase_of
 from upgrade_manager.api.timestamps import parse_time, seconds_between
@@ -100,6 +102,8 @@ class PlanCollector(Collector):
         yield _node_counts(plans)
         yield _node_states(running)
         yield _conditions(plans)
+        yield _blocked(plans)
+        yield _stalled(plans)
 
 
 def _current(plan: Object) -> str:
@@ -180,6 +184,30 @@ def _conditions(plans: Iterable[Object]) -> GaugeMetricFamily:
             current = (objects.condition(plan, type_) or {}).get("status")
             for status in _STATUSES:
                 family.add_metric([objects.name(plan), type_, status], float(status == current))
+    return family
+
+
+def _blocked(plans: Iterable[Object]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        "harvester_upgrade_blocked", "1 while something holds the plan up for this reason.", labels=("plan", "reason")
+    )
+    for plan in plans:
+        reasons = {blocker.reason for blocker in read_blockers(objects.status(plan).get("blockers"))}
+        for reason in BlockerReason:
+            family.add_metric([objects.name(plan), reason], float(reason in reasons))
+    return family
+
+
+def _stalled(plans: Iterable[Object]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        "harvester_upgrade_stalled",
+        "1 while the plan is longer in the phase than its expected time without progress.",
+        labels=("plan", "phase"),
+    )
+    for plan in plans:
+        phase = phase_of(_current(plan))
+        if phase is not None:
+            family.add_metric([objects.name(plan), phase], float(objects.is_condition_true(plan, STALLED)))
     return family
 
 

@@ -12,7 +12,7 @@ from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, KubeError, NotFound, PreconditionFailed, Terminal
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline import freeze, vm_restore
+from upgrade_manager.pipeline import blockers, freeze, vm_restore
 from upgrade_manager.pipeline.cleanup import clean_up, give_back
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import RetryError
@@ -133,6 +133,8 @@ class PlanReconciler:
         return await self._finish_step(ctx, await self._engine.advance(ctx))
 
     async def _finish_step(self, ctx: ReconcileContext, result: PhaseResult) -> Result:
+        if not isinstance(result, Waiting):
+            blockers.clear(ctx)
         if isinstance(result, Failed):
             remedy = await freeze.remedy(ctx)
             ctx.status.fail(result.cause, remedy)
@@ -150,12 +152,13 @@ class PlanReconciler:
     async def _wait(self, ctx: ReconcileContext, waiting: Waiting) -> Result:
         ctx.status.upgrading(ctx.target)
         ctx.status.waiting(waiting.message, waiting.detail)
+        times = [time for time in (waiting.after, blockers.report(ctx, waiting.waits)) if time is not None]
         delay = self._throttle.delay(ctx.status, waiting.message)
         if delay > 0:
-            return RequeueAfter(delay if waiting.after is None else min(delay, waiting.after))
+            return RequeueAfter(min([delay, *times]))
         await self._persist(ctx)
         await ctx.informers.prune()
-        return Done() if waiting.after is None else RequeueAfter(waiting.after)
+        return RequeueAfter(min(times)) if times else Done()
 
     async def _accept(self, ctx: ReconcileContext) -> Result | None:
         """Start the upgrade; return a result if another plan holds the cluster.

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.blockers import MAX_BLOCKERS
 from upgrade_manager.api.conditions import (
     AVAILABLE,
     CONCURRENT_UPGRADE_BLOCKED,
@@ -13,10 +14,12 @@ from upgrade_manager.api.conditions import (
     PROGRESSING,
     RECONCILE_ERROR,
     RECONCILE_SUCCESS,
+    STALLED,
     TRUE,
     UPGRADE_FAILED,
     Condition,
     find_condition,
+    remove_condition,
     set_condition,
 )
 from upgrade_manager.api.node_states import state_of
@@ -26,9 +29,10 @@ from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.kube.patch import merge_diff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
+    from upgrade_manager.api.blockers import Blocker
     from upgrade_manager.api.node_states import NodeState
 
 #: Characters of a condition's or event's message, unless stated otherwise.
@@ -206,6 +210,18 @@ class StatusPatch:
         """Set Degraded: the last reconcile raised an error that is retried."""
         self._condition(DEGRADED, TRUE, RECONCILE_ERROR, message)
 
+    def blocked(self, blockers: Sequence[Blocker]) -> None:
+        """Set the blockers and Stalled, or remove both without any."""
+        if not blockers:
+            if self._status.get("blockers"):
+                self._status["blockers"] = None
+                self._status["conditions"] = remove_condition(self._status.get("conditions"), STALLED)
+            return
+        self._status["blockers"] = [blocker.entry() for blocker in blockers[:MAX_BLOCKERS]]
+        first, others = blockers[0], len(blockers) - 1
+        more = f" And {others} more: see status.blockers" if others else ""
+        self._condition(STALLED, TRUE, first.reason, f"{first.message}. {first.remedy}.{more}")
+
     def observe_generation(self) -> None:
         """Mark all conditions as up to date with the spec; `kubectl wait` ignores older ones."""
         conditions = self._status.get("conditions")
@@ -251,6 +267,12 @@ class StatusPatch:
     def seconds_in_phase(self) -> float:
         """Return how long ago the current phase began."""
         return self._seconds_since_entry(-1)
+
+    @property
+    def phase_began(self) -> datetime | None:
+        """When the current phase began; None before the plan is accepted."""
+        entries = self._status.get("phaseTransitionTimestamps") or [{}]
+        return parse_time(entries[-1].get("phaseTransitionTimestamp"))
 
     def _seconds_since_entry(self, number: int) -> float:
         entries = self._status.get("phaseTransitionTimestamps") or [{}]

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.api.keys import ANNOTATION_PROGRESS, HARVESTER_SYSTEM
+from upgrade_manager.api.keys import ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME, HARVESTER_SYSTEM
+from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
     from upgrade_manager.kube.client import Client
 
 #: Seconds after which an unchanged wait is logged again.
@@ -23,11 +27,12 @@ _TIMEOUT = 5.0
 
 
 class JobProgress:
-    """Implements Progress: one annotation of the Job, written when a step begins."""
+    """Implements Progress: the step and its time as annotations of the Job."""
 
-    def __init__(self, client: Client, *, job: str, command: str) -> None:
+    def __init__(self, client: Client, *, job: str, command: str, now: Callable[[], datetime]) -> None:
         """`job` is the Job's name in harvester-system; without one, only the log shows the progress."""
         self._client = client
+        self._now = now
         self._job = job
         self._log = structlog.get_logger(__name__).bind(command=command)
         self._waited_for = ""
@@ -57,7 +62,8 @@ class JobProgress:
             self._log.info("step done", step=step, seconds=round(loop_time() - self._began, 1))
 
     async def _annotate(self, text: str) -> None:
-        patch = MergePatch({"metadata": {"annotations": {ANNOTATION_PROGRESS: text}}})
+        annotations = {ANNOTATION_PROGRESS: text, ANNOTATION_PROGRESS_TIME: format_time(self._now())}
+        patch = MergePatch({"metadata": {"annotations": annotations}})
         try:
             async with asyncio.timeout(_TIMEOUT):
                 await self._client.patch(JOBS, self._job, patch, namespace=HARVESTER_SYSTEM, metadata_only=True)

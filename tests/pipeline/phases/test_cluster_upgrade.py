@@ -65,7 +65,8 @@ async def test_finished_job_finishes_the_phase(cluster: Harvester, status: dict[
     await ClusterUpgrade().run(ctx)
     started = {"startTime": "2026-01-01T00:00:00Z"}
     await cluster.finish(JOBS, "up-cluster-upgrade", PLACE, started | status)
-    assert await ClusterUpgrade().run(ctx) == outcome
+    result = await ClusterUpgrade().run(ctx)
+    assert (replace(result, waits=()) if isinstance(result, Waiting) else result) == outcome
 
 
 @pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")

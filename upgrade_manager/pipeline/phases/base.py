@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from upgrade_manager.api.phases import PhaseName
+    from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.pipeline.context import ReconcileContext
 
 
@@ -22,6 +23,8 @@ class Waiting:
     detail: str = ""
     #: Seconds until the next reconcile, for changes that are not watched.
     after: float | None = None
+    #: What it waits for; what takes too long is reported as a blocker.
+    waits: tuple[Wait, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

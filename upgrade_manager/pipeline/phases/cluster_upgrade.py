@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.pipeline import orphaned_jobs
@@ -41,4 +43,4 @@ class ClusterUpgrade(Phase):
             return Completed()
         if state.progress is Progress.FAILED:
             return Failed(cause=f"cluster upgrade failed: {await job_failure_message(ctx.client, state)}")
-        return await job_progress(ctx, job)
+        return replace(await job_progress(ctx, job), waits=job_wait(state, work=Component.CLUSTER_UPGRADE))

@@ -14,6 +14,7 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError, NotFound
 from upgrade_manager.kube.patch import MergePatch
@@ -50,6 +51,9 @@ from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job, node_job_nam
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.nodes.model import Effect
     from upgrade_manager.nodes.node_view import Decided
@@ -358,7 +362,12 @@ async def _progress(ctx: ReconcileContext, state: _State) -> Completed | Waiting
     if not shown:
         return Completed()
     done, nodes = len(state.decisions) - len(unfinished), len(state.decisions)
-    return Waiting(message=_message(shown, state, done=done, nodes=nodes))
+    return Waiting(message=_message(shown, state, done=done, nodes=nodes), waits=_waits(unfinished))
+
+
+def _waits(unfinished: Iterable[Decided]) -> tuple[Wait, ...]:
+    jobs = ((view.name, type_, job) for view, _ in unfinished for type_, job in view.jobs.items())
+    return tuple(wait for node, type_, job in jobs for wait in job_wait(job, work=type_, node=node))
 
 
 def _unfinished(state: _State) -> list[Decided]:

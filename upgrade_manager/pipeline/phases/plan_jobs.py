@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_COMPONENT, LABEL_HOSTNAME, suc_node_label
 from upgrade_manager.api.names import MAX_LABEL
+from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.jobs import job_wait
+from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES, SUC_PLANS
 from upgrade_manager.nodes.job_state import JobState, Progress
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 
 #: The controller's label for the node of a Job.
 LABEL_SUC_NODE = "upgrade.cattle.io/node"
+#: Its label for the Plan of a Job or Pod.
+LABEL_SUC_PLAN = "upgrade.cattle.io/plan"
 #: Nodes that a message names.
 MAX_NAMED_NODES = 3
 #: The Plan's conditions that must be True before it creates Jobs.
@@ -138,10 +143,25 @@ async def follow_plan(
     done = sum(ctx.status.node_state(node) is states.done for node in managed)
     waiting = plan_waiting(objects.name(plan), work, done=done, nodes=len(managed))
     if not progress.jobs:
-        return await _without_jobs(ctx, waiting, plan)
+        return replace(await _without_jobs(ctx, waiting, plan), waits=_plan_wait(plan))
     # Recorded states, because Jobs come and go, and each change would cause a write.
     running = [node for node in managed if ctx.status.node_state(node) is states.running]
-    return replace(waiting, message=waiting.message + _running_on(running) + await _warning(ctx, progress))
+    message = waiting.message + _running_on(running) + await _warning(ctx, progress)
+    return replace(waiting, message=message, waits=_job_waits(plan, progress))
+
+
+def _plan_wait(plan: Object) -> tuple[Wait, ...]:
+    since = parse_time(objects.metadata(plan).get("creationTimestamp"))
+    if since is None:
+        return ()
+    namespace, name, words = objects.namespace(plan), objects.name(plan), plan_condition_message(plan)
+    return (Wait(kind=WaitKind.PLAN, namespace=namespace, name=name, since=since, progressed=since, detail=words),)
+
+
+def _job_waits(plan: Object, progress: PlanProgress) -> tuple[Wait, ...]:
+    pods, work = f"{LABEL_SUC_PLAN}={objects.name(plan)}", objects.labels(plan).get(LABEL_COMPONENT, "")
+    jobs = ((node, job.state) for node, job in progress.jobs.items() if not job.paused)
+    return tuple(wait for node, state in jobs for wait in job_wait(state, work=work, node=node, pods=pods))
 
 
 def _running_on(nodes: list[str]) -> str:

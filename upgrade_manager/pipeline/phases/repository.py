@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, WITNESS_LABEL, Component
 from upgrade_manager.api.names import component_name, repo_service_name
+from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, SERVICES
@@ -68,7 +70,8 @@ async def unserved(ctx: ReconcileContext) -> Waiting | None:
 def unreachable(ctx: ReconcileContext, error: Unreachable) -> Waiting:
     """Return Waiting for a repository that counts as ready and does not respond."""
     message = f"Service {HARVESTER_SYSTEM}/{repo_service_name(ctx.owner.name)}: waiting for a response"
-    return Waiting(message=message, detail=str(error), after=_RESPONSE_RETRY)
+    waits = _wait(ctx, WaitKind.SERVICE, repo_service_name(ctx.owner.name), None, str(error))
+    return Waiting(message=message, detail=str(error), after=_RESPONSE_RETRY, waits=waits)
 
 
 async def _ensure_deployment(ctx: ReconcileContext) -> Object | Waiting:
@@ -125,7 +128,9 @@ async def _missing_replicas(ctx: ReconcileContext, deployment: Object) -> Waitin
     if available >= wanted:
         return None
     named = f"{objects.namespace(deployment)}/{objects.name(deployment)}"
-    waiting = _not_ready(named, available=available, wanted=wanted)
+    detail = f"{available} of {wanted} replicas are available"
+    wait = _wait(ctx, WaitKind.DEPLOYMENT, objects.name(deployment), _unavailable_since(deployment), detail)
+    waiting = replace(_not_ready(named, available=available, wanted=wanted), waits=wait)
     refused = objects.condition(deployment, "ReplicaFailure") or {}
     if refused.get("status") == "True":
         reason = refused.get("message") or refused.get("reason")
@@ -154,8 +159,23 @@ async def _await_endpoint(ctx: ReconcileContext, slices: Sequence[Object]) -> Wa
     known = sum(len(slice_.get("endpoints") or []) for slice_ in slices)
     detail = f"0 of {known} endpoints ready" if slices else "its EndpointSlice does not exist"
     return Waiting(
-        message=f"Service {HARVESTER_SYSTEM}/{service}: waiting for a ready endpoint", detail=detail, after=after
+        message=f"Service {HARVESTER_SYSTEM}/{service}: waiting for a ready endpoint",
+        detail=detail,
+        after=after,
+        waits=_wait(ctx, WaitKind.SERVICE, service, None, detail),
     )
+
+
+def _wait(ctx: ReconcileContext, kind: WaitKind, name: str, since: object, detail: str) -> tuple[Wait, ...]:
+    """Return the wait since that time, or since the phase began."""
+    began = parse_time(since) or ctx.status.phase_began
+    if began is None:
+        return ()
+    pods = ctx.owner.selector(Component.REPO)
+    wait = Wait(
+        kind=kind, namespace=HARVESTER_SYSTEM, name=name, since=began, progressed=began, pods=pods, detail=detail
+    )
+    return (wait,)
 
 
 def _not_ready(named: str, *, available: int, wanted: int) -> Waiting:

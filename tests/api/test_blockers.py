@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from upgrade_manager.api.blockers import MAX_BLOCKERS, Blocker, BlockerReason, merge_blockers, read_blockers
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+POD = Blocker(
+    reason=BlockerReason.POD_PENDING,
+    kind="Pod",
+    namespace="harvester-system",
+    name="p",
+    node="n1",
+    message="Pod harvester-system/p: it does not start",
+    remedy="kubectl describe pod -n harvester-system p",
+    since=NOON,
+)
+SLOW = replace(POD, reason=BlockerReason.JOB_SLOW, kind="Job", name="j")
+
+
+def test_entry_is_read_again() -> None:
+    nowhere = replace(POD, namespace="", node="")
+    assert read_blockers([POD.entry(), nowhere.entry()]) == [POD, nowhere]
+    assert {"namespace", "node"}.isdisjoint(nowhere.entry())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"reason": "OfALaterRelease"}, id="unknown reason"),
+        pytest.param({"reason": None}, id="no reason"),
+        pytest.param({"since": "yesterday"}, id="no time"),
+        pytest.param({"name": 1}, id="wrong type"),
+    ],
+)
+def test_entry_that_cannot_be_read_is_left_out(change: dict[str, Any]) -> None:
+    assert read_blockers([POD.entry() | change, SLOW.entry()]) == [SLOW]
+
+
+@pytest.mark.parametrize("raw", [None, {}, "x", [None, 1, "x"]], ids=["absent", "object", "text", "entries"])
+def test_status_of_another_type_has_no_blockers(raw: object) -> None:
+    assert read_blockers(raw) == []
+
+
+def test_known_blocker_keeps_its_time() -> None:
+    later = replace(POD, since=NOON + timedelta(hours=1), message="other words")
+    assert merge_blockers([POD], [later]) == [replace(later, since=NOON)]
+    assert merge_blockers([SLOW], [later]) == [later]
+
+
+def test_blockers_are_in_order_and_each_once() -> None:
+    older = replace(POD, name="a", since=NOON - timedelta(hours=1))
+    assert merge_blockers([], [SLOW, POD, older, POD]) == [older, POD, SLOW]
+
+
+def test_fifty_blockers_with_long_texts_stay_small() -> None:
+    long = replace(POD, message="m" * 1_000_000, remedy="r" * 1_000_000)
+    assert len(json.dumps([long.entry()] * MAX_BLOCKERS)) < 64 * 1024

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from upgrade_manager.blockers.view import NotSynced, Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.pager import Selection
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeView:
+    """Objects by kind, as a View; records what was read."""
+
+    now: datetime = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    found: dict[str, list[Object]] = field(default_factory=lambda: defaultdict(list))
+    #: By kind: the error instead of objects; empty for objects that are being listed.
+    errors: dict[str, str] = field(default_factory=dict)
+    read: list[Selection] = field(default_factory=list)
+
+    def objects(self, selection: Selection) -> Sequence[Object]:
+        self.read.append(selection)
+        kind = selection.resource.kind
+        if kind in self.errors:
+            raise Unreadable(self.errors[kind]) if self.errors[kind] else NotSynced
+        return self.found[kind]
+
+    def ago(self, seconds: float) -> datetime:
+        return self.now - timedelta(seconds=seconds)
+
+    def time(self, seconds: float) -> str:
+        """Return the time so many seconds ago, as Kubernetes writes it."""
+        return f"{self.ago(seconds):%Y-%m-%dT%H:%M:%SZ}"
+
+
+@pytest.fixture
+def view() -> FakeView:
+    return FakeView()

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from structlog.testing import capture_logs
+
+from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.blockers.finder import SYNC_RETRY, Finder, find_blockers
+from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.kube.pager import Selection
+from upgrade_manager.kube.resources import PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.blockers.conftest import FakeView
+    from upgrade_manager.blockers.view import View
+
+REASON = BlockerReason.POD_PENDING
+
+
+def _wait(view: FakeView, *, age: float = 100, kind: WaitKind = WaitKind.JOB, name: str = "j") -> Wait:
+    since = view.ago(age)
+    return Wait(kind=kind, namespace="ns", name=name, node="n1", since=since, progressed=since, usual=60)
+
+
+def _find(view: View, wait: Wait) -> Iterator[Blocker]:
+    for pod in view.objects(Selection(resource=PODS, namespace=wait.namespace)):
+        yield _blocker(wait, pod["metadata"]["name"])
+
+
+def _blocker(wait: Wait, name: str) -> Blocker:
+    return Blocker(
+        reason=REASON, kind="Pod", namespace="ns", name=name, node="n1", message="m", remedy="r", since=wait.since
+    )
+
+
+ROW = Finder(kind=WaitKind.JOB, reasons=(REASON,), overdue=lambda _: timedelta(seconds=60), find=_find)
+
+
+def test_nothing_is_read_before_the_wait_is_overdue(view: FakeView) -> None:
+    found = find_blockers([ROW], view, [_wait(view, age=59), _wait(view, age=20)], [])
+    assert (found.blockers, found.after, view.read) == ([], 1, [])
+
+
+def test_wait_that_is_not_to_be_looked_at_is_left_out(view: FakeView) -> None:
+    row = replace(ROW, overdue=lambda _: None)
+    found = find_blockers([row], view, [_wait(view)], [])
+    assert (found.blockers, found.after, view.read) == ([], None, [])
+
+
+def test_row_of_another_kind_is_not_run(view: FakeView) -> None:
+    found = find_blockers([ROW], view, [_wait(view, kind=WaitKind.DEPLOYMENT)], [])
+    assert (found.blockers, found.after, view.read) == ([], None, [])
+
+
+def test_overdue_wait_has_the_found_blockers(view: FakeView) -> None:
+    view.found["Pod"] = [{"metadata": {"name": "p"}}]
+    wait = _wait(view, age=60)
+    found = find_blockers([ROW, ROW], view, [wait], [])
+    assert (found.blockers, found.after) == ([_blocker(wait, "p")] * 2, None)
+
+
+def test_known_blockers_stay_until_their_objects_are_listed(view: FakeView) -> None:
+    view.errors["Pod"] = ""
+    wait = _wait(view)
+    mine = _blocker(wait, "p")
+    others = [replace(mine, node="n2"), replace(mine, reason=BlockerReason.JOB_SLOW)]
+    found = find_blockers([ROW], view, [wait], [mine, *others])
+    assert (found.blockers, found.after) == ([mine], SYNC_RETRY)
+
+
+def test_missing_permission_is_named(view: FakeView) -> None:
+    view.errors["Pod"] = 'pods is forbidden: User "x" cannot list resource "pods"'
+    (found,) = find_blockers([ROW], view, [_wait(view)], []).blockers
+    assert (found.reason, found.kind, found.name, found.node) == (REASON, "Job", "j", "n1")
+    assert found.message.endswith(view.errors["Pod"])
+    assert found.remedy == "kubectl describe job -n ns j"
+
+
+def test_error_of_a_finder_is_none_of_the_plan(view: FakeView) -> None:
+    view.found["Pod"] = [{"metadata": None}]
+    with capture_logs() as logs:
+        found = find_blockers([ROW, replace(ROW, find=lambda _, wait: [_blocker(wait, "p")])], view, [_wait(view)], [])
+    assert [one.name for one in found.blockers] == ["p"]
+    assert [(log["event"], log["object"]) for log in logs] == [("finder failed", "j")]

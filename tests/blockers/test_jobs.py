@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from upgrade_manager.api.keys import JobType
+from upgrade_manager.blockers.finder import find_blockers
+from upgrade_manager.blockers.jobs import FINDERS, job_wait
+from upgrade_manager.nodes.job_state import JobState
+
+if TYPE_CHECKING:
+    from tests.blockers.conftest import FakeView
+    from upgrade_manager.api.blockers import Blocker
+
+row = pytest.param
+ABOUT = {"involvedObject": {"name": "j"}}
+
+
+def job(view: FakeView, *, age: float = 100, **status: Any) -> JobState:
+    metadata = {"name": "j", "namespace": "ns", "uid": "u", "creationTimestamp": view.time(age)}
+    return JobState.of({"metadata": metadata, "status": status})
+
+
+def blockers(view: FakeView, found: JobState, *, work: str = JobType.PRE_DRAIN) -> list[Blocker]:
+    return list(find_blockers(FINDERS, view, job_wait(found, work=work, node="n1"), []).blockers)
+
+
+def pod(view: FakeView, name: str = "p", *, age: float = 90, phase: str = "Pending") -> dict[str, Any]:
+    labels = {"batch.kubernetes.io/job-name": "j"}
+    metadata = {"name": name, "namespace": "ns", "labels": labels, "creationTimestamp": view.time(age)}
+    return {"metadata": metadata, "status": {"phase": phase}}
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        row({"conditions": [{"type": "Complete", "status": "True"}]}, id="complete"),
+        row({"conditions": [{"type": "Failed", "status": "True"}]}, id="failed"),
+        row({"conditions": [{"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded"}]}, id="failing"),
+    ],
+)
+def test_job_that_ends_is_not_waited_for(view: FakeView, status: dict[str, Any]) -> None:
+    assert job_wait(job(view, **status), work=JobType.PRE_DRAIN) == ()
+
+
+def test_suspended_or_unstored_job_is_not_waited_for(view: FakeView) -> None:
+    assert job_wait(replace(job(view), suspended=True), work=JobType.PRE_DRAIN) == ()
+    assert job_wait(replace(job(view), created=""), work=JobType.PRE_DRAIN) == ()
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        row({"ready": 1}, id="running"),
+        row({"succeeded": 1}, id="succeeded"),
+        row({"uncountedTerminatedPods": {"succeeded": ["u"]}}, id="just succeeded"),
+    ],
+)
+def test_job_whose_pod_runs_costs_no_request(view: FakeView, status: dict[str, Any]) -> None:
+    assert blockers(view, job(view, **status)) == []
+    assert view.read == []
+
+
+def test_newest_pod_is_named(view: FakeView) -> None:
+    view.found["Pod"] = [pod(view, "old", age=95), pod(view, "new", age=80)]
+    (found,) = blockers(view, job(view))
+    assert (found.reason, found.name, found.node, found.since) == ("PodPending", "new", "n1", view.ago(80))
+    assert [one.label_selector for one in view.read] == ["batch.kubernetes.io/job-name=j"]
+
+
+@pytest.mark.parametrize(
+    ("age", "phase"),
+    [
+        row(30, "Pending", id="young"),
+        row(90, "Failed", id="failed, the next one follows"),
+        row(90, "Running", id="runs"),
+    ],
+)
+def test_pod_that_is_no_blocker(view: FakeView, age: float, phase: str) -> None:
+    view.found["Pod"] = [pod(view, age=age, phase=phase)]
+    assert blockers(view, job(view)) == []
+
+
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [
+        row([], "no event says why; check the Job controller", id="no event"),
+        row(
+            [
+                {**ABOUT, "message": "old", "lastTimestamp": "2026-01-01T01:00:00Z"},
+                {**ABOUT, "message": "exceeded quota: pods.", "eventTime": "2026-01-01T02:00:00.5Z"},
+                {"involvedObject": {"name": "k"}, "message": "another Job", "eventTime": "2026-01-01T03:00:00Z"},
+            ],
+            "exceeded quota: pods",
+            id="the newest",
+        ),
+        row([{**ABOUT, "reason": "FailedCreate"}], "FailedCreate", id="without message"),
+        row([{**ABOUT, "metadata": {"creationTimestamp": 1}, "message": None}], "no event says why", id="wrong types"),
+    ],
+)
+def test_job_without_pod_has_the_events_words(view: FakeView, events: list[Any], words: str) -> None:
+    view.found["Event"] = events
+    (found,) = blockers(view, job(view))
+    assert (found.reason, found.kind, found.name) == ("JobHasNoPod", "Job", "j")
+    assert found.message.startswith(f"Job ns/j: no Pod is created ({words}")
+    assert found.remedy == "kubectl describe job -n ns j"
+
+
+@pytest.mark.parametrize(
+    ("work", "minutes"),
+    [("pre-drain", 30), ("post-drain", 60), ("single-node-upgrade", 90), ("cluster-upgrade", 60)],
+)
+def test_job_is_slow_after_its_usual_time(view: FakeView, work: str, minutes: int) -> None:
+    running = {"ready": 1, "startTime": view.time(60 * minutes - 1)}
+    assert blockers(view, job(view, age=9999, **running), work=work) == []
+    running["startTime"] = view.time(60 * minutes)
+    (found,) = blockers(view, job(view, age=9999, **running), work=work)
+    assert (found.reason, found.since) == ("JobSlow", view.ago(60 * minutes))
+    assert found.message == f"Job ns/j: no progress for longer than the usual {minutes} minutes"
+    assert found.remedy == "kubectl logs -n ns job/j"
+
+
+def test_new_step_is_progress(view: FakeView) -> None:
+    slow = job(view, age=9999, ready=1, startTime=view.time(9000))
+    assert [one.reason for one in blockers(view, slow)] == ["JobSlow"]
+    annotations = {"management.harvesterhci.io/progress-time": view.time(60)}
+    metadata = {"name": "j", "creationTimestamp": view.time(9999), "annotations": annotations}
+    stepped = JobState.of({"metadata": metadata, "status": {"ready": 1, "startTime": view.time(9000)}})
+    assert blockers(view, stepped) == []

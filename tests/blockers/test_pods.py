@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from upgrade_manager.blockers.pods import pod_blocker, start_progress
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+row = pytest.param
+
+
+def pod(phase: str = "Pending", *, metadata: dict[str, Any] | None = None, **status: Any) -> dict[str, Any]:
+    head = {"name": "p", "namespace": "ns", "creationTimestamp": "2026-01-01T11:00:00Z", **(metadata or {})}
+    return {"metadata": head, "spec": {"nodeName": "n1"}, "status": {"phase": phase, **status}}
+
+
+def waiting(reason: str, message: str = "", *, init: bool = False) -> dict[str, Any]:
+    state = {"waiting": {"reason": reason, "message": message}}
+    return {"initContainerStatuses" if init else "containerStatuses": [{"name": "c", "state": state}]}
+
+
+def unscheduled(message: object) -> dict[str, Any]:
+    return {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]}
+
+
+RUNNING: dict[str, Any] = {"containerStatuses": [{"name": "c", "state": {"running": {}}}]}
+
+
+@pytest.mark.parametrize(
+    ("found", "reason", "text"),
+    [
+        row(
+            pod(**unscheduled("0/3 nodes are available.")),
+            "PodUnschedulable",
+            "it cannot be scheduled (Unschedulable: 0/3 nodes are available)",
+            id="unschedulable",
+        ),
+        row(pod(**unscheduled(None)), "PodUnschedulable", "it cannot be scheduled (Unschedulable)", id="no message"),
+        row(
+            pod(**waiting("ImagePullBackOff", 'Back-off pulling image "a/b:1"')),
+            "ImagePullFailed",
+            'its image cannot be pulled (ImagePullBackOff: Back-off pulling image "a/b:1")',
+            id="image",
+        ),
+        row(
+            pod("Running", **waiting("CrashLoopBackOff", "back-off 10s")),
+            "ContainerFailing",
+            "a container does not start (CrashLoopBackOff: back-off 10s)",
+            id="crash loop",
+        ),
+        row(
+            pod(**waiting("CreateContainerConfigError", 'secret "x" not found', init=True)),
+            "ContainerFailing",
+            'a container does not start (CreateContainerConfigError: secret "x" not found)',
+            id="init container",
+        ),
+        row(
+            pod(**waiting("ContainerCreating")),
+            "PodPending",
+            "it does not start (its containers are being created)",
+            id="creating",
+        ),
+        row(
+            pod(reason="NodeAffinity", message="Pod was rejected"),
+            "PodPending",
+            "it does not start (NodeAffinity: Pod was rejected)",
+            id="rejected",
+        ),
+        row({"metadata": {"name": "p", "namespace": "ns"}}, "PodPending", "it does not start", id="without status"),
+        row(pod(conditions=None, containerStatuses=[None]), "PodPending", "it does not start", id="null lists"),
+    ],
+)
+def test_pod_that_does_not_run(found: dict[str, Any], reason: str, text: str) -> None:
+    blocker = pod_blocker(found, node="", since=NOON)
+    assert blocker is not None
+    assert (blocker.reason, blocker.kind, blocker.namespace, blocker.name) == (reason, "Pod", "ns", "p")
+    assert blocker.message.startswith(f"Pod ns/p: {text}")
+    assert blocker.remedy == "kubectl describe pod -n ns p"
+    assert blocker.since == NOON
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        row(pod("Running", **RUNNING), id="running"),
+        row(pod("Running"), id="running, without containers"),
+        row(pod("Succeeded"), id="succeeded"),
+        row(pod("Failed", **waiting("ImagePullBackOff")), id="failed"),
+        row(pod(metadata={"deletionTimestamp": "x"}), id="deleting"),
+    ],
+)
+def test_pod_that_runs_is_no_blocker(found: dict[str, Any]) -> None:
+    assert pod_blocker(found, node="n1", since=NOON) is None
+
+
+def test_node_of_the_wait_comes_first() -> None:
+    for node, expected in (("n2", "n2"), ("", "n1")):
+        blocker = pod_blocker(pod(), node=node, since=NOON)
+        assert blocker is not None
+        assert blocker.node == expected
+
+
+def test_hostile_words_become_one_short_line() -> None:
+    blocker = pod_blocker(pod(**unscheduled("a\x1b[31m\nb\u202e" + "c" * 1_000_000)), node="", since=NOON)
+    assert blocker is not None
+    assert len(blocker.message) < 500
+    assert "\n" not in blocker.message
+
+
+@pytest.mark.parametrize(
+    ("conditions", "time"),
+    [
+        row([], "11:00", id="created"),
+        row([{"type": "PodScheduled", "lastTransitionTime": "2026-01-01T11:30:00Z"}], "11:30", id="scheduled"),
+        row([{"type": "Ready", "lastTransitionTime": "2026-01-01T11:50:00Z"}], "11:00", id="restarted"),
+    ],
+)
+def test_progress_of_a_start(conditions: list[Any], time: str) -> None:
+    found = start_progress(pod(conditions=conditions))
+    assert found is not None
+    assert f"{found:%H:%M}" == time
+    assert start_progress({"metadata": {"name": "p"}}) is None

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from upgrade_manager.blockers.finder import find_blockers
+from upgrade_manager.blockers.repository import FINDERS
+from upgrade_manager.blockers.wait import Wait, WaitKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.blockers.conftest import FakeView
+    from upgrade_manager.api.blockers import Blocker
+
+PODS = "management.harvesterhci.io/upgrade-component=repo"
+
+
+def blockers(view: FakeView, kind: WaitKind, *, age: float = 60) -> Sequence[Blocker]:
+    since = view.ago(age)
+    wait = Wait(kind=kind, namespace="ns", name="r", since=since, progressed=since, pods=PODS, detail="1 of 2 replicas")
+    return find_blockers(FINDERS, view, [wait], []).blockers
+
+
+def pod(view: FakeView, name: str, *, age: float, phase: str = "Pending") -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "ns", "creationTimestamp": view.time(age)}
+    return {"metadata": metadata, "spec": {"nodeName": "n1"}, "status": {"phase": phase}}
+
+
+@pytest.mark.parametrize("kind", [WaitKind.DEPLOYMENT, WaitKind.SERVICE])
+def test_pods_that_do_not_start_are_named(view: FakeView, kind: WaitKind) -> None:
+    view.found["Pod"] = [pod(view, "a", age=61), pod(view, "b", age=30), pod(view, "c", age=61, phase="Running")]
+    assert [(one.reason, one.name, one.node) for one in blockers(view, kind)] == [("PodPending", "a", "n1")]
+    assert [one.label_selector for one in view.read] == [PODS]
+
+
+@pytest.mark.parametrize("kind", [WaitKind.DEPLOYMENT, WaitKind.SERVICE])
+def test_object_is_named_if_no_pod_is_to_blame(view: FakeView, kind: WaitKind) -> None:
+    assert blockers(view, kind, age=59) == []
+    view.found["Pod"] = [pod(view, "c", age=61, phase="Running")]
+    (found,) = blockers(view, kind)
+    assert (found.reason, found.kind, found.name, found.since) == (
+        "RepositoryUnavailable",
+        kind.value,
+        "r",
+        view.ago(60),
+    )
+    assert found.message == f"{kind.value} ns/r: the upgrade repository does not serve (1 of 2 replicas)"
+    assert found.remedy == f"kubectl get pods -n ns -l {PODS}"

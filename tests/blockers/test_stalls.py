@@ -1,0 +1,51 @@
+"""Whole upgrades that are held up: the object is named, and the upgrade goes on once it is repaired."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.simulation import Simulation
+from tests.support.upgrade import condition, started
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES, PODS
+
+if TYPE_CHECKING:
+    from tests.support.upgrade import UpgradeRun
+    from upgrade_manager.kube.objects import Object
+
+
+JOB = "batch.kubernetes.io/job-name=upgrade-cluster-upgrade"
+
+
+async def close(stage: UpgradeRun, *, on: bool) -> None:
+    """Set a taint on all nodes that no Pod tolerates, or remove it."""
+    taints = [{"key": "example.com/closed", "effect": "NoSchedule"}] if on else None
+    for node in (await stage.client.list(NODES)).items:
+        await stage.client.patch(NODES, objects.name(node), MergePatch({"spec": {"taints": taints}}))
+
+
+def is_stalled(plan: Object) -> bool:
+    return objects.is_condition_true(plan, "Stalled")
+
+
+@pytest.mark.rule("blockers: a Pod that cannot be scheduled is named until it runs")
+async def test_unschedulable_pod_is_named_until_it_runs() -> None:
+    async with Simulation() as simulation, started(simulation) as stage:
+        await stage.until("ClusterUpgrading")
+        await close(stage, on=True)
+        # The Job controller creates another one.
+        await stage.client.delete_collection(PODS, namespace="harvester-system", label_selector=JOB)
+        plan = await stage.until_plan(is_stalled)
+        (blocker,) = objects.status(plan)["blockers"]
+        assert (blocker["kind"], blocker["reason"]) == ("Pod", "PodUnschedulable")
+        assert blocker["remedy"] == f"kubectl describe pod -n harvester-system {blocker['name']}"
+        assert condition(plan, "Stalled")[:2] == ("True", "PodUnschedulable")
+        await close(stage, on=False)
+        plan = await stage.until_plan(lambda plan: not is_stalled(plan), seconds=30)
+        assert "blockers" not in objects.status(plan)
+        await stage.succeed()
+        reasons = [event["reason"] for event in await stage.events()]
+        assert (reasons.count("PodUnschedulable"), reasons.count("BlockerCleared")) == (1, 1)

@@ -1,0 +1,152 @@
+"""What a phase waits for becomes status, condition and events."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.virtual_time import virtual_now
+from upgrade_manager.api.blockers import MAX_BLOCKERS, Blocker, BlockerReason
+from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.informer import Informer
+from upgrade_manager.kube.resources import PODS, UPGRADE_PLANS
+from upgrade_manager.pipeline import blockers
+from upgrade_manager.pipeline.events import REPEAT_WINDOW, PlanEvents
+from upgrade_manager.pipeline.informers import PlanInformers
+from upgrade_manager.pipeline.status import StatusPatch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.support.harvester import Harvester
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+PLACE = "harvester-system"
+
+
+def blocker(name: str = "p", *, reason: BlockerReason = BlockerReason.POD_PENDING) -> Blocker:
+    since = virtual_now() - timedelta(minutes=5)
+    return Blocker(reason=reason, kind="Pod", namespace="ns", name=name, message="M", remedy="R", since=since)
+
+
+def job_wait(*, age: float) -> Wait:
+    since = virtual_now() - timedelta(seconds=age)
+    pods = "batch.kubernetes.io/job-name=j"
+    return Wait(kind=WaitKind.JOB, namespace=PLACE, name="j", since=since, progressed=since, pods=pods)
+
+
+async def pending_pod(cluster: Harvester) -> None:
+    labels = {"batch.kubernetes.io/job-name": "j"}
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    await cluster.put(PODS, {"metadata": {"name": "j-1", "namespace": PLACE, "labels": labels}, "spec": spec})
+    await asyncio.sleep(60)
+
+
+@pytest.fixture
+async def informers(cluster: Harvester) -> AsyncIterator[PlanInformers]:
+    async with asyncio.TaskGroup() as group:
+        informers = PlanInformers(group, lambda spec: Informer(cluster.client, spec, random=Random(1)))
+        yield informers
+        await informers.stop()
+
+
+async def begun(cluster: Harvester, informers: PlanInformers) -> ReconcileContext:
+    """Return a new plan."""
+    await cluster.plan(status={"currentPhase": "ClusterUpgrading"})
+    return await again(cluster, informers)
+
+
+async def again(cluster: Harvester, informers: PlanInformers) -> ReconcileContext:
+    """Return the plan as a new process reads it."""
+    ctx = cluster.context(await cluster.client.get(UPGRADE_PLANS, "up"))
+    return replace(ctx, informers=informers)
+
+
+async def reported(ctx: ReconcileContext, *waits: Wait) -> float | None:
+    """Report until the objects are listed."""
+    for _ in range(10):
+        after = blockers.report(ctx, waits)
+        await asyncio.sleep(0.5)
+        if after is None or after > 1:
+            break
+    return after
+
+
+@pytest.mark.rule("blockers: what takes too long is in status.blockers, Stalled and one Warning event")
+async def test_overdue_wait_is_reported_until_it_is_over(cluster: Harvester, informers: PlanInformers) -> None:
+    await pending_pod(cluster)
+    ctx = await begun(cluster, informers)
+    assert await reported(ctx, job_wait(age=61)) is None
+    await ctx.persist()
+    plan = await cluster.client.get(UPGRADE_PLANS, "up")
+    (entry,) = objects.status(plan)["blockers"]
+    assert (entry["kind"], entry["name"], entry["reason"]) == ("Pod", "j-1", "PodPending")
+    stalled = objects.condition(plan, "Stalled") or {}
+    assert (stalled["status"], stalled["reason"]) == ("True", "PodPending")
+    assert stalled["message"] == f"{entry['message']}. {entry['remedy']}."
+    assert cluster.recorder.recorded == [("PodPending", f"{entry['message']}. {entry['remedy']}")]
+    ctx = await again(cluster, informers)
+    blockers.clear(ctx)
+    await ctx.persist()
+    plan = await cluster.client.get(UPGRADE_PLANS, "up")
+    assert "blockers" not in objects.status(plan)
+    assert objects.condition(plan, "Stalled") is None
+    assert cluster.recorder.recorded[1:] == [("BlockerCleared", "Pod harvester-system/j-1: PodPending is cleared")]
+
+
+async def test_next_deadline_is_returned(cluster: Harvester, informers: PlanInformers) -> None:
+    ctx = await begun(cluster, informers)
+    assert blockers.report(ctx, [job_wait(age=20), job_wait(age=50)]) == pytest.approx(10, abs=1)
+    assert (ctx.status.difference(), ctx.informers.specs) == ({}, frozenset())
+
+
+@pytest.mark.rule("blockers: since survives a restart, and the event is not repeated")
+async def test_restart_keeps_the_time_and_repeats_no_event(cluster: Harvester, informers: PlanInformers) -> None:
+    await pending_pod(cluster)
+    ctx = await begun(cluster, informers)
+    await reported(ctx, job_wait(age=61))
+    await ctx.persist()
+    before = ctx.status["blockers"]
+    await informers.stop()
+    await asyncio.sleep(30)
+    ctx = await again(cluster, informers)
+    ctx = replace(ctx, events=PlanEvents(cluster.recorder, now=virtual_now))
+    blockers.report(ctx, [job_wait(age=91)])
+    assert ctx.status["blockers"] == before
+    await reported(ctx, job_wait(age=91))
+    assert ctx.status["blockers"] == before
+    assert len(cluster.recorder.recorded) == 1
+
+
+@pytest.mark.rule("blockers: a lasting blocker is counted in its event")
+async def test_lasting_blocker_is_counted(cluster: Harvester) -> None:
+    plan: Object = await cluster.plan()
+    events = PlanEvents(cluster.recorder, now=virtual_now)
+    events.blocker(plan, blocker(), is_known=False)
+    for _ in range(3):
+        events.blocker(plan, blocker(), is_known=True)
+        await asyncio.sleep(REPEAT_WINDOW.total_seconds() / 2)
+    assert cluster.recorder.recorded == [("PodPending", "M. R")] * 2
+    assert cluster.recorder.names == ["", ""]
+
+
+async def test_stalled_shows_the_first_blocker_and_counts_the_others() -> None:
+    status = StatusPatch({"metadata": {}, "status": {}}, now=virtual_now)
+    status.blocked([blocker(str(number)) for number in range(MAX_BLOCKERS + 5)])
+    assert len(status["blockers"]) == MAX_BLOCKERS
+    (stalled,) = status["conditions"]
+    assert (stalled["type"], stalled["status"], stalled["reason"]) == ("Stalled", "True", "PodPending")
+    assert stalled["message"] == f"M. R. And {MAX_BLOCKERS + 4} more: see status.blockers"
+
+
+def test_plan_without_blockers_is_not_changed() -> None:
+    status = StatusPatch({"metadata": {}, "status": {}}, now=virtual_now)
+    status.blocked([])
+    assert status.difference() == {}

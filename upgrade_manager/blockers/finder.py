@@ -1,0 +1,83 @@
+"""Runs the finders of overdue waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.blockers.view import NotSynced, Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from datetime import timedelta
+
+    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.wait import Wait, WaitKind
+
+_log = structlog.get_logger(__name__)
+
+#: Seconds until objects that are being listed are read again.
+SYNC_RETRY = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finder:
+    """One row of the table: where to look once a wait of its kind is overdue."""
+
+    kind: WaitKind
+    #: What it may find; the first one also reports that it cannot look.
+    reasons: tuple[BlockerReason, ...]
+    #: When the wait becomes overdue; None while it is not to be looked at.
+    overdue: Callable[[Wait], timedelta | None]
+    find: Callable[[View, Wait], Iterable[Blocker]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """The result of a run."""
+
+    blockers: Sequence[Blocker]
+    #: Seconds until the next run, when another wait becomes overdue; None if none does.
+    after: float | None
+
+
+def find_blockers(table: Iterable[Finder], view: View, waits: Sequence[Wait], known: Iterable[Blocker]) -> Findings:
+    """Run the finders of the overdue waits; `known` are reported until their objects can be read after a restart."""
+    found: list[Blocker] = []
+    pauses: list[float] = []
+    pairs = [(row, wait) for row in table for wait in waits if row.kind == wait.kind]
+    for row, wait in pairs:
+        limit = row.overdue(wait)
+        if limit is None:
+            continue
+        left = (wait.since + limit - view.now).total_seconds()
+        if left > 0:
+            pauses.append(left)
+            continue
+        try:
+            found += row.find(view, wait)
+        except NotSynced:
+            pauses.append(SYNC_RETRY)
+            found += [one for one in known if one.reason in row.reasons and one.node == wait.node]
+        except Unreadable as error:
+            found.append(_unknown(row, wait, error))
+        except Exception:  # noqa: BLE001  # a finder reads what others wrote; it must never stop the upgrade
+            _log.exception("finder failed", wait=wait.kind.value, object=wait.name)
+    return Findings(blockers=found, after=min(pauses, default=None))
+
+
+def _unknown(row: Finder, wait: Wait, error: Unreadable) -> Blocker:
+    named = f"{wait.kind.value} {wait.namespace}/{wait.name}"
+    return Blocker(
+        reason=row.reasons[0],
+        kind=wait.kind.value,
+        namespace=wait.namespace,
+        name=wait.name,
+        node=wait.node,
+        message=f"{named}: overdue, and the reason cannot be read: {error}",
+        remedy=f"kubectl describe {wait.kind.value.lower()} -n {wait.namespace} {wait.name}",
+        since=wait.since,
+    )

@@ -1,0 +1,144 @@
+"""Why a Job of the manager does not start, or takes long."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.keys import Component, JobType
+from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.pods import pod_blocker, start_progress
+from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.blockers.warnings import latest_warning
+from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube.pager import Selection
+from upgrade_manager.kube.resources import PODS
+from upgrade_manager.nodes.job_state import JobState, Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+
+    from upgrade_manager.blockers.view import View
+    from upgrade_manager.kube.objects import Object
+
+LABEL_JOB_NAME = "batch.kubernetes.io/job-name"
+#: A Pod runs within that time, images pulled and volumes attached.
+START = timedelta(minutes=1)
+
+
+#: Seconds that a Job usually takes, or one of its steps, by the component's or the Job's type.
+USUAL: Mapping[str, float] = {
+    Component.IMAGE_PRELOAD: 3600.0,
+    Component.CLUSTER_UPGRADE: 3600.0,
+    Component.IMAGE_CLEANUP: 3600.0,
+    JobType.PRE_DRAIN: 1800.0,
+    JobType.POST_DRAIN: 3600.0,
+    JobType.SINGLE_NODE_UPGRADE: 5400.0,
+    JobType.RESTORE_VM: 2400.0,
+}
+
+
+def job_wait(job: JobState, *, work: str, node: str = "", pods: str = "") -> tuple[Wait, ...]:
+    """Return the wait for a Job of that component or type; none for one that has ended, fails or is suspended.
+
+    `pods` selects the Pods of several Jobs, which are then watched together.
+    """
+    since = parse_time(job.created)
+    if since is None or job.progress is not Progress.RUNNING or job.is_failing or job.suspended:
+        return ()
+    return (
+        Wait(
+            kind=WaitKind.JOB,
+            namespace=job.namespace,
+            name=job.name,
+            node=node,
+            since=since,
+            progressed=parse_time(job.progressed) or since,
+            usual=USUAL[work],
+            is_running=job.running,
+            pods=pods or f"{LABEL_JOB_NAME}={job.name}",
+        ),
+    )
+
+
+def _start_overdue(wait: Wait) -> timedelta | None:
+    return None if wait.is_running else START
+
+
+def _start_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+    """Yield what keeps the Job's newest Pod from running, or why there is none."""
+    selected = view.objects(Selection(resource=PODS, namespace=wait.namespace, label_selector=wait.pods))
+    pods = [pod for pod in selected if objects.labels(pod).get(LABEL_JOB_NAME) == wait.name]
+    if not pods:
+        yield _no_pod(view, wait)
+        return
+    newest = max(pods, key=_created)
+    since = start_progress(newest) or wait.since
+    if view.now - since >= START:
+        found = pod_blocker(newest, node=wait.node, since=since)
+        if found is not None:
+            yield found
+
+
+def _created(pod: Object) -> str:
+    return fields.text(pod, "metadata", "creationTimestamp")
+
+
+def _no_pod(view: View, wait: Wait) -> Blocker:
+    words = latest_warning(view, kind="Job", namespace=wait.namespace, name=wait.name)
+    return _blocker(
+        wait,
+        BlockerReason.JOB_HAS_NO_POD,
+        message=f"no Pod is created ({words or 'no event says why; check the Job controller'})",
+        remedy=f"kubectl describe job -n {wait.namespace} {wait.name}",
+        since=wait.since,
+    )
+
+
+def _slow_overdue(wait: Wait) -> timedelta:
+    return wait.progressed - wait.since + timedelta(seconds=wait.usual)
+
+
+def _slow_blockers(_: View, wait: Wait) -> Iterator[Blocker]:
+    if wait.is_running:
+        yield _blocker(
+            wait,
+            BlockerReason.JOB_SLOW,
+            message=f"no progress for longer than the usual {wait.usual / 60:.0f} minutes",
+            remedy=f"kubectl logs -n {wait.namespace} job/{wait.name}",
+            since=wait.progressed,
+        )
+
+
+def _blocker(wait: Wait, reason: BlockerReason, *, message: str, remedy: str, since: datetime) -> Blocker:
+    return Blocker(
+        reason=reason,
+        kind="Job",
+        namespace=wait.namespace,
+        name=wait.name,
+        node=wait.node,
+        message=f"Job {wait.namespace}/{wait.name}: {message}",
+        remedy=remedy,
+        since=since,
+    )
+
+
+_row = partial(Finder, kind=WaitKind.JOB)
+FINDERS = (
+    _row(
+        reasons=(
+            BlockerReason.JOB_HAS_NO_POD,
+            BlockerReason.POD_UNSCHEDULABLE,
+            BlockerReason.IMAGE_PULL_FAILED,
+            BlockerReason.CONTAINER_FAILING,
+            BlockerReason.POD_PENDING,
+        ),
+        overdue=_start_overdue,
+        find=_start_blockers,
+    ),
+    _row(reasons=(BlockerReason.JOB_SLOW,), overdue=_slow_overdue, find=_slow_blockers),
+)

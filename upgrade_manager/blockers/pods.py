@@ -1,0 +1,87 @@
+"""Why a Pod does not run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.kube import fields, objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+
+    from upgrade_manager.kube.objects import Object
+
+#: Reasons of containers that start normally.
+STARTING = frozenset({"ContainerCreating", "PodInitializing"})
+_IMAGE = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "ImageInspectError",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+    }
+)
+#: Conditions of a Pod that starts, each of which becomes True once.
+_STAGES = ("PodScheduled", "PodReadyToStartContainers", "Initialized")
+_FINISHED = frozenset({"Succeeded", "Failed"})
+
+
+def pod_blocker(pod: Object, *, node: str, since: datetime) -> Blocker | None:
+    """Return why the Pod does not run; None if it runs, has run, or is being deleted."""
+    if objects.is_deleting(pod) or fields.text(pod, "status", "phase") in _FINISHED:
+        return None
+    reason, text = _problem(pod)
+    if reason is None:
+        return None
+    named = f"{objects.namespace(pod)}/{objects.name(pod)}"
+    return Blocker(
+        reason=reason,
+        kind="Pod",
+        namespace=objects.namespace(pod),
+        name=objects.name(pod),
+        node=node or fields.text(pod, "spec", "nodeName"),
+        message=f"Pod {named}: {text}",
+        remedy=f"kubectl describe pod -n {objects.namespace(pod)} {objects.name(pod)}",
+        since=since,
+    )
+
+
+def start_progress(pod: Object) -> datetime | None:
+    """Return when the Pod's start last made progress; restarts of its containers do not count."""
+    times = [fields.text(pod, "metadata", "creationTimestamp")]
+    times += [fields.text(fields.condition(pod, type_), "lastTransitionTime") for type_ in _STAGES]
+    return parse_time(max(times))
+
+
+def _problem(pod: Object) -> tuple[BlockerReason | None, str]:
+    scheduled = fields.condition(pod, "PodScheduled")
+    if fields.text(scheduled, "status") == "False":
+        return BlockerReason.POD_UNSCHEDULABLE, f"it cannot be scheduled ({_words(scheduled)})"
+    for waiting in _waiting(pod):
+        reason = fields.text(waiting, "reason")
+        if reason in _IMAGE:
+            return BlockerReason.IMAGE_PULL_FAILED, f"its image cannot be pulled ({_words(waiting)})"
+        if reason not in STARTING:
+            return BlockerReason.CONTAINER_FAILING, f"a container does not start ({_words(waiting)})"
+    if fields.text(pod, "status", "phase") == "Running":
+        return None, ""
+    words = _words(fields.mapping(pod, "status")) or "its containers are being created"
+    return BlockerReason.POD_PENDING, f"it does not start ({words})"
+
+
+def _waiting(pod: Object) -> Iterator[Mapping[str, Any]]:
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        for container in fields.items(pod, "status", kind):
+            waiting = fields.mapping(container, "state", "waiting")
+            if waiting:
+                yield waiting
+
+
+def _words(source: object) -> str:
+    return ": ".join(part for part in (fields.text(source, "reason"), fields.excerpt(source, "message")) if part)

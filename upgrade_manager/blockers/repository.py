@@ -1,0 +1,66 @@
+"""Why the upgrade repository does not serve."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.pods import pod_blocker, start_progress
+from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.kube.pager import Selection
+from upgrade_manager.kube.resources import PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.wait import Wait
+
+#: A repository serves within that time.
+START = timedelta(minutes=1)
+
+
+def _overdue(_: Wait) -> timedelta:
+    return START
+
+
+def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+    """Yield the Pods that do not start; without any, the object that waits for them."""
+    pods = view.objects(Selection(resource=PODS, namespace=wait.namespace, label_selector=wait.pods))
+    found = [pod_blocker(pod, node="", since=start_progress(pod) or wait.since) for pod in pods]
+    starting = [one for one in found if one is not None]
+    yield from (one for one in starting if view.now - one.since >= START)
+    if not starting:
+        yield _unavailable(wait)
+
+
+def _unavailable(wait: Wait) -> Blocker:
+    kind = wait.kind.value
+    return Blocker(
+        reason=BlockerReason.REPOSITORY_UNAVAILABLE,
+        kind=kind,
+        namespace=wait.namespace,
+        name=wait.name,
+        message=f"{kind} {wait.namespace}/{wait.name}: the upgrade repository does not serve ({wait.detail})",
+        remedy=f"kubectl get pods -n {wait.namespace} -l {wait.pods}",
+        since=wait.since,
+    )
+
+
+FINDERS = tuple(
+    Finder(
+        kind=kind,
+        reasons=(
+            BlockerReason.REPOSITORY_UNAVAILABLE,
+            BlockerReason.POD_UNSCHEDULABLE,
+            BlockerReason.IMAGE_PULL_FAILED,
+            BlockerReason.CONTAINER_FAILING,
+            BlockerReason.POD_PENDING,
+        ),
+        overdue=_overdue,
+        find=_blockers,
+    )
+    for kind in (WaitKind.DEPLOYMENT, WaitKind.SERVICE)
+)

@@ -1,0 +1,33 @@
+"""The objects that finders read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.pager import Selection
+
+
+class NotSynced(Exception):  # a state, as in client-go, not an error
+    """The objects are being listed; a later call returns them."""
+
+
+class Unreadable(Exception):  # as above
+    """The objects cannot be listed; the message says why."""
+
+
+class View(Protocol):
+    """Reads objects for the finders, never waiting. They are watched from the first call on, until none follows."""
+
+    @property
+    def now(self) -> datetime:
+        """The time of this reconcile."""
+        ...
+
+    def objects(self, selection: Selection) -> Sequence[Object]:
+        """Return the selected objects. Raises NotSynced and Unreadable."""
+        ...

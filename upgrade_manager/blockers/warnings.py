@@ -1,0 +1,27 @@
+"""The newest Warning event about an object."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.kube import fields
+from upgrade_manager.kube.pager import Selection
+from upgrade_manager.kube.resources import EVENTS
+
+if TYPE_CHECKING:
+    from upgrade_manager.blockers.view import View
+    from upgrade_manager.kube.objects import Object
+
+
+def latest_warning(view: View, *, kind: str, namespace: str, name: str) -> str:
+    """Return the event's words; empty without one. All objects of a kind share one watch."""
+    selector = f"involvedObject.kind={kind},type=Warning"
+    events = view.objects(Selection(resource=EVENTS, namespace=namespace, field_selector=selector))
+    about = (event for event in events if fields.text(event, "involvedObject", "name") == name)
+    newest = max(about, key=_seen, default={})
+    return fields.excerpt(newest, "message") or fields.text(newest, "reason")
+
+
+def _seen(event: Object) -> str:
+    times = [fields.text(event, key) for key in ("lastTimestamp", "eventTime")]
+    return next(filter(None, times), fields.text(event, "metadata", "creationTimestamp"))

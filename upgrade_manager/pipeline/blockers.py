@@ -1,0 +1,70 @@
+"""Turns what a phase waits for into status.blockers, the Stalled condition, and events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.blockers import merge_blockers, read_blockers
+from upgrade_manager.blockers.finder import find_blockers
+from upgrade_manager.blockers.table import FINDERS
+from upgrade_manager.blockers.view import NotSynced, Unreadable
+from upgrade_manager.pipeline.informers import InformerSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from upgrade_manager.api.blockers import Blocker
+    from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.pager import Selection
+    from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.informers import PlanInformers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InformerView:
+    """Implements View by the plan's informers, which stop when no finder reads them any more."""
+
+    informers: PlanInformers
+    now: datetime
+
+    def objects(self, selection: Selection) -> Sequence[Object]:
+        """See View."""
+        spec = InformerSpec(
+            resource=selection.resource,
+            namespace=selection.namespace,
+            label_selector=selection.label_selector,
+            field_selector=selection.field_selector,
+        )
+        store = self.informers.peek(spec)
+        if store is not None:
+            return store.list()
+        problem = self.informers.problem(spec)
+        raise Unreadable(problem) if problem else NotSynced
+
+
+def report(ctx: ReconcileContext, waits: Sequence[Wait]) -> float | None:
+    """Report the blockers of these waits; return the seconds until another one may become overdue."""
+    known = read_blockers(ctx.status["blockers"])
+    view = InformerView(informers=ctx.informers, now=ctx.now())
+    findings = find_blockers(FINDERS, view, waits, known)
+    _record(ctx, known, merge_blockers(known, findings.blockers))
+    return findings.after
+
+
+def clear(ctx: ReconcileContext) -> None:
+    """Report that nothing holds the upgrade up."""
+    _record(ctx, read_blockers(ctx.status["blockers"]), [])
+
+
+def _record(ctx: ReconcileContext, known: Iterable[Blocker], found: Sequence[Blocker]) -> None:
+    before = {blocker.identity: blocker for blocker in known}
+    now = {blocker.identity for blocker in found}
+    for blocker in found:
+        ctx.events.blocker(ctx.raw, blocker, is_known=blocker.identity in before)
+    for identity, blocker in before.items():
+        if identity not in now:
+            ctx.events.blocker_cleared(ctx.raw, blocker)
+    ctx.status.blocked(found)

@@ -47,7 +47,7 @@ class BlockerStatus(ApiModel, json_schema_extra={"required": ["kind", "name", "r
     name: str = Field(default="", description="Name of the object.")
     node: str = Field(default="", description="Node whose upgrade waits; absent if that is not one node.")
     reason: str = Field(default="", description=f"Machine-readable reason: {', '.join(BlockerReason)}.")
-    message: str = Field(default="", description="Human-readable details, also in the words of the object.")
+    message: str = Field(default="", description="Human-readable details, with the message of the object.")
     remedy: str = Field(default="", description="What to do, where possible a command.")
     since: str = Field(
         default="", description="Time at which the wait began, in UTC.", json_schema_extra={"format": "date-time"}

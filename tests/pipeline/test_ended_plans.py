@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.faults.rules import Match, Refuse, Rule
+from hack.simulation import Simulation
 from tests.support.cluster_state import created_objects
 from tests.support.simulate import RepairableScenario, fault
 from tests.support.upgrade import UpgradeRun, started
-from upgrade_manager.api.keys import FINALIZER
+from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, FINALIZER
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
     from tests.support.simulate import Simulate
@@ -57,3 +60,23 @@ async def test_clean_up_continues_after_replace_and_restart(simulate: Simulate, 
             plan = await stage.plan()
             assert "cleanupPending" not in objects.status(plan)
             assert FINALIZER not in objects.finalizers(plan)
+
+
+@pytest.mark.rule("pipeline: a refused removal after the end does not hold up the next plan")
+async def test_refused_removal_leaves_the_next_plan_alone() -> None:
+    scenario = RepairableScenario.of(durations={"reboot": 40}, **fault("post-drain", "node-1"))
+    async with Simulation(scenario) as simulation, started(simulation) as stage:
+        await stage.until_recorded("NodeUpgrading")
+        refusal = Refuse(status=403, reason="Forbidden", message="a webhook refuses the removal")
+        rule = Rule(match=Match(verbs=("deletecollection",), resource="services"), action=refusal)
+        simulation.middleware.add(rule)
+        await stage.until_ended()
+        await asyncio.sleep(30)
+        scenario.repair()
+        following = replace(stage, name="second")
+        await following.create_plan()
+        await following.until_node("WaitingReboot", node="node-1")
+        node = await stage.client.get(NODES, "node-1")
+        assert ANNOTATION_PENDING_OS_IMAGE in objects.annotations_of(node)
+        simulation.middleware.remove(rule)
+        assert await following.until_ended() == "Succeeded"

@@ -289,3 +289,19 @@ async def test_acknowledgements_are_removed_within_one_reconcile(
 def test_incomplete_cluster_is_read(cluster: dict[str, Any], *, counted: int) -> None:
     assert generation(cluster) == counted
     assert isinstance(rke_config(cluster), dict)
+
+
+@pytest.mark.parametrize("raised", [0, 1, 5], ids=["not yet", "by others", "several times"])
+async def test_hooks_of_an_earlier_plan_do_not_count_as_the_start(cluster: Harvester, raised: int) -> None:
+    ctx = await recorded(cluster)
+    began = await start(ctx)
+    metadata = {"annotations": {ANNOTATION_ORIGINAL_STRATEGY: json.dumps({"uid": "earlier"})}}
+    change = {"metadata": metadata, "spec": {"rkeConfig": {"provisionGeneration": began + raised}}}
+    await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(change), namespace="fleet-local")
+    assert await start(ctx) == began + raised + 1
+    assert (
+        ctx.owner.uid
+        in (await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local"))["metadata"]["annotations"][
+            ANNOTATION_ORIGINAL_STRATEGY
+        ]
+    )

@@ -15,13 +15,14 @@ from upgrade_manager.api.keys import FINALIZER
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import TIMED_OUT, Transient
 from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from tests.support.simulate import Simulate
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+    from upgrade_manager.kube.transport import Request, Stream, Transport
 
 
 class LateAcceptance:
@@ -39,6 +40,24 @@ class LateAcceptance:
         if self.is_slow and request.path.endswith(self._suffix):
             self.late.append(request)
             raise Transient(f"{request.path}: timed out", reason=TIMED_OUT)
+        return await self._inner.send(request)
+
+    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        """Forward it."""
+        return self._inner.open(request)
+
+
+class Refusing:
+    """A transport on which a webhook refuses the finalizer of one plan."""
+
+    def __init__(self, inner: Transport, plan: str) -> None:
+        self._inner = inner
+        self._suffix = f"/upgradeplans/{plan}"
+
+    async def send(self, request: Request) -> Response:
+        """Send it, or refuse it."""
+        if request.method == "PATCH" and request.path.endswith(self._suffix):
+            return Response(status=403, body=b"a webhook refuses the finalizer")
         return await self._inner.send(request)
 
     def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
@@ -171,3 +190,30 @@ async def test_late_acceptance_starts_no_second_plan(*, restarts: bool) -> None:
         assert answer.status == 409
         winner, loser = await parted(first, second)
         assert (phases_of(await winner.plan()), phases_of(await loser.plan())) == (["Initializing"], [])
+
+
+@pytest.mark.rule("pipeline: of two plans created simultaneously exactly one runs")
+@pytest.mark.parametrize("write", ACCEPTANCE)
+async def test_other_plan_runs_if_the_first_is_deleted_before_its_start(write: int) -> None:
+    async with Simulation(actors=False) as simulation:
+        first, second = await two(simulation)
+        await second.create_plan()
+        async with first.life(die_at=write, after=True):
+            await asyncio.sleep(WHILE)
+        plans = {stage.name: phases_of(await stage.plan()) for stage in (first, second)}
+        idle = [stage for stage in (first, second) if not plans[stage.name]]
+        if len(idle) < 2:
+            return
+        await first.client.delete(UPGRADE_PLANS, idle[0].name)
+        async with first.life(seed="successor"):
+            await asyncio.sleep(WHILE)
+        assert phases_of(await idle[1].plan()) == ["Initializing"]
+
+
+async def test_refused_start_of_one_plan_lets_the_other_run() -> None:
+    async with Simulation(actors=False) as simulation:
+        first, second = await two(simulation)
+        first.ledger = Ledger(Refusing(first.ledger, first.name))
+        await second.create_plan()
+        async with first.life():
+            await second.until("Initializing")

@@ -171,7 +171,7 @@ async def test_stopped_vms_are_named_before_their_list_is_removed(
     ctx = await prepared(cluster, listed=listed, nodes={"n1": {"state": state, "message": "Job x failed"}})
     for _ in range(2):
         await report_stopped(ctx)
-    text = "Node n1 is not upgraded: the VMs that were shut down for it are not restarted. "
+    text = "Node n1 is not upgraded: VMs that were shut down for it are not restarted. "
     text += "Start those that are off: default/db"
     assert cluster.recorder.recorded == [("RestoreVMFailed", text)] * is_reported
     assert ctx.status.node_message("n1") == (f"{text}. Job x failed" if is_reported else "Job x failed")

@@ -57,6 +57,8 @@ _KEPT = {
 _PLANS = (Component.IMAGE_PRELOAD, Component.IMAGE_CLEANUP)
 #: Namespaces that may not exist, unlike kube-system and the manager's own.
 _OPTIONAL_NAMESPACES = frozenset({CATTLE_SYSTEM, FLEET_LOCAL, LONGHORN_SYSTEM})
+#: Done for the nodes, while the removal of other objects fails.
+_CLEARED = "clear the nodes"
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
@@ -98,8 +100,11 @@ async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
         for steps in (ORPHAN, REMOVE):
             await _run(ctx, steps, kept, keep_failed_jobs=keep_failed_jobs)
     except KubeError:
-        # Not in `finally`: a request after a cancellation could hide it.
-        await _clear_nodes(ctx)
+        # Not in `finally`: a request after a cancellation could hide it. Once: the next plan may use the nodes by now.
+        done = ctx.informers.cleaned_up[keep_failed_jobs]
+        if _CLEARED not in done:
+            await _clear_nodes(ctx)
+            done.add(_CLEARED)
         raise
     # After the removal of the Plans: until then the system-upgrade-controller sets its labels again.
     await _clear_nodes(ctx)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.kube import objects
+from upgrade_manager.api.phases import TERMINAL
+from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.informer import Informer, without_managed_fields
@@ -170,10 +171,11 @@ class PlanController:
         )
 
     def _plan_informer(self, plan: str, spec: InformerSpec) -> Informer:
-        """Make an informer whose events enqueue the plan."""
+        """Make an informer whose events enqueue the plan until it has ended; then its retries alone clean up."""
 
         def changed(change: Change) -> None:
-            if not _is_heartbeat(change):
+            known = self.plans.store.get(plan) or {}
+            if not _is_heartbeat(change) and fields.text(known, "status", "currentPhase") not in TERMINAL:
                 self._queue.add(plan)
 
         return self._informer(spec, changed, name=plan)

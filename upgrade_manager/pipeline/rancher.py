@@ -55,6 +55,9 @@ def next_generation(ctx: ReconcileContext, cluster: Object, *, has_started: bool
     recorded = ctx.status["provisionGeneration"]
     if _record(cluster).get("uid") == ctx.owner.uid:
         return None
+    if belongs_to_another(ctx, cluster):
+        # The hooks are those of an earlier plan, whatever generation others have set.
+        return generation(cluster) + 1
     is_patched = objects.spec(cluster).get("kubernetesVersion") == release(ctx)
     # A generation that others have set, before a node has started, lacks the hooks.
     is_known = has_started or upgrade_strategy.has_hooks(rke_config(cluster).get("upgradeStrategy"))

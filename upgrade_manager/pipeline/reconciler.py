@@ -185,7 +185,7 @@ class PlanReconciler:
             ctx.status.wait_for_end(ended)
             await self._persist(ctx)
             return RequeueAfter(RESTORE_RETRY)
-        await self._block_others(ctx, others)
+        await self._hold_others(ctx, others)
         await ctx.claim(FINALIZER)
         ctx.status.accept(PhaseName.INITIALIZE.active, ctx.target)
         ctx.status.waiting(self._engine.initial_message(ctx))
@@ -193,8 +193,8 @@ class PlanReconciler:
         log.info("upgrade started")
         return None
 
-    async def _block_others(self, ctx: ReconcileContext, others: Iterable[Object]) -> None:
-        """Block the plans that are not decided yet.
+    async def _hold_others(self, ctx: ReconcileContext, others: Iterable[Object]) -> None:
+        """Write to the plans that are not decided yet; they are decided in their next reconcile.
 
         A write that accepts one of them may have timed out, in this process or an earlier one, and arrive later. It is
         pinned to the resourceVersion before this write, and conflicts.
@@ -203,8 +203,11 @@ class PlanReconciler:
             if objects.status(plan).get("currentPhase") or objects.is_deleting(plan) or _is_blocked(plan):
                 continue
             other = ReconcileContext.of(plan, self._services, self._informers.of(objects.name(plan)))
-            other.status.block(ctx.owner.name)
-            await self._persist(other)
+            other.status.wait_for_start(ctx.owner.name)
+            try:
+                await self._persist(other)
+            except NotFound:
+                continue
             await self._wait_for_caches(other)
 
     async def _end(self, ctx: ReconcileContext) -> Result:
@@ -227,18 +230,18 @@ class PlanReconciler:
         if frozen is not None:
             # First: a retry after the strategy was given back finds nothing.
             freeze.warn(ctx, frozen)
-        if ctx.status.phase != SUCCEEDED:
-            await vm_restore.report_stopped(ctx)
         try:
             await give_back(ctx, keep_strategy=frozen is not None and bool(frozen.nodes))
         except KubeError:
             # Not in `finally`: a write after a cancellation could hide it.
             await self._persist(ctx)
             raise
+        if ctx.status.phase != SUCCEEDED:
+            await vm_restore.report_stopped(ctx)
         await self._persist(ctx)
         try:
             await clean_up(ctx, keep_failed_jobs=keep_failed_jobs)
-        except (Terminal, Conflict) as error:
+        except KubeError as error:
             if not objects.is_deleting(ctx.raw) or self._may_pass(ctx, error):
                 raise
             # A refusal must not keep the plan: the garbage collector deletes what it owns.
@@ -246,8 +249,10 @@ class PlanReconciler:
             ctx.events.error(ctx.raw, f"{error}. The garbage collector removes the objects of this plan")
 
     def _may_pass(self, ctx: ReconcileContext, error: KubeError) -> bool:
-        """Return True for a conflict that has not lasted: it may be that of a precondition."""
-        return isinstance(error, Conflict) and self._conflicts.get(ctx.owner.uid, 0) < MAX_CONFLICTS
+        """Return True for a passing error, and for a conflict, perhaps of a precondition, that has not lasted."""
+        if isinstance(error, Conflict):
+            return self._conflicts.get(ctx.owner.uid, 0) < MAX_CONFLICTS
+        return not isinstance(error, Terminal)
 
     async def _finalize(self, ctx: ReconcileContext) -> None:
         """Clean up after a plan that is being deleted, if it was accepted, then remove the finalizer."""

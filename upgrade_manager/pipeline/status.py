@@ -141,11 +141,11 @@ class StatusPatch:
         text = one_line(message) or (old.get("message", "") if reason else "")
         nodes[node] = node_entry(old, state, reason=reason, message=text)
 
-    def warn_node(self, node: str, reason: str, message: str) -> None:
+    def warn_node(self, node: str, reason: str, message: str, *, limit: int = MESSAGE_LIMIT) -> None:
         """Record a problem of a node that does not fail it."""
         nodes = self._nodes()
         if node in nodes:
-            nodes[node] = {**nodes[node], "reason": reason, "message": one_line(message)}
+            nodes[node] = {**nodes[node], "reason": reason, "message": one_line(message, limit=limit)}
 
     def node_reason(self, node: str) -> str:
         """Return the reason of the node's warning; empty without one."""
@@ -183,6 +183,11 @@ class StatusPatch:
     def wait_for_end(self, other: str) -> None:
         """Hold the plan until another one that has failed has given its settings back."""
         text = f"Waiting for UpgradePlan {other}, which has failed, to give the settings back that it changed"
+        self._condition(AVAILABLE, FALSE, "Waiting", text)
+
+    def wait_for_start(self, other: str) -> None:
+        """Hold the plan while another one is accepted. Each call changes the status, so that older writes conflict."""
+        text = f"At {self._now().isoformat(timespec='microseconds')} UpgradePlan {other} began to start; waiting for it"
         self._condition(AVAILABLE, FALSE, "Waiting", text)
 
     def upgrading(self, target: str) -> None:

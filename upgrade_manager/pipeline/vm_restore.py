@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from upgrade_manager.api.conditions import MAX_MESSAGE
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, JobType
 from upgrade_manager.api.names import restore_vm_config_map
 from upgrade_manager.kube import fields, objects
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
 
 EVENT_REASON = "RestoreVMFailed"
+#: VMs that an event names.
+_NAMED = 10
 log = structlog.get_logger(__name__)
 
 
@@ -87,16 +90,28 @@ async def discard_stale_list(ctx: ReconcileContext) -> None:
 
 async def report_stopped(ctx: ReconcileContext) -> None:
     """Name the VMs of nodes whose upgrade has not ended, before an early end of the plan removes their list."""
-    found = await _find_list(ctx) if ctx.plan.spec.restore_vm else None
+    try:
+        found = await _find_list(ctx) if ctx.plan.spec.restore_vm else None
+    except Terminal as error:
+        # It must not keep the settings, nor a deleted plan.
+        log.warning("list of stopped VMs cannot be read", error=str(error))
+        return
     if found is None or not is_list_of(found, ctx.raw):
         return
     for node in sorted(fields.mapping(found, "data")):
         state, vms = ctx.status.node_state(node), listed_vms(found, node)
         if vms and (state is None or not state.upgraded) and ctx.status.node_reason(node) != EVENT_REASON:
-            text = f"Node {node} is not upgraded: the VMs that were shut down for it are not restarted. "
-            text += f"Start those that are off: {name_list(vms)}"
-            ctx.events.warning(ctx.raw, EVENT_REASON, text, about=node)
-            ctx.status.warn_node(node, EVENT_REASON, f"{text}. {ctx.status.node_message(node)}".removesuffix(". "))
+            _name_all(ctx, node, vms)
+
+
+def _name_all(ctx: ReconcileContext, node: str, vms: Sequence[str]) -> None:
+    """Name every VM: the list of them is removed."""
+    text = f"Node {node} is not upgraded: VMs that were shut down for it are not restarted. Start those that are off"
+    for first in range(0, len(vms), _NAMED):
+        some = ", ".join(vms[first : first + _NAMED])
+        ctx.events.warning(ctx.raw, EVENT_REASON, f"{text}: {some}", about=f"{node}/{first}")
+    message = f"{text}: {', '.join(vms)}. {ctx.status.node_message(node)}".removesuffix(". ")
+    ctx.status.warn_node(node, EVENT_REASON, message, limit=MAX_MESSAGE)
 
 
 async def release_list(ctx: ReconcileContext, readers: Iterable[Object]) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import gzip
 from base64 import b64decode
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,8 +12,9 @@ from hack.virtual_time import virtual_now
 from tests.support.harvester import RELEASE
 from upgrade_manager.api.status import record_phase
 from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, JOBS, NODES, SECRETS, SUC_PLANS
-from upgrade_manager.pipeline.errors import BadRepository
+from upgrade_manager.pipeline.errors import BadCluster, BadRepository
 from upgrade_manager.pipeline.phases.base import Completed, Waiting
 from upgrade_manager.pipeline.phases.image_cleanup import ImageCleanup
 from upgrade_manager.resources.jobs import restore_job
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tests.support.harvester import Harvester
     from upgrade_manager.pipeline.context import ReconcileContext
 
+OTHER_OS = f"it reports the OS {{}} instead of {RELEASE['os']} since its upgrade"
 ARCHIVE = "harvester-iso/bundle/harvester/images-lists-archive"
 OLD, NEW = f"{ARCHIVE}/v1.6.1/image_list_all.txt", f"{ARCHIVE}/current/image_list_all.txt"
 
@@ -220,3 +222,59 @@ async def test_previous_version_is_quoted_in_the_url(cluster: Harvester, version
     middle = cluster.files.requests[0].partition(ARCHIVE)[2].removesuffix("/image_list_all.txt")
     assert "/" not in middle[1:]
     assert not {"?", "#"} & set(middle)
+
+
+@pytest.mark.rule("nodes: a managed label that is missing for a moment changes nothing")
+async def test_node_without_the_label_is_not_left_out(cluster: Harvester) -> None:
+    async def label(value: str | None) -> None:
+        await cluster.client.patch(
+            NODES, "n2", MergePatch({"metadata": {"labels": {"harvesterhci.io/managed": value}}})
+        )
+
+    ctx = await prepared(cluster)
+    await cluster.nodes("n2")
+    for node in ("n1", "n2"):
+        await cluster.machine(node)
+    await label(None)
+    with pytest.raises(BadCluster, match=r"^Node n2 would be left out: its label"):
+        await ImageCleanup().run(ctx)
+    await label("true")
+    assert isinstance(await ImageCleanup().run(ctx), Waiting)
+    await label(None)
+    await cluster.complete_plan("up-image-cleanup", "n1")
+    with pytest.raises(BadCluster, match=r"^Node n2 would be left out: its label"):
+        await ImageCleanup().run(ctx)
+    await label("true")
+    await cluster.complete_plan("up-image-cleanup", "n2")
+    assert await ImageCleanup().run(ctx) == Completed()
+
+
+@pytest.mark.rule("pipeline: Succeeded means that every recorded node is Ready and schedulable on the release's OS")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param({}, None, id="as upgraded"),
+        pytest.param(
+            {"unschedulable": True}, "it was cordoned after its upgrade. Run kubectl uncordon n1", id="cordoned"
+        ),
+        pytest.param({"ready": "False"}, "it is not Ready. Run kubectl describe node n1", id="not Ready"),
+        pytest.param(
+            {"os": "Old"}, f"it reports the OS Old instead of {RELEASE['os']} since its upgrade", id="fell back"
+        ),
+        pytest.param(
+            {"os": ""}, f"it reports the OS unknown instead of {RELEASE['os']} since its upgrade", id="unknown OS"
+        ),
+    ],
+)
+async def test_end_waits_for_nodes_that_changed(cluster: Harvester, change: Any, message: str | None) -> None:
+    await cluster.nodes("n1")
+    status = {
+        "conditions": [{"type": "Ready", "status": change.get("ready", "True")}],
+        "nodeInfo": {"osImage": change.get("os", RELEASE["os"])},
+    }
+    await cluster.finish(NODES, "n1", "", status)
+    if change.get("unschedulable"):
+        await cluster.client.patch(NODES, "n1", MergePatch({"spec": {"unschedulable": True}}))
+    recorded = {"n1": {"state": "ImageCleaned"}, "n2-has-left": {"state": "ImageCleaned"}}
+    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE, "nodeUpgradeStatuses": recorded}))
+    assert await ImageCleanup().exit(ctx) == (None if message is None else Waiting(message=f"Node n1: {message}"))

@@ -12,7 +12,7 @@ from upgrade_manager.pipeline.errors import BadCluster, MissingObject
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.initialize import Initialize
 from upgrade_manager.pipeline.phases.managed_nodes import unknown_pause_nodes
-from upgrade_manager.pipeline.selections import MANAGED_NODES
+from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MANAGED_NODES
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
@@ -74,7 +74,7 @@ async def test_machine_of_an_unmanaged_node_is_an_error(cluster: Harvester, mana
     for node in (*managed, "n3"):
         await cluster.machine(node)
     ctx = cluster.context(await cluster.plan())
-    with pytest.raises(BadCluster, match=r"Nodes n3 have Machines, but lack the label harvesterhci\.io/managed=true"):
+    with pytest.raises(BadCluster, match=r"^Node n3 would be left out: its Node does not exist, but Machine .* does\."):
         await Initialize().run(ctx)
 
 
@@ -248,8 +248,16 @@ async def test_unknown_pause_nodes_are_reported(cluster: Harvester, listed: list
     spec = {"version": "v1", "nodeUpgradeOption": {"pauseNodes": listed}}
     ctx = cluster.context(await cluster.plan(spec=spec))
     text = UNKNOWN.format("s" if "," in unknown else "", unknown) if unknown else ""
-    assert unknown_pause_nodes(ctx, await ctx.watch(MANAGED_NODES)) == text
+    assert unknown_pause_nodes(ctx, *await ctx.watch_all(MANAGED_NODES, LOCAL_MACHINES)) == text
     assert cluster.recorder.recorded == ([("PauseNodesUnknown", text)] if unknown else [])
+
+
+@pytest.mark.rule("nodes: a managed label that is missing for a moment changes nothing")
+async def test_paused_node_without_the_label_is_known_by_its_machine(cluster: Harvester) -> None:
+    await cluster.nodes("n1", **{"harvesterhci.io/managed": "false"})
+    await cluster.machine("n1")
+    ctx = cluster.context(await cluster.plan(spec={"version": "v1", "nodeUpgradeOption": {"pauseNodes": ["n1"]}}))
+    assert unknown_pause_nodes(ctx, *await ctx.watch_all(MANAGED_NODES, LOCAL_MACHINES)) == ""
 
 
 async def test_each_list_of_unknown_pause_nodes_is_one_event(cluster: Harvester) -> None:
@@ -259,7 +267,7 @@ async def test_each_list_of_unknown_pause_nodes_is_one_event(cluster: Harvester)
         raw = await cluster.plan(f"up-{number}", spec=spec)
         raw["metadata"] |= {"name": "up", "uid": "u"}
         ctx = cluster.context(raw)
-        unknown_pause_nodes(ctx, await ctx.watch(MANAGED_NODES))
+        unknown_pause_nodes(ctx, *await ctx.watch_all(MANAGED_NODES, LOCAL_MACHINES))
     first, second, third, fourth = cluster.recorder.names
     assert first == second != third == fourth
 

@@ -134,5 +134,5 @@ async def test_deleted_paused_node_does_not_block_the_others(stage: NodeUpgradeR
     await stage.request("n1", "pre")
     await stage.client.delete(NODES, "n1")
     await stage.rancher("n2", pre=OPTIONS)
-    assert "pauseNodes lists unknown node n1; ignored" in await stage.waiting()
+    assert "n1 is paused (cordoned)" in await stage.waiting()
     assert (await stage.states())["n2"] == "PreDraining"

@@ -8,12 +8,14 @@ from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
-from upgrade_manager.pipeline import freeze
+from upgrade_manager.pipeline import freeze, missing_nodes
 from upgrade_manager.pipeline.diagnostics import job_attempt
 from upgrade_manager.pipeline.errors import Unreachable
 from upgrade_manager.pipeline.image_lists import SIZE_LIMIT, pack, parse_list, removable
 from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
+from upgrade_manager.pipeline.phases.managed_nodes import check_managed
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
     follow_plan,
@@ -29,6 +31,7 @@ from upgrade_manager.resources.image_list import ImageList
 from upgrade_manager.resources.suc_plan import image_cleanup_plan
 
 if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import PhaseResult
 
@@ -58,6 +61,8 @@ class ImageCleanup(Phase):
         plans = await ctx.watch(suc_plans(ctx.owner))
         plan = plans.get(name, CATTLE_SYSTEM)
         if plan is None or not ctx.owner.owns(plan):
+            if ctx.status["singleNode"] is None:
+                await check_managed(ctx, map(objects.name, nodes))
             long_name = long_name_message(nodes)
             if long_name:
                 ctx.events.warning(ctx.raw, "ImageCleanupSkipped", f"{long_name}; {SKIPPED}")
@@ -80,18 +85,41 @@ class ImageCleanup(Phase):
             await _create_plan(ctx, ImageList(owner=ctx.owner, packed=await asyncio.to_thread(pack, images)))
             return plan_waiting(name, WORK, done=0, nodes=len(nodes))
         jobs = await ctx.watch(suc_jobs(ctx.owner))
-        return await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
+        result = await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
+        if isinstance(result, Completed) and ctx.status["singleNode"] is None:
+            await check_managed(ctx, map(objects.name, nodes))
+        return result
 
     async def exit(self, ctx: ReconcileContext) -> Waiting | None:
-        """Wait for the restore-vm Jobs, which the clean-up removes."""
+        """Wait for the restore-vm Jobs, which the clean-up removes, and for nodes that changed since their upgrade."""
         await report_failures(ctx)
         restoring = await unfinished(ctx)
         if not restoring:
-            return None
+            return await _unsteady(ctx)
         first, more = restoring[0], len(restoring) - 1
         state = await job_attempt(ctx, first)
         others = f"; {more} more restore-vm Jobs are running" if more else ""
         return Waiting(message=f"Job {HARVESTER_SYSTEM}/{first.name}: restarting VMs, {state}{others}")
+
+
+async def _unsteady(ctx: ReconcileContext) -> Waiting | None:
+    """Wait for a node that is cordoned, not Ready or on another OS: then the upgrade has not succeeded."""
+    nodes, release = await ctx.watch(MANAGED_NODES), (ctx.status["releaseMetadata"] or {}).get("os", "")
+    for name in sorted(ctx.status.known_nodes()):
+        node = nodes.get(name)
+        problem = await missing_nodes.reason(ctx, name) if node is None else _problem(node, release)
+        if problem:
+            return Waiting(message=f"Node {name}: {problem}")
+    return None
+
+
+def _problem(node: Object, release: str) -> str:
+    name, os = objects.name(node), fields.text(node, "status", "nodeInfo", "osImage")
+    if fields.is_true(node, "spec", "unschedulable"):
+        return f"it was cordoned after its upgrade. Run kubectl uncordon {name}"
+    if fields.text(fields.condition(node, "Ready"), "status") != "True":
+        return f"it is not Ready. Run kubectl describe node {name}"
+    return "" if os == release else f"it reports the OS {os or 'unknown'} instead of {release} since its upgrade"
 
 
 async def _create_plan(ctx: ReconcileContext, images: ImageList) -> None:

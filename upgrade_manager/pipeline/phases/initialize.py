@@ -11,7 +11,7 @@ from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.phases.eligibility import check_upgrade_path
 from upgrade_manager.pipeline.phases.managed_nodes import check_managed, single_node, unknown_pause_nodes, unmanaged
-from upgrade_manager.pipeline.selections import MANAGED_NODES
+from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MANAGED_NODES
 from upgrade_manager.preflight.check import Pending, Rejected
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Initialize(Phase):
             return failed
         await check_managed(ctx, map(objects.name, nodes))
         ctx.status["singleNode"] = single_node(nodes)
-        unknown_pause_nodes(ctx, managed)
+        unknown_pause_nodes(ctx, managed, await ctx.watch(LOCAL_MACHINES))
         _warn_of_ignored_annotations(ctx)
         return await _preflight(ctx, [objects.name(node) for node in nodes])
 

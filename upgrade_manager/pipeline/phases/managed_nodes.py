@@ -8,6 +8,7 @@ from upgrade_manager.api.keys import MANAGED_SELECTOR, manage_command
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.sequencing import name_list
+from upgrade_manager.pipeline import missing_nodes
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.missing_nodes import machine_nodes
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES
@@ -29,18 +30,21 @@ async def check_managed(ctx: ReconcileContext, nodes: Iterable[str]) -> None:
     """Raise BadCluster while Rancher has Machines of other nodes: without the managed label they would be left out."""
     others = sorted(set(machine_nodes(await ctx.watch(LOCAL_MACHINES))) - set(nodes))
     if others:
-        raise unmanaged(others)
+        more = f". Also {name_list(others[1:])}" if others[1:] else ""
+        raise BadCluster(f"Node {others[0]} would be left out: {await missing_nodes.reason(ctx, others[0])}{more}")
 
 
-def unmanaged(nodes: Sequence[str] = ()) -> BadCluster:
-    """Return the error about the managed label that these nodes lack, or all nodes."""
-    lacking = f"Nodes {name_list(nodes)} have Machines, but lack" if nodes else "All nodes lack"
-    return BadCluster(f"{lacking} the label {MANAGED_SELECTOR}. Add it: {manage_command()}")
+def unmanaged() -> BadCluster:
+    """Return the error about the managed label that all nodes lack."""
+    return BadCluster(f"All nodes lack the label {MANAGED_SELECTOR}. Add it: {manage_command()}")
 
 
-def unknown_pause_nodes(ctx: ReconcileContext, nodes: Store) -> str:
+def unknown_pause_nodes(ctx: ReconcileContext, nodes: Store, machines: Store) -> str:
     """Report names in pauseNodes that match no node, in a Warning event and the returned message; empty without any."""
-    unknown = sorted(name for name in ctx.plan.spec.node_upgrade_option.pause_nodes if nodes.get(name) is None)
+    named = ctx.plan.spec.node_upgrade_option.pause_nodes
+    # The label of a node with a Machine may be missing at this moment.
+    known = set(machine_nodes(machines))
+    unknown = sorted(name for name in named if nodes.get(name) is None and name not in known)
     if not unknown:
         return ""
     text = f"pauseNodes lists unknown node{'s' if len(unknown) > 1 else ''} {name_list(unknown)}; ignored"

@@ -167,7 +167,7 @@ async def _observe(ctx: ReconcileContext) -> _State:
         observed=observed,
         target=Target(ctx.status["releaseMetadata"]["os"], rancher.release(ctx), stale),
         single=single,
-        unknown_pause_nodes=unknown_pause_nodes(ctx, observed.nodes),
+        unknown_pause_nodes=unknown_pause_nodes(ctx, observed.nodes, observed.machines),
     )
 
 

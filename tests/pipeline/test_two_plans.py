@@ -194,7 +194,7 @@ async def test_late_acceptance_starts_no_second_plan(*, restarts: bool) -> None:
 
 @pytest.mark.rule("pipeline: of two plans created simultaneously exactly one runs")
 @pytest.mark.parametrize("write", ACCEPTANCE)
-async def test_other_plan_runs_if_the_first_is_deleted_before_its_start(write: int) -> None:
+async def test_other_plan_runs_if_the_first_never_starts(write: int) -> None:
     async with Simulation(actors=False) as simulation:
         first, second = await two(simulation)
         await second.create_plan()

@@ -31,7 +31,6 @@ class BlockerReason(StrEnum):
     JOB_HAS_NO_POD = "JobHasNoPod"
     UPGRADE_CONTROLLER_SILENT = "UpgradeControllerSilent"
     REPOSITORY_UNAVAILABLE = "RepositoryUnavailable"
-    IMPORT_STUCK = "ImportStuck"
     JOB_SLOW = "JobSlow"
 
 

@@ -21,8 +21,6 @@ class WaitKind(Enum):
     DEPLOYMENT = "Deployment"
     #: The upgrade repository's Service without a ready endpoint, or without a response.
     SERVICE = "Service"
-    #: The import of the ISO.
-    IMAGE = "VirtualMachineImage"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tests.support.harvester import Harvester
     from upgrade_manager.pipeline.context import ReconcileContext
 
-OTHER_OS = f"it reports the OS {{}} instead of {RELEASE['os']} since its upgrade"
 ARCHIVE = "harvester-iso/bundle/harvester/images-lists-archive"
 OLD, NEW = f"{ARCHIVE}/v1.6.1/image_list_all.txt", f"{ARCHIVE}/current/image_list_all.txt"
 

@@ -98,7 +98,10 @@ def _containers(options: Options, stack: AsyncExitStack, *, repo_url: str) -> Co
     if not options.real_toolkit:
         return simulated
     folder = options.hosts or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="simulated-hosts-")))
-    settings = ContainerSettings(folder=folder, kubeconfig=options.kubeconfig, repo_url=repo_url + "/{plan}")
+    # Containers have separate working directories.
+    settings = ContainerSettings(
+        folder=folder.resolve(), kubeconfig=options.kubeconfig.resolve(), repo_url=repo_url + "/{plan}"
+    )
 
     def make(context: ActorContext, toolkit: Toolkit) -> ProcessContainers:
         containers = ProcessContainers(settings, context, toolkit)

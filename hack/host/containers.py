@@ -110,13 +110,14 @@ class ProcessContainers:
         start = f"import sys; from upgrade_manager.cli.main import {function}; sys.exit({function}())"
         log = self._settings.folder / "logs" / f"{objects.name(pod)}.log"
         log.parent.mkdir(exist_ok=True)
+        self._folder(pod).mkdir(parents=True, exist_ok=True)
         with log.open("wb") as output:
             return await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-c",
                 start,
                 *arguments,
-                cwd=ROOT,
+                cwd=self._folder(pod),
                 env=self._environment(pod, node),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
@@ -129,6 +130,9 @@ class ProcessContainers:
         plan = variables.get("HARVESTER_UPGRADEPLAN_NAME", "")
         return {
             "PATH": f"{self._bin}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "HOME": str(self._folder(pod)),
+            "TMPDIR": str(self._folder(pod)),
             "HOST_DIR": str(self._tree(node)),
             "KUBECONFIG": str(self._settings.kubeconfig),
             "UPGRADE_REPO_URL": f"{self._settings.repo_url.format(plan=plan)}/harvester-iso",
@@ -168,6 +172,10 @@ class ProcessContainers:
 
     def _state(self, node: str) -> Path:
         return self._settings.folder / node / "state.json"
+
+    def _folder(self, pod: Object) -> Path:
+        """Return where a container keeps files, which are lost with the Pod in a cluster."""
+        return self._settings.folder / "pods" / objects.name(pod)
 
     def _termination_log(self, pod: Object) -> Path:
         return self._settings.folder / "logs" / f"{objects.name(pod)}.message"

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from hack.bench.process import memory
@@ -41,6 +42,7 @@ async def _import(url: str, root: Path) -> float:
             helm=unused,
             folder=unused,
             now=unused,
+            random=Random(),
         )
         began = time.monotonic()
         await import_images(context)

@@ -6,8 +6,9 @@ from random import Random
 import pytest
 
 from tests.support.kube_server import FedStream, Reply, ScriptedTransport, failure, reset, success
+from tests.support.randomness import Highest, Lowest
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Gone, KubeError, Throttled, Transient
-from upgrade_manager.kube.retry import Backoff, RestClient
+from upgrade_manager.kube.retry import Backoff, RestClient, jittered
 from upgrade_manager.kube.transport import Request
 
 GET = Request(method="GET", path="/x", timeout=10)
@@ -114,11 +115,9 @@ async def test_error_with_an_unreadable_body_has_its_status(stream: FedStream) -
     assert asyncio.get_running_loop().time() - started <= 10
 
 
-class Lowest(Random):
-    """Returns the lower bound."""
-
-    def random(self) -> float:
-        return 0.0
+@pytest.mark.parametrize(("random", "delay"), [(Lowest(), 10.0), (Highest(), 11.0)])
+def test_jitter_adds_up_to_a_tenth(random: Random, delay: float) -> None:
+    assert jittered(10.0, random) == pytest.approx(delay)
 
 
 def test_backoff_doubles_from_08_to_30_seconds() -> None:

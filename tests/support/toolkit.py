@@ -125,6 +125,7 @@ class ToolkitWorld:
             "helm": Helm(self.helm, environment={}),
             "folder": self.folder,
             "now": virtual_now,
+            "random": Random(1),
             "files": self.iso,
             "release": ReleaseFiles(self.iso),
             "events": PlanEvents(self.client, PLAN, now=virtual_now, random=Random(1)),

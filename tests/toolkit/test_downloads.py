@@ -12,6 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.support.iso_server import PATH, IsoServer, serve
+from tests.support.randomness import Lowest
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import NotFound, Transient
 from upgrade_manager.toolkit import disk_space, downloads
@@ -19,7 +20,7 @@ from upgrade_manager.toolkit.disk_space import RESERVE
 from upgrade_manager.toolkit.downloads import STALL_TIMEOUT, Downloads
 from upgrade_manager.toolkit.errors import BadArchive, OutOfSpace, StepFailed, StepTimedOut
 from upgrade_manager.toolkit.host_tree import HostTree
-from upgrade_manager.toolkit.repository_files import FileBody
+from upgrade_manager.toolkit.repository_files import FileBody, HttpRepositoryFiles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -38,8 +39,18 @@ def _left(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_size for path in (folder / "data").iterdir() if path.name != "file.partial.etag"}
 
 
-async def _fetch(files: RepositoryFiles, folder: Path) -> bytes:
-    await Downloads(files, HostTree(folder)).fetch(PATH, TARGET)
+class _AtOnce(Random):
+    """Retries at once: requests to a real server are not awaited in real time."""
+
+    def uniform(self, a: float, b: float) -> float:
+        """See Random."""
+        _ = a, b
+        return 0.0
+
+
+async def _fetch(files: RepositoryFiles, folder: Path, *, random: Random | None = None) -> bytes:
+    random = random or (_AtOnce() if isinstance(files, HttpRepositoryFiles) else Lowest())
+    await Downloads(files, HostTree(folder), random=random).fetch(PATH, TARGET)
     assert _left(folder).keys() == {"file"}
     assert not (folder / "data/file.partial.etag").exists()
     return (folder / "data/file").read_bytes()
@@ -50,7 +61,7 @@ async def _killed(server: IsoServer, folder: Path, *, after: int) -> None:
     server.cuts.append(after)
     server.statuses = []
     async with serve(server) as files, asyncio.timeout(30):
-        task = asyncio.create_task(Downloads(files, HostTree(folder)).fetch(PATH, TARGET))
+        task = asyncio.create_task(Downloads(files, HostTree(folder), random=_AtOnce()).fetch(PATH, TARGET))
         while not server.requested or _left(folder).get("file.partial") != after:
             await asyncio.sleep(0)
             if not (folder / "data").exists():
@@ -58,13 +69,6 @@ async def _killed(server: IsoServer, folder: Path, *, after: int) -> None:
         task.cancel()
         await asyncio.wait({task})
     server.requested.clear()
-
-
-@pytest.fixture(autouse=True)
-def _short_pauses(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Do not wait between requests in real time."""
-    if request.node.get_closest_marker("real_loop"):
-        monkeypatch.setattr(downloads, "_FIRST_PAUSE", 0.0)
 
 
 @pytest.mark.real_loop
@@ -190,6 +194,19 @@ async def test_repository_that_is_down_for_ten_minutes_is_awaited(tmp_path: Path
     assert len(files.times) < 30
 
 
+async def test_nodes_that_fail_together_retry_apart(tmp_path: Path) -> None:
+    files = _Files(up_at=600)
+    nodes = [tmp_path / str(number) for number in range(5)]
+    async with asyncio.TaskGroup() as group:
+        for number, node in enumerate(nodes):
+            group.create_task(_fetch(files, node, random=Random(number)))
+    first, *later = sorted(set(files.times))
+    assert files.times.count(first) == len(nodes)
+    assert len(later) == len(files.times) - len(nodes)
+    # The nodes do not ask within one second when the repository is back.
+    assert max(later) - min(time for time in later if time >= files.up_at) > 1
+
+
 async def test_download_without_progress_fails_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(StepTimedOut, match=r"^no progress for 30 min: http://repo/file: connection refused$"):
         await _fetch(_Files(up_at=2 * STALL_TIMEOUT), tmp_path)
@@ -207,7 +224,7 @@ async def test_server_that_sends_too_much_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "count"), [pytest.param(_Files(delay=25), 10, id="slow"), pytest.param(_Files(up_at=121), 12, id="down")]
+    ("files", "count"), [pytest.param(_Files(delay=25), 10, id="slow"), pytest.param(_Files(up_at=121), 14, id="down")]
 )
 async def test_progress_is_logged_every_ten_seconds(tmp_path: Path, files: _Files, count: int) -> None:
     with capture_logs() as logs:

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from tests.support.randomness import Highest, Lowest
 from tests.support.toolkit import Steps
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Forbidden, KubeError, Transient
@@ -13,9 +15,9 @@ from upgrade_manager.toolkit.errors import BadEnvironment, ProgramFailed, StepFa
 from upgrade_manager.toolkit.steps import Step, run_steps
 
 if TYPE_CHECKING:
-    from upgrade_manager.toolkit.context import ToolkitContext
+    from random import Random
 
-_NO_CONTEXT = cast("ToolkitContext", None)
+    from upgrade_manager.toolkit.context import ToolkitContext
 
 
 @dataclass(slots=True)
@@ -41,9 +43,10 @@ class _Effect:
         return Step(name=name, **{"timeout": 60.0, "missing": self.missing, "act": self.act} | options)  # type: ignore[arg-type]
 
 
-async def _run(*steps: Step) -> Steps:
+async def _run(*steps: Step, random: Random | None = None) -> Steps:
     progress = Steps()
-    await run_steps(steps, _NO_CONTEXT, progress)
+    context = cast("ToolkitContext", SimpleNamespace(random=random or Lowest()))
+    await run_steps(steps, context, progress)
     return progress
 
 
@@ -79,6 +82,14 @@ async def test_transient_error_is_retried_within_the_timeout() -> None:
     progress = await _run(effect.step())
     assert progress.waits == ["step: API server is away"]
     assert effect.actions == 1
+
+
+@pytest.mark.parametrize(("random", "seconds"), [(Lowest(), 20.0), (Highest(), 22.0)])
+async def test_polls_and_retries_have_jitter(random: Random, seconds: float) -> None:
+    effect = _Effect(errors=[Transient("API server is away")], actions_needed=2)
+    began = loop_time()
+    await _run(effect.step(poll=10.0, repeats=True), random=random)
+    assert loop_time() - began == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("error", [StepFailed("no space"), ProgramFailed("ctr returned 1"), Forbidden("forbidden")])

@@ -3,8 +3,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from tests.support.randomness import Highest, Lowest
 from tests.support.toolkit import NODE
 from tests.support.vm_world import ELSEWHERE, FIXED, FREE, nodes_of_vms, recorded, set_instance, strategy, vm_world
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
@@ -12,8 +16,7 @@ from upgrade_manager.toolkit.virtual_machines import stop_all_vms, stop_immovabl
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
+    from random import Random
 
 
 async def test_all_vms_are_stopped_and_recorded(tmp_path: Path) -> None:
@@ -24,6 +27,16 @@ async def test_all_vms_are_stopped_and_recorded(tmp_path: Path) -> None:
         assert await nodes_of_vms(world) == {}
         assert await vms_running(world.context()) == ""
         assert await recorded(world) == {NODE: "default/elsewhere,default/fixed,default/free"}
+
+
+@pytest.mark.parametrize(("random", "poll"), [(Lowest(), 5.0), (Highest(), 5.5)])
+async def test_polls_of_stopping_vms_have_jitter(tmp_path: Path, random: Random, poll: float) -> None:
+    async with vm_world(tmp_path, FIXED, durations={"pod_stop": 600}) as world:
+        began = loop_time()
+        await stop_immovable_vms(world.context(random=random))
+        polls = (loop_time() - began) / poll
+        assert polls > 10
+        assert polls == pytest.approx(round(polls), abs=0.05)
 
 
 async def test_node_that_is_cordoned_meanwhile_adds_no_vm(tmp_path: Path) -> None:

@@ -109,6 +109,7 @@ async def toolkit_context(options: ToolkitOptions) -> AsyncIterator[ToolkitConte
                 helm=Helm(PodPrograms(), environment=_helm_environment(options, folder)),
                 folder=Path(folder),
                 now=clock.now,
+                random=dice,
                 files=files,
                 release=ReleaseFiles(files),
                 events=PlanEvents(client, options.plan, now=clock.now, random=dice),

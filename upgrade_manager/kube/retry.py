@@ -40,6 +40,11 @@ _ERROR_BODY_TIMEOUT = 10.0
 _ERROR_BODY_LIMIT = 1 << 20
 
 
+def jittered(seconds: float, random: Random) -> float:
+    """Return a delay of up to a tenth more, so that clients that failed at the same time spread their retries."""
+    return seconds * random.uniform(1.0, 1.1)
+
+
 class RestClient:
     """Sends requests over a transport, limits their time and retries them; raises only errors of `kube.errors`.
 
@@ -113,8 +118,7 @@ class _Retry:
         self._left -= 1
         if self._left < 0 or loop_time() + seconds > self._deadline:
             raise error
-        # Jitter, so that clients that failed at the same time do not retry at the same time.
-        return seconds * self._random.uniform(1.0, 1.1)
+        return jittered(seconds, self._random)
 
 
 @asynccontextmanager

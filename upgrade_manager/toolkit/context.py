@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
     from pathlib import Path
+    from random import Random
 
     from upgrade_manager.kube.client import Client
     from upgrade_manager.toolkit.helm import Helm
@@ -40,6 +41,8 @@ class ToolkitContext:
     folder: Path
     #: Wall time, aware, UTC.
     now: Callable[[], datetime]
+    #: Spreads the retries of several nodes.
+    random: Random
     #: Files of the ISO.
     files: RepositoryFiles
     #: The release's description, read once.

@@ -15,6 +15,7 @@ import structlog
 
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.retry import Backoff
 from upgrade_manager.toolkit.disk_space import require_space
 from upgrade_manager.toolkit.errors import BadArchive, OutOfSpace, StepFailed, StepTimedOut
 from upgrade_manager.toolkit.partial_file import Identity, PartialFile, write_all
@@ -23,13 +24,11 @@ from upgrade_manager.toolkit.repository_files import FileChanged
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from random import Random
 
     from upgrade_manager.toolkit.host_tree import HostTree
     from upgrade_manager.toolkit.repository_files import FileBody, RepositoryFiles
 
-#: Seconds before an interrupted download continues: at first, and at most.
-_FIRST_PAUSE = 1.0
-_LONGEST_PAUSE = 30.0
 #: Seconds for which a download may make no progress at all before it fails: a repository that moves to another node.
 STALL_TIMEOUT = 1800.0
 #: Bytes between two calls that flush the kernel's cache to the disk and check the free space.
@@ -43,9 +42,10 @@ _log = structlog.get_logger(__name__)
 class Downloads:
     """Downloads files to the host."""
 
-    def __init__(self, files: RepositoryFiles, tree: HostTree) -> None:
+    def __init__(self, files: RepositoryFiles, tree: HostTree, *, random: Random) -> None:
         self._files = files
         self._tree = tree
+        self._random = random
 
     async def fetch(self, source: str, target: str) -> None:
         """Download the ISO's file `source` to `target` on the host, unless a file of its size is there.
@@ -62,7 +62,8 @@ class Downloads:
         """Return a download, or the rest of an earlier run's, which has not started."""
         folder = target.rpartition("/")[0]
         self._tree.make_directory(folder)
-        return Download(self._files, source, PartialFile(self._tree.path(target)), place=folder)
+        partial = PartialFile(self._tree.path(target))
+        return Download(self._files, source, partial, place=folder, random=self._random)
 
     async def is_complete(self, source: str, target: str) -> bool:
         """Return True if the target has the size of the ISO's file. Raises KubeError."""
@@ -80,11 +81,14 @@ class Download:
     kubelet would evict Pods and VMs.
     """
 
-    def __init__(self, files: RepositoryFiles, source: str, partial: PartialFile, *, place: str) -> None:
+    def __init__(
+        self, files: RepositoryFiles, source: str, partial: PartialFile, *, place: str, random: Random
+    ) -> None:
         self._files = files
         self._source = source
         self._partial = partial
         self._place = place
+        self._random = random
         self._done = False
         #: The most bytes that were there at once: a file that starts over makes no progress up to there.
         self._most = partial.length()
@@ -118,7 +122,8 @@ class Download:
         self._partial.discard()
 
     async def _retry(self) -> None:
-        pause, last = _FIRST_PAUSE, loop_time()
+        # The nodes of a cluster lose the repository at the same time.
+        backoff, last = Backoff(random=self._random), loop_time()
         while not self._done:
             try:
                 await self._continue()
@@ -126,12 +131,13 @@ class Download:
                 if isinstance(error, FileChanged):
                     self._partial.discard()
                 if self._partial.length() > self._most:
-                    self._most, pause, last = self._partial.length(), _FIRST_PAUSE, loop_time()
+                    self._most, last = self._partial.length(), loop_time()
+                    backoff = Backoff(random=self._random)
                 elif loop_time() - last > STALL_TIMEOUT:
                     raise StepTimedOut(f"no progress for {STALL_TIMEOUT / 60:g} min: {error}") from error
-                _log.warning("download interrupted", **self._progress(), error=str(error), retry_after=pause)
+                pause = backoff.failed()
+                _log.warning("download interrupted", **self._progress(), error=str(error), retry_after=round(pause, 1))
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _continue(self) -> None:
         """Append what is missing. Raises Transient if the connection breaks before the end, or the file changed."""

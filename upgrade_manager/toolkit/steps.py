@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Conflict, KubeError, Throttled, Transient
+from upgrade_manager.kube.retry import jittered
 from upgrade_manager.toolkit.errors import StepFailed, StepTimedOut
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Step:
     act: Callable[[ToolkitContext], Awaitable[None]] | None = None
     #: Act before each check, until the effect exists.
     repeats: bool = False
-    #: Seconds between checks.
+    #: Seconds between checks, before the jitter.
     poll: float = 5.0
     #: Run also after an error of an earlier step, which the command still reports, and for a moment after a signal.
     always: bool = False
@@ -108,7 +109,7 @@ class _StepRun:
             async with asyncio.timeout(step.timeout):
                 while not await self._attempt():
                     self._progress.waiting(step.name, self._missing)
-                    await asyncio.sleep(step.poll)
+                    await asyncio.sleep(jittered(step.poll, self._context.random))
         except TimeoutError as error:
             text = f"{step.name}: not done after {_duration(step.timeout)}: {self._missing or 'no progress'}"
             raise StepTimedOut(text) from error

@@ -11,6 +11,7 @@ from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.retry import jittered
 from upgrade_manager.nodes.live_migration import MigrationTargets, is_final
 from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.toolkit import kubevirt, restore_list
@@ -146,7 +147,7 @@ class _Shutdown:
             except RETRIED as error:
                 self.error = str(error)
             self._log_wait()
-            await asyncio.sleep(_POLL)
+            await asyncio.sleep(jittered(_POLL, self._context.random))
 
     def details(self) -> list[str]:
         """Return the VMs that run, with the reasons."""

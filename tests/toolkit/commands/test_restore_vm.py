@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.randomness import Highest, Lowest
 from tests.support.toolkit import NODE, PLAN
 from tests.support.toolkit_interrupts import count_points, run_killed
 from tests.support.toolkit_transcript import golden, transcript
 from tests.support.vm_world import FIXED, LIST, messages, nodes_of_vms, recorded, strategy, vm_world
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Forbidden, NotFound, Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import CONFIG_MAPS, KUBEVIRTS, UPGRADE_PLANS, VIRTUAL_MACHINES
@@ -17,6 +19,7 @@ from upgrade_manager.toolkit.errors import StepFailed, StepTimedOut
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from random import Random
 
     from tests.support.sweep import Sweep
     from tests.support.toolkit import ToolkitWorld
@@ -99,6 +102,15 @@ async def test_running_vm_is_a_success_and_an_absent_one_is_skipped(tmp_path: Pa
         assert await messages(world, "RestoreVMCompleted") == [
             "Restored 1 VMs for node node-0 during upgrade demo, success: 1, failed: 0, not found: default/absent"
         ]
+
+
+@pytest.mark.parametrize(("random", "seconds"), [(Lowest(), 25.0), (Highest(), 27.5)])
+async def test_starts_are_retried_with_jitter(tmp_path: Path, random: Random, seconds: float) -> None:
+    async with vm_world(tmp_path, {**FIXED, "failing_starts": 5}) as world:
+        await stop(world)
+        began = loop_time()
+        await world.run(COMMAND, random=random)
+        assert loop_time() - began == pytest.approx(seconds, abs=0.5)
 
 
 async def test_start_that_is_refused_for_a_while_succeeds(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import structlog
 
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.retry import jittered
 from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.toolkit import restore_list
 from upgrade_manager.toolkit.errors import StepFailed
@@ -71,7 +72,7 @@ class _Restoration:
             pending = [name for name in pending if await self._try(name)]
             if not pending or loop_time() >= deadline:
                 return
-            await asyncio.sleep(_POLL)
+            await asyncio.sleep(jittered(_POLL, self._context.random))
 
     async def _try(self, name: str) -> bool:
         """Start a VM and return True if it has to be tried again."""

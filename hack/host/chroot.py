@@ -12,14 +12,14 @@ from hack.host.programs import SimulatedPrograms
 from upgrade_manager.toolkit.host_programs import Call
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Iterator
 
 #: Beside the tree.
 STATE = "state.json"
 _PIECE = 1024 * 1024
 
 
-async def _input() -> AsyncIterator[bytes]:
+def _input() -> Iterator[bytes]:
     while piece := sys.stdin.buffer.read(_PIECE):
         yield piece
 

@@ -33,7 +33,7 @@ class SimulatedPrograms:
         line = " ".join((call.program, *call.argv[1:]))
         self.state.calls.append(line)
         self.state.save(self._state_file)
-        stdin = b"".join([piece async for piece in call.stdin]) if call.stdin is not None else b""
+        stdin = b"".join(call.stdin) if call.stdin is not None else b""
         program = self._programs.get(call.program)
         if program is None:
             return Output(

@@ -17,16 +17,10 @@ from upgrade_manager.toolkit.errors import BadEnvironment, ProgramFailed, Progra
 from upgrade_manager.toolkit.host_programs import Call, ChrootPrograms, Output, run_program
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
 pytestmark = pytest.mark.real_loop
 SH = "/bin/sh"
-
-
-async def _pieces(*pieces: bytes) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
 
 
 def _call(script: str, *arguments: str, timeout: float = 60.0, **more: object) -> Call:
@@ -55,12 +49,12 @@ async def test_environment_is_only_what_the_call_states(
 
 async def test_standard_input_is_streamed(programs: ChrootPrograms) -> None:
     pieces = [b"x" * 100_000] * 20
-    output = await programs.run(_call("wc -c", stdin=_pieces(*pieces)))
+    output = await programs.run(_call("wc -c", stdin=iter(pieces)))
     assert output.stdout.strip() == "2000000"
 
 
 async def test_program_that_ignores_its_input_says_why(programs: ChrootPrograms) -> None:
-    call = _call("echo 'unrecognized image format' >&2; exit 1", stdin=_pieces(*[b"x" * 100_000] * 20))
+    call = _call("echo 'unrecognized image format' >&2; exit 1", stdin=iter([b"x" * 100_000] * 20))
     with pytest.raises(ProgramFailed, match=r"^sh returned 1: unrecognized image format$"):
         await run_program(programs, call)
 

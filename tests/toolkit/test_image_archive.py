@@ -40,10 +40,10 @@ def _with_flipped_bit(archive: bytes, position: int) -> bytes:
     return bytes(changed)
 
 
-async def _unpack(folder: Path, archive: bytes) -> bytes:
+def _unpack(folder: Path, archive: bytes) -> bytes:
     path = folder / "a.tar.zst"
     path.write_bytes(archive)
-    return b"".join([piece async for piece in unpacked(path)])
+    return b"".join(unpacked(path))
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ async def _unpack(folder: Path, archive: bytes) -> bytes:
         pytest.param(compressed(tar((entry("zero"), bytes(5_000_000)))), id="rle-blocks"),
     ],
 )
-async def test_archive_is_unpacked(tmp_path: Path, archive: bytes) -> None:
-    found = await _unpack(tmp_path, archive)
+def test_archive_is_unpacked(tmp_path: Path, archive: bytes) -> None:
+    found = _unpack(tmp_path, archive)
     assert found in (TAR, tar((entry("zero"), bytes(5_000_000))))
 
 
@@ -82,34 +82,30 @@ async def test_archive_is_unpacked(tmp_path: Path, archive: bytes) -> None:
         pytest.param(compressed(tar((entry("/x"), b""))), "a.tar.zst: entry '/x' has a path", id="absolute-path"),
     ],
 )
-async def test_bad_archive_is_refused(tmp_path: Path, archive: bytes, message: str) -> None:
+def test_bad_archive_is_refused(tmp_path: Path, archive: bytes, message: str) -> None:
     with pytest.raises(BadArchive) as raised:
-        await _unpack(tmp_path, archive)
+        _unpack(tmp_path, archive)
     assert str(raised.value).startswith(message)
 
 
-async def test_bomb_is_refused_before_it_unpacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bomb_is_refused_before_it_unpacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image_archive, "_SMALL", 4 * 1024 * 1024)
     path = tmp_path / "a.tar.zst"
     header = entry("zero", size=10**12).tobuf(tarfile.GNU_FORMAT)
     path.write_bytes(compressed(header + bytes(50_000_000)))
     passed = list[int]()
 
-    async def unpack() -> None:
-        async for piece in unpacked(path):
-            passed.append(len(piece))
-
     with pytest.raises(BadArchive, match=r"a.tar.zst unpacks to more than 4194304 bytes, 100 times its size"):
-        await unpack()
+        passed.extend(map(len, unpacked(path)))
     assert sum(passed) <= 4 * 1024 * 1024
 
 
-async def test_window_beyond_the_limit_is_refused(tmp_path: Path) -> None:
+def test_window_beyond_the_limit_is_refused(tmp_path: Path) -> None:
     """A frame that asks for gigabytes of memory."""
     window_of_2_gib = 21 << 3
     frame = struct.pack("<IBB", 0xFD2FB528, 0, window_of_2_gib) + b"\x01\x00\x00"
     with pytest.raises(BadArchive, match=r"a.tar.zst is corrupt: .*memory"):
-        await _unpack(tmp_path, frame)
+        _unpack(tmp_path, frame)
 
 
 async def test_verify_reads_all(tmp_path: Path) -> None:

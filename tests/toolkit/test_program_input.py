@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +14,7 @@ from upgrade_manager.toolkit.errors import BadArchive, ProgramTimedOut
 from upgrade_manager.toolkit.host_programs import Call, ChrootPrograms
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.real_loop
 
@@ -20,7 +23,7 @@ MIB = bytes(1024 * 1024)
 READ_ALL = 'wc -c >"$0.read" && echo complete >"$0.end"'
 
 
-async def _pieces(count: int, *, error: Exception | None = None) -> AsyncIterator[bytes]:
+def _pieces(count: int, *, error: Exception | None = None) -> Iterator[bytes]:
     for _ in range(count):
         yield MIB
     if error is not None:
@@ -72,17 +75,30 @@ async def test_program_that_does_not_read_times_out(programs: ChrootPrograms) ->
     await _closed(before)
 
 
-async def test_cancelled_command_ends_the_program(programs: ChrootPrograms, tmp_path: Path) -> None:
-    fed = asyncio.Event()
+async def test_process_that_keeps_the_pipe_open_is_not_awaited(programs: ChrootPrograms, tmp_path: Path) -> None:
+    """A process in a separate session outlives its program."""
+    before, pid = _open_files(), tmp_path / "pid"
+    script = 'exec 3<&0; setsid sleep 600 >/dev/null 2>&1 & echo $! >"$0"'
+    call = Call(argv=("/bin/sh", "-c", script, str(pid)), timeout=0.5, stdin=_pieces(50))
+    try:
+        with pytest.raises(ProgramTimedOut):
+            await programs.run(call)
+        await _closed(before)
+    finally:
+        os.kill(int(pid.read_text()), signal.SIGKILL)
 
-    async def endless() -> AsyncIterator[bytes]:
+
+async def test_cancelled_command_ends_the_program(programs: ChrootPrograms, tmp_path: Path) -> None:
+    fed = threading.Event()
+
+    def endless() -> Iterator[bytes]:
         while True:
             yield MIB
             fed.set()
 
     call = Call(argv=("/bin/sh", "-c", READ_ALL, str(tmp_path / "in")), timeout=60, stdin=endless())
     task = asyncio.create_task(programs.run(call))
-    await fed.wait()
+    await asyncio.to_thread(fed.wait)
     task.cancel()
     await asyncio.wait({task})
     assert task.cancelled()

@@ -16,6 +16,7 @@ repository_files  the ISO over HTTP; `release_files` are its descriptions
 image_import      the release's images into containerd; `kept_archives` are left for RKE2, `image_record` remembers them
 node_images       what crictl says about images, and their removal
 image_archive     archives of images as streams; `zstd_frames` and `tar_entries` check their two formats
+background_work   the threads that write, flush and unpack
 helm              the program helm; `helm_releases` are what it stores in the cluster
 rancher           Rancher's upgrade; `rancher_chart` is its chart on the ISO
 managed_charts    Harvester's charts; `chart_repository` serves them, `component_versions` are those of the release,

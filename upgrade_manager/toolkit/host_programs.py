@@ -16,7 +16,7 @@ from upgrade_manager.toolkit.errors import BadEnvironment, ProgramFailed, Progra
 from upgrade_manager.toolkit.program_input import InputPipe
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 #: Where the host's own programs are, without RKE2's.
@@ -43,8 +43,8 @@ class Call:
     timeout: float
     #: Its whole environment besides PATH.
     environment: Mapping[str, str] = field(default_factory=dict)
-    #: Its standard input; without one it is empty.
-    stdin: AsyncIterator[bytes] | None = None
+    #: Its standard input, which a thread produces; without one it is empty.
+    stdin: Iterator[bytes] | None = None
 
     @property
     def program(self) -> str:
@@ -188,7 +188,7 @@ async def _read(stream: asyncio.StreamReader) -> str:
     return kept.decode(errors="replace")
 
 
-async def _feed(process: asyncio.subprocess.Process, pipe: InputPipe, source: AsyncIterator[bytes]) -> None:
+async def _feed(process: asyncio.subprocess.Process, pipe: InputPipe, source: Iterator[bytes]) -> None:
     """Feed the source; if it fails, kill the program, which must not take what it has read for the whole input."""
     try:
         await pipe.feed(source)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from upgrade_manager.toolkit.kept_archives import IMPORTED, kept_path, record_fo
 from upgrade_manager.toolkit.periodic_report import reporting
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import Generator
     from pathlib import Path
 
     from upgrade_manager.toolkit.context import ToolkitContext
@@ -114,7 +114,8 @@ class _Import:
             self._discard()
             raise
         if not self._is_kept:
-            self._discard()
+            # In a thread: to free gigabytes takes a while.
+            await asyncio.to_thread(self._discard)
         elif self._download is not None:
             await self._download.keep()
 
@@ -144,11 +145,11 @@ class _Import:
             )
         replace(ImageRecord.load(tree), importing="").save(tree)
 
-    async def _guarded(self, pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    def _guarded(self, pieces: Generator[bytes]) -> Generator[bytes]:
         """Raise OutOfSpace before containerd fills the disk, which VMs share with it."""
         directory, checked = self._context.tree.path(CONTAINERD), -_CHECK_EVERY
-        async with aclosing(pieces):
-            async for piece in pieces:
+        with closing(pieces):
+            for piece in pieces:
                 if self._sent - checked >= _CHECK_EVERY:
                     checked = self._sent
                     require_space(directory, 0, purpose=f"the import of {self._archive.file_name}", place=CONTAINERD)

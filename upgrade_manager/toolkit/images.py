@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from upgrade_manager.pipeline.image_lists import identities
+from upgrade_manager.toolkit.background_work import consume, discard
 from upgrade_manager.toolkit.host_paths import CONTAINERD_SOCKET, CTR
 from upgrade_manager.toolkit.host_programs import Call, run_program
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable
+    from collections.abc import Generator, Iterable
 
     from upgrade_manager.toolkit.host_programs import HostPrograms
 
@@ -34,11 +35,10 @@ class Images:
             present |= identities(line)
         return [reference for reference in references if present.isdisjoint(identities(reference))]
 
-    async def load(self, archive: AsyncGenerator[bytes]) -> None:
+    async def load(self, archive: Generator[bytes]) -> None:
         """Import a tar stream; if it raises, ctr is killed. Raises what it raises, and StepFailed."""
-        async with aclosing(archive):
+        with closing(archive):
             call = Call(argv=(*_CTR, "import", "-"), timeout=_IMPORT_TIMEOUT, stdin=archive)
             await run_program(self._programs, call)
             # ctr need not read what follows the last entry; the end of the stream shows whether all was valid.
-            async for _ in archive:
-                continue
+            await consume(archive, discard)

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import os
+import select
 from typing import TYPE_CHECKING
 
+from upgrade_manager.toolkit.background_work import consume
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Iterator
+    from threading import Event
 
 #: Bytes of the pipe; with the default of 64 KiB, both ends wake up too often for streams of many gigabytes.
 _PIPE_SIZE = 1024 * 1024
+#: Milliseconds after which a thread that waits for the program finds that it must stop.
+_STOP_AFTER = 100
 
 
 class InputPipe:
-    """A pipe to a program; the writing end does not block the event loop."""
+    """A pipe to a program.
+
+    A thread produces and writes the input. Handing each piece to the event loop, and waiting there for each time that
+    the program reads, would cost more than unpacking it.
+    """
 
     def __init__(self) -> None:
         self.read_end, self._write_end = os.pipe()
         os.set_blocking(self._write_end, False)
+        self._room = select.poll()
+        self._room.register(self._write_end, select.POLLOUT)
         try:
             fcntl.fcntl(self._write_end, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
         except PermissionError:
@@ -31,16 +42,13 @@ class InputPipe:
         os.close(self.read_end)
         self.read_end = -1
 
-    async def feed(self, source: AsyncIterator[bytes]) -> None:
+    async def feed(self, source: Iterator[bytes]) -> None:
         """Write the whole source, then the end of the file. A source that raises leaves the pipe open.
 
         Returns early if the program ends before its input; the program's status says why.
         """
         try:
-            async for piece in source:
-                await self._write(piece)
-                # Neither source nor pipe need to wait, but other tasks run.
-                await asyncio.sleep(0)
+            await consume(source, self._write)
         except BrokenPipeError:
             return
         os.close(self._write_end)
@@ -53,19 +61,11 @@ class InputPipe:
                 os.close(descriptor)
         self.read_end = self._write_end = -1
 
-    async def _write(self, piece: bytes) -> None:
+    def _write(self, piece: bytes, stopped: Event) -> None:
+        """Write the whole piece, unless stopped: another process may keep the pipe open after the program's end."""
         rest = memoryview(piece)
-        while rest:
+        while rest and not stopped.is_set():
             try:
                 rest = rest[os.write(self._write_end, rest) :]
             except BlockingIOError:
-                await self._writable()
-
-    async def _writable(self) -> None:
-        loop = asyncio.get_running_loop()
-        ready = asyncio.Event()
-        loop.add_writer(self._write_end, ready.set)
-        try:
-            await ready.wait()
-        finally:
-            loop.remove_writer(self._write_end)
+                self._room.poll(_STOP_AFTER)

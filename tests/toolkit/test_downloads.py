@@ -23,7 +23,7 @@ from upgrade_manager.toolkit.host_tree import HostTree
 from upgrade_manager.toolkit.repository_files import FileBody, HttpRepositoryFiles
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable
     from pathlib import Path
     from typing import BinaryIO
 
@@ -265,10 +265,11 @@ async def test_full_disk_is_found_before_the_download(tmp_path: Path, monkeypatc
 async def test_disk_that_fails_in_the_middle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[StepFailed], message: str
 ) -> None:
-    def fail_later(file: BinaryIO, piece: bytes) -> None:
-        if file.seek(0, os.SEEK_CUR) >= 50_000:
-            raise OSError(number, os.strerror(number))
-        file.write(piece)
+    def fail_later(file: BinaryIO, pieces: Iterable[bytes]) -> None:
+        for piece in pieces:
+            if file.seek(0, os.SEEK_CUR) >= 50_000:
+                raise OSError(number, os.strerror(number))
+            file.write(piece)
 
     with monkeypatch.context() as patch:
         patch.setattr(downloads, "write_all", fail_later)
@@ -279,3 +280,28 @@ async def test_disk_that_fails_in_the_middle(
     # A full disk is freed at once; after another error the next run continues.
     assert _left(tmp_path) == ({} if kind is OutOfSpace else {"file.partial": 50_000})
     assert await _fetch(_Files(), tmp_path) == CONTENT
+
+
+async def test_small_pieces_are_written_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writes = list[int]()
+
+    def record(file: BinaryIO, pieces: Iterable[bytes]) -> None:
+        content = b"".join(pieces)
+        writes.append(len(content))
+        file.write(content)
+
+    monkeypatch.setattr(downloads, "write_all", record)
+    monkeypatch.setattr(downloads, "_WRITE", 60_000)
+    assert await _fetch(_Files(), tmp_path) == CONTENT
+    assert writes == [75_000, 25_000]
+
+
+async def test_disk_that_cannot_be_flushed_ends_the_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(downloads, "_WRITE", 1)
+    monkeypatch.setattr(downloads, "_SYNC_EVERY", len(CONTENT))
+    monkeypatch.setattr(os, "fdatasync", fail)
+    with pytest.raises(StepFailed, match=r"^/file cannot be written to /data on the host: Input/output error$"):
+        await _fetch(_Files(), tmp_path)

@@ -16,6 +16,7 @@ import structlog
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.retry import Backoff
+from upgrade_manager.toolkit.background_work import BackgroundCalls
 from upgrade_manager.toolkit.disk_space import require_space
 from upgrade_manager.toolkit.errors import BadArchive, OutOfSpace, StepFailed, StepTimedOut
 from upgrade_manager.toolkit.partial_file import Identity, PartialFile, write_all
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 
 #: Seconds for which a download may make no progress at all before it fails: a repository that moves to another node.
 STALL_TIMEOUT = 1800.0
+#: Bytes that a thread writes at least: handing over each piece would cost more than writing it.
+_WRITE = 1024 * 1024
 #: Bytes between two calls that flush the kernel's cache to the disk and check the free space.
+#: At most twice as many are unwritten.
 _SYNC_EVERY = 256 * 1024 * 1024
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _MIB = 1024 * 1024
@@ -169,23 +173,27 @@ class Download:
             raise FileChanged(f"{self._source} has changed on the server")
 
     async def _append(self, body: FileBody, file: BinaryIO) -> None:
-        loop, unsynced = asyncio.get_running_loop(), 0
-        # In a thread, because the kernel blocks writers while its cache of unwritten data is full; one piece is written
-        # while the next one arrives.
-        writing = loop.run_in_executor(None, write_all, file, b"")
-        try:
-            async for piece in body.pieces:
-                await asyncio.shield(writing)
-                unsynced += len(piece)
-                if unsynced >= _SYNC_EVERY:
-                    unsynced = 0
-                    await asyncio.to_thread(os.fdatasync, file.fileno())
-                    require_space(self._partial.path, 0, purpose=self._source, place=self._place)
-                writing = loop.run_in_executor(None, write_all, file, piece)
-            await asyncio.shield(writing)
-        finally:
-            # The file must not be closed below the thread.
-            await asyncio.gather(writing, return_exceptions=True)
+        """Write what has arrived while more arrives, also before an error; flush what was written meanwhile, too."""
+        arrived, size, unsynced = list[bytes](), 0, 0
+        # In threads, because the kernel blocks writers while its cache of unwritten data is full.
+        async with BackgroundCalls() as writing, BackgroundCalls() as syncing:
+            try:
+                async for piece in body.pieces:
+                    arrived.append(piece)
+                    size += len(piece)
+                    if size < _WRITE:
+                        continue
+                    await writing.start(write_all, file, arrived)
+                    unsynced += size
+                    arrived, size = [], 0
+                    if unsynced >= _SYNC_EVERY:
+                        unsynced = 0
+                        await syncing.start(os.fdatasync, file.fileno())
+                        require_space(self._partial.path, 0, purpose=self._source, place=self._place)
+            finally:
+                await writing.start(write_all, file, arrived)
+            await writing.finished()
+            await syncing.finished()
 
     def _judge(self, size: int | None) -> None:
         have = self._partial.length()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.toolkit.host_tree import PARTIAL, complete
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
     from typing import BinaryIO
 
@@ -67,8 +68,10 @@ class PartialFile:
         """Open the file for appending at the offset; what follows it is removed."""
         # Unbuffered: a buffer would delay errors until the file is closed.
         file = self.path.open("r+b" if offset else "wb", buffering=0)
-        file.seek(offset)
-        file.truncate()
+        if offset:
+            # Not at 0: ext4 flushes a file that was truncated to nothing when it is closed.
+            file.seek(offset)
+            file.truncate()
         return file
 
     def complete(self) -> None:
@@ -84,8 +87,9 @@ class PartialFile:
         self._identity.unlink(missing_ok=True)
 
 
-def write_all(file: BinaryIO, piece: bytes) -> None:
-    """Write the whole piece to an unbuffered file."""
-    rest = memoryview(piece)
-    while rest:
-        rest = rest[file.write(rest) :]
+def write_all(file: BinaryIO, pieces: Iterable[bytes]) -> None:
+    """Write the whole pieces to an unbuffered file."""
+    for piece in pieces:
+        rest = memoryview(piece)
+        while rest:
+            rest = rest[file.write(rest) :]

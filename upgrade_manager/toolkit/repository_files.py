@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 #: Seconds for a connection, and between two pieces of a body.
 _TIMEOUT = 30.0
-#: Bytes of one piece: large enough that Python's cost for each does not count.
-PIECE = 1024 * 1024
+#: Bytes of one piece at most: large enough that Python's cost for each does not count, small enough for a CPU's cache.
+PIECE = 256 * 1024
 #: Bytes of a small file: a list of images, or the release's description.
 SMALL = 8 * 1024 * 1024
 
@@ -81,7 +81,7 @@ class HttpRepositoryFiles:
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"user-agent": self._user_agent, "accept-encoding": "identity"},
-            read_bufsize=PIECE,
+            read_bufsize=4 * PIECE,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_TIMEOUT, sock_read=_TIMEOUT),
         )
         return self

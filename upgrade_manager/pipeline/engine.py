@@ -52,7 +52,9 @@ class Engine:
         """Run phases until one returns Waiting or Failed; return Completed after the last one."""
         while True:
             phase, following = self._current(ctx)
-            seconds = await repository.ensure(ctx) if phase.reads_repository else None
+            # The last phase's exit reads nothing from it.
+            is_over = following is None and ctx.status.phase == phase.name.completed
+            seconds = await repository.ensure(ctx) if phase.reads_repository and not is_over else None
             if ctx.status.phase == phase.name.active:
                 result = _within(await phase.run(ctx), seconds)
                 if not isinstance(result, Completed):

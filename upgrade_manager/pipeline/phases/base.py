@@ -47,7 +47,7 @@ class Phase:
     name: PhaseName
     #: The Progressing message until the first `run` returns.
     activity: str
-    #: The upgrade repository is ensured before each `run` and `exit`.
+    #: The upgrade repository is ensured before each `run` and `exit`, except the `exit` of the last phase.
     reads_repository = False
 
     def initial_message(self, ctx: ReconcileContext) -> str:

@@ -305,3 +305,17 @@ async def test_hooks_of_an_earlier_plan_do_not_count_as_the_start(cluster: Harve
             ANNOTATION_ORIGINAL_STRATEGY
         ]
     )
+
+
+async def test_original_strategy_is_annotated_again(cluster: Harvester) -> None:
+    ctx = await recorded(cluster, rke={"upgradeStrategy": {"workerConcurrency": "3"}})
+    await start(ctx)
+    entry = overrides.strategy_entry(ctx)
+    before = await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
+    await rancher.keep_original(ctx, before, entry)
+    assert await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local") == before
+    removed = MergePatch({"metadata": {"annotations": {ANNOTATION_ORIGINAL_STRATEGY: None}}})
+    bare = await cluster.client.patch(PROVISIONING_CLUSTERS, "local", removed, namespace="fleet-local")
+    await rancher.keep_original(ctx, bare, entry)
+    after = await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
+    assert objects.annotations_of(after) == objects.annotations_of(before)

@@ -55,6 +55,12 @@ class Frozen:
     end: str
 
 
+async def keep_original(ctx: ReconcileContext, found: Frozen) -> None:
+    """Keep the original strategy on Rancher's cluster, whose hooks stay: this plan may be deleted."""
+    if found.nodes and not rancher.belongs_to_another(ctx, found.cluster):
+        await rancher.keep_original(ctx, found.cluster, overrides.strategy_entry(ctx))
+
+
 async def find_frozen(ctx: ReconcileContext) -> Frozen | None:
     """Return what stays frozen after the end of this plan, also by an earlier one; None if nothing does."""
     entry = overrides.strategy_entry(ctx)

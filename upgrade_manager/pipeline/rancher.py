@@ -95,6 +95,12 @@ async def add_hooks(ctx: ReconcileContext, cluster: Object, *, original: Any) ->
     ctx.events.warning(ctx.raw, "DrainHooksAdded", text, about=objects.resource_version(cluster))
 
 
+async def keep_original(ctx: ReconcileContext, cluster: Object, entry: Mapping[str, Any] | None) -> None:
+    """Annotate the cluster again if others have removed the annotation: the next plan needs the original strategy."""
+    if entry is not None and has_lost_original(cluster):
+        await _patch_cluster(ctx, cluster, _annotate(cluster, _annotation(ctx, entry.get("original"))), {})
+
+
 def read_strategy(cluster: Object) -> tuple[Any, Any]:
     """Return the strategy to give back at the end, and the one to apply."""
     return _original(cluster), upgrade_strategy.with_hooks(rke_config(cluster).get("upgradeStrategy"))

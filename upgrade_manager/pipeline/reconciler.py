@@ -230,6 +230,7 @@ class PlanReconciler:
         if frozen is not None:
             # First: a retry after the strategy was given back finds nothing.
             freeze.warn(ctx, frozen)
+            await freeze.keep_original(ctx, frozen)
         try:
             await give_back(ctx, keep_strategy=frozen is not None and bool(frozen.nodes))
         except KubeError:

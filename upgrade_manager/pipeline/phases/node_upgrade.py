@@ -239,6 +239,8 @@ async def _keep_hooks(ctx: ReconcileContext, state: _State) -> None:
     if change is not None:
         await ctx.persist()
         await rancher.add_hooks(ctx, state.cluster, original=change.get("original"))
+    else:
+        await rancher.keep_original(ctx, state.cluster, overrides.strategy_entry(ctx))
 
 
 async def _apply_effects(ctx: ReconcileContext, state: _State) -> None:

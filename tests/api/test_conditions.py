@@ -16,6 +16,7 @@ from upgrade_manager.api.conditions import (
     TRUE,
     Condition,
     find_condition,
+    remove_condition,
     set_condition,
 )
 from upgrade_manager.api.timestamps import format_time
@@ -111,3 +112,18 @@ def test_setting_a_condition_is_idempotent(run: list[Condition], later: int) -> 
         raw = set_condition(raw, condition, NOW)
         assert set_condition(raw, condition, NOW + timedelta(seconds=later)) == raw
     assert len({entry["type"] for entry in raw}) == len(raw)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "left"),
+    [
+        pytest.param([OLD, FOREIGN], [FOREIGN], id="removed"),
+        pytest.param([FOREIGN], [FOREIGN], id="absent"),
+        pytest.param([None, OLD, "x"], [], id="other types"),
+        pytest.param(None, [], id="no list"),
+    ],
+)
+def test_condition_is_removed(conditions: object, left: list[dict[str, Any]]) -> None:
+    before = copy.deepcopy(conditions)
+    assert remove_condition(conditions, PROGRESSING) == left
+    assert conditions == before

@@ -217,7 +217,7 @@ class UpgradeRun:
 
     async def until_decided(self) -> None:
         """Wait until the plan is accepted or blocked. Raises TimeoutError."""
-        await self.until_plan(lambda plan: objects.condition(plan, "Available") is not None)
+        await self.until_plan(lambda plan: condition(plan, "Available")[1] not in {"", "Waiting"})
 
     async def settle(self) -> None:
         """Wait until cleanup and garbage collection are done."""

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import AsyncMock
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.support.harvester import RELEASE
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.errors import Conflict, Invalid
+from upgrade_manager.kube.errors import Conflict, Forbidden, Invalid
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SECRETS, UPGRADE_PLANS
 from upgrade_manager.pipeline import overrides, rancher
@@ -319,3 +320,25 @@ async def test_original_strategy_is_annotated_again(cluster: Harvester) -> None:
     await rancher.keep_original(ctx, bare, entry)
     after = await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
     assert objects.annotations_of(after) == objects.annotations_of(before)
+
+
+async def test_refused_annotation_holds_nothing_up(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
+    ctx = await recorded(cluster)
+    await start(ctx)
+    removed = MergePatch({"metadata": {"annotations": {ANNOTATION_ORIGINAL_STRATEGY: None}}})
+    bare = await cluster.client.patch(PROVISIONING_CLUSTERS, "local", removed, namespace="fleet-local")
+    monkeypatch.setattr(ReconcileContext, "patch", AsyncMock(side_effect=Forbidden("a webhook says no")))
+    with capture_logs() as logs:
+        await rancher.keep_original(ctx, bare, overrides.strategy_entry(ctx))
+    assert [log["event"] for log in logs] == ["original strategy not annotated"]
+
+
+async def test_foreign_annotation_after_the_start_raises_no_generation(cluster: Harvester) -> None:
+    ctx = await recorded(cluster)
+    await start(ctx)
+    foreign = {"metadata": {"annotations": {ANNOTATION_ORIGINAL_STRATEGY: json.dumps({"uid": "earlier"})}}}
+    found = await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(foreign), namespace="fleet-local")
+    assert rancher.next_generation(ctx, found, has_started=True) is None
+    await rancher.keep_original(ctx, found, overrides.strategy_entry(ctx))
+    after = await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
+    assert ctx.owner.uid in objects.annotations_of(after)[ANNOTATION_ORIGINAL_STRATEGY]

@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.cluster import scenario as scenarios
+from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.upgrade import BY_VERSION, condition, started
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, KUBEVIRTS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
+from upgrade_manager.kube.resources import (
+    CONFIG_MAPS,
+    JOBS,
+    KUBEVIRTS,
+    UPGRADE_PLANS,
+    VIRTUAL_MACHINE_INSTANCES,
+    VIRTUAL_MACHINES,
+)
 
 if TYPE_CHECKING:
     from hack.cluster.scenario import Scenario
@@ -257,3 +265,16 @@ async def test_single_nodes_vms_are_restored() -> None:
         assert await warnings(stage) == []
         assert [await strategy(stage, name) for name in ("vm-0", "vm-1")] == ["Always", "Always"]
         assert len((await stage.client.list(VIRTUAL_MACHINE_INSTANCES)).items) == 2
+
+
+async def test_unreadable_list_does_not_end_a_running_node_job() -> None:
+    scenario = cluster(durations={"post_drain": 60})
+    async with Simulation(scenario) as simulation, started(simulation, RESTORING) as stage:
+        await stage.until_node("PostDraining", node="node-1")
+        refusal = Refuse(status=403, reason="Forbidden", message="no permission")
+        simulation.middleware.add(Rule(match=Match(verbs=("get",), resource="configmaps"), action=refusal))
+        await stage.client.delete(UPGRADE_PLANS, stage.name)
+        assert await stage.until("deleted") == "deleted"
+        await asyncio.sleep(20)
+        job = await stage.client.get(JOBS, "upgrade-node-upgrade-post-drain-node-1", namespace=PLACE)
+        assert objects.owner_uid(job) == ""

@@ -21,6 +21,8 @@ _log = structlog.get_logger(__name__)
 
 #: Seconds until objects that are being listed are read again.
 SYNC_RETRY = 0.5
+#: Seconds until objects that could not be listed are read again.
+READ_RETRY = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,7 @@ def find_blockers(table: Iterable[Finder], view: View, waits: Sequence[Wait], kn
             pauses.append(SYNC_RETRY)
             found += [one for one in known if one.reason in row.reasons and one.node == wait.node]
         except Unreadable as error:
+            pauses.append(READ_RETRY)
             found.append(_unknown(row, wait, error))
         except Exception:  # noqa: BLE001  # a finder reads what others wrote; it must never stop the upgrade
             _log.exception("finder failed", wait=wait.kind.value, object=wait.name)

@@ -9,6 +9,7 @@ from upgrade_manager.api.blockers import merge_blockers, read_blockers
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.table import FINDERS
 from upgrade_manager.blockers.view import NotSynced, Unreadable
+from upgrade_manager.pipeline.events import REPEAT_WINDOW
 from upgrade_manager.pipeline.informers import InformerSpec
 
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ def report(ctx: ReconcileContext, waits: Sequence[Wait]) -> float | None:
     view = InformerView(informers=ctx.informers, now=ctx.now())
     findings = find_blockers(FINDERS, view, waits, known)
     _record(ctx, known, merge_blockers(known, findings.blockers))
-    return findings.after
+    times = [] if findings.after is None else [findings.after]
+    # Its event is counted while it lasts.
+    return min([*times, REPEAT_WINDOW.total_seconds()] if findings.blockers else times, default=None)
 
 
 def clear(ctx: ReconcileContext) -> None:

@@ -164,7 +164,13 @@ async def _orphan_jobs(ctx: ReconcileContext, _: Component | None) -> None:
     """Make running Jobs independent of the plan, with what they read. No Job runs after a success."""
     jobs = [] if ctx.status.phase == SUCCEEDED else await _own_jobs(ctx)
     running = [job for job in jobs if orphaned_jobs.is_running(job)]
-    await vm_restore.release_list(ctx, filter(orphaned_jobs.restores_vms, running))
+    try:
+        await vm_restore.release_list(ctx, filter(orphaned_jobs.restores_vms, running))
+    except (Terminal, Conflict) as error:
+        if not objects.is_deleting(ctx.raw):
+            raise
+        # The garbage collector would end a running Job with the plan, perhaps while it writes the OS.
+        log.warning("list of stopped VMs not released", error=str(error))
     try:
         await repository_handover.hand_over(ctx, filterfalse(orphaned_jobs.restores_vms, running))
     except (Terminal, Conflict) as error:

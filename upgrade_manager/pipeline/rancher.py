@@ -18,7 +18,7 @@ import structlog
 
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Invalid, NotFound, PreconditionFailed
+from upgrade_manager.kube.errors import Invalid, KubeError, NotFound, PreconditionFailed
 from upgrade_manager.kube.patch import JsonPatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SECRETS
 from upgrade_manager.nodes import machine_plan
@@ -56,8 +56,9 @@ def next_generation(ctx: ReconcileContext, cluster: Object, *, has_started: bool
     if _record(cluster).get("uid") == ctx.owner.uid:
         return None
     if belongs_to_another(ctx, cluster):
-        # The hooks are those of an earlier plan, whatever generation others have set.
-        return generation(cluster) + 1
+        # The hooks are those of an earlier plan, whatever generation others have set. Once a node has started they are
+        # this plan's, and others have written the annotation.
+        return None if has_started else generation(cluster) + 1
     is_patched = objects.spec(cluster).get("kubernetesVersion") == release(ctx)
     # A generation that others have set, before a node has started, lacks the hooks.
     is_known = has_started or upgrade_strategy.has_hooks(rke_config(cluster).get("upgradeStrategy"))
@@ -97,8 +98,13 @@ async def add_hooks(ctx: ReconcileContext, cluster: Object, *, original: Any) ->
 
 async def keep_original(ctx: ReconcileContext, cluster: Object, entry: Mapping[str, Any] | None) -> None:
     """Annotate the cluster again if others have removed the annotation: the next plan needs the original strategy."""
-    if entry is not None and has_lost_original(cluster):
+    if entry is None or not (has_lost_original(cluster) or belongs_to_another(ctx, cluster)):
+        return
+    try:
         await _patch_cluster(ctx, cluster, _annotate(cluster, _annotation(ctx, entry.get("original"))), {})
+    except KubeError as error:
+        # It must not hold up nodes, nor the end; the next reconcile tries again.
+        log.warning("original strategy not annotated", error=str(error))
 
 
 def read_strategy(cluster: Object) -> tuple[Any, Any]:

@@ -84,12 +84,16 @@ class PlanReconciler:
     async def _reconcile_plan(self, plan: Object) -> Result:
         ctx = ReconcileContext.of(plan, self._services, self._informers.of(objects.name(plan)))
         structlog.contextvars.bind_contextvars(phase=ctx.status.phase)
+        began = ctx.status.phase
         # After a crash or a lost response, recorded phases may lack their events.
         ctx.events.replay(plan)
         try:
             result = await self._step_with_timeout(ctx)
             self._conflicts.pop(ctx.owner.uid, None)
         except Exception as error:
+            if ctx.status.phase != began:
+                # The waits of the earlier phase are over.
+                blockers.clear(ctx)
             if not self._tolerates(ctx, error):
                 await self._degrade(ctx, _reason(error))
                 await self._wait_for_caches(ctx)

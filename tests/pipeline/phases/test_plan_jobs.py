@@ -292,3 +292,14 @@ def test_condition_that_prevents_jobs(type_: str, status: str, message: str) -> 
     condition = {"type": type_, "status": status, "message": "no\n secret"}
     assert plan_condition_message({"status": {"conditions": [condition]}}) == message
     assert plan_condition_message({"status": {"conditions": []}}) == ""
+
+
+async def test_node_that_joined_gets_no_entry_after_the_nodes_upgrade(ctx: ReconcileContext) -> None:
+    states = NodeStates(running=RUNNING, done=DONE, failed=FAILED, adds_nodes=False)
+    for node in ALL[1:]:
+        ctx.status.move_node(node, RUNNING)
+    jobs = [job("n1", "Complete"), job("n2", "Complete")]
+    await follow_plan(ctx, SYNC, store_of(jobs), states=states, work="image cleanup")
+    assert states_of(ctx, "n1", "n2", "n3") == [None, DONE, RUNNING]
+    assert await follow_plan(ctx, COMPLETE, store_of(jobs), states=states, work="image cleanup") == Completed()
+    assert states_of(ctx, *ALL) == [None, DONE, DONE, DONE, DONE]

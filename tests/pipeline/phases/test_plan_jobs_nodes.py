@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.pipeline.phases.test_image_cleanup import NEW, OLD, prepared
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, SUC_PLANS, UPGRADE_PLANS
@@ -84,6 +85,7 @@ async def test_plan_is_never_edited(cluster: Harvester, phase: Either) -> None:
 @BOTH
 async def test_failed_job_is_found_by_copied_labels(cluster: Harvester, phase: Either) -> None:
     ctx = await prepared(cluster)
+    ctx.status.move_node("n1", NodeState.IMAGE_PRELOADING)
     await phase.run(ctx)
     plan = await plan_of(cluster, phase)
     owner = {"apiVersion": "upgrade.cattle.io/v1", "kind": "Plan", "controller": True}

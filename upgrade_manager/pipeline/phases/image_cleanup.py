@@ -10,6 +10,7 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
+from upgrade_manager.nodes.pending_hooks import held_nodes
 from upgrade_manager.pipeline import freeze, missing_nodes
 from upgrade_manager.pipeline.diagnostics import job_attempt
 from upgrade_manager.pipeline.errors import Unreachable
@@ -25,7 +26,7 @@ from upgrade_manager.pipeline.phases.plan_jobs import (
 )
 from upgrade_manager.pipeline.phases.repository import unreachable, unserved
 from upgrade_manager.pipeline.repository_client import read_file
-from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
+from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, suc_jobs, suc_plans
 from upgrade_manager.pipeline.vm_restore import report_failures, unfinished
 from upgrade_manager.resources.image_list import ImageList
 from upgrade_manager.resources.suc_plan import image_cleanup_plan
@@ -42,7 +43,10 @@ SKIPPED = "image cleanup skipped. The kubelet removes old images when it needs d
 #: Seconds for the repository to respond after the nodes' upgrade.
 _START_TIMEOUT = 60.0
 _STATES = NodeStates(
-    running=NodeState.IMAGE_CLEANING, done=NodeState.IMAGE_CLEANED, failed=NodeState.IMAGE_CLEAN_FAILED
+    running=NodeState.IMAGE_CLEANING,
+    done=NodeState.IMAGE_CLEANED,
+    failed=NodeState.IMAGE_CLEAN_FAILED,
+    adds_nodes=False,
 )
 
 
@@ -108,9 +112,14 @@ async def _unsteady(ctx: ReconcileContext) -> Waiting | None:
     for name in sorted(ctx.status.known_nodes()):
         node = nodes.get(name)
         problem = await missing_nodes.reason(ctx, name) if node is None else _problem(node, release)
-        if problem:
+        if problem and name not in await _held(ctx):
             return Waiting(message=f"Node {name}: {problem}")
     return None
+
+
+async def _held(ctx: ReconcileContext) -> set[str]:
+    """Return the nodes that Rancher holds with a hook again; an event names them."""
+    return {node for node, _ in held_nodes(*await ctx.watch_all(MACHINE_PLANS, LOCAL_MACHINES))}
 
 
 def _problem(node: Object, release: str) -> str:

@@ -112,10 +112,17 @@ class NodeStates:
     running: NodeState
     done: NodeState
     failed: NodeState
+    #: Whether nodes take part that have no entry yet.
+    adds_nodes: bool = True
 
     def of(self, progress: Progress) -> NodeState:
         """Return the state of a node whose Job has that progress."""
         return {Progress.RUNNING: self.running, Progress.COMPLETE: self.done, Progress.FAILED: self.failed}[progress]
+
+    def record(self, ctx: ReconcileContext, node: str, state: NodeState, *, message: str = "") -> None:
+        """Move a node that takes part."""
+        if self.adds_nodes or ctx.status.has_node(node):
+            ctx.status.move_node(node, state, message=message)
 
 
 async def follow_plan(
@@ -124,7 +131,7 @@ async def follow_plan(
     """Record the nodes' states and return the Plan's result; `work` names the task in messages."""
     progress = plan_progress(plan, jobs.derive(PlanJob.of))
     for node, job in progress.jobs.items():
-        ctx.status.move_node(node, states.of(job.state.progress), message=_node_message(job.state))
+        states.record(ctx, node, states.of(job.state.progress), message=_node_message(job.state))
     if progress.failed_job is not None:
         return Failed(cause=f"{work} failed: {await job_failure_message(ctx.client, progress.failed_job)}")
     if progress.failure:
@@ -137,7 +144,7 @@ async def follow_plan(
         # A node whose managed label was added a moment ago opens the Plan again.
         labelled = [objects.name(node) for node in nodes if suc_node_label(objects.name(plan)) in objects.labels(node)]
         for node in labelled:
-            ctx.status.move_node(node, states.done)
+            states.record(ctx, node, states.done)
         if len(labelled) == len(nodes):
             return Completed()
     done = sum(ctx.status.node_state(node) is states.done for node in managed)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.cluster import scenario as scenarios
 from hack.faults.rules import Match, Refuse, Rule
+from hack.simulation import Simulation
 from tests.support.cluster_state import created_objects
 from tests.support.polling import eventually
 from tests.support.upgrade import REAL_LOOK, UpgradeRun, started
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import JOBS, UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from tests.support.simulate import Simulate
@@ -43,3 +48,18 @@ async def test_refused_removal_blocks_nothing(simulate: Simulate, end: str, stat
         simulation.middleware.remove(rule)
         await following.succeed()
         assert await created_objects(simulation) == []
+
+
+@pytest.mark.rule("nodes: a Job that runs when its plan is deleted runs to its end, without its owner")
+async def test_refused_orphaning_keeps_the_plan_until_its_job_has_ended() -> None:
+    scenario = scenarios.load("three-nodes").changed(durations={"post_drain": 60})
+    async with Simulation(scenario) as simulation, started(simulation) as stage:
+        await stage.until_node("PostDraining", node="node-1")
+        refusal = Refuse(status=403, reason="Forbidden", message="a webhook refuses the change")
+        simulation.middleware.add(Rule(match=Match(verbs=("patch",), resource="jobs.batch"), action=refusal))
+        await stage.client.delete(UPGRADE_PLANS, stage.name)
+        await asyncio.sleep(20)
+        job = await stage.client.get(JOBS, "upgrade-node-upgrade-post-drain-node-1", namespace="harvester-system")
+        assert objects.status(job)["active"] == 1
+        assert not objects.is_deleting(job)
+        assert await stage.until("deleted") == "deleted"

@@ -112,6 +112,11 @@ async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
         done.clear()
 
 
+def has_orphaned(ctx: ReconcileContext) -> bool:
+    """Return True if the running Jobs of a deleted plan are independent of it, or if there are none."""
+    return all(step.name in ctx.informers.cleaned_up[False] for step in ORPHAN)
+
+
 async def _run(ctx: ReconcileContext, steps: Iterable[Step], kept: Component | None, *, keep_failed_jobs: bool) -> None:
     # The clean-up after a failure differs from that of a later deletion.
     done = ctx.informers.cleaned_up[keep_failed_jobs]

@@ -13,7 +13,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, KubeError, NotFound, PreconditionFailed, Terminal
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline import blockers, freeze, vm_restore
-from upgrade_manager.pipeline.cleanup import clean_up, give_back
+from upgrade_manager.pipeline.cleanup import clean_up, give_back, has_orphaned
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases.base import Failed, Waiting
@@ -247,7 +247,8 @@ class PlanReconciler:
         try:
             await clean_up(ctx, keep_failed_jobs=keep_failed_jobs)
         except KubeError as error:
-            if not objects.is_deleting(ctx.raw) or self._may_pass(ctx, error):
+            # Before the Jobs are orphaned, the garbage collector would end those that run.
+            if not objects.is_deleting(ctx.raw) or not has_orphaned(ctx) or self._may_pass(ctx, error):
                 raise
             # A refusal must not keep the plan: the garbage collector deletes what it owns.
             log.warning("clean-up refused, left to the garbage collector", error=str(error))

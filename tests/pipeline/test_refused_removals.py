@@ -51,7 +51,7 @@ async def test_refused_removal_blocks_nothing(simulate: Simulate, end: str, stat
 
 
 @pytest.mark.rule("nodes: a Job that runs when its plan is deleted runs to its end, without its owner")
-async def test_refused_orphaning_keeps_the_plan_until_its_job_has_ended() -> None:
+async def test_refused_orphaning_keeps_the_plan_until_its_job_ends() -> None:
     scenario = scenarios.load("three-nodes").changed(durations={"post_drain": 60})
     async with Simulation(scenario) as simulation, started(simulation) as stage:
         await stage.until_node("PostDraining", node="node-1")

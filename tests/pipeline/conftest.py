@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,8 @@ from tests.support import tiers
 from tests.support.harvester import Harvester
 from tests.support.node_upgrade import NodeUpgradeRun
 from tests.support.sweep import Sweep
+from upgrade_manager.kube.informer import Informer
+from upgrade_manager.pipeline.informers import PlanInformers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -25,6 +28,14 @@ async def cluster() -> AsyncIterator[Harvester]:
         harvester = Harvester(group)
         await harvester.install()
         yield harvester
+
+
+@pytest.fixture
+async def informers(cluster: Harvester) -> AsyncIterator[PlanInformers]:
+    async with asyncio.TaskGroup() as group:
+        informers = PlanInformers(group, lambda spec: Informer(cluster.client, spec, random=Random(1)))
+        yield informers
+        await informers.stop()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
-from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,19 +13,16 @@ from hack.virtual_time import virtual_now
 from upgrade_manager.api.blockers import MAX_BLOCKERS, Blocker, BlockerReason
 from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.resources import PODS, UPGRADE_PLANS
 from upgrade_manager.pipeline import blockers
 from upgrade_manager.pipeline.events import REPEAT_WINDOW, PlanEvents
-from upgrade_manager.pipeline.informers import PlanInformers
 from upgrade_manager.pipeline.status import StatusPatch
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from tests.support.harvester import Harvester
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.informers import PlanInformers
 
 PLACE = "harvester-system"
 
@@ -47,14 +43,6 @@ async def pending_pod(cluster: Harvester) -> None:
     spec = {"containers": [{"name": "c", "image": "i"}]}
     await cluster.put(PODS, {"metadata": {"name": "j-1", "namespace": PLACE, "labels": labels}, "spec": spec})
     await asyncio.sleep(60)
-
-
-@pytest.fixture
-async def informers(cluster: Harvester) -> AsyncIterator[PlanInformers]:
-    async with asyncio.TaskGroup() as group:
-        informers = PlanInformers(group, lambda spec: Informer(cluster.client, spec, random=Random(1)))
-        yield informers
-        await informers.stop()
 
 
 async def begun(cluster: Harvester, informers: PlanInformers) -> ReconcileContext:

@@ -21,19 +21,9 @@ from upgrade_manager.pipeline.informers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from tests.support.harvester import Harvester
 
 ALL_NODES, ALL_JOBS = InformerSpec(resource=NODES), InformerSpec(resource=JOBS, namespace="harvester-system")
-
-
-@pytest.fixture
-async def informers(cluster: Harvester) -> AsyncIterator[PlanInformers]:
-    async with asyncio.TaskGroup() as group:
-        informers = PlanInformers(group, lambda spec: Informer(cluster.client, spec, random=Random(1)))
-        yield informers
-        await informers.stop()
 
 
 async def test_watched_store_is_current_and_shared(cluster: Harvester, informers: PlanInformers) -> None:

@@ -280,7 +280,7 @@ async def test_conflict_is_retried_and_is_no_error(simulate: Simulate, subresour
             await stage.until("ISODownloading")
             plan = await stage.plan()
         assert await stage.warnings() == []
-    assert len(stage.ledger.conflicts) == 1
+    assert stage.ledger.conflicts
     assert objects.annotations_of(plan)["note"] == "from a user"
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
 

@@ -3,7 +3,9 @@
 __all__ = [
     "finder",
     "jobs",
+    "pods",
     "table",
     "view",
     "wait",
+    "warnings",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import structlog
@@ -12,13 +13,14 @@ from upgrade_manager.blockers.view import NotSynced, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from datetime import timedelta
 
     from upgrade_manager.blockers.view import View
     from upgrade_manager.blockers.wait import Wait, WaitKind
 
 _log = structlog.get_logger(__name__)
 
+#: Pods run and controllers act within that time, images pulled and volumes attached.
+START = timedelta(minutes=1)
 #: Seconds until objects that are being listed are read again.
 SYNC_RETRY = 0.5
 #: Seconds until objects that could not be listed are read again.
@@ -44,6 +46,11 @@ class Findings:
     blockers: Sequence[Blocker]
     #: Seconds until the next run, when another wait becomes overdue; None if none does.
     after: float | None
+
+
+def from_start(_: Wait) -> timedelta:
+    """Return the deadline of a wait for something that starts."""
+    return START
 
 
 def find_blockers(table: Iterable[Finder], view: View, waits: Sequence[Wait], known: Iterable[Blocker]) -> Findings:

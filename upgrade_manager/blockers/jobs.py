@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import Component, JobType
 from upgrade_manager.api.timestamps import parse_time
-from upgrade_manager.blockers.finder import Finder
-from upgrade_manager.blockers.pods import pod_blocker, start_progress
+from upgrade_manager.blockers.finder import START, Finder
+from upgrade_manager.blockers.pods import POD_REASONS, pod_blocker, start_progress
 from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.kube import fields, objects
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 LABEL_JOB_NAME = "batch.kubernetes.io/job-name"
-#: A Pod runs within that time, images pulled and volumes attached.
-START = timedelta(minutes=1)
-
-
 #: Seconds that a Job usually takes, or one of its steps, by the component's or the Job's type.
 USUAL: Mapping[str, float] = {
     Component.IMAGE_PRELOAD: 3600.0,
@@ -130,13 +126,7 @@ def _blocker(wait: Wait, reason: BlockerReason, *, message: str, remedy: str, si
 _row = partial(Finder, kind=WaitKind.JOB)
 FINDERS = (
     _row(
-        reasons=(
-            BlockerReason.JOB_HAS_NO_POD,
-            BlockerReason.POD_UNSCHEDULABLE,
-            BlockerReason.IMAGE_PULL_FAILED,
-            BlockerReason.CONTAINER_FAILING,
-            BlockerReason.POD_PENDING,
-        ),
+        reasons=(BlockerReason.JOB_HAS_NO_POD, *POD_REASONS),
         overdue=_start_overdue,
         find=_start_blockers,
     ),

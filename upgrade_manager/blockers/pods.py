@@ -27,14 +27,21 @@ _IMAGE = frozenset(
         "SignatureValidationFailed",
     }
 )
+#: What `pod_blocker` may report.
+POD_REASONS = (
+    BlockerReason.POD_UNSCHEDULABLE,
+    BlockerReason.IMAGE_PULL_FAILED,
+    BlockerReason.CONTAINER_FAILING,
+    BlockerReason.POD_PENDING,
+)
 #: Conditions of a Pod that starts, each of which becomes True once.
 _STAGES = ("PodScheduled", "PodReadyToStartContainers", "Initialized")
-_FINISHED = frozenset({"Succeeded", "Failed"})
+FINISHED = frozenset({"Succeeded", "Failed"})
 
 
 def pod_blocker(pod: Object, *, node: str, since: datetime) -> Blocker | None:
     """Return why the Pod does not run; None if it runs, has run, or is being deleted."""
-    if objects.is_deleting(pod) or fields.text(pod, "status", "phase") in _FINISHED:
+    if objects.is_deleting(pod) or fields.text(pod, "status", "phase") in FINISHED:
         return None
     reason, text = _problem(pod)
     if reason is None:

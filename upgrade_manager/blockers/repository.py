@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.blockers.finder import Finder
-from upgrade_manager.blockers.pods import pod_blocker, start_progress
+from upgrade_manager.blockers.finder import START, Finder, from_start
+from upgrade_manager.blockers.pods import POD_REASONS, pod_blocker, start_progress
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import PODS
@@ -17,13 +16,6 @@ if TYPE_CHECKING:
 
     from upgrade_manager.blockers.view import View
     from upgrade_manager.blockers.wait import Wait
-
-#: A repository serves within that time.
-START = timedelta(minutes=1)
-
-
-def _overdue(_: Wait) -> timedelta:
-    return START
 
 
 def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
@@ -52,14 +44,8 @@ def _unavailable(wait: Wait) -> Blocker:
 FINDERS = tuple(
     Finder(
         kind=kind,
-        reasons=(
-            BlockerReason.REPOSITORY_UNAVAILABLE,
-            BlockerReason.POD_UNSCHEDULABLE,
-            BlockerReason.IMAGE_PULL_FAILED,
-            BlockerReason.CONTAINER_FAILING,
-            BlockerReason.POD_PENDING,
-        ),
-        overdue=_overdue,
+        reasons=(BlockerReason.REPOSITORY_UNAVAILABLE, *POD_REASONS),
+        overdue=from_start,
         find=_blockers,
     )
     for kind in (WaitKind.DEPLOYMENT, WaitKind.SERVICE)

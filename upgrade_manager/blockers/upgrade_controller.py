@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.finder import Finder, from_start
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.kube import fields
@@ -20,12 +19,6 @@ if TYPE_CHECKING:
     from upgrade_manager.blockers.wait import Wait
 
 _CONTROLLER = "system-upgrade-controller"
-#: The controller creates Jobs within that time.
-START = timedelta(minutes=1)
-
-
-def _overdue(_: Wait) -> timedelta:
-    return START
 
 
 def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
@@ -68,7 +61,7 @@ FINDERS = (
     Finder(
         kind=WaitKind.PLAN,
         reasons=(BlockerReason.UPGRADE_CONTROLLER_SILENT,),
-        overdue=_overdue,
+        overdue=from_start,
         find=_blockers,
     ),
 )

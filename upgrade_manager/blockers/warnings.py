@@ -18,10 +18,11 @@ def latest_warning(view: View, *, kind: str, namespace: str, name: str) -> str:
     selector = f"involvedObject.kind={kind},type=Warning"
     events = view.objects(Selection(resource=EVENTS, namespace=namespace, field_selector=selector))
     about = (event for event in events if fields.text(event, "involvedObject", "name") == name)
-    newest = max(about, key=_seen, default={})
+    newest = max(about, key=last_seen, default={})
     return fields.excerpt(newest, "message") or fields.text(newest, "reason")
 
 
-def _seen(event: Object) -> str:
+def last_seen(event: Object) -> str:
+    """Return when the event was last seen, for comparison."""
     times = [fields.text(event, key) for key in ("lastTimestamp", "eventTime")]
     return next(filter(None, times), fields.text(event, "metadata", "creationTimestamp"))

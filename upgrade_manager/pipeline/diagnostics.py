@@ -10,6 +10,9 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.blockers.jobs import LABEL_JOB_NAME
+from upgrade_manager.blockers.pods import FINISHED, STARTING
+from upgrade_manager.blockers.warnings import last_seen
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import EVENTS, PODS
@@ -29,9 +32,6 @@ if TYPE_CHECKING:
 LIST_TIMEOUT = 5.0
 NO_POD = "waiting for its Pod"
 POD_FINISHED = "Pod finished; waiting for the Job to be marked complete"
-_FINISHED = frozenset({"Succeeded", "Failed"})
-#: Reasons of containers that start normally.
-_STARTING = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 def new_job_progress(named: str, *, backoff_limit: int) -> Waiting:
@@ -81,7 +81,7 @@ async def last_failure(ctx: ReconcileContext, job: JobState) -> str:
 
 
 async def _not_started_reason(client: Client, job: Object) -> str:
-    selector = f"batch.kubernetes.io/job-name={objects.name(job)}"
+    selector = f"{LABEL_JOB_NAME}={objects.name(job)}"
     pods = await _list(client, PODS, namespace=objects.namespace(job), label_selector=selector)
     if any(objects.status(pod).get("phase") == "Succeeded" for pod in pods):
         return POD_FINISHED
@@ -101,7 +101,7 @@ async def job_failure_message(client: Client, job: JobState) -> str:
 
 async def termination_message(client: Client, job: JobState) -> str:
     """Return the last line of the termination message of the Job's latest Pod that has one; empty without."""
-    selector = f"batch.kubernetes.io/job-name={job.name}"
+    selector = f"{LABEL_JOB_NAME}={job.name}"
     pods = await _list(client, PODS, namespace=job.namespace, label_selector=selector)
     messages = [message for pod in sorted(pods, key=_created) if (message := _termination_message(pod))]
     return messages[-1] if messages else ""
@@ -140,7 +140,7 @@ def describe_pod(pod: Object) -> str:
 
 
 def _is_unready(pod: Object) -> bool:
-    finished = objects.status(pod).get("phase") in _FINISHED
+    finished = objects.status(pod).get("phase") in FINISHED
     return not finished and not objects.is_deleting(pod) and not objects.is_condition_true(pod, "Ready")
 
 
@@ -152,7 +152,7 @@ def _reason_sources(pod: Object) -> Iterator[dict[str, Any]]:
     status = objects.status(pod)
     for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
         waiting = (container.get("state") or {}).get("waiting") or {}
-        if waiting.get("reason") not in _STARTING:
+        if waiting.get("reason") not in STARTING:
             yield waiting
     scheduled = objects.condition(pod, "PodScheduled") or {}
     if scheduled.get("status") == "False":
@@ -169,12 +169,8 @@ async def latest_warning(client: Client, involved: Object, *, kind: str) -> str:
     selector = f"involvedObject.kind={kind},involvedObject.name={objects.name(involved)},type=Warning"
     events = await _list(client, EVENTS, namespace=objects.namespace(involved), field_selector=selector)
     own = [event for event in events if event["involvedObject"].get("uid") in {None, objects.uid(involved)}]
-    latest = max(own, key=_time, default={})
+    latest = max(own, key=last_seen, default={})
     return " ".join((latest.get("message") or latest.get("reason") or "").split())
-
-
-def _time(event: Object) -> str:
-    return str(event.get("lastTimestamp") or event.get("eventTime") or objects.metadata(event).get("creationTimestamp"))
 
 
 async def _list(

@@ -75,7 +75,7 @@ async def find_frozen(ctx: ReconcileContext) -> Frozen | None:
     if rancher.belongs_to_another(ctx, cluster) or not (entry or is_given_back):
         return await _inherited(ctx, cluster)
     nodes = await _outdated_nodes(ctx) if _has_hooks(cluster) else []
-    held = await _held_nodes(ctx)
+    held = await pending_nodes(ctx)
     end = f"UpgradePlan {ctx.owner.name} ended {'after' if is_given_back else 'during'} the node upgrade"
     found = Frozen(cluster=cluster, original=(entry or {}).get("original"), nodes=nodes, held=held, end=end)
     return found if nodes or held else None
@@ -83,7 +83,7 @@ async def find_frozen(ctx: ReconcileContext) -> Frozen | None:
 
 async def _inherited(ctx: ReconcileContext, cluster: Object) -> Frozen | None:
     """Return what an earlier plan has left frozen and this plan has not taken over; None if nothing, or another has."""
-    held = await _held_nodes(ctx)
+    held = await pending_nodes(ctx)
     # The earlier plan, which recorded the nodes, may be deleted. A held node's Kubernetes may be the release's.
     nodes = sorted({*await _older_nodes(ctx, cluster), *(node for node, _ in held)}) if _has_hooks(cluster) else []
     if not nodes and not held:
@@ -119,7 +119,7 @@ async def warn_of_late_hooks(ctx: ReconcileContext) -> None:
     """
     if ctx.status["singleNode"]:
         return
-    for node, secret in await _held_nodes(ctx):
+    for node, secret in await pending_nodes(ctx):
         text = (
             f"Node {node}: upgraded, but Rancher drains it again and waits on Secret {FLEET_LOCAL}/{secret}. "
             f"Let Rancher continue: {_acknowledge(secret)}"
@@ -160,7 +160,7 @@ def _acknowledge(secret: str) -> str:
     )
 
 
-async def _held_nodes(ctx: ReconcileContext) -> list[tuple[str, str]]:
+async def pending_nodes(ctx: ReconcileContext) -> list[tuple[str, str]]:
     """Return the nodes with a pending hook; none if Machines cannot be listed, as without their kind."""
     try:
         return held_nodes(*await ctx.watch_all(MACHINE_PLANS, LOCAL_MACHINES))

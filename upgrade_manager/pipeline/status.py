@@ -248,7 +248,7 @@ class StatusPatch:
         self.record(SUCCEEDED)
         self._status["cleanupPending"] = True
         self._condition(AVAILABLE, FALSE, EXECUTED, "The upgrade succeeded")
-        nodes, duration = len(self._nodes()), _duration(self._seconds_since_entry(0))
+        nodes, duration = len(self._nodes()), _duration(self.seconds_since(self._entry_time(0)))
         count = f"{nodes} node{'s' if nodes != 1 else ''}"
         self._condition(PROGRESSING, FALSE, SUCCEEDED, f"Upgraded {self._route(target)} in {duration} ({count})")
         self.healthy()
@@ -271,17 +271,16 @@ class StatusPatch:
 
     def seconds_in_phase(self) -> float:
         """Return how long ago the current phase began."""
-        return self._seconds_since_entry(-1)
+        return self.seconds_since(self._entry_time(-1))
 
     @property
     def phase_began(self) -> datetime | None:
         """When the current phase began; None before the plan is accepted."""
-        entries = self._status.get("phaseTransitionTimestamps") or [{}]
-        return parse_time(entries[-1].get("phaseTransitionTimestamp"))
+        return parse_time(self._entry_time(-1))
 
-    def _seconds_since_entry(self, number: int) -> float:
+    def _entry_time(self, number: int) -> object:
         entries = self._status.get("phaseTransitionTimestamps") or [{}]
-        return self.seconds_since(entries[number].get("phaseTransitionTimestamp"))
+        return entries[number].get("phaseTransitionTimestamp")
 
     def _condition(self, type_: str, status: str, reason: str, message: str, *, limit: int = MESSAGE_LIMIT) -> None:
         condition = Condition(

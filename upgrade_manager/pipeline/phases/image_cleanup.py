@@ -10,13 +10,12 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
-from upgrade_manager.nodes.pending_hooks import held_nodes
 from upgrade_manager.pipeline import freeze, missing_nodes
 from upgrade_manager.pipeline.diagnostics import job_attempt
 from upgrade_manager.pipeline.errors import Unreachable
 from upgrade_manager.pipeline.image_lists import SIZE_LIMIT, pack, parse_list, removable
 from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
-from upgrade_manager.pipeline.phases.managed_nodes import check_managed
+from upgrade_manager.pipeline.phases.managed_nodes import check_plan_nodes
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
     follow_plan,
@@ -26,7 +25,7 @@ from upgrade_manager.pipeline.phases.plan_jobs import (
 )
 from upgrade_manager.pipeline.phases.repository import unreachable, unserved
 from upgrade_manager.pipeline.repository_client import read_file
-from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, suc_jobs, suc_plans
+from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
 from upgrade_manager.pipeline.vm_restore import report_failures, unfinished
 from upgrade_manager.resources.image_list import ImageList
 from upgrade_manager.resources.suc_plan import image_cleanup_plan
@@ -65,8 +64,7 @@ class ImageCleanup(Phase):
         plans = await ctx.watch(suc_plans(ctx.owner))
         plan = plans.get(name, CATTLE_SYSTEM)
         if plan is None or not ctx.owner.owns(plan):
-            if ctx.status["singleNode"] is None:
-                await check_managed(ctx, map(objects.name, nodes))
+            await check_plan_nodes(ctx, nodes)
             long_name = long_name_message(nodes)
             if long_name:
                 ctx.events.warning(ctx.raw, "ImageCleanupSkipped", f"{long_name}; {SKIPPED}")
@@ -89,10 +87,7 @@ class ImageCleanup(Phase):
             await _create_plan(ctx, ImageList(owner=ctx.owner, packed=await asyncio.to_thread(pack, images)))
             return plan_waiting(name, WORK, done=0, nodes=len(nodes))
         jobs = await ctx.watch(suc_jobs(ctx.owner))
-        result = await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
-        if isinstance(result, Completed) and ctx.status["singleNode"] is None:
-            await check_managed(ctx, map(objects.name, nodes))
-        return result
+        return await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
 
     async def exit(self, ctx: ReconcileContext) -> Waiting | None:
         """Wait for the restore-vm Jobs, which the clean-up removes, and for nodes that changed since their upgrade."""
@@ -112,14 +107,10 @@ async def _unsteady(ctx: ReconcileContext) -> Waiting | None:
     for name in sorted(ctx.status.known_nodes()):
         node = nodes.get(name)
         problem = await missing_nodes.reason(ctx, name) if node is None else _problem(node, release)
-        if problem and name not in await _held(ctx):
+        # An event names the nodes that Rancher holds with a hook again.
+        if problem and name not in dict(await freeze.pending_nodes(ctx)):
             return Waiting(message=f"Node {name}: {problem}")
     return None
-
-
-async def _held(ctx: ReconcileContext) -> set[str]:
-    """Return the nodes that Rancher holds with a hook again; an event names them."""
-    return {node for node, _ in held_nodes(*await ctx.watch_all(MACHINE_PLANS, LOCAL_MACHINES))}
 
 
 def _problem(node: Object, release: str) -> str:

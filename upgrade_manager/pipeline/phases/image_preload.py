@@ -7,12 +7,11 @@ from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
-from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SUC_PLANS
 from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
 from upgrade_manager.pipeline.phases.eligibility import check_upgrade_path
-from upgrade_manager.pipeline.phases.managed_nodes import check_managed
+from upgrade_manager.pipeline.phases.managed_nodes import check_plan_nodes
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
     colliding_nodes,
@@ -64,21 +63,14 @@ class ImagePreload(Phase):
             result = await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
         else:
             if plan is None:
-                await self._check_nodes(ctx, nodes)
+                await check_plan_nodes(ctx, nodes)
                 await prepare_nodes(ctx, nodes, name)
             at_once = 1 if colliding_nodes(nodes) else concurrency or 0
             await ctx.ensure(SUC_PLANS, image_preload_plan(ctx.owner, ctx.plan_settings, concurrency=at_once))
             result = plan_waiting(name, WORK, done=0, nodes=len(nodes))
-        if isinstance(result, Completed):
-            await self._check_nodes(ctx, nodes)
         if not isinstance(result, Waiting):
             return result
         return replace(result, message=result.message + _concurrency_note(nodes, concurrency))
-
-    async def _check_nodes(self, ctx: ReconcileContext, nodes: Sequence[Object]) -> None:
-        """Raise BadCluster while a node lacks the managed label, by which the Plan selects its nodes."""
-        if ctx.status["singleNode"] is None:
-            await check_managed(ctx, map(objects.name, nodes))
 
 
 def _concurrency_note(nodes: Sequence[Object], configured: int | None) -> str:

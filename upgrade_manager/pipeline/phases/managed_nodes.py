@@ -34,6 +34,12 @@ async def check_managed(ctx: ReconcileContext, nodes: Iterable[str]) -> None:
         raise BadCluster(f"Node {others[0]} would be left out: {await missing_nodes.reason(ctx, others[0])}{more}")
 
 
+async def check_plan_nodes(ctx: ReconcileContext, nodes: Iterable[Object]) -> None:
+    """Raise BadCluster while a node lacks the managed label, by which Plans select their nodes."""
+    if ctx.status["singleNode"] is None:
+        await check_managed(ctx, map(objects.name, nodes))
+
+
 def unmanaged() -> BadCluster:
     """Return the error about the managed label that all nodes lack."""
     return BadCluster(f"All nodes lack the label {MANAGED_SELECTOR}. Add it: {manage_command()}")

@@ -24,7 +24,7 @@ from upgrade_manager.pipeline.diagnostics import job_attempt, job_failure_messag
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
-from upgrade_manager.pipeline.phases.managed_nodes import unmanaged
+from upgrade_manager.pipeline.phases.managed_nodes import check_plan_nodes, unmanaged
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 
 if TYPE_CHECKING:
@@ -146,6 +146,7 @@ async def follow_plan(
         for node in labelled:
             states.record(ctx, node, states.done)
         if len(labelled) == len(nodes):
+            await check_plan_nodes(ctx, nodes)
             return Completed()
     done = sum(ctx.status.node_state(node) is states.done for node in managed)
     waiting = plan_waiting(objects.name(plan), work, done=done, nodes=len(managed))

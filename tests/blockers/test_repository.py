@@ -42,9 +42,9 @@ def test_object_is_named_if_no_pod_is_to_blame(view: FakeView, kind: WaitKind) -
     (found,) = blockers(view, kind)
     assert (found.reason, found.kind, found.name, found.since) == (
         "RepositoryUnavailable",
-        kind.value,
+        kind.object_kind,
         "r",
         view.ago(60),
     )
-    assert found.message == f"{kind.value} ns/r: the upgrade repository does not serve (1 of 2 replicas)"
+    assert found.message == f"{kind.object_kind} ns/r: the upgrade repository does not serve (1 of 2 replicas)"
     assert found.remedy == f"kubectl get pods -n ns -l {PODS}"

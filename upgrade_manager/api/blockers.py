@@ -24,6 +24,11 @@ MAX_TEXT = 400
 class BlockerReason(StrEnum):
     """Why something holds an upgrade up. The Stalled condition shows the first one, in this order."""
 
+    HOOK_LOST = "HookLost"
+    HOOK_FOREIGN = "HookForeign"
+    LEFTOVER_HOOK = "LeftoverHook"
+    NODE_MISSING = "NodeMissing"
+    NODE_NOT_BACK = "NodeNotBack"
     POD_UNSCHEDULABLE = "PodUnschedulable"
     IMAGE_PULL_FAILED = "ImagePullFailed"
     CONTAINER_FAILING = "ContainerFailing"
@@ -32,6 +37,8 @@ class BlockerReason(StrEnum):
     UPGRADE_CONTROLLER_SILENT = "UpgradeControllerSilent"
     REPOSITORY_UNAVAILABLE = "RepositoryUnavailable"
     JOB_SLOW = "JobSlow"
+    #: A user's choice: it does not make Stalled True.
+    NODE_PAUSED = "NodePaused"
 
 
 _ORDER = {reason: index for index, reason in enumerate(BlockerReason)}

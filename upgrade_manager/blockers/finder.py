@@ -75,19 +75,21 @@ def find_blockers(table: Iterable[Finder], view: View, waits: Sequence[Wait], kn
             pauses.append(READ_RETRY)
             found.append(_unknown(row, wait, error))
         except Exception:  # noqa: BLE001  # a finder reads what others wrote; it must never stop the upgrade
-            _log.exception("finder failed", wait=wait.kind.value, object=wait.name)
+            _log.exception("finder failed", wait=wait.kind.name, object=wait.name)
     return Findings(blockers=found, after=min(pauses, default=None))
 
 
 def _unknown(row: Finder, wait: Wait, error: Unreadable) -> Blocker:
-    named = f"{wait.kind.value} {wait.namespace}/{wait.name}"
+    kind = wait.kind.object_kind
+    named = f"{wait.namespace}/{wait.name}" if wait.namespace else wait.name
+    place = f"-n {wait.namespace} " if wait.namespace else ""
     return Blocker(
         reason=row.reasons[0],
-        kind=wait.kind.value,
+        kind=kind,
         namespace=wait.namespace,
         name=wait.name,
         node=wait.node,
-        message=f"{named}: overdue, and the reason cannot be read: {error}",
-        remedy=f"kubectl describe {wait.kind.value.lower()} -n {wait.namespace} {wait.name}",
+        message=f"{kind} {named}: overdue, and the reason cannot be read: {error}",
+        remedy=f"kubectl describe {kind.lower()} {place}{wait.name}",
         since=wait.since,
     )

@@ -29,7 +29,7 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
 
 
 def _unavailable(wait: Wait) -> Blocker:
-    kind = wait.kind.value
+    kind = wait.kind.object_kind
     return Blocker(
         reason=BlockerReason.REPOSITORY_UNAVAILABLE,
         kind=kind,

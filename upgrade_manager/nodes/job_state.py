@@ -49,6 +49,8 @@ class JobState:
     created: str = ""
     #: When its Pods were last started, or its command last reported a step; empty before.
     progressed: str = ""
+    #: When it completed; empty before.
+    completed: str = ""
     #: True while a Pod runs, and from its success until the Job is complete.
     running: bool = False
 
@@ -75,6 +77,7 @@ class JobState:
             step=step if isinstance(step, str) and _STEP.fullmatch(step) else "",
             created=metadata.get("creationTimestamp") or "",
             progressed=max((time for time in times if isinstance(time, str)), default=""),
+            completed=(condition.get("lastTransitionTime") or "") if progress is Progress.COMPLETE else "",
             running=progress is Progress.RUNNING and _has_pod(status),
         )
 

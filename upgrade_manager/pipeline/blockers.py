@@ -38,6 +38,7 @@ class InformerView:
             namespace=selection.namespace,
             label_selector=selection.label_selector,
             field_selector=selection.field_selector,
+            is_whole=True,
         )
         store = self.informers.peek(spec)
         if store is not None:

@@ -178,14 +178,22 @@ class PlanController:
             if not _is_heartbeat(change) and fields.text(known, "status", "currentPhase") not in TERMINAL:
                 self._queue.add(plan)
 
-        return self._informer(spec, changed, name=plan)
+        transform = without_managed_fields if spec.is_whole else _TRANSFORMS.get(spec.resource, without_managed_fields)
+        return self._informer(spec, changed, name=plan, transform=transform)
 
-    def _informer(self, selection: Selection, handler: Callable[[Change], None], *, name: str = "") -> Informer:
+    def _informer(
+        self,
+        selection: Selection,
+        handler: Callable[[Change], None],
+        *,
+        name: str = "",
+        transform: Callable[[Object], Object] = without_managed_fields,
+    ) -> Informer:
         return Informer(
             self._deps.client,
             selection,
             name=name,
-            transform=_TRANSFORMS.get(selection.resource, without_managed_fields),
+            transform=transform,
             handlers=(handler,),
             random=self._deps.random,
             metrics=self._deps.informer_metrics,

@@ -50,6 +50,8 @@ class InformerSpec(Selection):
 
     #: Kept until the plan ends, even through phases that do not read it.
     permanent: bool = False
+    #: True for all fields of the objects; otherwise only those are kept that decisions read.
+    is_whole: bool = False
 
     def covers(self, resource: Resource, namespace: str) -> bool:
         """Return True if an object of that kind and namespace may be among the watched ones."""

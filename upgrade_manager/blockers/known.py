@@ -1,0 +1,52 @@
+"""Waits whose cause the pipeline knows: they are reported as it describes them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.wait import WaitKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.wait import Wait
+
+#: Rancher may drain a node that runs the release's Kubernetes already within that time.
+HOOK = timedelta(minutes=10)
+_AT_ONCE = timedelta(0)
+
+
+def _overdue(_: Wait, *, limit: timedelta) -> timedelta:
+    return limit
+
+
+def _find(_: View, wait: Wait, *, reason: BlockerReason) -> Iterator[Blocker]:
+    kind = wait.kind.object_kind
+    named = f"{wait.namespace}/{wait.name}" if wait.namespace else wait.name
+    yield Blocker(
+        reason=reason,
+        kind=kind,
+        namespace=wait.namespace,
+        name=wait.name,
+        node=wait.node,
+        message=f"{kind} {named}: {wait.detail}",
+        remedy=wait.remedy,
+        since=wait.since,
+    )
+
+
+FINDERS = tuple(
+    Finder(kind=kind, reasons=(reason,), overdue=partial(_overdue, limit=limit), find=partial(_find, reason=reason))
+    for kind, reason, limit in (
+        (WaitKind.MISSING_NODE, BlockerReason.NODE_MISSING, _AT_ONCE),
+        (WaitKind.PAUSED_NODE, BlockerReason.NODE_PAUSED, _AT_ONCE),
+        (WaitKind.FOREIGN_HOOK, BlockerReason.HOOK_FOREIGN, _AT_ONCE),
+        (WaitKind.LEFTOVER_HOOK, BlockerReason.LEFTOVER_HOOK, _AT_ONCE),
+        (WaitKind.LOST_HOOK, BlockerReason.HOOK_LOST, HOOK),
+    )
+)

@@ -1,0 +1,72 @@
+"""Why a node does not come back from its reboot."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.kube import fields
+from upgrade_manager.kube.pager import Selection
+from upgrade_manager.kube.resources import NODES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.wait import Wait
+
+#: A node shuts down, boots and starts its kubelet within that time.
+REBOOT = timedelta(minutes=30)
+#: A node that becomes Ready sooner after the Job has not rebooted yet.
+SHUTDOWN = timedelta(seconds=30)
+
+
+def _overdue(wait: Wait) -> timedelta:
+    """Return the time for a reboot; none for a node that is Ready again: it has rebooted, and runs the old OS."""
+    back = wait.progressed - wait.since
+    return back if wait.is_running and back >= SHUTDOWN else REBOOT
+
+
+def _lost_overdue(wait: Wait) -> timedelta:
+    """Return the time for a reboot; none for a node that is Ready: it runs another OS."""
+    return timedelta(0) if wait.is_running else REBOOT
+
+
+def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+    """Yield the node, with the kubelet's words."""
+    found = view.objects(Selection(resource=NODES, field_selector=f"metadata.name={wait.name}"))
+    ready = fields.condition(found[0], "Ready") if found else None
+    words = fields.excerpt(ready, "message") or fields.text(ready, "reason")
+    is_ready = fields.text(ready, "status") == "True"
+    if is_ready:
+        remedy = f"Reboot node {wait.name}, and check on its console which system it boots"
+    else:
+        remedy = f"Check the console of node {wait.name}; kubectl describe node {wait.name}"
+    yield Blocker(
+        reason=BlockerReason.NODE_NOT_BACK,
+        kind="Node",
+        name=wait.name,
+        node=wait.name,
+        message=f"Node {wait.name}: {wait.detail}" + (f" ({words})" if words and not is_ready else ""),
+        remedy=remedy,
+        since=wait.since,
+    )
+
+
+FINDERS = (
+    Finder(
+        kind=WaitKind.REBOOT,
+        reasons=(BlockerReason.NODE_NOT_BACK,),
+        overdue=_overdue,
+        find=_blockers,
+    ),
+    Finder(
+        kind=WaitKind.LOST_NODE,
+        reasons=(BlockerReason.NODE_NOT_BACK,),
+        overdue=_lost_overdue,
+        find=_blockers,
+    ),
+)

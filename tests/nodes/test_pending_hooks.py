@@ -10,7 +10,7 @@ from tests.support.nodes import OPTIONS, PRE_DRAIN, machine, node, secret, store
 from tests.support.nodes import POST as HOOK
 from tests.support.nodes import POST_DRAIN as REQUEST
 from upgrade_manager.nodes.node_view import Observed
-from upgrade_manager.nodes.pending_hooks import delays
+from upgrade_manager.nodes.pending_hooks import delays, describe_delays
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ def remaining(*secrets: dict[str, Any], cordoned: Sequence[str] = (), multi_node
         machines=store_of([machine("new"), *(machine(f"m-{name}", name) for name in ("n1", "n2", "n3"))]),
         jobs=store_of([]),
     )
-    return delays(observed, cordoned=cordoned, multi_node=multi_node, limit=limit)
+    return describe_delays(delays(observed, cordoned=cordoned, multi_node=multi_node), limit=limit)
 
 
 @pytest.mark.rule(

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.finder import START, Finder
 from upgrade_manager.blockers.wait import WaitKind
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ FINDERS = tuple(
     Finder(kind=kind, reasons=(reason,), overdue=partial(_overdue, limit=limit), find=partial(_find, reason=reason))
     for kind, reason, limit in (
         (WaitKind.MISSING_NODE, BlockerReason.NODE_MISSING, _AT_ONCE),
+        (WaitKind.CORDONED_NODE, BlockerReason.NODE_NOT_BACK, START),
         (WaitKind.PAUSED_NODE, BlockerReason.NODE_PAUSED, _AT_ONCE),
         (WaitKind.FOREIGN_HOOK, BlockerReason.HOOK_FOREIGN, _AT_ONCE),
         (WaitKind.LEFTOVER_HOOK, BlockerReason.LEFTOVER_HOOK, _AT_ONCE),

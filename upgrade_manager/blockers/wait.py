@@ -36,6 +36,8 @@ class WaitKind(Enum):
     LOST_NODE = "Node", "lost"
     #: For a node without a Node object or without the managed label; `detail` says what is missing, and what to do.
     MISSING_NODE = "Node", "missing"
+    #: For a user to uncordon the node, which was upgraded.
+    CORDONED_NODE = "Node", "cordoned"
     #: For a user who has paused the node.
     PAUSED_NODE = "Node", "paused"
     #: For other controllers to acknowledge their hooks, which `detail` names.

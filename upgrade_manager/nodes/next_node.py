@@ -28,18 +28,24 @@ NEXT_NODE = "waiting for Rancher to upgrade the next node"
 
 def next_node_message(observed: Observed, *, unstarted: Collection[str], release: str) -> str:
     """Return the message, with the unstarted nodes that already run the release's Kubernetes."""
-    kubelets = observed.nodes.derive(_kubelet)
-    names = {name for name, kubelet in kubelets if name in unstarted and is_same(kubelet, release)}
-    if names:
-        names -= {node for node, _ in held_nodes(observed.secrets, observed.machines)}
+    names = undrained(observed, unstarted=unstarted, release=release)
     if not names:
         return NEXT_NODE
     verb, pronoun = ("runs", "it") if len(names) == 1 else ("run", "them")
     return (
-        f"{NEXT_NODE}; {name_list(sorted(names))} {verb} Kubernetes {release} already. If Rancher does not drain "
+        f"{NEXT_NODE}; {name_list(names)} {verb} Kubernetes {release} already. If Rancher does not drain "
         f"{pronoun} within 10 min, raise spec.rkeConfig.provisionGeneration by 1, so that it drains all nodes: "
         f"kubectl -n {FLEET_LOCAL} edit {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER}"
     )
+
+
+def undrained(observed: Observed, *, unstarted: Collection[str], release: str) -> list[str]:
+    """Return the unstarted nodes that run the release's Kubernetes and have no pending hook."""
+    kubelets = observed.nodes.derive(_kubelet)
+    names = {name for name, kubelet in kubelets if name in unstarted and is_same(kubelet, release)}
+    if names:
+        names -= {node for node, _ in held_nodes(observed.secrets, observed.machines)}
+    return sorted(names)
 
 
 def _kubelet(node: Object) -> tuple[str, str]:

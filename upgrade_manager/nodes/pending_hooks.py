@@ -7,6 +7,8 @@ message names them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import Enum
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -22,15 +24,46 @@ from upgrade_manager.kube import objects
 from upgrade_manager.nodes import machine_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
     from upgrade_manager.nodes.node_view import Observed
 
 
-def delays(observed: Observed, *, cordoned: Iterable[str], multi_node: bool, limit: int) -> str:
-    """Describe up to `limit` hooks, ordered by node, and cordoned nodes: the object, and the action that is due.
+class DelayKind(Enum):
+    """What has to happen before the phase can end."""
+
+    #: Rancher uncordons the node.
+    RANCHER = "Rancher"
+    #: Other controllers acknowledge their hooks.
+    FOREIGN = "foreign"
+    #: A user removes a hook that neither Rancher nor the manager processes.
+    LEFTOVER = "leftover"
+    #: A user uncordons the node.
+    CORDON = "cordon"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delay:
+    """A hook or a cordoned node that delays the end of the phase."""
+
+    kind: DelayKind
+    node: str
+    #: The machine-plan Secret; empty for a cordoned node.
+    secret: str = ""
+    problem: str
+    #: What to do; empty if it passes by itself.
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        if self.kind is DelayKind.CORDON:
+            return f"{self.node}: {self.problem}. Run {self.remedy}"
+        return f"{self.node}: {self.problem}" + (f" (remove it: {self.remedy})" if self.remedy else "")
+
+
+def delays(observed: Observed, *, cordoned: Iterable[str], multi_node: bool) -> list[Delay]:
+    """Return the hooks, ordered by node, and cordoned nodes.
 
     The manager acknowledges hooks of managed nodes in a `multi_node` upgrade. A Secret without a Machine or a node is
     skipped: Rancher does not process it.
@@ -40,14 +73,20 @@ def delays(observed: Observed, *, cordoned: Iterable[str], multi_node: bool, lim
     for node, secret in _by_node(observed.secrets, observed.machines):
         acknowledges = multi_node and node in managed
         for key in _delaying(secret, unacknowledged=multi_node and not acknowledges):
-            state = _state(secret, key, acknowledges=acknowledges, multi_node=multi_node)
-            found.append(f"{node}: {key} of Secret {FLEET_LOCAL}/{objects.name(secret)} {state}")
+            found.append(_delay(node, secret, key, acknowledges=acknowledges, multi_node=multi_node))
             drained.add(node)
     found += [
-        f"{node}: upgraded, but cordoned. Run kubectl uncordon {node}" for node in cordoned if node not in drained
+        Delay(kind=DelayKind.CORDON, node=node, problem="upgraded, but cordoned", remedy=f"kubectl uncordon {node}")
+        for node in cordoned
+        if node not in drained
     ]
+    return found
+
+
+def describe_delays(found: Sequence[Delay], *, limit: int) -> str:
+    """Describe up to `limit` delays: the object, and the action that is due."""
     more = [f"{len(found) - limit} more"] if len(found) > limit else []
-    return "; ".join([*found[:limit], *more])
+    return "; ".join([*map(str, found[:limit]), *more])
 
 
 def _delaying(secret: Object, *, unacknowledged: bool) -> list[str]:
@@ -71,18 +110,26 @@ def _by_node(secrets: Store, machines: Store) -> list[tuple[str, Object]]:
     return sorted(((node, secret) for node, secret in pairs if node), key=itemgetter(0))
 
 
-def _state(secret: Object, key: str, *, acknowledges: bool, multi_node: bool) -> str:
+def _delay(node: str, secret: Object, key: str, *, acknowledges: bool, multi_node: bool) -> Delay:
+    kind, state = _state(secret, key, acknowledges=acknowledges, multi_node=multi_node)
+    name = objects.name(secret)
+    remove = f"kubectl annotate secret -n {FLEET_LOCAL} {name} {key}-" if kind is DelayKind.LEFTOVER else ""
+    problem = f"{key} of Secret {FLEET_LOCAL}/{name} {state}"
+    return Delay(kind=kind, node=node, secret=name, problem=problem, remedy=remove)
+
+
+def _state(secret: Object, key: str, *, acknowledges: bool, multi_node: bool) -> tuple[DelayKind, str]:
     is_pre_drain = key == RKE_PRE_DRAIN
     hook = machine_plan.pre_drain_hook(secret) if is_pre_drain else machine_plan.post_drain_hook(secret)
-    remove = f"remove it: kubectl annotate secret -n {FLEET_LOCAL} {objects.name(secret)} {key}-"
     if not hook.requested:
         name = ANNOTATION_PRE_HOOK if is_pre_drain else ANNOTATION_POST_HOOK
-        return f"is the hook of another controller, which must acknowledge it (not {name})"
+        return DelayKind.FOREIGN, f"is the hook of another controller, which must acknowledge it (not {name})"
     if not hook.pending or acknowledges:
         # Each reconcile acknowledges the hooks of nodes that are done before this check.
         if hook.others:
-            return f"is acknowledged; other controllers must acknowledge theirs: {', '.join(hook.others)}"
-        return "is acknowledged; waiting for Rancher to uncordon the node"
+            others = ", ".join(hook.others)
+            return DelayKind.FOREIGN, f"is acknowledged; other controllers must acknowledge theirs: {others}"
+        return DelayKind.RANCHER, "is acknowledged; waiting for Rancher to uncordon the node"
     if not multi_node:
-        return f"is pending since an earlier upgrade ({remove})"
-    return f"is pending, but the node does not exist or lacks the label {MANAGED_SELECTOR} ({remove})"
+        return DelayKind.LEFTOVER, "is pending since an earlier upgrade"
+    return DelayKind.LEFTOVER, f"is pending, but the node does not exist or lacks the label {MANAGED_SELECTOR}"

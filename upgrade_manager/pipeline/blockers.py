@@ -58,6 +58,12 @@ def report(ctx: ReconcileContext, waits: Sequence[Wait]) -> float | None:
     return min([*times, REPEAT_WINDOW.total_seconds()] if findings.blockers else times, default=None)
 
 
+def known_since(ctx: ReconcileContext, kind: str, name: str) -> datetime | None:
+    """Return since when the object is known to hold the upgrade up, after a restart; None if it is not known."""
+    known = read_blockers(ctx.status["blockers"])
+    return min((one.since for one in known if (one.kind, one.name) == (kind, name)), default=None)
+
+
 def clear(ctx: ReconcileContext) -> None:
     """Report that nothing holds the upgrade up."""
     _record(ctx, read_blockers(ctx.status["blockers"]), [])

@@ -23,6 +23,7 @@ from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.informer import version_number, without_managed_fields
 from upgrade_manager.kube.pager import Selection
+from upgrade_manager.pipeline.first_seen import FirstSeen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -101,6 +102,7 @@ class PlanInformers:
         #: By keep_failed_jobs: the steps of a clean-up that succeeded while others failed.
         self.cleaned_up: dict[bool, set[str]] = {True: set(), False: set()}
         self.diagnostics = TTLCache(ttl=DIAGNOSTICS_INTERVAL)
+        self.first_seen = FirstSeen()
 
     @property
     def specs(self) -> frozenset[InformerSpec]:
@@ -166,6 +168,7 @@ class PlanInformers:
 
     async def prune(self) -> None:
         """Stop the informers that were not used since the last call, except permanent ones."""
+        self.first_seen.prune()
         unused = {spec for spec in self._running if not spec.permanent} - self._used
         self._used = set()
         await self._stop(unused)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import MANAGED_SELECTOR, is_managed, manage_command
@@ -15,17 +16,35 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
 
 
-async def reason(ctx: ReconcileContext, node: str) -> str:
-    """Return why the node cannot be observed, and what to do; empty if neither its Node nor its Machine exists."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingNode:
+    """Why a node cannot be observed."""
+
+    problem: str
+    #: What to do; empty while it passes by itself.
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.problem}. {self.remedy}" if self.remedy else self.problem
+
+
+async def find_missing(ctx: ReconcileContext, node: str) -> MissingNode | None:
+    """Return why the node cannot be observed; None if neither its Node nor its Machine exists."""
     found = (await ctx.client.list(NODES, field_selector=f"metadata.name={node}", metadata_only=True)).items
     if found and is_managed(objects.labels(found[0])):
-        return "its Node is not in the cache yet"
+        return MissingNode(problem="its Node is not in the cache yet")
     if found:
-        return f"its label {MANAGED_SELECTOR} is missing. Add it: {manage_command(node)}"
+        return MissingNode(problem=f"its label {MANAGED_SELECTOR} is missing", remedy=f"Add it: {manage_command(node)}")
     machine = _machine(await ctx.watch(LOCAL_MACHINES), node)
     if machine:
-        return f"its Node does not exist, but Machine {machine} does. Start the node, or delete the Machine"
-    return ""
+        problem = f"its Node does not exist, but Machine {machine} does"
+        return MissingNode(problem=problem, remedy="Start the node, or delete the Machine")
+    return None
+
+
+async def reason(ctx: ReconcileContext, node: str) -> str:
+    """Return why the node cannot be observed, and what to do; empty if neither its Node nor its Machine exists."""
+    return str(await find_missing(ctx, node) or "")
 
 
 async def has_left(ctx: ReconcileContext, node: str) -> bool:

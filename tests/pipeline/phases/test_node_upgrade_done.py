@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.harvester import RELEASE
 from tests.support.nodes import OPTIONS, POST
+from tests.support.phase_results import shown
 from upgrade_manager.pipeline.phases.base import Completed, Waiting
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ async def test_done_node_that_is_not_ready_holds_the_phase(stage: NodeUpgradeRun
     await stage.rancher("n2", pre=OPTIONS)
     await stage.report("n1", ready="Unknown")
     problem = "was upgraded, but is NotReady; the upgrade waits for it. Check its kubelet: kubectl describe node n1"
-    assert await stage.run() == Waiting(message=f"n1: {problem} (0 of 2 nodes done)")
+    assert shown(await stage.run()) == Waiting(message=f"n1: {problem} (0 of 2 nodes done)")
     assert (await stage.status())["nodeUpgradeStatuses"]["n1"] == {"state": "PostDrained", "message": problem}
     assert (await stage.jobs(), await stage.acknowledgements("n1")) == ([], {})
     await stage.report("n1")

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.node_upgrade import PLACE, NodeUpgradeRun
 from tests.support.nodes import OPTIONS, PRE
+from tests.support.phase_results import shown
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.patch import MergePatch
@@ -45,7 +46,7 @@ async def test_node_is_paused_and_resumed(stage: NodeUpgradeRun, *, record: bool
     for _ in range(3):
         outcome = await stage.run(record=record)
         assert await suspend(stage, "n1") is True
-        assert outcome == Waiting(message=paused)
+        assert shown(outcome) == Waiting(message=paused)
         assert await stage.acknowledgements("n1") == {}
         assert (await stage.states())["n1"] == ("UpgradePaused" if record else "ImagePreloaded")
     await listing(stage)
@@ -116,7 +117,7 @@ async def test_message_names_paused_and_running_nodes(stage: NodeUpgradeRun) -> 
     await stage.finish("n2", "post-drain")
     await stage.reboot("n2")
     await stage.run()
-    assert await stage.run() == Waiting(message=f"{paused} (1 of 3 nodes done)")
+    assert shown(await stage.run()) == Waiting(message=f"{paused} (1 of 3 nodes done)")
 
 
 async def test_resumed_node_waits_for_the_node_in_progress(stage: NodeUpgradeRun) -> None:

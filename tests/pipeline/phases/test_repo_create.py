@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.phase_results import shown
 from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, PODS, SERVICES
 from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.phases.base import Completed, Waiting
@@ -105,7 +106,7 @@ async def test_phase_completes_with_a_ready_endpoint(
         await endpoints(cluster, *ready, service=service)
     message = f"Service {PLACE}/up-repo: waiting for a ready endpoint"
     expected = Completed() if detail is None else Waiting(message=message, detail=detail)
-    assert await RepoCreate().run(created) == expected
+    assert shown(await RepoCreate().run(created)) == expected
 
 
 LONG_AGO = "2025-12-31T23:00:00Z"

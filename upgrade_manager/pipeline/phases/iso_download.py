@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import (
@@ -11,9 +12,12 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
-from upgrade_manager.kube import objects
+from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.pipeline import repository_handover
+from upgrade_manager.pipeline.blockers import known_since
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.selections import one_image
 from upgrade_manager.resources.iso_image import iso_image
@@ -50,6 +54,8 @@ class ISODownload(Phase):
             )
         if image is not None and (adopted or ctx.owner.owns(image)):
             result = _result(image, adopted=bool(adopted))
+            if isinstance(result, Waiting):
+                return replace(result, waits=(_wait(ctx, image),))
             return await _check_volume(ctx, name) if adopted and isinstance(result, Completed) else result
         source = ctx.status["version"]
         url, checksum = source["isoURL"], source.get("isoChecksum", "")
@@ -89,6 +95,22 @@ def _result(image: Object, *, adopted: bool) -> PhaseResult:
         return Waiting(message=f"{named}: import failed ({reason}); upload the image again")
     progress = (objects.status(image).get("progress") or 0) // STEP * STEP
     return Waiting(message=f"{named}: importing, {_attempt(image)}{progress} %")
+
+
+def _wait(ctx: ReconcileContext, image: Object) -> Wait:
+    """Return the wait for the import, whose object does not say when it progressed."""
+    name, progress = objects.name(image), fields.number(image, "status", "progress") or 0
+    seen = (progress, fields.number(image, "status", "failed"))
+    known = known_since(ctx, WaitKind.IMAGE.object_kind, name)
+    progressed = ctx.informers.first_seen.since(objects.uid(image), seen, now=ctx.now(), known=known)
+    return Wait(
+        kind=WaitKind.IMAGE,
+        namespace=objects.namespace(image),
+        name=name,
+        since=parse_time(objects.metadata(image).get("creationTimestamp")) or progressed,
+        progressed=progressed,
+        detail=f"{progress} % imported",
+    )
 
 
 def _attempt(image: Object) -> str:

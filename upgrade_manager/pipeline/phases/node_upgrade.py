@@ -6,56 +6,43 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.api.keys import (
-    ANNOTATION_PENDING_OS_IMAGE,
-    ANNOTATION_PRE_HOOK,
     HARVESTER_SYSTEM,
-    TAINT_KUBEVIRT_DRAIN,
     JobType,
 )
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
-from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import KubeError, NotFound
-from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import JOBS, NODES
+from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.nodes import machine_plan
 from upgrade_manager.nodes.anomalies import AnomalyLog
 from upgrade_manager.nodes.drain import job_message
 from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.nodes.model import (
-    AcknowledgeHook,
-    ClearPendingOS,
     Decision,
     NodeView,
-    RemoveJob,
-    RemoveTaint,
     RestoreVMs,
     ResumeJob,
-    SetPendingOS,
     StartJob,
 )
-from upgrade_manager.nodes.next_node import next_node_message
+from upgrade_manager.nodes.next_node import next_node_message, undrained
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all
-from upgrade_manager.nodes.pending_hooks import delays
+from upgrade_manager.nodes.pending_hooks import delays, describe_delays
 from upgrade_manager.nodes.sequencing import one_at_a_time, paused_message, starts_upgrade
-from upgrade_manager.pipeline import missing_nodes, overrides, rancher, vm_restore
+from upgrade_manager.pipeline import overrides, rancher, vm_restore
 from upgrade_manager.pipeline.cleanup import give_back
 from upgrade_manager.pipeline.diagnostics import job_failure_message, last_failure
 from upgrade_manager.pipeline.errors import BadCluster
-from upgrade_manager.pipeline.missing_nodes import machine_nodes
+from upgrade_manager.pipeline.missing_nodes import MissingNode, find_missing, machine_nodes
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.phases.managed_nodes import unknown_pause_nodes
+from upgrade_manager.pipeline.phases.node_effects import apply_effect
+from upgrade_manager.pipeline.phases.node_waits import NodeWaits
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, UPGRADE_JOBS
-from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job, node_job_name
+from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job_name
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.nodes.model import Effect
     from upgrade_manager.nodes.node_view import Decided
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import PhaseResult
@@ -77,6 +64,8 @@ class _State:
     #: Rancher's cluster; None for a single node, and once its strategy is given back.
     cluster: Object | None = None
     decisions: list[Decided] = field(default_factory=list)
+    #: Recorded nodes that cannot be observed.
+    missing: dict[str, MissingNode] = field(default_factory=dict)
 
 
 class NodeUpgrade(Phase):
@@ -215,9 +204,10 @@ async def _decide(ctx: ReconcileContext, state: _State) -> None:
     decisions = decide_all(ctx.status, state.observed, plan_uid=uid, single=single, spec=spec, target=state.target)
     recorded = {single} if single else ctx.status.known_nodes()
     for name in sorted(recorded - {view.name for view, _ in decisions}):
-        reason = await missing_nodes.reason(ctx, name)
-        if reason or single:
-            decisions.append(_missing(name, ctx.status.node_state(name), reason or "its Node does not exist"))
+        missing = await find_missing(ctx, name)
+        if missing or single:
+            state.missing[name] = missing or MissingNode(problem="its Node does not exist", remedy="Start the node")
+            decisions.append(_missing(name, ctx.status.node_state(name), str(state.missing[name])))
         else:
             text = f"node {name} left during the upgrade: neither its Node nor its Machine exists"
             ctx.events.warning(ctx.raw, "NodeLeft", text, about=name)
@@ -248,7 +238,7 @@ async def _apply_effects(ctx: ReconcileContext, state: _State) -> None:
     for view, decision in state.decisions:
         for effect in decision.effects:
             if not starts_upgrade(effect) and not isinstance(effect, RestoreVMs):
-                await _apply(ctx, view, effect)
+                await apply_effect(ctx, view, effect)
         if decision.state is not None and not _restores_vms(decision):
             ctx.status.move_node(view.name, decision.state, message=decision.message)
 
@@ -275,7 +265,7 @@ async def _start_nodes(ctx: ReconcileContext, state: _State) -> None:
     ctx.status.observe_generation()
     await ctx.persist()
     for view, effect in starts:
-        await _apply(ctx, view, effect)
+        await apply_effect(ctx, view, effect)
 
 
 async def _restore_vms(ctx: ReconcileContext, state: _State) -> None:
@@ -288,56 +278,6 @@ async def _restore_vms(ctx: ReconcileContext, state: _State) -> None:
 
 def _restores_vms(decision: Decision) -> bool:
     return any(isinstance(effect, RestoreVMs) for effect in decision.effects)
-
-
-async def _apply(ctx: ReconcileContext, view: NodeView, effect: Effect) -> None:
-    match effect:
-        case StartJob(node=node, job_type=job_type, suspended=suspended, repeated=repeated):
-            marks = {"suspended": suspended, "repeated": repeated}
-            await ctx.ensure(JOBS, node_job(ctx.owner, ctx.job_settings, node=node, job_type=job_type, **marks))
-        case RemoveJob(job_type=job_type):
-            job = view.jobs[job_type]
-            await ctx.remove(JOBS, job.name, namespace=job.namespace, uid=job.uid)
-        case ResumeJob(node=node, job_type=job_type):
-            await _resume(ctx, node_job_name(ctx.owner, node=node, job_type=job_type))
-        case AcknowledgeHook():
-            if not await _is_removed(ctx, view, effect):
-                await rancher.acknowledge(ctx, effect)
-        case SetPendingOS(node=node, os_image=os_image):
-            await ctx.mark(NODES, node, {"annotations": {ANNOTATION_PENDING_OS_IMAGE: os_image}})
-        case ClearPendingOS(node=node):
-            await ctx.mark(NODES, node, {"annotations": {ANNOTATION_PENDING_OS_IMAGE: None}})
-        case RemoveTaint(node=node):
-            await _remove_taint(ctx, node)
-
-
-async def _remove_taint(ctx: ReconcileContext, name: str) -> None:
-    """Remove the taint of the pre-drain Job. Raises Conflict if the Node has changed, as its taints are one list."""
-    node = (await ctx.watch(MANAGED_NODES)).get(name) or {}
-    left = [taint for taint in objects.spec(node).get("taints") or () if taint.get("key") != TAINT_KUBEVIRT_DRAIN]
-    patch = MergePatch({"spec": {"taints": left or None}}).at(objects.resource_version(node))
-    await ctx.patch(NODES, name, patch, metadata_only=True)
-    log.info("taint removed after a repeated drain", node=name, taint=TAINT_KUBEVIRT_DRAIN)
-
-
-async def _is_removed(ctx: ReconcileContext, view: NodeView, hook: AcknowledgeHook) -> bool:
-    """Return True for a pre-drain hook whose repeated Job was removed: the cache may show the Job of the last drain."""
-    job = view.jobs.get(JobType.PRE_DRAIN)
-    if hook.annotation != ANNOTATION_PRE_HOOK or job is None or not job.repeated:
-        return False
-    found = await ctx.client.find(JOBS, job.name, namespace=job.namespace, metadata_only=True)
-    if found is not None and objects.uid(found) == job.uid and not objects.is_deleting(found):
-        return False
-    log.info("repeated Job was removed, hook not acknowledged", job=job.name)
-    return True
-
-
-async def _resume(ctx: ReconcileContext, job: str) -> None:
-    patch = MergePatch({"spec": {"suspend": False}})
-    try:
-        await ctx.patch(JOBS, job, patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
-    except NotFound:
-        log.info("Job not found; it is recreated on the next reconcile", job=job)
 
 
 async def _finish_drains(ctx: ReconcileContext) -> Waiting | Failed | None:
@@ -354,22 +294,26 @@ async def _finish_drains(ctx: ReconcileContext) -> Waiting | Failed | None:
 async def _progress(ctx: ReconcileContext, state: _State) -> Completed | Waiting:
     """Report the nodes that are not done; when all are, the hooks that are still set, and cordoned nodes."""
     unfinished = _unfinished(state)
+    os, missing = state.target.release_os, state.missing
+    waits = NodeWaits(ctx=ctx, observed=state.observed, release_os=os, missing=missing)
     if unfinished:
         busy = [await _node_progress(ctx, *pair) for pair in unfinished if _is_busy(*pair)][:MAX_NAMED_NODES]
         paused = paused_message(unfinished, cordoned=state.single is None)
-        shown = "; ".join([paused, *busy] if paused else busy) or _next_node(ctx, state)
+        shown = "; ".join([paused, *busy] if paused else busy)
+        if shown:
+            found = waits.of_nodes(unfinished)
+        else:
+            shown, release = _next_node(ctx, state), state.target.release_kubernetes
+            skipped = undrained(state.observed, unstarted=_unstarted(ctx), release=release)
+            found = waits.of_rancher(skipped, state.cluster, detail=shown)
     else:
-        cordoned, multi_node = [view.name for view, _ in state.decisions if view.cordoned], state.single is None
-        shown = delays(state.observed, cordoned=cordoned, multi_node=multi_node, limit=MAX_NAMED_NODES)
+        cordoned = [view.name for view, _ in state.decisions if view.cordoned]
+        delaying = delays(state.observed, cordoned=cordoned, multi_node=state.single is None)
+        shown, found = describe_delays(delaying, limit=MAX_NAMED_NODES), waits.of_delays(delaying)
     if not shown:
         return Completed()
     done, nodes = len(state.decisions) - len(unfinished), len(state.decisions)
-    return Waiting(message=_message(shown, state, done=done, nodes=nodes), waits=_waits(unfinished))
-
-
-def _waits(unfinished: Iterable[Decided]) -> tuple[Wait, ...]:
-    jobs = ((view.name, type_, job) for view, _ in unfinished for type_, job in view.jobs.items())
-    return tuple(wait for node, type_, job in jobs for wait in job_wait(job, work=type_, node=node))
+    return Waiting(message=_message(shown, state, done=done, nodes=nodes), waits=tuple(found))
 
 
 def _unfinished(state: _State) -> list[Decided]:

@@ -151,15 +151,18 @@ async def follow_plan(
     done = sum(ctx.status.node_state(node) is states.done for node in managed)
     waiting = plan_waiting(objects.name(plan), work, done=done, nodes=len(managed))
     if not progress.jobs:
-        return replace(await _without_jobs(ctx, waiting, plan), waits=_plan_wait(plan))
+        return replace(await _without_jobs(ctx, waiting, plan), waits=_plan_wait(plan, progress))
     # Recorded states, because Jobs come and go, and each change would cause a write.
     running = [node for node in managed if ctx.status.node_state(node) is states.running]
     message = waiting.message + _running_on(running) + await _warning(ctx, progress)
-    return replace(waiting, message=message, waits=_job_waits(plan, progress))
+    return replace(waiting, message=message, waits=_job_waits(plan, progress) or _plan_wait(plan, progress))
 
 
-def _plan_wait(plan: Object) -> tuple[Wait, ...]:
-    since = parse_time(objects.metadata(plan).get("creationTimestamp"))
+def _plan_wait(plan: Object, progress: PlanProgress) -> tuple[Wait, ...]:
+    """Return the wait for the controller to create Jobs, since it was created or its last Job began or ended."""
+    times = [objects.metadata(plan).get("creationTimestamp")]
+    times += [time for job in progress.jobs.values() for time in (job.created, job.state.completed)]
+    since = max((time for text in times if (time := parse_time(text)) is not None), default=None)
     if since is None:
         return ()
     namespace, name, words = objects.namespace(plan), objects.name(plan), plan_condition_message(plan)

@@ -14,6 +14,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, SERVICES
 from upgrade_manager.pipeline import repository_handover
+from upgrade_manager.pipeline.blockers import known_since
 from upgrade_manager.pipeline.diagnostics import pod_not_ready_reason
 from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL
 from upgrade_manager.pipeline.phases.base import Completed, Waiting
@@ -167,10 +168,9 @@ async def _await_endpoint(ctx: ReconcileContext, slices: Sequence[Object]) -> Wa
 
 
 def _wait(ctx: ReconcileContext, kind: WaitKind, name: str, since: object, detail: str) -> tuple[Wait, ...]:
-    """Return the wait since that time, or since the phase began."""
-    began = parse_time(since) or ctx.status.phase_began
-    if began is None:
-        return ()
+    """Return the wait since that time, or since this process saw it."""
+    known = known_since(ctx, kind.object_kind, name)
+    began = parse_time(since) or ctx.informers.first_seen.since((kind, name), now=ctx.now(), known=known)
     pods = ctx.owner.selector(Component.REPO)
     wait = Wait(
         kind=kind, namespace=HARVESTER_SYSTEM, name=name, since=began, progressed=began, pods=pods, detail=detail

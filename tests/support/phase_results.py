@@ -1,0 +1,16 @@
+"""Results of phases, for comparison."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from upgrade_manager.pipeline.phases.base import Waiting
+
+if TYPE_CHECKING:
+    from upgrade_manager.pipeline.phases.base import PhaseResult
+
+
+def shown(result: PhaseResult | None) -> PhaseResult | None:
+    """Return the result without its waits, which have tests beside the finders'."""
+    return replace(result, waits=()) if isinstance(result, Waiting) else result

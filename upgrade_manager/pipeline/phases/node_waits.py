@@ -1,0 +1,233 @@
+"""What the node upgrade waits for, in terms that finders of blockers understand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER, RKE_DRAIN_ERROR, JobType
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.jobs import job_wait
+from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.nodes.job_state import Progress
+from upgrade_manager.nodes.pending_hooks import DelayKind
+from upgrade_manager.nodes.sequencing import name_list
+from upgrade_manager.pipeline.blockers import known_since
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.nodes.model import NodeView
+    from upgrade_manager.nodes.node_view import Decided, Observed
+    from upgrade_manager.nodes.pending_hooks import Delay
+    from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.missing_nodes import MissingNode
+
+#: Seconds that Rancher takes to drain a node and to upgrade its Kubernetes.
+USUAL_DRAIN = 600.0
+_REBOOTING_JOBS = (JobType.POST_DRAIN, JobType.SINGLE_NODE_UPGRADE)
+#: The waits for a delay of the end, by its kind.
+_DELAYS = {
+    DelayKind.RANCHER: WaitKind.RANCHER,
+    DelayKind.FOREIGN: WaitKind.FOREIGN_HOOK,
+    DelayKind.LEFTOVER: WaitKind.LEFTOVER_HOOK,
+    DelayKind.CORDON: WaitKind.CORDONED_NODE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeWaits:
+    """The waits of one reconcile."""
+
+    ctx: ReconcileContext
+    observed: Observed
+    release_os: str
+    #: Recorded nodes that cannot be observed.
+    missing: Mapping[str, MissingNode]
+
+    def of_nodes(self, unfinished: Iterable[Decided]) -> Iterator[Wait]:
+        """Yield the waits of nodes that are not done."""
+        for view, decision in unfinished:
+            if view.name in self.missing:
+                yield from self._missing(view.name)
+                continue
+            yield from (wait for type_, job in view.jobs.items() for wait in job_wait(job, work=type_, node=view.name))
+            if decision.state is NodeState.UPGRADE_PAUSED:
+                yield self._paused(view)
+            yield from self._drain(view, decision.state)
+            yield from self._return(view, decision.state, is_under_way=decision.state is not None or decision.holds)
+            if others := (view.pre_drain.others or view.post_drain.others) if decision.state or decision.holds else ():
+                yield self._foreign(view, others)
+
+    def of_rancher(self, undrained: Sequence[str], cluster: Object | None, *, detail: str) -> Iterator[Wait]:
+        """Yield the waits while no node is under way; `undrained` nodes run the release's Kubernetes already."""
+        since = self._last_movement()
+        if not undrained:
+            yield self._rancher(since, detail=detail)
+            return
+        generation = fields.number(cluster, "spec", "rkeConfig", "provisionGeneration") or 0
+        patch = json.dumps({"spec": {"rkeConfig": {"provisionGeneration": generation + 1}}}, separators=(",", ":"))
+        for name in undrained:
+            yield self._node(
+                WaitKind.LOST_HOOK,
+                name,
+                since=since,
+                detail="it runs the release's Kubernetes already, and Rancher does not drain it",
+                remedy=f"kubectl -n {FLEET_LOCAL} patch {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER} "
+                f"--type=merge -p '{patch}'",
+            )
+
+    def of_delays(self, found: Iterable[Delay]) -> Iterator[Wait]:
+        """Yield the waits for what delays the end, when all nodes are done."""
+        for delay in found:
+            kind = _DELAYS[delay.kind]
+            if kind is WaitKind.RANCHER:
+                yield self._rancher(self._last_movement(), detail=str(delay), node=delay.node)
+            elif kind is WaitKind.CORDONED_NODE:
+                since = self._since(kind, delay.node)
+                yield self._node(kind, delay.node, since=since, detail=delay.problem, remedy=delay.remedy)
+            else:
+                remedy = delay.remedy or _show(delay.secret)
+                yield self._secret(kind, delay.secret, delay.node, detail=delay.problem, remedy=remedy)
+
+    def _missing(self, node: str) -> Iterator[Wait]:
+        found = self.missing[node]
+        if found.remedy:
+            yield self._node(WaitKind.MISSING_NODE, node, detail=found.problem, remedy=found.remedy)
+
+    def _paused(self, view: NodeView) -> Wait:
+        job = next((job for job in view.jobs.values() if job.suspended), None)
+        left = [name for name in self.ctx.plan.spec.node_upgrade_option.pause_nodes if name != view.name]
+        patch = json.dumps({"spec": {"nodeUpgradeOption": {"pauseNodes": left}}}, separators=(",", ":"))
+        return self._node(
+            WaitKind.PAUSED_NODE,
+            view.name,
+            since=parse_time(job.created) if job else None,
+            detail="it is in spec.nodeUpgradeOption.pauseNodes, and its turn has come",
+            remedy=f"kubectl patch {UPGRADE_PLANS.name} {self.ctx.owner.name} --type=merge -p '{patch}'",
+        )
+
+    def _drain(self, view: NodeView, state: NodeState | None) -> Iterator[Wait]:
+        """Yield the waits for the node's VMs to leave, and for Rancher to drain it then."""
+        job = view.jobs.get(JobType.PRE_DRAIN)
+        if job is None or job.suspended or state not in {NodeState.PRE_DRAINING, NodeState.PRE_DRAINED}:
+            return
+        is_running = job.progress is Progress.RUNNING
+        created = parse_time(job.created)
+        yield self._node(WaitKind.EVACUATION, view.name, since=created, is_running=is_running)
+        if not is_running and view.secret and not view.pre_drain.others:
+            secret = self.observed.secrets.get(view.secret, FLEET_LOCAL) or {}
+            since = parse_time(job.completed) or self._since(WaitKind.DRAIN, view.name)
+            error = objects.annotations_of(secret).get(RKE_DRAIN_ERROR, "")
+            wait = self._secret(WaitKind.DRAIN, view.secret, view.name, detail=error, since=since)
+            yield wait
+
+    def _return(self, view: NodeView, state: NodeState | None, *, is_under_way: bool) -> Iterator[Wait]:
+        """Yield the wait for a node that has to become Ready, or to run the release's OS."""
+        if state is NodeState.WAITING_REBOOT:
+            kind, since = WaitKind.REBOOT, self._rebooted(view)
+        elif is_under_way and (not view.ready or (state and state.upgraded and view.os_image != self.release_os)):
+            kind, since = WaitKind.LOST_NODE, self._ready_changed(view.name)
+        else:
+            return
+        found = f"it runs {view.os_image or 'an unknown OS'}"
+        wanted = found if view.os_image == self.release_os else f"{found} instead of {self.release_os}"
+        detail = wanted if view.ready else f"it is not Ready; {wanted}"
+        progressed = self._ready_changed(view.name)
+        yield self._node(kind, view.name, since=since, detail=detail, progressed=progressed, is_running=view.ready)
+
+    def _rebooted(self, view: NodeView) -> datetime | None:
+        jobs = (view.jobs.get(type_) for type_ in _REBOOTING_JOBS)
+        return next((parse_time(job.completed) for job in jobs if job is not None), None)
+
+    def _ready_changed(self, node: str) -> datetime | None:
+        ready = fields.condition(self.observed.nodes.get(node), "Ready")
+        return parse_time(fields.text(ready, "lastTransitionTime"))
+
+    def _foreign(self, view: NodeView, others: Sequence[str]) -> Wait:
+        detail = f"other controllers have not acknowledged their hooks: {name_list(others)}"
+        return self._secret(WaitKind.FOREIGN_HOOK, view.secret, view.name, detail=detail, remedy=_show(view.secret))
+
+    def _rancher(self, since: datetime, *, detail: str, node: str = "") -> Wait:
+        return Wait(
+            kind=WaitKind.RANCHER,
+            namespace=FLEET_LOCAL,
+            name=PROVISIONING_CLUSTER,
+            node=node,
+            since=since,
+            progressed=since,
+            detail=detail,
+        )
+
+    def _last_movement(self) -> datetime:
+        """Return when a Job last started or ended, a node became Ready or not, or the phase began."""
+        times = [self.ctx.status.phase_began or self.ctx.now()]
+        for node in self.observed.nodes.list():
+            times.append(parse_time(fields.text(fields.condition(node, "Ready"), "lastTransitionTime")) or times[0])
+        for job in self.observed.jobs.list():
+            ended = (fields.text(one, "lastTransitionTime") for one in fields.items(job, "status", "conditions"))
+            found = [fields.text(job, "metadata", "creationTimestamp"), *ended]
+            times += [time for text in found if (time := parse_time(text)) is not None]
+        return max(times)
+
+    def _since(self, kind: WaitKind, name: str) -> datetime:
+        known = known_since(self.ctx, kind.object_kind, name)
+        return self.ctx.informers.first_seen.since((kind, name), now=self.ctx.now(), known=known)
+
+    def _node(
+        self,
+        kind: WaitKind,
+        name: str,
+        *,
+        since: datetime | None = None,
+        detail: str = "",
+        remedy: str = "",
+        progressed: datetime | None = None,
+        is_running: bool = False,
+    ) -> Wait:
+        began = since or self._since(kind, name)
+        return Wait(
+            kind=kind,
+            namespace="",
+            name=name,
+            node=name,
+            since=began,
+            progressed=progressed or began,
+            detail=detail,
+            remedy=remedy,
+            is_running=is_running,
+        )
+
+    def _secret(
+        self,
+        kind: WaitKind,
+        name: str,
+        node: str,
+        *,
+        detail: str,
+        remedy: str = "",
+        since: datetime | None = None,
+    ) -> Wait:
+        began = since or self._since(kind, name)
+        return Wait(
+            kind=kind,
+            namespace=FLEET_LOCAL,
+            name=name,
+            node=node,
+            since=began,
+            progressed=began,
+            usual=USUAL_DRAIN,
+            detail=detail,
+            remedy=remedy,
+        )
+
+
+def _show(secret: str) -> str:
+    """Return the command that shows the hooks and their acknowledgements, without the Secret's data."""
+    return f"kubectl get secret -n {FLEET_LOCAL} {secret} -o jsonpath='{{.metadata.annotations}}'"

@@ -84,7 +84,8 @@ async def test_missing_node_holds_the_phase(simulate: Simulate, missing: str) ->
         plan = await stage.plan()
         assert objects.status(plan)["currentPhase"] == "NodeUpgrading"
         assert progress(plan).startswith("node-1: its ")
-        assert objects.status(plan)["nodeUpgradeStatuses"]["node-1"]["message"].startswith("its ")
+        assert objects.status(plan)["nodeUpgradeStatuses"]["node-1"]["message"].startswith("Node node-1: its ")
+        assert [one["reason"] for one in objects.status(plan)["blockers"]] == ["NodeMissing"]
         if missing == "label":
             await set_managed(simulation, "node-1", managed=True)
             await assert_true(stage)

@@ -24,6 +24,8 @@ MAX_TEXT = 400
 class BlockerReason(StrEnum):
     """Why something holds an upgrade up. The Stalled condition shows the first one, in this order."""
 
+    WRITE_REFUSED = "WriteRefused"
+    CLEANUP_REFUSED = "CleanupRefused"
     HOOK_LOST = "HookLost"
     HOOK_FOREIGN = "HookForeign"
     LEFTOVER_HOOK = "LeftoverHook"
@@ -37,8 +39,12 @@ class BlockerReason(StrEnum):
     UPGRADE_CONTROLLER_SILENT = "UpgradeControllerSilent"
     REPOSITORY_UNAVAILABLE = "RepositoryUnavailable"
     JOB_SLOW = "JobSlow"
-    #: A user's choice: it does not make Stalled True.
     NODE_PAUSED = "NodePaused"
+
+    @property
+    def stalls(self) -> bool:
+        """False for a user's choice, which is no reason for a warning."""
+        return self is not BlockerReason.NODE_PAUSED
 
 
 _ORDER = {reason: index for index, reason in enumerate(BlockerReason)}

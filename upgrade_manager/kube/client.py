@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.kube.decoder import Undecodable
-from upgrade_manager.kube.errors import TIMED_OUT, Conflict, NotFound, Terminal, Transient
+from upgrade_manager.kube.errors import TIMED_OUT, Conflict, KubeError, NotFound, Terminal, Transient, WrittenObject
 from upgrade_manager.kube.list_decoder import ListDecoder
 from upgrade_manager.kube.objects import key, metadata, resource_version
 from upgrade_manager.kube.pager import ListOptions, ObjectList, Selection, list_all_pages
@@ -20,7 +20,7 @@ from upgrade_manager.kube.watch import StreamWatcher
 from upgrade_manager.kube.watch_list import WatchListSupport
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
     from random import Random
 
     from upgrade_manager.kube.objects import Object
@@ -161,11 +161,12 @@ class Client:
         own_namespace, name = key(obj)
         namespace = namespace or own_namespace
         request = self._write("POST", resource.path(namespace=namespace), query=self._validation, body=obj)
-        try:
-            return await self._object(request, about=_about("create", resource, name, namespace))
-        except Conflict as error:
-            # A creation has no precondition that could fail.
-            raise Terminal(str(error), status=error.status, reason=error.reason, details=error.details) from error
+        with _writing(resource, name, namespace):
+            try:
+                return await self._object(request, about=_about("create", resource, name, namespace))
+            except Conflict as error:
+                # A creation has no precondition that could fail.
+                raise Terminal(str(error), status=error.status, reason=error.reason, details=error.details) from error
 
     async def patch(
         self,
@@ -186,7 +187,8 @@ class Client:
             content_type=patch.content_type,
             body=patch.encode(),
         )
-        obj = await self._object(request, about=_about("patch", resource, name, namespace, subresource))
+        with _writing(resource, name, namespace):
+            obj = await self._object(request, about=_about("patch", resource, name, namespace, subresource))
         return resource.metadata_of(obj) if metadata_only else obj
 
     async def update(self, resource: Resource, obj: Object, *, subresource: str = "") -> Object:
@@ -194,7 +196,8 @@ class Client:
         namespace, name = key(obj)
         path = resource.path(name, namespace=namespace, subresource=subresource)
         request = self._write("PUT", path, query=self._validation, body=obj)
-        return await self._object(request, about=_about("update", resource, name, namespace, subresource))
+        with _writing(resource, name, namespace):
+            return await self._object(request, about=_about("update", resource, name, namespace, subresource))
 
     async def delete(
         self, resource: Resource, name: str, *, namespace: str = "", uid: str = "", propagation: str = "Background"
@@ -204,7 +207,8 @@ class Client:
         if uid:
             options["preconditions"] = {"uid": uid}
         request = self._write("DELETE", resource.path(name, namespace=namespace), body=options)
-        await self._rest.send(request, about=_about("delete", resource, name, namespace))
+        with _writing(resource, name, namespace):
+            await self._rest.send(request, about=_about("delete", resource, name, namespace))
 
     async def delete_collection(
         self, resource: Resource, *, namespace: str = "", label_selector: str = "", propagation: str = "Background"
@@ -212,7 +216,8 @@ class Client:
         """Delete all selected objects."""
         selection = Selection(resource=resource, namespace=namespace, label_selector=label_selector)
         request = self._write("DELETE", selection.path, query=selection.query(), body=_delete_options(propagation))
-        await self._rest.send(request, about=_about("delete all", resource, "", namespace))
+        with _writing(resource, "", namespace):
+            await self._rest.send(request, about=_about("delete all", resource, "", namespace))
 
     async def served(self, group: str, version: str) -> frozenset[str]:
         """Return the plurals of the resources that the server serves in that version of the group; none without it."""
@@ -302,6 +307,16 @@ class Client:
         if not isinstance(obj, dict):
             raise Transient(f"{about}: the response is JSON, but not an object")
         return obj
+
+
+@contextmanager
+def _writing(resource: Resource, name: str, namespace: str) -> Iterator[None]:
+    """Name the object in the errors of a write."""
+    try:
+        yield
+    except KubeError as error:
+        error.written = WrittenObject(kind=resource.kind, namespace=namespace, name=name)
+        raise
 
 
 def _delete_options(propagation: str) -> Object:

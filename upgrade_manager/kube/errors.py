@@ -20,6 +20,7 @@ again and raises PreconditionFailed.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -42,8 +43,21 @@ _TOO_LARGE_MESSAGE = "Too large resource version"
 _DEFAULT_RETRY_AFTER = 1.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenObject:
+    """The object of a write that failed."""
+
+    kind: str
+    namespace: str
+    #: Empty for a collection.
+    name: str
+
+
 class KubeError(Exception):
     """A failed request; `str()` is for users: the verb, the object and the server's reason."""
+
+    #: None for a failed read.
+    written: WrittenObject | None = None
 
     def __init__(
         self, message: str, *, status: int = 0, reason: str = "", details: dict[str, Any] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.blockers import merge_blockers, read_blockers
+from upgrade_manager.api.blockers import BlockerReason, merge_blockers, read_blockers
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.table import FINDERS
 from upgrade_manager.blockers.view import NotSynced, Unreadable
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.pager import Selection
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.informers import PlanInformers
+
+_REFUSED = frozenset({BlockerReason.WRITE_REFUSED, BlockerReason.CLEANUP_REFUSED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +60,24 @@ def report(ctx: ReconcileContext, waits: Sequence[Wait]) -> float | None:
     return min([*times, REPEAT_WINDOW.total_seconds()] if findings.blockers else times, default=None)
 
 
+def first_message(ctx: ReconcileContext, waiting: str) -> str:
+    """Return what the first blocker says beyond that message; empty without one."""
+    known = read_blockers(ctx.status["blockers"])
+    found = known[0].message if known and known[0].reason.stalls else ""
+    return "" if found in waiting else found
+
+
 def known_since(ctx: ReconcileContext, kind: str, name: str) -> datetime | None:
     """Return since when the object is known to hold the upgrade up, after a restart; None if it is not known."""
     known = read_blockers(ctx.status["blockers"])
     return min((one.since for one in known if (one.kind, one.name) == (kind, name)), default=None)
+
+
+def report_refused(ctx: ReconcileContext, found: Sequence[Blocker]) -> None:
+    """Report refused writes, beside what was known before them: a reconcile with an error finds nothing else."""
+    known = read_blockers(ctx.status["blockers"])
+    others = [one for one in known if one.reason not in _REFUSED]
+    _record(ctx, known, merge_blockers(known, [*others, *found]))
 
 
 def clear(ctx: ReconcileContext) -> None:
@@ -70,11 +86,13 @@ def clear(ctx: ReconcileContext) -> None:
 
 
 def _record(ctx: ReconcileContext, known: Iterable[Blocker], found: Sequence[Blocker]) -> None:
+    """Set the status; the events of a user's choice are the node's milestones."""
     before = {blocker.identity: blocker for blocker in known}
     now = {blocker.identity for blocker in found}
     for blocker in found:
-        ctx.events.blocker(ctx.raw, blocker, is_known=blocker.identity in before)
+        if blocker.reason.stalls:
+            ctx.events.blocker(ctx.raw, blocker, is_known=blocker.identity in before)
     for identity, blocker in before.items():
-        if identity not in now:
+        if identity not in now and blocker.reason.stalls:
             ctx.events.blocker_cleared(ctx.raw, blocker)
     ctx.status.blocked(found)

@@ -17,6 +17,7 @@ from upgrade_manager.pipeline.cleanup import clean_up, give_back, has_orphaned
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases.base import Failed, Waiting
+from upgrade_manager.pipeline.refusals import Refusals
 from upgrade_manager.pipeline.status import StatusThrottle
 from upgrade_manager.runtime.result import Done, ReconcileTimeout, Requeue, RequeueAfter
 
@@ -62,6 +63,7 @@ class PlanReconciler:
         self._unseen: dict[str, str] = {}
         #: By the plan's uid: consecutive reconciles that ended in a conflict.
         self._conflicts: dict[str, int] = {}
+        self._refusals = Refusals()
 
     async def reconcile(self, name: str) -> Result:
         """Reconcile the plan of that name. Errors that are retried are recorded on the plan, then raised."""
@@ -90,11 +92,13 @@ class PlanReconciler:
         try:
             result = await self._step_with_timeout(ctx)
             self._conflicts.pop(ctx.owner.uid, None)
+            self._refusals.clear(ctx)
         except Exception as error:
             if ctx.status.phase != began:
                 # The waits of the earlier phase are over.
                 blockers.clear(ctx)
             if not self._tolerates(ctx, error):
+                self._refusals.record(ctx, error)
                 await self._degrade(ctx, _reason(error))
                 await self._wait_for_caches(ctx)
                 raise
@@ -157,6 +161,8 @@ class PlanReconciler:
         ctx.status.upgrading(ctx.target)
         ctx.status.waiting(waiting.message, waiting.detail)
         times = [time for time in (waiting.after, blockers.report(ctx, waiting.waits)) if time is not None]
+        if not waiting.detail:
+            ctx.status.waiting(waiting.message, blockers.first_message(ctx, waiting.message))
         delay = self._throttle.delay(ctx.status, waiting.message)
         if delay > 0:
             return RequeueAfter(min([delay, *times]))
@@ -223,6 +229,7 @@ class PlanReconciler:
                 await ctx.set_finalizers([*objects.finalizers(ctx.raw), FINALIZER])
             await self._clean_up(ctx, keep_failed_jobs=ctx.status.phase == FAILED)
             ctx.status.cleaned_up()
+        blockers.clear(ctx)
         await self._persist(ctx)
         if FINALIZER in objects.finalizers(ctx.raw):
             await ctx.set_finalizers(_others(ctx.raw))
@@ -292,6 +299,7 @@ class PlanReconciler:
         if not ctx.status.ended:
             ctx.status.degraded(message)
         ctx.events.error(ctx.raw, message)
+        blockers.report_refused(ctx, self._refusals.blockers(ctx))
         try:
             async with asyncio.timeout(RECORD_TIMEOUT):
                 await self._persist(ctx)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.blockers import MAX_BLOCKERS
+from upgrade_manager.api.blockers import MAX_BLOCKERS, BlockerReason
 from upgrade_manager.api.conditions import (
     AVAILABLE,
     CONCURRENT_UPGRADE_BLOCKED,
@@ -42,6 +42,7 @@ MESSAGE_LIMIT = 1000
 MESSAGE_INTERVAL = 1.0
 #: Seconds between two writes that change only the detail of the Progressing message, such as a Pod that has started.
 DETAIL_INTERVAL = 5.0
+_BLOCKED = frozenset(map(str, BlockerReason))
 
 
 def one_line(text: str, *, limit: int = MESSAGE_LIMIT) -> str:
@@ -216,16 +217,28 @@ class StatusPatch:
         self._condition(DEGRADED, TRUE, RECONCILE_ERROR, message)
 
     def blocked(self, blockers: Sequence[Blocker]) -> None:
-        """Set the blockers and Stalled, or remove both without any."""
-        if not blockers:
-            if self._status.get("blockers"):
-                self._status["blockers"] = None
+        """Set the blockers, Stalled, and the nodes' reasons; remove them without any."""
+        self._block_nodes(blockers)
+        if blockers or self._status.get("blockers"):
+            self._status["blockers"] = [blocker.entry() for blocker in blockers[:MAX_BLOCKERS]] or None
+        stalling = [blocker for blocker in blockers if blocker.reason.stalls]
+        if not stalling:
+            if find_condition(self._status.get("conditions"), STALLED):
                 self._status["conditions"] = remove_condition(self._status.get("conditions"), STALLED)
             return
-        self._status["blockers"] = [blocker.entry() for blocker in blockers[:MAX_BLOCKERS]]
-        first, others = blockers[0], len(blockers) - 1
+        first, others = stalling[0], len(blockers) - 1
         more = f" And {others} more: see status.blockers" if others else ""
         self._condition(STALLED, TRUE, first.reason, f"{first.message}. {first.remedy}.{more}")
+
+    def _block_nodes(self, blockers: Sequence[Blocker]) -> None:
+        """Set reason and message of nodes to their first blocker; remove those of earlier blockers."""
+        nodes = self._nodes()
+        first = {blocker.node: blocker for blocker in reversed(blockers)}
+        for name in nodes:
+            if name in first:
+                self.warn_node(name, first[name].reason, first[name].message)
+            elif nodes[name].get("reason") in _BLOCKED:
+                nodes[name] = {key: value for key, value in nodes[name].items() if key not in {"reason", "message"}}
 
     def observe_generation(self) -> None:
         """Mark all conditions as up to date with the spec; `kubectl wait` ignores older ones."""

@@ -10,6 +10,7 @@ import pytest
 
 from hack.virtual_time import virtual_now
 from tests.support.harvester import RELEASE
+from tests.support.phase_results import shown
 from upgrade_manager.api.status import record_phase
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
@@ -171,7 +172,7 @@ async def test_end_waits_for_restore_jobs(cluster: Harvester, failed: list[int],
         job = restore_job(ctx.owner, ctx.job_settings, node=f"n{number}")
         await cluster.put(JOBS, job, status={"failed": count} if count else None)
     job_name = "Job harvester-system/up-node-upgrade-restore-vm-"
-    assert await ImageCleanup().exit(ctx) == (None if text is None else Waiting(message=f"{job_name}{text}"))
+    assert shown(await ImageCleanup().exit(ctx)) == (None if text is None else Waiting(message=f"{job_name}{text}"))
 
 
 @pytest.mark.rule("pipeline: an unreachable repository is retried by ImageCleanup")
@@ -276,4 +277,6 @@ async def test_end_waits_for_nodes_that_changed(cluster: Harvester, change: Any,
         await cluster.client.patch(NODES, "n1", MergePatch({"spec": {"unschedulable": True}}))
     recorded = {"n1": {"state": "ImageCleaned"}, "n2-has-left": {"state": "ImageCleaned"}}
     ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE, "nodeUpgradeStatuses": recorded}))
-    assert await ImageCleanup().exit(ctx) == (None if message is None else Waiting(message=f"Node n1: {message}"))
+    assert shown(await ImageCleanup().exit(ctx)) == (
+        None if message is None else Waiting(message=f"Node n1: {message}")
+    )

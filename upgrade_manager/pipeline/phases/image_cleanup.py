@@ -4,18 +4,22 @@ import asyncio
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, Component
+from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, Component, JobType
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.blockers.jobs import job_wait
+from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
-from upgrade_manager.pipeline import freeze, missing_nodes
+from upgrade_manager.pipeline import freeze
 from upgrade_manager.pipeline.diagnostics import job_attempt
 from upgrade_manager.pipeline.errors import Unreachable
 from upgrade_manager.pipeline.image_lists import SIZE_LIMIT, pack, parse_list, removable
+from upgrade_manager.pipeline.missing_nodes import find_missing
 from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
 from upgrade_manager.pipeline.phases.managed_nodes import check_plan_nodes
+from upgrade_manager.pipeline.phases.node_waits import node_wait, ready_changed
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
     follow_plan,
@@ -98,7 +102,10 @@ class ImageCleanup(Phase):
         first, more = restoring[0], len(restoring) - 1
         state = await job_attempt(ctx, first)
         others = f"; {more} more restore-vm Jobs are running" if more else ""
-        return Waiting(message=f"Job {HARVESTER_SYSTEM}/{first.name}: restarting VMs, {state}{others}")
+        return Waiting(
+            message=f"Job {HARVESTER_SYSTEM}/{first.name}: restarting VMs, {state}{others}",
+            waits=tuple(wait for job in restoring for wait in job_wait(job, work=JobType.RESTORE_VM)),
+        )
 
 
 async def _unsteady(ctx: ReconcileContext) -> Waiting | None:
@@ -106,20 +113,36 @@ async def _unsteady(ctx: ReconcileContext) -> Waiting | None:
     nodes, release = await ctx.watch(MANAGED_NODES), (ctx.status["releaseMetadata"] or {}).get("os", "")
     for name in sorted(ctx.status.known_nodes()):
         node = nodes.get(name)
-        problem = await missing_nodes.reason(ctx, name) if node is None else _problem(node, release)
+        found = await _missing(ctx, name) if node is None else _problem(ctx, node, release)
         # An event names the nodes that Rancher holds with a hook again.
-        if problem and name not in dict(await freeze.pending_nodes(ctx)):
-            return Waiting(message=f"Node {name}: {problem}")
+        if found is not None and name not in dict(await freeze.pending_nodes(ctx)):
+            return found
     return None
 
 
-def _problem(node: Object, release: str) -> str:
+async def _missing(ctx: ReconcileContext, name: str) -> Waiting | None:
+    missing = await find_missing(ctx, name)
+    if missing is None:
+        return None
+    wait = node_wait(ctx, WaitKind.MISSING_NODE, name, detail=missing.problem, remedy=missing.remedy)
+    return Waiting(message=f"Node {name}: {missing}", waits=(wait,) if missing.remedy else ())
+
+
+def _problem(ctx: ReconcileContext, node: Object, release: str) -> Waiting | None:
     name, os = objects.name(node), fields.text(node, "status", "nodeInfo", "osImage")
+    is_ready = fields.text(fields.condition(node, "Ready"), "status") == "True"
     if fields.is_true(node, "spec", "unschedulable"):
-        return f"it was cordoned after its upgrade. Run kubectl uncordon {name}"
-    if fields.text(fields.condition(node, "Ready"), "status") != "True":
-        return f"it is not Ready. Run kubectl describe node {name}"
-    return "" if os == release else f"it reports the OS {os or 'unknown'} instead of {release} since its upgrade"
+        problem, remedy = "it was cordoned after its upgrade", f"kubectl uncordon {name}"
+        wait = node_wait(ctx, WaitKind.CORDONED_NODE, name, detail=problem, remedy=remedy)
+        return Waiting(message=f"Node {name}: {problem}. Run {remedy}", waits=(wait,))
+    if is_ready and os == release:
+        return None
+    problem = f"it reports the OS {os or 'unknown'} instead of {release} since its upgrade"
+    shown = problem if is_ready else f"it is not Ready. Run kubectl describe node {name}"
+    detail = problem if is_ready else "it is not Ready since its upgrade"
+    since = ready_changed(node)
+    wait = node_wait(ctx, WaitKind.LOST_NODE, name, since=since, detail=detail, is_running=is_ready)
+    return Waiting(message=f"Node {name}: {shown}", waits=(wait,))
 
 
 async def _create_plan(ctx: ReconcileContext, images: ImageList) -> None:

@@ -74,7 +74,8 @@ class NodeWaits:
         generation = fields.number(cluster, "spec", "rkeConfig", "provisionGeneration") or 0
         patch = json.dumps({"spec": {"rkeConfig": {"provisionGeneration": generation + 1}}}, separators=(",", ":"))
         for name in undrained:
-            yield self._node(
+            yield node_wait(
+                self.ctx,
                 WaitKind.LOST_HOOK,
                 name,
                 since=since,
@@ -91,7 +92,7 @@ class NodeWaits:
                 yield self._rancher(self._last_movement(), detail=str(delay), node=delay.node)
             elif kind is WaitKind.CORDONED_NODE:
                 since = self._since(kind, delay.node)
-                yield self._node(kind, delay.node, since=since, detail=delay.problem, remedy=delay.remedy)
+                yield node_wait(self.ctx, kind, delay.node, since=since, detail=delay.problem, remedy=delay.remedy)
             else:
                 remedy = delay.remedy or _show(delay.secret)
                 yield self._secret(kind, delay.secret, delay.node, detail=delay.problem, remedy=remedy)
@@ -99,13 +100,14 @@ class NodeWaits:
     def _missing(self, node: str) -> Iterator[Wait]:
         found = self.missing[node]
         if found.remedy:
-            yield self._node(WaitKind.MISSING_NODE, node, detail=found.problem, remedy=found.remedy)
+            yield node_wait(self.ctx, WaitKind.MISSING_NODE, node, detail=found.problem, remedy=found.remedy)
 
     def _paused(self, view: NodeView) -> Wait:
         job = next((job for job in view.jobs.values() if job.suspended), None)
         left = [name for name in self.ctx.plan.spec.node_upgrade_option.pause_nodes if name != view.name]
         patch = json.dumps({"spec": {"nodeUpgradeOption": {"pauseNodes": left}}}, separators=(",", ":"))
-        return self._node(
+        return node_wait(
+            self.ctx,
             WaitKind.PAUSED_NODE,
             view.name,
             since=parse_time(job.created) if job else None,
@@ -120,7 +122,7 @@ class NodeWaits:
             return
         is_running = job.progress is Progress.RUNNING
         created = parse_time(job.created)
-        yield self._node(WaitKind.EVACUATION, view.name, since=created, is_running=is_running)
+        yield node_wait(self.ctx, WaitKind.EVACUATION, view.name, since=created, is_running=is_running)
         if not is_running and view.secret and not view.pre_drain.others:
             secret = self.observed.secrets.get(view.secret, FLEET_LOCAL) or {}
             since = parse_time(job.completed) or self._since(WaitKind.DRAIN, view.name)
@@ -140,15 +142,16 @@ class NodeWaits:
         wanted = found if view.os_image == self.release_os else f"{found} instead of {self.release_os}"
         detail = wanted if view.ready else f"it is not Ready; {wanted}"
         progressed = self._ready_changed(view.name)
-        yield self._node(kind, view.name, since=since, detail=detail, progressed=progressed, is_running=view.ready)
+        yield node_wait(
+            self.ctx, kind, view.name, since=since, detail=detail, progressed=progressed, is_running=view.ready
+        )
 
     def _rebooted(self, view: NodeView) -> datetime | None:
         jobs = (view.jobs.get(type_) for type_ in _REBOOTING_JOBS)
         return next((parse_time(job.completed) for job in jobs if job is not None), None)
 
     def _ready_changed(self, node: str) -> datetime | None:
-        ready = fields.condition(self.observed.nodes.get(node), "Ready")
-        return parse_time(fields.text(ready, "lastTransitionTime"))
+        return ready_changed(self.observed.nodes.get(node))
 
     def _foreign(self, view: NodeView, others: Sequence[str]) -> Wait:
         detail = f"other controllers have not acknowledged their hooks: {name_list(others)}"
@@ -169,7 +172,7 @@ class NodeWaits:
         """Return when a Job last started or ended, a node became Ready or not, or the phase began."""
         times = [self.ctx.status.phase_began or self.ctx.now()]
         for node in self.observed.nodes.list():
-            times.append(parse_time(fields.text(fields.condition(node, "Ready"), "lastTransitionTime")) or times[0])
+            times.append(ready_changed(node) or times[0])
         for job in self.observed.jobs.list():
             ended = (fields.text(one, "lastTransitionTime") for one in fields.items(job, "status", "conditions"))
             found = [fields.text(job, "metadata", "creationTimestamp"), *ended]
@@ -177,32 +180,7 @@ class NodeWaits:
         return max(times)
 
     def _since(self, kind: WaitKind, name: str) -> datetime:
-        known = known_since(self.ctx, kind.object_kind, name)
-        return self.ctx.informers.first_seen.since((kind, name), now=self.ctx.now(), known=known)
-
-    def _node(
-        self,
-        kind: WaitKind,
-        name: str,
-        *,
-        since: datetime | None = None,
-        detail: str = "",
-        remedy: str = "",
-        progressed: datetime | None = None,
-        is_running: bool = False,
-    ) -> Wait:
-        began = since or self._since(kind, name)
-        return Wait(
-            kind=kind,
-            namespace="",
-            name=name,
-            node=name,
-            since=began,
-            progressed=progressed or began,
-            detail=detail,
-            remedy=remedy,
-            is_running=is_running,
-        )
+        return first_seen(self.ctx, kind, name)
 
     def _secret(
         self,
@@ -231,3 +209,40 @@ class NodeWaits:
 def _show(secret: str) -> str:
     """Return the command that shows the hooks and their acknowledgements, without the Secret's data."""
     return f"kubectl get secret -n {FLEET_LOCAL} {secret} -o jsonpath='{{.metadata.annotations}}'"
+
+
+def node_wait(
+    ctx: ReconcileContext,
+    kind: WaitKind,
+    name: str,
+    *,
+    since: datetime | None = None,
+    detail: str = "",
+    remedy: str = "",
+    progressed: datetime | None = None,
+    is_running: bool = False,
+) -> Wait:
+    """Return a wait for a node, since that time or since this process saw it first."""
+    began = since or first_seen(ctx, kind, name)
+    return Wait(
+        kind=kind,
+        namespace="",
+        name=name,
+        node=name,
+        since=began,
+        progressed=progressed or began,
+        detail=detail,
+        remedy=remedy,
+        is_running=is_running,
+    )
+
+
+def ready_changed(node: Object | None) -> datetime | None:
+    """Return when the node became Ready or NotReady last; None if it does not say."""
+    return parse_time(fields.text(fields.condition(node, "Ready"), "lastTransitionTime"))
+
+
+def first_seen(ctx: ReconcileContext, kind: WaitKind, name: str) -> datetime:
+    """Return since when the object is waited for, as this process has seen or the status recorded."""
+    known = known_since(ctx, kind.object_kind, name)
+    return ctx.informers.first_seen.since((kind, name), now=ctx.now(), known=known)

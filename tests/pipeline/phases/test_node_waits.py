@@ -1,0 +1,144 @@
+"""What the node upgrade waits for, with the times and remedies that finders report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.virtual_time import virtual_now
+from tests.support.nodes import OPTIONS
+from upgrade_manager.api.timestamps import format_time
+from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS
+from upgrade_manager.pipeline.phases.base import Waiting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.node_upgrade import NodeUpgradeRun
+    from upgrade_manager.blockers.wait import Wait
+
+FOREIGN = '{"preDrainHooks":[{"annotation":"management.harvesterhci.io/pre-hook"},{"annotation":"example.com/hook"}]}'
+
+
+async def waits(stage: NodeUpgradeRun) -> list[Wait]:
+    result = await stage.run()
+    assert isinstance(result, Waiting)
+    return list(result.waits)
+
+
+def named(found: list[Wait]) -> Iterator[tuple[WaitKind, str]]:
+    return ((wait.kind, wait.name) for wait in found)
+
+
+async def test_without_a_node_under_way_it_waits_for_rancher(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    (wait,) = await waits(stage)
+    assert (wait.kind, wait.namespace, wait.name) == (WaitKind.RANCHER, "fleet-local", "local")
+    assert wait.detail == "waiting for Rancher to upgrade the next node"
+
+
+async def test_undrained_node_with_the_release_is_named_with_the_patch(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.report("n2", kubelet="v1.33.5+rke2r1")
+    (wait,) = await waits(stage)
+    assert (wait.kind, wait.name) == (WaitKind.LOST_HOOK, "n2")
+    assert wait.remedy == (
+        "kubectl -n fleet-local patch clusters.provisioning.cattle.io local --type=merge "
+        """-p '{"spec":{"rkeConfig":{"provisionGeneration":6}}}'"""
+    )
+
+
+async def test_node_under_way_is_followed_from_its_vms_to_its_return(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.request("n1", "pre")
+    job, evacuation = await waits(stage)
+    assert (job.kind, job.name) == (WaitKind.JOB, "up-node-upgrade-pre-drain-n1")
+    assert (evacuation.kind, evacuation.name, evacuation.is_running) == (WaitKind.EVACUATION, "n1", True)
+    now = format_time(virtual_now())
+    complete = {"type": "Complete", "status": "True", "lastTransitionTime": now}
+    await stage.finish("n1", "pre-drain", {"conditions": [complete]})
+    await stage.patch_secret("n1", {"metadata": {"annotations": {"rke.cattle.io/drain-error": "cannot evict"}}})
+    evacuation, drain = await waits(stage)
+    assert (evacuation.kind, evacuation.is_running) == (WaitKind.EVACUATION, False)
+    assert (drain.kind, drain.name, drain.node) == (WaitKind.DRAIN, "s-n1", "n1")
+    assert (drain.detail, format_time(drain.since)) == ("cannot evict", now)
+    await stage.request("n1", "post")
+    await stage.finish("n1", "post-drain", {"conditions": [complete]})
+    await stage.report("n1", os="Harvester v1.6.1", ready="False")
+    (reboot,) = await waits(stage)
+    assert (reboot.kind, reboot.name, reboot.is_running) == (WaitKind.REBOOT, "n1", False)
+    assert reboot.detail == "it is not Ready; it runs Harvester v1.6.1 instead of Harvester v1.7.0"
+    assert format_time(reboot.since) == now
+
+
+async def test_node_that_is_lost_under_way_is_a_wait(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.request("n1", "pre")
+    await stage.report("n1", os="Harvester v1.6.1", ready="Unknown")
+    kinds = [wait.kind for wait in await waits(stage)]
+    assert kinds == [WaitKind.JOB, WaitKind.EVACUATION, WaitKind.LOST_NODE]
+
+
+async def test_done_node_that_is_lost_is_a_wait(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.move(n1="PostDrained")
+    await stage.report("n1", os="Harvester v1.6.1")
+    (wait,) = await waits(stage)
+    assert (wait.kind, wait.name, wait.is_running) == (WaitKind.LOST_NODE, "n1", True)
+    assert wait.detail == "it runs Harvester v1.6.1 instead of Harvester v1.7.0"
+
+
+@pytest.mark.parametrize(
+    ("paused", "left"), [(["n1"], "[]"), (["n0", "n1", "n2"], '["n0","n2"]')], ids=["alone", "beside others"]
+)
+async def test_paused_node_is_a_wait_with_the_patch(stage: NodeUpgradeRun, paused: list[str], left: str) -> None:
+    await stage.begin("n1", "n2")
+    patch = {"spec": {"nodeUpgradeOption": {"pauseNodes": paused}}}
+    await stage.client.patch(UPGRADE_PLANS, "up", MergePatch(patch))
+    await stage.request("n1", "pre")
+    (wait,) = await waits(stage)
+    assert (wait.kind, wait.name) == (WaitKind.PAUSED_NODE, "n1")
+    assert wait.remedy == (
+        "kubectl patch upgradeplans.management.harvesterhci.io up --type=merge "
+        f"""-p '{{"spec":{{"nodeUpgradeOption":{{"pauseNodes":{left}}}}}}}'"""
+    )
+
+
+async def test_missing_node_is_a_wait_with_what_to_do(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.client.delete(NODES, "n2")
+    (wait,) = await waits(stage)
+    assert (wait.kind, wait.name) == (WaitKind.MISSING_NODE, "n2")
+    assert wait.detail == "its Node does not exist, but Machine fleet-local/m-n2 does"
+    assert wait.remedy == "Start the node, or delete the Machine"
+
+
+async def test_hooks_of_other_controllers_are_a_wait(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.rancher("n1", pre=FOREIGN)
+    await stage.run()
+    await stage.finish("n1", "pre-drain")
+    found = await waits(stage)
+    assert (WaitKind.FOREIGN_HOOK, "s-n1") in named(found)
+    assert WaitKind.DRAIN not in [wait.kind for wait in found]
+    (wait,) = [wait for wait in found if wait.kind is WaitKind.FOREIGN_HOOK]
+    assert "example.com/hook" in wait.detail
+
+
+async def test_delays_of_the_end_are_waits(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2", "n3", "n4")
+    await stage.move(n1="PostDrained", n2="PostDrained", n3="PostDrained", n4="PostDrained")
+    await stage.rancher("n1", post=OPTIONS)
+    await stage.rancher("n2", post="{}")
+    await stage.machine("joining")
+    await stage.rancher("joining", pre=OPTIONS)
+    await stage.cordon("n3", cordoned=True)
+    assert sorted(named(await waits(stage)), key=str) == [
+        (WaitKind.CORDONED_NODE, "n3"),
+        (WaitKind.FOREIGN_HOOK, "s-n2"),
+        (WaitKind.LEFTOVER_HOOK, "s-joining"),
+        (WaitKind.RANCHER, "local"),
+    ]

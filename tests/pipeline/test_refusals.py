@@ -1,0 +1,75 @@
+"""Writes that a webhook refuses: named after half a minute, until they succeed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.faults.rules import Match, Refuse, Rule
+from hack.simulation import Simulation
+from tests.support.upgrade import condition, started
+from upgrade_manager.kube import objects
+
+if TYPE_CHECKING:
+    from tests.support.upgrade import UpgradeRun
+    from upgrade_manager.kube.objects import Object
+
+REFUSAL = Refuse(status=403, reason="Forbidden", message="a webhook refuses the write")
+
+
+def reasons(plan: Object) -> list[str]:
+    return [blocker["reason"] for blocker in objects.status(plan).get("blockers") or []]
+
+
+async def event_reasons(stage: UpgradeRun) -> list[str]:
+    return [event["reason"] for event in await stage.events()]
+
+
+@pytest.mark.rule("blockers: a refused write is named until it succeeds")
+async def test_refused_write_is_named_until_it_succeeds() -> None:
+    async with Simulation() as simulation, started(simulation) as stage:
+        rule = Rule(match=Match(verbs=("create",), resource="plans.upgrade.cattle.io"), action=REFUSAL)
+        simulation.middleware.add(rule)
+        await stage.until("ImagePreloading")
+        plan = await stage.until_plan(lambda plan: reasons(plan) == ["WriteRefused"])
+        (blocker,) = objects.status(plan)["blockers"]
+        assert (blocker["kind"], blocker["namespace"]) == ("Plan", "cattle-system")
+        assert blocker["name"].startswith("upgrade-")
+        assert "a webhook refuses the write" in blocker["message"]
+        assert "kubectl get validatingwebhookconfigurations" in blocker["remedy"]
+        assert condition(plan, "Stalled")[:2] == ("True", "WriteRefused")
+        simulation.middleware.remove(rule)
+        plan = await stage.until_plan(lambda plan: not reasons(plan), seconds=30)
+        assert objects.condition(plan, "Stalled") is None
+        await stage.succeed()
+        assert [reason for reason in await event_reasons(stage) if "Refused" in reason or "Cleared" in reason] == [
+            "WriteRefused",
+            "BlockerCleared",
+        ]
+
+
+@pytest.mark.rule("blockers: a refused write is named until it succeeds")
+async def test_refusal_that_passes_is_not_named() -> None:
+    async with Simulation() as simulation, started(simulation) as stage:
+        rule = Rule(match=Match(verbs=("create",), resource="plans.upgrade.cattle.io"), action=REFUSAL)
+        simulation.middleware.add(rule)
+        await stage.until_plan(lambda plan: condition(plan, "Degraded")[0] == "True")
+        simulation.middleware.remove(rule)
+        await stage.succeed()
+        assert "WriteRefused" not in await event_reasons(stage)
+
+
+@pytest.mark.rule("blockers: a refused removal at the end is named until it succeeds")
+async def test_refused_removal_is_named_until_it_succeeds() -> None:
+    async with Simulation() as simulation, started(simulation) as stage:
+        rule = Rule(match=Match(verbs=("deletecollection",), resource="services"), action=REFUSAL)
+        simulation.middleware.add(rule)
+        assert await stage.until_ended() == "Succeeded"
+        plan = await stage.until_plan(lambda plan: reasons(plan) == ["CleanupRefused"])
+        (blocker,) = objects.status(plan)["blockers"]
+        assert (blocker["kind"], blocker["namespace"]) == ("Service", "harvester-system")
+        simulation.middleware.remove(rule)
+        plan = await stage.until_plan(lambda plan: not reasons(plan), seconds=60)
+        assert objects.condition(plan, "Stalled") is None
+        assert "cleanupPending" not in objects.status(plan)

@@ -1,0 +1,69 @@
+"""Writes of the manager that are refused: an error that lasts becomes a blocker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.pipeline.blockers import known_since
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from upgrade_manager.kube.errors import WrittenObject
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+#: A webhook that restarts refuses writes for less time.
+OVERDUE = timedelta(seconds=30)
+_REMEDY = (
+    "Allow the write: check the webhooks (kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations) "
+    "and the rights of the manager's ServiceAccount"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Refusal:
+    since: datetime
+    message: str
+
+
+class Refusals:
+    """Remembers, by the plan's uid, the refused writes since its last reconcile without an error."""
+
+    def __init__(self) -> None:
+        self._plans: dict[str, dict[WrittenObject, _Refusal]] = {}
+
+    def record(self, ctx: ReconcileContext, error: Exception) -> None:
+        """Remember an error of a write; errors of reads and of the pipeline are none."""
+        if not isinstance(error, KubeError) or error.written is None:
+            return
+        plan, written = self._plans.setdefault(ctx.owner.uid, {}), error.written
+        known = plan[written].since if written in plan else known_since(ctx, written.kind, written.name)
+        plan[written] = _Refusal(since=known or ctx.now(), message=str(error))
+
+    def blockers(self, ctx: ReconcileContext) -> list[Blocker]:
+        """Return the writes that have been refused for longer than OVERDUE."""
+        plan = self._plans.get(ctx.owner.uid, {})
+        is_over = ctx.status.ended or objects.is_deleting(ctx.raw)
+        reason = BlockerReason.CLEANUP_REFUSED if is_over else BlockerReason.WRITE_REFUSED
+        return [
+            Blocker(
+                reason=reason,
+                kind=written.kind,
+                namespace=written.namespace,
+                name=written.name or "*",
+                message=f"{written.kind} {written.name or '*'}: {refusal.message}",
+                remedy=_REMEDY,
+                since=refusal.since,
+            )
+            for written, refusal in plan.items()
+            if ctx.now() - refusal.since >= OVERDUE
+        ]
+
+    def clear(self, ctx: ReconcileContext) -> None:
+        """Forget the plan's refusals, after a reconcile without an error."""
+        self._plans.pop(ctx.owner.uid, None)

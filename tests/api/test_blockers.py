@@ -61,3 +61,8 @@ def test_blockers_are_in_order_and_each_once() -> None:
 def test_fifty_blockers_with_long_texts_stay_small() -> None:
     long = replace(POD, message="m" * 1_000_000, remedy="r" * 1_000_000)
     assert len(json.dumps([long.entry()] * MAX_BLOCKERS)) < 64 * 1024
+
+
+@pytest.mark.parametrize("reason", BlockerReason)
+def test_only_a_choice_of_the_user_does_not_stall(reason: BlockerReason) -> None:
+    assert reason.stalls is (reason != "NodePaused")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.faults.rules import Match, Refuse, Rule
+from hack.faults.rules import LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.upgrade import condition, started
 from upgrade_manager.kube import objects
@@ -55,6 +56,18 @@ async def test_refusal_that_passes_is_not_named() -> None:
         rule = Rule(match=Match(verbs=("create",), resource="plans.upgrade.cattle.io"), action=REFUSAL)
         simulation.middleware.add(rule)
         await stage.until_plan(lambda plan: condition(plan, "Degraded")[0] == "True")
+        simulation.middleware.remove(rule)
+        await stage.succeed()
+        assert "WriteRefused" not in await event_reasons(stage)
+
+
+async def test_lost_connection_is_no_refusal() -> None:
+    async with Simulation() as simulation, started(simulation) as stage:
+        rule = Rule(match=Match(verbs=("create",), resource="plans.upgrade.cattle.io"), action=LoseRequest())
+        simulation.middleware.add(rule)
+        await stage.until("ImagePreloading")
+        await asyncio.sleep(600)
+        assert await stage.phase() == "ImagePreloading"
         simulation.middleware.remove(rule)
         await stage.succeed()
         assert "WriteRefused" not in await event_reasons(stage)

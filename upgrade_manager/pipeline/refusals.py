@@ -38,8 +38,8 @@ class Refusals:
         self._plans: dict[str, dict[WrittenObject, _Refusal]] = {}
 
     def record(self, ctx: ReconcileContext, error: Exception) -> None:
-        """Remember an error of a write; errors of reads and of the pipeline are none."""
-        if not isinstance(error, KubeError) or error.written is None:
+        """Remember the error of a write that the API server or a webhook refused; without a response none did."""
+        if not isinstance(error, KubeError) or error.written is None or not error.status:
             return
         plan, written = self._plans.setdefault(ctx.owner.uid, {}), error.written
         known = plan[written].since if written in plan else known_since(ctx, written.kind, written.name)

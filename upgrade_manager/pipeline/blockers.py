@@ -64,7 +64,8 @@ def first_message(ctx: ReconcileContext, waiting: str) -> str:
     """Return what the first blocker says beyond that message; empty without one."""
     known = read_blockers(ctx.status["blockers"])
     found = known[0].message if known and known[0].reason.stalls else ""
-    return "" if found in waiting else found
+    _, _, problem = found.partition(": ")
+    return "" if problem in waiting else found
 
 
 def known_since(ctx: ReconcileContext, kind: str, name: str) -> datetime | None:

@@ -64,6 +64,8 @@ class Simulation:
         self.middleware = Middleware(Strict(self.backend.transport), random=self._random("middleware"))
         self._population = Population(self.backend, self.scenario, seed=seed, scale=scale, iso_base=ISO_HOST)
         self.hosts, self.registry = self._population.hosts, self._population.registry
+        #: Freezes actors while the cluster runs.
+        self.freezer = self._population.freezer
         #: For managers in process: http://<plan>-repo.harvester-system/…
         self.repository = InClusterRepositoryClient(self.registry.repository)
         #: The certificates that the API servers present.

@@ -29,7 +29,7 @@ class AddonController:
         self._context = context
         self._client = context.client("harvester-addon-controller")
         self._addons = context.caches.of(ADDONS)
-        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop("addons", self._reconcile, random=context.random)
+        self._loop: ControllerLoop[tuple[str, str]] = context.loop("addons", self._reconcile)
         self._storage = HelmStorage(self._client)
         self._timers = Timers()
         #: The version of the chart that an enabled add-on runs, by uid.

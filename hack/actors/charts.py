@@ -24,7 +24,7 @@ class ChartController:
         self._context = context
         self._client = context.client("rancher-managed-chart")
         self._charts = context.caches.of(MANAGED_CHARTS)
-        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop("charts", self._reconcile, random=context.random)
+        self._loop: ControllerLoop[tuple[str, str]] = context.loop("charts", self._reconcile)
         self._timers = Timers()
         #: The deployed generation of each chart by uid; existing charts are deployed at the start.
         self._deployed: dict[str, int] = {}

@@ -150,6 +150,11 @@ def unset_variable(pod: Object) -> str:
     return ""
 
 
+def process_of(pod: Object) -> str:
+    """Return the name of the Pod's process: its container's."""
+    return str(container_of(pod).get("name") or "")
+
+
 def claims_of(pod: Object) -> list[str]:
     """Return the PersistentVolumeClaims that the Pod mounts."""
     volumes = objects.spec(pod).get("volumes") or ()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from hack.actors.controller_loop import WORKERS, ControllerLoop
+from hack.actors.freezer import Freezer
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube.client import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from datetime import datetime
 
     from hack.actors.caches import Cache, Caches
-    from hack.actors.controller_loop import ControllerLoop
+    from hack.actors.controller_loop import RequeueAfter
     from hack.actors.hosts import Hosts
     from hack.cluster.scenario import Scenario
     from upgrade_manager.kube.objects import Object
@@ -48,10 +50,25 @@ class ActorContext:
     hosts: Hosts
     #: Where the simulator serves the ISO: the only address from which images can be imported.
     iso_url: str
+    #: Freezes actors of the running cluster.
+    freezer: Freezer = field(default_factory=Freezer)
+    #: The actor's name.
+    name: str = ""
 
     def for_actor(self, name: str) -> ActorContext:
         """Return the context for one actor, with a random source that is independent of other actors."""
-        return replace(self, random=Random(f"{self.seed}/{name}"))
+        return replace(self, name=name, random=Random(f"{self.seed}/{name}"))
+
+    def loop(
+        self, name: str, reconcile: Callable[[K], Awaitable[RequeueAfter]], *, workers: int = WORKERS
+    ) -> ControllerLoop[K]:
+        """Create a loop of the actor, which stands still while the actor is frozen."""
+        loop = ControllerLoop(name, reconcile, random=self.random, workers=workers, is_frozen=self._is_frozen)
+        self.freezer.subscribe(lambda _: loop.wake())
+        return loop
+
+    def _is_frozen(self) -> bool:
+        return self.freezer.is_frozen(self.name)
 
     def client(self, user_agent: str) -> Client:
         """Create the actor's client. Strict field validation: an unknown field is a bug of the actor."""

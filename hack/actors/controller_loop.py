@@ -18,21 +18,35 @@ RequeueAfter: TypeAlias = float | None
 
 _FIRST_RETRY = 0.02
 _LAST_RETRY = 5.0
+#: Keys that are reconciled at a time.
+WORKERS = 64
+
+
+def _never() -> bool:
+    return False
 
 
 class ControllerLoop(Generic[K]):
     """Calls `reconcile(key)` for each added key, once at a time per key and for `workers` keys at a time.
 
-    A KubeError requeues the key with backoff. Any other error is a bug of the actor and ends the loop.
+    A KubeError requeues the key with backoff. Any other error is a bug of the actor and ends the loop. While
+    `is_frozen` returns True, no reconcile starts; `wake` must be called when that changes.
     """
 
     def __init__(
-        self, name: str, reconcile: Callable[[K], Awaitable[RequeueAfter]], *, random: Random, workers: int = 64
+        self,
+        name: str,
+        reconcile: Callable[[K], Awaitable[RequeueAfter]],
+        *,
+        random: Random,
+        workers: int = WORKERS,
+        is_frozen: Callable[[], bool] = _never,
     ) -> None:
         self._name = name
         self._reconcile = reconcile
         self._random = random
         self._workers = workers
+        self._is_frozen = is_frozen
         #: When each waiting key is due; older entries in the heap are ignored.
         self._due: dict[K, float] = {}
         self._heap: list[tuple[float, int, K]] = []
@@ -55,6 +69,10 @@ class ControllerLoop(Generic[K]):
         heapq.heappush(self._heap, (due, self._sequence, key))
         self._wake.set()
 
+    def wake(self) -> None:
+        """Check the waiting keys again."""
+        self._wake.set()
+
     async def run(self) -> None:
         """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -75,6 +93,8 @@ class ControllerLoop(Generic[K]):
     def _start_due(self, group: asyncio.TaskGroup) -> float | None:
         """Start the keys that are due and return the seconds until the next one, if one waits and a worker is free."""
         now = asyncio.get_running_loop().time()
+        if self._is_frozen():
+            return None
         while self._heap and len(self._busy) < self._workers:
             due, _, key = self._heap[0]
             if self._due.get(key) != due:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_OWNER
 from hack.actors.conditions import TRANSITION, with_condition
-from hack.actors.controller_loop import ControllerLoop
 from hack.actors.kinds import controller_reference
 from hack.actors.pod_status import is_over, is_ready
 from upgrade_manager.kube import objects
@@ -17,7 +16,7 @@ from upgrade_manager.kube.resources import DEPLOYMENTS, PODS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.controller_loop import RequeueAfter
+    from hack.actors.controller_loop import ControllerLoop, RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -33,7 +32,7 @@ class DeploymentController:
         self._client = context.client(_USER_AGENT)
         self._deployments = context.caches.of(DEPLOYMENTS)
         self._pods = context.caches.of(PODS)
-        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop("deployments", self._sync, random=context.random)
+        self._loop: ControllerLoop[tuple[str, str]] = context.loop("deployments", self._sync)
         self._deployments.subscribe(self._deployment_changed)
         self._pods.subscribe(self._pod_changed)
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from hack.actors import machine_plan as plans
 from hack.actors.caches import BY_NODE
-from hack.actors.controller_loop import ControllerLoop
 from hack.actors.machine_plan import DRAIN_DONE, DRAIN_OPTIONS, POST_DRAIN, PRE_DRAIN, UNCORDON
 from hack.actors.placement import is_final
 from hack.actors.planner import SECRET_SELECTOR
@@ -20,7 +19,7 @@ from upgrade_manager.kube.resources import MACHINES, NODES, PODS, SECRETS, VIRTU
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.controller_loop import RequeueAfter
+    from hack.actors.controller_loop import ControllerLoop, RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -42,7 +41,7 @@ class Drainer:
         self._pods = caches.of(PODS)
         self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
         self._secrets = caches.of(SECRETS, field_selector=SECRET_SELECTOR)
-        self._loop: ControllerLoop[str] = ControllerLoop("drainer", self._reconcile, random=context.random)
+        self._loop: ControllerLoop[str] = context.loop("drainer", self._reconcile)
         #: The Pods of each node when its drain began; a later Pod tolerates the cordon and stays.
         self._doomed: dict[str, frozenset[str]] = {}
         self._secrets.subscribe(self._secret_changed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from hack.actors.controller_loop import ControllerLoop
 from hack.actors.kinds import controller_reference
 from hack.actors.pod_status import is_over, is_ready
 from upgrade_manager.api.keys import LABEL_SERVICE_NAME
@@ -15,7 +14,7 @@ from upgrade_manager.kube.resources import ENDPOINT_SLICES, PODS, SERVICES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.controller_loop import RequeueAfter
+    from hack.actors.controller_loop import ControllerLoop, RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -32,9 +31,7 @@ class EndpointSliceController:
         self._services = context.caches.of(SERVICES)
         self._pods = context.caches.of(PODS)
         self._slices = context.caches.of(ENDPOINT_SLICES)
-        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop(
-            "endpoint slices", self._sync, random=context.random
-        )
+        self._loop: ControllerLoop[tuple[str, str]] = context.loop("endpoint slices", self._sync)
         self._services.subscribe(self._service_changed)
         self._pods.subscribe(self._pod_changed)
 

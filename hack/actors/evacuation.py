@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
-from hack.actors.controller_loop import ControllerLoop
 from hack.actors.placement import is_final
 from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.kube import objects
@@ -14,7 +13,7 @@ from upgrade_manager.kube.resources import MIGRATIONS, NODES, VIRTUAL_MACHINE_IN
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.controller_loop import RequeueAfter
+    from hack.actors.controller_loop import ControllerLoop, RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -37,9 +36,7 @@ class EvacuationController:
         self._nodes = caches.of(NODES)
         self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
         self._migrations = caches.of(MIGRATIONS)
-        self._loop: ControllerLoop[str] = ControllerLoop(
-            "evacuation", self._reconcile, random=context.random, workers=1
-        )
+        self._loop: ControllerLoop[str] = context.loop("evacuation", self._reconcile, workers=1)
         self._nodes.subscribe(self._node_changed)
         self._instances.subscribe(self._instance_changed)
         self._migrations.subscribe(self._migration_changed)

@@ -33,7 +33,7 @@ class Harvester:
         self._client = context.client("harvester")
         self._charts = context.caches.of(MANAGED_CHARTS)
         self._kubevirts = context.caches.of(KUBEVIRTS)
-        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop("harvester", self._deploy, random=context.random)
+        self._loop: ControllerLoop[tuple[str, str]] = context.loop("harvester", self._deploy)
         self._timers = Timers()
         #: Fleet's generation of the previous chart: while it stays, the status is stale.
         self._before = 0

@@ -43,7 +43,7 @@ class ImageController:
         self._client = context.client("harvester-image-controller")
         self._images = context.caches.of(VIRTUAL_MACHINE_IMAGES)
         self._claims = context.caches.of(PERSISTENT_VOLUME_CLAIMS)
-        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop("images", self._reconcile, random=context.random)
+        self._loop: ControllerLoop[tuple[str, str]] = context.loop("images", self._reconcile)
         self._timers = Timers()
         self._images.subscribe(self._image_changed)
 

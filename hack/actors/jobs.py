@@ -37,10 +37,8 @@ class JobController:
         self._events = EventRecorder(self._client, component=_USER_AGENT, now=context.now, random=context.random)
         self._jobs = context.caches.of(JOBS)
         self._pods = context.caches.of(PODS)
-        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop("jobs", self._sync, random=context.random)
-        self._orphans: ControllerLoop[tuple[str, str]] = ControllerLoop(
-            "job pods", self._release, random=context.random
-        )
+        self._loop: ControllerLoop[tuple[str, str]] = context.loop("jobs", self._sync)
+        self._orphans: ControllerLoop[tuple[str, str]] = context.loop("job pods", self._release)
         self._timers = Timers()
         self._jobs.subscribe(self._job_changed)
         self._pods.subscribe(self._pod_changed)

@@ -6,9 +6,10 @@ import json
 from typing import TYPE_CHECKING, Protocol
 
 from hack.actors.caches import BY_NODE
-from hack.actors.container_work import claims_of, missing_from
+from hack.actors.container_work import claims_of, container_of, missing_from, process_of
 from hack.actors.controller_loop import ControllerLoop, Timers
-from hack.actors.pod_status import ended, is_over, is_ready, ready, running, waiting
+from hack.actors.freezer import REGISTRY, kubelet_of
+from hack.actors.pod_status import ended, is_over, is_ready, ready, running, unready, waiting
 from hack.actors.selectors import refusal
 from hack.actors.toolkit import Ended
 from upgrade_manager.kube import objects
@@ -52,9 +53,7 @@ class Kubelet:
         self._pods = context.caches.of(PODS)
         self._nodes = context.caches.of(NODES)
         self._claims = context.caches.of(PERSISTENT_VOLUME_CLAIMS)
-        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop(
-            "kubelet", self._reconcile, random=context.random, workers=256
-        )
+        self._loop: ControllerLoop[tuple[str, str]] = context.loop("kubelet", self._reconcile, workers=256)
         self._timers = Timers()
         #: The boot ID under which a Pod's containers were started, by uid: a reboot ends them.
         self._boots: dict[str, str] = {}
@@ -62,13 +61,17 @@ class Kubelet:
         self._nodes.subscribe(self._node_changed)
         self._claims.subscribe(self._claim_changed)
         context.hosts.subscribe(self._wake_node)
+        context.freezer.subscribe(self._wake_all)
 
     async def run(self) -> None:
         """Run until cancelled."""
         await self._context.caches.synced()
+        self._wake_all("")
+        await self._loop.run()
+
+    def _wake_all(self, _: str) -> None:
         for pod in self._pods.store.list():
             self._add(pod)
-        await self._loop.run()
 
     def _pod_changed(self, change: Change) -> None:
         if change.kind.value == "deleted":
@@ -107,7 +110,8 @@ class Kubelet:
             return None
         name = objects.spec(pod)["nodeName"]
         host = self._context.hosts.of(name)
-        if not host.up or name in self._context.scenario.nodes.dead:
+        is_frozen = self._context.freezer.hangs(kubelet_of(name))
+        if not host.up or is_frozen or name in self._context.scenario.nodes.dead:
             return None
         return await self._stage(pod, host.boot_id)(pod)
 
@@ -129,6 +133,7 @@ class Kubelet:
     async def _start(self, pod: Object) -> RequeueAfter:
         why = self._obstacle(pod)
         if why:
+            self._timers.stop(objects.uid(pod), "start")
             new = waiting(pod, why)
             if new != objects.status(pod):
                 await self._write(pod, new)
@@ -154,6 +159,8 @@ class Kubelet:
                 return f"ContainerCreating: persistentvolumeclaim {claim!r} is not there yet"
             if "ReadWriteMany" not in objects.spec(found)["accessModes"] and self._is_used_elsewhere(pod, claim):
                 return f"ContainerCreating: Multi-Attach error for volume {claim!r}, which only one node can mount"
+        if self._context.freezer.hangs(REGISTRY):
+            return f"ImagePullBackOff: Back-off pulling image {container_of(pod).get('image', '')}: i/o timeout"
         return missing_from(pod)
 
     def _is_used_elsewhere(self, pod: Object, claim: str) -> bool:
@@ -167,6 +174,10 @@ class Kubelet:
 
     async def _run(self, pod: Object) -> RequeueAfter:
         if objects.spec(pod).get("restartPolicy") != "Never":
+            if self._context.freezer.hangs(process_of(pod)):
+                if is_ready(pod):
+                    await self._write(pod, unready(pod, at=self._context.timestamp()))
+                return None
             if is_ready(pod):
                 return None
             left = self._left(pod, "ready", self._context.scenario.durations.repository_start)

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from hack.actors.answers import document, refused
+from hack.actors.freezer import kubelet_of
 from hack.cluster.scenario import Disk
 from upgrade_manager.kube.resources import NODES
 
@@ -64,6 +65,7 @@ class KubeletStats:
         if self._nodes.store.get(name) is None:
             return refused(404, f'nodes "{name}" not found')
         dead = name in self._context.scenario.nodes.dead or not self._context.hosts.of(name).up
+        dead = dead or self._context.freezer.hangs(kubelet_of(name))
         if dead or not self._disk(name).answers or self._since_first_request(name) < self._disk(name).unreachable:
             return refused(503, f"error trying to reach service: dial tcp: connect: connection refused ({name})")
         return None

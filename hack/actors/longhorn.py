@@ -36,7 +36,7 @@ class LonghornManager:
         self._volumes = caches.of(LONGHORN_VOLUMES)
         self._engines = caches.of(LONGHORN_ENGINES)
         self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
-        self._loop: ControllerLoop[str] = ControllerLoop("volumes", self._reconcile, random=context.random)
+        self._loop: ControllerLoop[str] = context.loop("volumes", self._reconcile)
         self._timers = Timers()
         #: Volumes by claim; a claim keeps its volume.
         self._by_claim: dict[tuple[str, str], str] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hack.actors.controller_loop import ControllerLoop
 from upgrade_manager.api.keys import ANNOTATION_MACHINE, FLEET_LOCAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch, merge_diff
@@ -12,7 +11,7 @@ from upgrade_manager.kube.resources import MACHINES, NODES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.controller_loop import RequeueAfter
+    from hack.actors.controller_loop import ControllerLoop, RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -38,7 +37,7 @@ class MachineController:
         self._client = context.client("capi-machine-controller")
         self._nodes = context.caches.of(NODES)
         self._machines = context.caches.of(MACHINES)
-        self._loop: ControllerLoop[str] = ControllerLoop("machines", self._reconcile, random=context.random)
+        self._loop: ControllerLoop[str] = context.loop("machines", self._reconcile)
         self._nodes.subscribe(self._node_changed)
 
     async def run(self) -> None:

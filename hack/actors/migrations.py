@@ -41,9 +41,7 @@ class MigrationController:
         self._nodes = caches.of(NODES)
         self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
         self._migrations = caches.of(MIGRATIONS)
-        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop(
-            "migrations", self._reconcile, random=context.random
-        )
+        self._loop: ControllerLoop[tuple[str, str]] = context.loop("migrations", self._reconcile)
         self._timers = Timers()
         #: The target nodes of unfinished migrations, which count as load.
         self._targets: dict[str, str] = {}

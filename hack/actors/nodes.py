@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.conditions import TRANSITION, with_condition
 from hack.actors.controller_loop import ControllerLoop, Timers
+from hack.actors.freezer import kubelet_of
 from hack.actors.selectors import NO_EXECUTE, NO_SCHEDULE, NOT_READY, UNREACHABLE, UNSCHEDULABLE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 #: The least seconds for which the API server is down with its host.
 _OUTAGE = 0.05
+#: Seconds without a heartbeat until the node lifecycle controller marks a node.
+GRACE = 40.0
 #: Written by the node lifecycle controller; the API server adds NOT_READY to every new node.
 _TAINT_KEYS = {UNREACHABLE, NOT_READY, UNSCHEDULABLE}
 
@@ -33,14 +36,19 @@ class NodeKeeper:
         self._client = context.client("kubelet")
         self._lifecycle = context.client("node-lifecycle-controller")
         self._nodes = context.caches.of(NODES)
-        self._loop: ControllerLoop[str] = ControllerLoop("nodes", self._reconcile, random=context.random)
+        self._loop: ControllerLoop[str] = context.loop("nodes", self._reconcile)
         self._timers = Timers()
         self._nodes.subscribe(self._node_changed)
         context.hosts.subscribe(self._loop.add)
+        context.freezer.subscribe(self._wake)
 
     async def run(self) -> None:
         """Run until cancelled."""
         await self._context.run_loop(self._loop, self._nodes, objects.name)
+
+    def _wake(self, _: str) -> None:
+        for name in self._context.hosts.names():
+            self._loop.add(name)
 
     def _node_changed(self, change: Change) -> None:
         if change.kind.value != "deleted":
@@ -51,9 +59,19 @@ class NodeKeeper:
         host = self._context.hosts.of(name)
         later = self._reboot(name, host)
         node = self._nodes.store.get(name)
-        if node is not None and self._context.hosts.have_quorum:
-            await self._update_status(node, host)
-        return later
+        left = self._until_unreachable(host)
+        if node is not None and self._context.hosts.have_quorum and not left:
+            await self._update_status(node, host, posts=left is None)
+        return min((one for one in (later, left or None) if one is not None), default=None)
+
+    def _until_unreachable(self, host: Host) -> float | None:
+        """Return the seconds until the kubelet counts as dead, 0 once it does; None while it posts its status."""
+        if not host.up:
+            return 0.0
+        if not self._context.freezer.hangs(kubelet_of(host.name)):
+            self._timers.stop(host.name, "heartbeat")
+            return None
+        return self._timers.left(host.name, "heartbeat", GRACE * self._context.scale)
 
     def _reboot(self, name: str, host: Host) -> RequeueAfter:
         durations = self._context.scenario.durations
@@ -84,16 +102,16 @@ class NodeKeeper:
         node = self._nodes.store.get(name)
         return node is None or not objects.is_condition_true(node, "Ready")
 
-    async def _update_status(self, node: Object, host: Host) -> None:
+    async def _update_status(self, node: Object, host: Host, *, posts: bool) -> None:
         name = objects.name(node)
-        difference = merge_diff(objects.status(node), self._status(node, host))
+        difference = merge_diff(objects.status(node), self._status(node, host, posts=posts))
         try:
             if difference:
-                client = self._client if host.up else self._lifecycle
+                client = self._client if posts else self._lifecycle
                 patch = MergePatch({"status": difference}).at(objects.resource_version(node))
                 node = await client.patch(NODES, name, patch, subresource="status")
                 await self._seen(node)
-            taints = _taints(node, host)
+            taints = _taints(node, posts=posts)
             if taints != (objects.spec(node).get("taints") or []):
                 patch = MergePatch({"spec": {"taints": taints}}).at(objects.resource_version(node))
                 await self._seen(await self._lifecycle.patch(NODES, name, patch))
@@ -104,10 +122,10 @@ class NodeKeeper:
         """Wait for the cache, unless the API server is down until this host boots."""
         await self._nodes.seen(node, unless=lambda: not self._context.hosts.have_quorum)
 
-    def _status(self, node: Object, host: Host) -> Object:
+    def _status(self, node: Object, host: Host, *, posts: bool) -> Object:
         old, at = objects.status(node), self._context.timestamp()
         conditions = old.get("conditions") or []
-        if not host.up:
+        if not posts:
             unknown = ("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
             return {**old, "conditions": _with_ready(conditions, unknown, at)}
         up = ("True", "KubeletReady", "kubelet is posting ready status")
@@ -121,12 +139,12 @@ def _with_ready(conditions: list[Object], ready: tuple[str, str, str], at: str) 
     return with_condition(conditions, "Ready", status, reason=reason, message=message, at=at, time=TRANSITION)
 
 
-def _taints(node: Object, host: Host) -> list[Object]:
+def _taints(node: Object, *, posts: bool) -> list[Object]:
     taints = list(objects.spec(node).get("taints") or ())
     kept = [taint for taint in taints if taint.get("key") not in _TAINT_KEYS]
     if objects.spec(node).get("unschedulable"):
         kept.append({"key": UNSCHEDULABLE, "effect": NO_SCHEDULE})
-    if not host.up:
+    if not posts:
         kept += [{"key": UNREACHABLE, "effect": effect} for effect in (NO_SCHEDULE, NO_EXECUTE)]
     same = sorted(map(str, kept)) == sorted(map(str, taints))
     return taints if same else kept

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from hack.actors import machine_plan as plans
 from hack.actors.conditions import TRANSITION, with_condition
-from hack.actors.controller_loop import ControllerLoop
 from hack.actors.machine_plan import DRAIN_DONE, DRAIN_OPTIONS, UNCORDON
 from upgrade_manager.api.keys import FLEET_LOCAL, MACHINE_PLAN_SECRET_TYPE, PROVISIONING_CLUSTER, RKE_MACHINE_NAME
 from upgrade_manager.kube import objects
@@ -16,7 +15,7 @@ from upgrade_manager.kube.resources import MACHINES, NODES, PROVISIONING_CLUSTER
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.controller_loop import RequeueAfter
+    from hack.actors.controller_loop import ControllerLoop, RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -45,7 +44,7 @@ class Planner:
         self._machines = caches.of(MACHINES)
         self._nodes = caches.of(NODES)
         self._secrets = caches.of(SECRETS, field_selector=SECRET_SELECTOR)
-        self._loop: ControllerLoop[str] = ControllerLoop("planner", self._reconcile, random=context.random)
+        self._loop: ControllerLoop[str] = context.loop("planner", self._reconcile)
         #: Finished machines by the versions they were decided on; they are skipped.
         self._settled: dict[str, tuple[str, str, int]] = {}
         for cache in (self._clusters, self._machines, self._secrets):

@@ -29,7 +29,7 @@ class PodCollector:
         self._client = context.client("pod-garbage-collector")
         self._nodes = context.caches.of(NODES)
         self._pods = context.caches.of(PODS)
-        self._loop: ControllerLoop[str] = ControllerLoop("pod gc", self._reconcile, random=context.random)
+        self._loop: ControllerLoop[str] = context.loop("pod gc", self._reconcile)
         self._timers = Timers()
         self._nodes.subscribe(self._node_changed)
 

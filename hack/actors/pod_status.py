@@ -53,6 +53,13 @@ def ready(pod: Object, *, at: str) -> Object:
     return {**old, "conditions": _conditions(pod, at=at, ready=True), "containerStatuses": containers}
 
 
+def unready(pod: Object, *, at: str) -> Object:
+    """Build the status of a Pod whose readiness probe fails."""
+    old = objects.status(pod)
+    containers = [{**one, "ready": False} for one in old.get("containerStatuses") or ()]
+    return {**old, "conditions": _conditions(pod, at=at, ready=False), "containerStatuses": containers}
+
+
 def ended(pod: Object, *, code: int, message: str, at: str, reason: str = "") -> Object:
     """Build the status of a terminated Pod with its exit code and termination message."""
     old = objects.status(pod)

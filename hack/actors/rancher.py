@@ -38,7 +38,7 @@ class Rancher:
         self._repositories = context.caches.of(CLUSTER_REPOS)
         self._storage = HelmStorage(self._client)
         self._timers = Timers()
-        self._loop: ControllerLoop[str] = ControllerLoop("rancher", self._reconcile, random=context.random)
+        self._loop: ControllerLoop[str] = context.loop("rancher", self._reconcile)
         self._deployments.subscribe(self._deployment_changed)
         self._repositories.subscribe(self._repository_changed)
 

@@ -22,6 +22,7 @@ from hack.actors.migrations import MigrationController
 from hack.actors.nodes import NodeKeeper
 from hack.actors.planner import Planner
 from hack.actors.pod_gc import PodCollector
+from hack.actors.processes import ProcessController
 from hack.actors.rancher import Rancher
 from hack.actors.repository import Repository
 from hack.actors.scheduler import Scheduler
@@ -80,6 +81,7 @@ class ActorRegistry:
             AddonController,
             ChartController,
             PodCollector,
+            ProcessController,
         )
         kinds += (Rancher, Harvester) if context.scenario.services else ()
         core = (DeploymentController, EndpointSliceController, JobController) if kubernetes else ()

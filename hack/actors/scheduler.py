@@ -32,9 +32,7 @@ class Scheduler:
         self._client = context.client("kube-scheduler")
         self._pods = context.caches.of(PODS)
         self._nodes = context.caches.of(NODES)
-        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop(
-            "scheduler", self._bind, random=context.random, workers=1
-        )
+        self._loop: ControllerLoop[tuple[str, str]] = context.loop("scheduler", self._bind, workers=1)
         self._timers = Timers()
         self._pods.subscribe(self._pod_changed)
         self._nodes.subscribe(self._node_changed)

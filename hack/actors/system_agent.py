@@ -35,7 +35,7 @@ class SystemAgent:
         self._planner = context.client("rancher-plan-secret")
         self._machines = context.caches.of(MACHINES)
         self._secrets = context.caches.of(SECRETS, field_selector=SECRET_SELECTOR)
-        self._loop: ControllerLoop[str] = ControllerLoop("system agent", self._reconcile, random=context.random)
+        self._loop: ControllerLoop[str] = context.loop("system agent", self._reconcile)
         self._timers = Timers()
         self._secrets.subscribe(self._secret_changed)
 

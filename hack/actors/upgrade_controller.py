@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from hack.actors import suc_job, suc_plan
 from hack.actors.conditions import with_condition
-from hack.actors.controller_loop import ControllerLoop
 from hack.actors.selectors import SelectorError, matches
 from upgrade_manager.api.keys import CATTLE_SYSTEM, suc_node_label
 from upgrade_manager.kube import objects
@@ -23,7 +22,7 @@ from upgrade_manager.kube.resources import JOBS, NODES, SUC_PLANS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.controller_loop import RequeueAfter
+    from hack.actors.controller_loop import ControllerLoop, RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -45,8 +44,8 @@ class UpgradeController:
         self._plans_cache = context.caches.of(SUC_PLANS)
         self._jobs_cache = context.caches.of(JOBS)
         self._nodes_cache = context.caches.of(NODES)
-        self._plans: ControllerLoop[str] = ControllerLoop("SUC plan", self._sync, random=context.random, workers=2)
-        self._jobs: ControllerLoop[str] = ControllerLoop("SUC job", self._follow, random=context.random, workers=2)
+        self._plans: ControllerLoop[str] = context.loop("SUC plan", self._sync, workers=2)
+        self._jobs: ControllerLoop[str] = context.loop("SUC job", self._follow, workers=2)
         #: The resourceVersion of each Plan for which its Jobs were last written.
         self._applied: dict[str, str] = {}
         #: Held while a Job is checked or written: the real controller is slow enough

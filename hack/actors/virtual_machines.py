@@ -35,9 +35,7 @@ class VirtualMachineController:
         self._machines = caches.of(VIRTUAL_MACHINES)
         self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
         self._nodes = caches.of(NODES)
-        self._loop: ControllerLoop[tuple[str, str]] = ControllerLoop(
-            "virtual machines", self._reconcile, random=context.random
-        )
+        self._loop: ControllerLoop[tuple[str, str]] = context.loop("virtual machines", self._reconcile)
         self._timers = Timers()
         self._machines.subscribe(self._changed)
         self._instances.subscribe(self._changed)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.caches import Caches
 from hack.actors.context import ActorContext
+from hack.actors.freezer import Freezer
 from hack.actors.hosts import Hosts
 from hack.actors.registry import ActorRegistry, simulated
 from hack.cluster.foreign import our_crd, service_crds
@@ -50,6 +51,7 @@ class Population:
         #: The ISO's URL: the Version's, and the only one from which images can be imported.
         self.iso_url = f"{iso_base}/iso/harvester-{scenario.release.harvester}-amd64.iso"
         self.hosts = Hosts(scenario)
+        self.freezer = Freezer()
         wire = backend.actor_transport()
         reader = Client(wire, user_agent=_USER_AGENT, random=self._random("caches"))
         context = ActorContext(
@@ -62,6 +64,7 @@ class Population:
             caches=Caches(reader, random=self._random("informers")),
             hosts=self.hosts,
             iso_url=self.iso_url,
+            freezer=self.freezer,
         )
         self.registry = ActorRegistry(context, kubernetes=not backend.has_controllers, containers=containers)
         self.registry.answer(backend.handlers)

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 FLEET_SYSTEM = "cattle-fleet-system"
 _IMAGES = {
-    (CATTLE_SYSTEM, "rancher"): "rancher/rancher",
     (CATTLE_SYSTEM, "rancher-webhook"): "rancher/rancher-webhook",
     (FLEET_SYSTEM, "fleet-controller"): "rancher/fleet",
 }
@@ -37,8 +36,15 @@ RANCHER_VALUES: Object = {
 }
 
 
+def controllers(scenario: Scenario) -> list[Object]:
+    """Build the Deployments of Rancher and the system-upgrade-controller."""
+    rancher = _deployment("rancher", CATTLE_SYSTEM, f"rancher/rancher:{scenario.software.rancher}")
+    image = "rancher/system-upgrade-controller:v0.16.0"
+    return [rancher, _deployment("system-upgrade-controller", CATTLE_SYSTEM, image)]
+
+
 def deployments(scenario: Scenario) -> list[Object]:
-    """Build the Deployments of Rancher, Fleet and the chart repository."""
+    """Build the Deployments of Rancher's webhook, Fleet and the chart repository."""
     images = {key: f"{image}:{scenario.software.rancher}" for key, image in _IMAGES.items()}
     repository = f"rancher/harvester-cluster-repo:{scenario.software.harvester}"
     images[(CATTLE_SYSTEM, "harvester-cluster-repo")] = repository

@@ -143,6 +143,8 @@ class Seeds:
         for addon in scenario.addons:
             await self._create(ADDONS, seed_harvester.addon(addon))
         await self._create(KUBEVIRTS, seed_harvester.kubevirt())
+        for deployment in seed_services.controllers(scenario):
+            await self._create(DEPLOYMENTS, deployment)
         if scenario.services:
             await self._create_services(at)
 

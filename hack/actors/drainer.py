@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors import machine_plan as plans
 from hack.actors.caches import BY_NODE
+from hack.actors.disruption import budgets_of
 from hack.actors.machine_plan import DRAIN_DONE, DRAIN_OPTIONS, POST_DRAIN, PRE_DRAIN, UNCORDON
 from hack.actors.placement import is_final
 from hack.actors.planner import SECRET_SELECTOR
@@ -15,7 +16,14 @@ from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import MACHINES, NODES, PODS, SECRETS, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import (
+    MACHINES,
+    NODES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    SECRETS,
+    VIRTUAL_MACHINE_INSTANCES,
+)
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
@@ -39,6 +47,7 @@ class Drainer:
         self._machines = caches.of(MACHINES)
         self._nodes = caches.of(NODES)
         self._pods = caches.of(PODS)
+        self._budgets = caches.of(POD_DISRUPTION_BUDGETS)
         self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
         self._secrets = caches.of(SECRETS, field_selector=SECRET_SELECTOR)
         self._loop: ControllerLoop[str] = context.loop("drainer", self._reconcile)
@@ -123,13 +132,18 @@ class Drainer:
         pods = [pod for pod in pods if objects.uid(pod) in doomed]
         machines = [one for one in machines if objects.uid(one) in doomed]
         for pod in pods:
-            if not objects.is_deleting(pod):
+            if not objects.is_deleting(pod) and not self._is_protected(pod):
                 await self._evict(pod)
         for instance in machines:
             if objects.status(instance).get("evacuationNodeName") != node:
                 await self._mark(instance, node)
         held = node in self._context.scenario.node_faults.undrainable
         return not pods and not machines and not held
+
+    def _is_protected(self, pod: Object) -> bool:
+        """Report whether the API server refuses the eviction; kubectl's drain retries that until its timeout."""
+        budgets = budgets_of(pod, self._budgets.store.list())
+        return any(not objects.status(one).get("disruptionsAllowed") for one in budgets)
 
     async def _evict(self, pod: Object) -> None:
         try:

@@ -19,15 +19,24 @@ PROCESSES = {
 }
 #: Images cannot be pulled while it is frozen.
 REGISTRY = "Registry"
+#: Containers do not start while it is frozen.
+RUNTIME = "ContainerRuntime"
 #: The Pods of the upgrade repository.
 REPOSITORY = "repo"
 #: The kubelet of a node, by its name.
 _KUBELET = "Kubelet."
+#: The boot loader of a node, by its name: while it is frozen, the node boots the old operating system.
+_BOOT = "Boot."
 
 
 def kubelet_of(node: str) -> str:
     """Return the name of a node's kubelet."""
     return _KUBELET + node
+
+
+def boot_of(node: str) -> str:
+    """Return the name of a node's boot loader."""
+    return _BOOT + node
 
 
 class Freezer:

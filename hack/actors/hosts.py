@@ -97,6 +97,13 @@ class Hosts:
             host.reboot_after, host.rebooting = "", True
             self._notify(node)
 
+    def boot_again(self, node: str) -> None:
+        """Restart a host that has not booted the operating system that was installed last."""
+        host = self.of(node)
+        if host.up and host.next_os and not host.reboot_after:
+            host.rebooting = True
+            self._notify(node)
+
     def power_off(self, node: str) -> None:
         """Power the host off."""
         host = self.of(node)
@@ -108,8 +115,7 @@ class Hosts:
         host = self.of(node)
         host.up, host.boots = True, host.boots + 1
         if not keep_os:
-            host.os_image = host.next_os or host.os_image
-        host.next_os = ""
+            host.os_image, host.next_os = host.next_os or host.os_image, ""
         self._notify(node)
 
     def _notify(self, node: str) -> None:

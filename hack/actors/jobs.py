@@ -10,7 +10,7 @@ from hack.actors import job_status
 from hack.actors.caches import BY_OWNER
 from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.job_status import TRACKING, Tally
-from hack.actors.kinds import controller_reference
+from hack.actors.kinds import SERVICE_ACCOUNTS, controller_reference
 from hack.actors.pod_status import finished_at, is_ready
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.events import EventRecorder
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _USER_AGENT = "job-controller"
 #: The length at which the API server cuts a generateName.
 _NAME_BASE = 58
+#: Seconds until a Pod that the API server has refused is created again.
+_ADMISSION_RETRY = 1.0
 
 
 class JobController:
@@ -40,6 +42,7 @@ class JobController:
         self._loop: ControllerLoop[tuple[str, str]] = context.loop("jobs", self._sync)
         self._orphans: ControllerLoop[tuple[str, str]] = context.loop("job pods", self._release)
         self._timers = Timers()
+        self._accounts = context.caches.of(SERVICE_ACCOUNTS)
         self._jobs.subscribe(self._job_changed)
         self._pods.subscribe(self._pod_changed)
 
@@ -173,11 +176,26 @@ class JobController:
         left = self._backoff_left(tally)
         if left > 0:
             return left
+        forbidden = self._forbidden(tally.job)
+        if forbidden:
+            self._events.record(tally.job, type_="Warning", reason="FailedCreate", message=forbidden)
+            return _ADMISSION_RETRY
         pod = await self._client.create(PODS, _pod_of(tally.job))
         message = f"Created pod: {objects.name(pod)}"
         self._events.record(tally.job, type_="Normal", reason="SuccessfulCreate", message=message)
         await self._pods.seen(pod)
         return 0.0
+
+    def _forbidden(self, job: Object) -> str:
+        """Return why the API server refuses the Pod; empty if its ServiceAccount exists."""
+        spec = objects.spec(objects.spec(job).get("template") or {})
+        account, namespace = spec.get("serviceAccountName") or "default", objects.namespace(job)
+        if account == "default" or self._accounts.store.get(account, namespace) is not None:
+            return ""
+        return (
+            f'Error creating: pods "{objects.name(job)}-" is forbidden: error looking up service account '
+            f'{namespace}/{account}: serviceaccount "{account}" not found'
+        )
 
     def _backoff_left(self, tally: Tally) -> float:
         failures = tally.count("failed")

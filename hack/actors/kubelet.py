@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from hack.actors.caches import BY_NODE
 from hack.actors.container_work import claims_of, container_of, missing_from, process_of
 from hack.actors.controller_loop import ControllerLoop, Timers
-from hack.actors.freezer import REGISTRY, kubelet_of
+from hack.actors.freezer import REGISTRY, RUNTIME, kubelet_of
 from hack.actors.pod_status import ended, is_over, is_ready, ready, running, unready, waiting
 from hack.actors.selectors import refusal
 from hack.actors.toolkit import Ended
@@ -153,15 +153,23 @@ class Kubelet:
         refused = refusal(pod, node)
         if refused:
             return f"TaintToleration: {refused}"
+        return self._missing_volume(pod) or self._broken_host(pod) or missing_from(pod)
+
+    def _missing_volume(self, pod: Object) -> str:
         for claim in claims_of(pod):
             found = self._claims.store.get(claim, objects.namespace(pod))
             if found is None or objects.status(found).get("phase") != "Bound":
                 return f"ContainerCreating: persistentvolumeclaim {claim!r} is not there yet"
             if "ReadWriteMany" not in objects.spec(found)["accessModes"] and self._is_used_elsewhere(pod, claim):
                 return f"ContainerCreating: Multi-Attach error for volume {claim!r}, which only one node can mount"
+        return ""
+
+    def _broken_host(self, pod: Object) -> str:
         if self._context.freezer.hangs(REGISTRY):
             return f"ImagePullBackOff: Back-off pulling image {container_of(pod).get('image', '')}: i/o timeout"
-        return missing_from(pod)
+        if self._context.freezer.hangs(RUNTIME):
+            return "CreateContainerError: failed to reserve sandbox name: context deadline exceeded"
+        return ""
 
     def _is_used_elsewhere(self, pod: Object, claim: str) -> bool:
         return any(

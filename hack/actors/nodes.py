@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.conditions import TRANSITION, with_condition
 from hack.actors.controller_loop import ControllerLoop, Timers
-from hack.actors.freezer import kubelet_of
+from hack.actors.freezer import boot_of, kubelet_of
 from hack.actors.selectors import NO_EXECUTE, NO_SCHEDULE, NOT_READY, UNREACHABLE, UNSCHEDULABLE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _OUTAGE = 0.05
 #: Seconds without a heartbeat until the node lifecycle controller marks a node.
 GRACE = 40.0
+#: Seconds that a boot loader tries the new operating system before it falls back.
+_FALLBACK = 35.0
 #: Written by the node lifecycle controller; the API server adds NOT_READY to every new node.
 _TAINT_KEYS = {UNREACHABLE, NOT_READY, UNSCHEDULABLE}
 
@@ -46,8 +48,10 @@ class NodeKeeper:
         """Run until cancelled."""
         await self._context.run_loop(self._loop, self._nodes, objects.name)
 
-    def _wake(self, _: str) -> None:
+    def _wake(self, thawed: str) -> None:
         for name in self._context.hosts.names():
+            if thawed == boot_of(name) and not self._context.freezer.hangs(thawed):
+                self._context.hosts.boot_again(name)
             self._loop.add(name)
 
     def _node_changed(self, change: Change) -> None:
@@ -82,7 +86,8 @@ class NodeKeeper:
             self._context.hosts.power_off(name)
         if host.up or name in self._context.scenario.node_faults.lost_on_reboot:
             return None
-        left = self._left(host, "reboot", durations.reboot)
+        falls_back = self._context.freezer.hangs(boot_of(name))
+        left = self._left(host, "reboot", durations.reboot + (_FALLBACK if falls_back else 0.0))
         if not self._context.hosts.have_quorum:
             left = max(left, self._timers.left(name, ("outage", host.boots), _OUTAGE))
         if left > 0:
@@ -92,6 +97,7 @@ class NodeKeeper:
             return 0.01
         self._timers.forget(name)
         keep = name in self._context.scenario.node_faults.unchanged_by_reboot
+        keep = keep or self._context.freezer.hangs(boot_of(name))
         self._context.hosts.power_on(name, keep_os=keep)
         return None
 

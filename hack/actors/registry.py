@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hack.actors.addons import AddonController
 from hack.actors.charts import ChartController
 from hack.actors.deployments import DeploymentController
+from hack.actors.disruption import DisruptionController
 from hack.actors.drainer import Drainer
 from hack.actors.endpoint_slices import EndpointSliceController
 from hack.actors.evacuation import EvacuationController
@@ -26,6 +27,7 @@ from hack.actors.processes import ProcessController
 from hack.actors.rancher import Rancher
 from hack.actors.repository import Repository
 from hack.actors.scheduler import Scheduler
+from hack.actors.switch import FreezerSwitch
 from hack.actors.system_agent import SystemAgent
 from hack.actors.toolkit import Toolkit
 from hack.actors.upgrade_controller import UpgradeController
@@ -82,9 +84,12 @@ class ActorRegistry:
             ChartController,
             PodCollector,
             ProcessController,
+            FreezerSwitch,
         )
         kinds += (Rancher, Harvester) if context.scenario.services else ()
-        core = (DeploymentController, EndpointSliceController, JobController) if kubernetes else ()
+        core = (
+            (DeploymentController, EndpointSliceController, JobController, DisruptionController) if kubernetes else ()
+        )
         self._actors += [(kind.__name__, kind(context.for_actor(kind.__name__))) for kind in (*kinds, *core)]
 
     def answer(self, handlers: Handlers) -> None:

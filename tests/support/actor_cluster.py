@@ -12,12 +12,14 @@ from hack.actors.caches import Caches
 from hack.actors.context import ActorContext
 from hack.actors.hosts import Hosts
 from hack.actors.jobs import JobController
+from hack.actors.kinds import SERVICE_ACCOUNTS
 from hack.actors.kubelet import Kubelet
 from hack.actors.scheduler import Scheduler
 from hack.actors.toolkit import Ended
 from hack.bench.recorder import Recorder
 from hack.cluster import scenario as scenarios
 from hack.cluster.foreign import foreign_crds
+from hack.cluster.seed_harvester import service_accounts
 from hack.cluster.seeds import Seeds
 from hack.faults.latency import SlowTransport
 from hack.virtual_time import virtual_now
@@ -128,6 +130,9 @@ class ActorCluster:
         for name in namespaces:
             body: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             await self.client.create(NAMESPACES, body)
+        for account in service_accounts():
+            if objects.namespace(account) in namespaces:
+                await self.client.create(SERVICE_ACCOUNTS, account)
 
     async def add_node(self, name: str, **spec: Any) -> Object:
         """Create a managed node that is Ready."""

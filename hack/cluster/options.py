@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hack.cluster import scenario
+from hack.fast_time import FastTime, real_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +36,8 @@ class Options:
     services: Mapping[str, str]
     #: Run our commands in the Jobs of the toolkit instead of simulating them.
     real_toolkit: bool = False
+    #: The time in which the cluster runs.
+    time: FastTime = field(default_factory=real_time)
     #: Where the hosts' trees are kept; None for a temporary folder.
     hosts: Path | None = None
 
@@ -70,6 +73,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
         install_crds=given.install_crds,
         real_toolkit=given.toolkit == "real",
         hosts=given.hosts,
+        time=FastTime.parse(*given.fast_time) if given.fast_time else real_time(),
         services=dict(given.service),
     )
 
@@ -84,6 +88,7 @@ def _add_wiring_flags(parser: argparse.ArgumentParser) -> None:
         default="simulated",
         help="what runs in the Jobs: simulated containers, or our commands on trees of files (simulated)",
     )
+    add("--fast-time", nargs=2, metavar=("RATE", "START"), help="embedded API server: its clock runs faster since then")
     add("--hosts", type=Path, metavar="FOLDER", help="where these trees are kept (a temporary folder)")
     add(
         "--service",

@@ -114,7 +114,7 @@ def _containers(options: Options, stack: AsyncExitStack, *, repo_url: str) -> Co
 async def _backend(options: Options, stack: AsyncExitStack) -> Backend:
     if options.api == "embedded":
         poster = HttpPoster(services=options.services)
-        return EmbeddedBackend(seed=options.seed, now=utc_now, poster=poster, least=0, most=0)
+        return EmbeddedBackend(seed=options.seed, now=options.time.now, poster=poster, least=0, most=0)
     plane = ControlPlane(find_assets(os.environ))
     await asyncio.to_thread(stack.enter_context, plane)
     return RealBackend(plane)

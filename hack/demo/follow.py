@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from hack.demo.programs import DemoError
@@ -11,6 +10,10 @@ from hack.demo.view import View, build
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from hack.demo.disturbance import Disturbances
     from hack.demo.programs import Programs
     from hack.demo.screen import Screen
     from upgrade_manager.kube.informer import Informer
@@ -21,18 +24,27 @@ INTERVAL = 0.1
 
 
 async def follow(
-    programs: Programs, screen: Screen, *, plan: Object, plans: Informer, events: Informer, within: float
+    programs: Programs,
+    screen: Screen,
+    disturbances: Disturbances,
+    *,
+    plan: Object,
+    now: Callable[[], datetime],
+    plans: Informer,
+    events: Informer,
+    within: float,
 ) -> View:
     """Show the plan until it has ended, and return the last view. Raises DemoError, also after `within` seconds."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within
     while True:
-        view = _view(plan, plans=plans, events=events)
+        view = _view(plan, plans=plans, events=events, now=now())
         screen.show(view)
+        await disturbances.advance(plans.store.get(objects.name(plan)) or plan)
         if view.outcome:
             # The plan's last event follows its last status.
             await asyncio.sleep(5 * INTERVAL)
-            view = _view(plan, plans=plans, events=events)
+            view = _view(plan, plans=plans, events=events, now=now())
             screen.show(view)
             return view
         if loop.time() > deadline:
@@ -44,11 +56,11 @@ async def follow(
         await asyncio.sleep(INTERVAL)
 
 
-def _view(plan: Object, *, plans: Informer, events: Informer) -> View:
+def _view(plan: Object, *, plans: Informer, events: Informer, now: datetime) -> View:
     """Build a view from the informers' stores. Raises DemoError when the plan was deleted."""
     current = plans.store.get(objects.name(plan))
     if current is None:
         raise DemoError(f"UpgradePlan {objects.name(plan)} was deleted")
     uid = objects.uid(plan)
     related = [event for event in events.store.list() if event.get("involvedObject", {}).get("uid") == uid]
-    return build(current, related, now=datetime.now(UTC))
+    return build(current, related, now=now)

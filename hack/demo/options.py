@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hack.demo.breaks import BREAKS
+from hack.demo.stalls import STALLS
+from hack.fast_time import FastTime, real_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _EPILOG = "exit status: 0 when the upgrade has succeeded, 1 when not, 130 after Ctrl-C, 141 when its output is closed"
+
+
+#: Seconds of the cluster in a real one while the upgrade is broken: blockers appear after minutes.
+RATE = 12.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +35,21 @@ class Options:
     #: "simulated" or "real".
     toolkit: str
     plan_file: Path | None
-    #: Names in BREAKS.
+    #: Names in BREAKS and STALLS.
     breaks: tuple[str, ...]
+    #: The user runs the remedies of STALLS.
+    hold: bool
     keep: bool
     #: Seconds in which the upgrade has to end.
     timeout: float
     plain: bool
+    #: The time of cluster and manager.
+    time: FastTime = field(default_factory=real_time)
+
+    @property
+    def stalls(self) -> tuple[str, ...]:
+        """The breaks of the running upgrade."""
+        return tuple(name for name in self.breaks if name in STALLS)
 
 
 def parse(arguments: Sequence[str] | None = None) -> Options:
@@ -72,7 +87,10 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         help="time limit (default: %(default)s)",
     )
     parser.add_argument("--plain", action="store_true", help="print lines of text on a terminal too")
-    return Options(**vars(parser.parse_args(arguments)))
+    options = Options(**vars(parser.parse_args(arguments)))
+    # A real API server's clock cannot run faster.
+    is_fast = options.stalls and options.api == "embedded"
+    return replace(options, time=replace(options.time, rate=RATE)) if is_fast else options
 
 
 def _add_plan_flags(parser: argparse.ArgumentParser) -> None:
@@ -86,14 +104,16 @@ def _add_plan_flags(parser: argparse.ArgumentParser) -> None:
         type=_breaks,
         default=(),
         metavar="NAME[,NAME…]",
-        help=f"break the cluster first, and mend it when the webhook has refused the plan: {', '.join(BREAKS)}",
+        help=f"break the cluster first, and mend it when the webhook has refused the plan: {', '.join(BREAKS)}; "
+        f"or break the running upgrade, and mend it once the plan names the blocker: {', '.join(STALLS)}",
     )
+    parser.add_argument("--hold", action="store_true", help="wait for you to mend the running upgrade")
 
 
 def _breaks(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(text.split(",")))
-    if unknown := [name for name in names if name not in BREAKS]:
-        raise argparse.ArgumentTypeError(f"unknown name {unknown[0]!r}; names are {', '.join(BREAKS)}")
+    if unknown := [name for name in names if name not in BREAKS and name not in STALLS]:
+        raise argparse.ArgumentTypeError(f"unknown name {unknown[0]!r}; names are {', '.join([*BREAKS, *STALLS])}")
     return names
 
 

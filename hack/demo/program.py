@@ -19,7 +19,9 @@ import yaml
 from rich.console import Console
 
 from hack.control_plane.assets import find_assets
+from hack.demo.breaks import BREAKS
 from hack.demo.creation import break_cluster, create_plan, refusal
+from hack.demo.disturbance import Disturbances
 from hack.demo.follow import follow
 from hack.demo.ports import reserved_ports
 from hack.demo.processes import process_group
@@ -118,13 +120,15 @@ async def _run(options: Options, screen: Screen, children: ProcessGroup) -> int:
         cluster, repo = await start_cluster(options, children, kubeconfig=kubeconfig, ports=ports)
         async with _client(kubeconfig) as client:
             # Before the manager starts, so that the first review of the webhook sees it.
-            broken = await break_cluster(client, options.breaks, screen)
+            broken = await break_cluster(client, [name for name in options.breaks if name in BREAKS], screen)
             await create_secret(client)
-            programs = await start_manager(cluster, children, kubeconfig=kubeconfig, repo=repo, ports=ports)
+            programs = await start_manager(
+                cluster, children, kubeconfig=kubeconfig, repo=repo, ports=ports, time=options.time
+            )
             await register(client, port=ports.webhook)
             plan = await create_plan(client, plan_manifest, broken, screen)
             screen.say(introduction(programs, plan, kubectl=kubectl_command(options.api)))
-            view = await _watch(client, programs, screen, plan=plan, within=options.timeout)
+            view = await _watch(client, programs, screen, plan=plan, options=options)
         return await _finish(options, screen, programs, view)
 
 
@@ -195,14 +199,23 @@ def kubectl_command(api: str) -> tuple[str, str]:
     return (shlex.quote(own) if found == own else "kubectl"), ""
 
 
-async def _watch(client: Client, programs: Programs, screen: Screen, *, plan: Object, within: float) -> View:
+async def _watch(client: Client, programs: Programs, screen: Screen, *, plan: Object, options: Options) -> View:
     plans = Informer(client, Selection(resource=resources.UPGRADE_PLANS), random=random.Random())
     events = Informer(client, Selection(resource=resources.EVENTS, namespace="default"), random=random.Random())
     async with asyncio.TaskGroup() as group:
         watches = [group.create_task(informer.run()) for informer in (plans, events)]
         await asyncio.gather(plans.wait_for_sync(), events.wait_for_sync())
         with screen:
-            view = await follow(programs, screen, plan=plan, plans=plans, events=events, within=within)
+            view = await follow(
+                programs,
+                screen,
+                Disturbances.of(options.stalls, client=client, screen=screen, hold=options.hold),
+                plan=plan,
+                now=options.time.now,
+                plans=plans,
+                events=events,
+                within=options.timeout,
+            )
         for watch in watches:
             watch.cancel()
     return view

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hack.demo.options import Options
     from hack.demo.ports import Ports
     from hack.demo.processes import Child, ProcessGroup
+    from hack.fast_time import FastTime
 
 #: Seconds in which the simulated cluster has to be ready.
 READY_TIMEOUT = {"embedded": 60.0, "real": 300.0}
@@ -80,10 +81,10 @@ async def start_cluster(
 
 
 async def start_manager(
-    cluster: Child, processes: ProcessGroup, *, kubeconfig: Path, repo: str, ports: Ports
+    cluster: Child, processes: ProcessGroup, *, kubeconfig: Path, repo: str, ports: Ports, time: FastTime
 ) -> Programs:
     """Start the manager and wait until it is ready. Raises DemoError."""
-    command = manager_command(kubeconfig, repo, ports)
+    command = manager_command(kubeconfig, repo, ports, time=time)
     manager = await processes.start("manager", command)
     await _ready(manager, ports.probes)
     return Programs(
@@ -97,17 +98,21 @@ def cluster_command(options: Options, kubeconfig: Path) -> list[str]:
     command += ["--scenario", options.scenario, "--kubeconfig", str(kubeconfig), "--toolkit", options.toolkit]
     if options.instant:
         command.append("--instant")
+    if options.time.rate != 1:
+        command += ["--fast-time", *options.time.arguments()]
     if options.time_scale is not None:
         command += ["--time-scale", str(options.time_scale)]
     return command
 
 
-def manager_command(kubeconfig: Path, repo_url: str, ports: Ports) -> list[str]:
+def manager_command(kubeconfig: Path, repo_url: str, ports: Ports, *, time: FastTime) -> list[str]:
     """Return the manager's command line."""
-    program = Path(sys.executable).with_name("upgrade-manager")
+    program = [str(Path(sys.executable).with_name("upgrade-manager"))]
+    if time.rate != 1:
+        program = [sys.executable, "-m", "hack.fast_time", *time.arguments()]
     # The user's shell may have other values, for a manager outside a cluster.
     environment = ["ENABLE_WEBHOOKS=true", f"POD_NAMESPACE={HARVESTER_SYSTEM}"]
-    command = [str(program), "run", "--kubeconfig", str(kubeconfig), "--repo-url", repo_url]
+    command = [*program, "run", "--kubeconfig", str(kubeconfig), "--repo-url", repo_url]
     return [
         "env",
         *environment,

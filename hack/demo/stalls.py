@@ -1,0 +1,194 @@
+"""What `--break` does to a running upgrade, and the remedy: what each blocker looks like, and how it goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hack.actors.freezer import REGISTRY, REPOSITORY, RUNTIME, boot_of, kubelet_of
+from hack.actors.kinds import SERVICE_ACCOUNTS
+from hack.actors.switch import KEY, NAMESPACE
+from hack.demo.commands import Create, Delete, Patch, creation, scale
+from upgrade_manager.api.blockers import BlockerReason as Reason
+from upgrade_manager.api.keys import (
+    CATTLE_SYSTEM,
+    FLEET_LOCAL,
+    HARVESTER_SYSTEM,
+    MANAGED_LABEL,
+    PROVISIONING_CLUSTER,
+)
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    NODES,
+    PROVISIONING_CLUSTERS,
+    UPGRADE_PLANS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from hack.demo.commands import Command
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+
+    #: Returns the damage, empty while it cannot be done yet, and the remedy.
+    Steps: TypeAlias = Callable[[Client, Object], Awaitable[tuple[Sequence[Command], Sequence[Command]]]]
+
+SUC, RANCHER = "system-upgrade-controller", "rancher"
+_TAINT = "example.com/maintenance"
+_WEBHOOK = "policy.example.com"
+_HOOK = "example.com/backup"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stall:
+    """One way to hold an upgrade up."""
+
+    #: The phase value with which it begins.
+    phase: str
+    #: What happens, in a sentence.
+    what: str
+    #: The blockers of which one appears.
+    reasons: frozenset[Reason]
+    steps: Steps
+
+
+def _frozen(what: str) -> Steps:
+    """Freeze a part of the cluster that no API object stands for."""
+    name = f"broken-{what.lower()}"
+    text = f"kubectl create configmap -n {NAMESPACE} {name} --from-literal={KEY}={what}"
+    manifest = {"metadata": {"name": name, "namespace": NAMESPACE}, "data": {KEY: what}}
+
+    async def steps(_: Client, __: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+        damage = Create(resource=CONFIG_MAPS, manifest=manifest, text=text)
+        return [damage], [Delete(resource=CONFIG_MAPS, name=name, namespace=NAMESPACE)]
+
+    return steps
+
+
+def _stopped(name: str) -> Steps:
+    """Scale the Deployment of a controller down."""
+
+    async def steps(_: Client, __: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+        return [scale(DEPLOYMENTS, name, CATTLE_SYSTEM, 0)], [scale(DEPLOYMENTS, name, CATTLE_SYSTEM, 1)]
+
+    return steps
+
+
+async def _taint(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+    nodes = (await client.list(NODES)).items
+    taint = {"key": _TAINT, "effect": "NoSchedule"}
+
+    def patch(node: Object, *, on: bool) -> Patch:
+        kept = [one for one in objects.spec(node).get("taints") or () if one.get("key") != _TAINT]
+        body = {"spec": {"taints": [*kept, taint] if on else kept or None}}
+        text = f"kubectl taint node {objects.name(node)} {_TAINT}:NoSchedule{'' if on else '-'}"
+        return Patch(resource=NODES, name=objects.name(node), body=body, text=text)
+
+    return [patch(one, on=True) for one in nodes], [patch(one, on=False) for one in nodes]
+
+
+async def _account(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+    account = await client.get(SERVICE_ACCOUNTS, "harvester", namespace=HARVESTER_SYSTEM)
+    text = f"kubectl create serviceaccount -n {HARVESTER_SYSTEM} harvester"
+    damage = Delete(resource=SERVICE_ACCOUNTS, name="harvester", namespace=HARVESTER_SYSTEM)
+    return [damage], [Create(resource=SERVICE_ACCOUNTS, manifest=creation(account), text=text)]
+
+
+async def _unmanaged(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+    name = max(objects.name(node) for node in (await client.list(NODES)).items)
+
+    def patch(value: str | None) -> Patch:
+        body = {"metadata": {"labels": {MANAGED_LABEL: value}}}
+        text = f"kubectl label node {name} {MANAGED_LABEL}{'-' if value is None else '=' + value}"
+        return Patch(resource=NODES, name=name, body=body, text=text)
+
+    return [patch(None)], [patch("true")]
+
+
+async def _paused(client: Client, plan: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+    names = sorted(objects.name(node) for node in (await client.list(NODES)).items)
+
+    def patch(nodes: list[str]) -> Patch:
+        body = {"spec": {"nodeUpgradeOption": {"pauseNodes": nodes}}}
+        return Patch(resource=UPGRADE_PLANS, name=objects.name(plan), body=body)
+
+    return [patch(names[:1])], [patch([])]
+
+
+async def _refused(_: Client, __: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+    rule = {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]}
+    webhook = {
+        "name": _WEBHOOK,
+        "clientConfig": {"url": "https://127.0.0.1:9/deny"},
+        "rules": [rule],
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Fail",
+    }
+    manifest = {"metadata": {"name": _WEBHOOK}, "webhooks": [webhook]}
+    damage = Create(resource=VALIDATING_WEBHOOK_CONFIGURATIONS, manifest=manifest)
+    return [damage], [Delete(resource=VALIDATING_WEBHOOK_CONFIGURATIONS, name=_WEBHOOK)]
+
+
+async def _foreign_hook(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+    """Add another controller's hook beside ours, which that controller never acknowledges."""
+    cluster = await client.get(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+    strategy = (objects.spec(cluster).get("rkeConfig") or {}).get("upgradeStrategy") or {}
+
+    def patch(extra: list[Object]) -> Patch:
+        changed = {}
+        for key in ("controlPlaneDrainOptions", "workerDrainOptions"):
+            hooks = (strategy.get(key) or {}).get("preDrainHooks") or ()
+            changed[key] = {"preDrainHooks": [*hooks, *extra]}
+        body = {"spec": {"rkeConfig": {"upgradeStrategy": changed}}}
+        return Patch(resource=PROVISIONING_CLUSTERS, name=PROVISIONING_CLUSTER, namespace=FLEET_LOCAL, body=body)
+
+    # Before the manager has written its hooks there is nothing to do yet.
+    has_hooks = bool((strategy.get("controlPlaneDrainOptions") or {}).get("preDrainHooks"))
+    return ([patch([{"annotation": _HOOK}])] if has_hooks else []), [patch([])]
+
+
+async def _old_os(client: Client, plan: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+    names = sorted(objects.name(node) for node in (await client.list(NODES)).items)
+    return await _frozen(boot_of(names[-1]))(client, plan)
+
+
+async def _dead_kubelet(client: Client, plan: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+    names = sorted(objects.name(node) for node in (await client.list(NODES)).items)
+    return await _frozen(kubelet_of(names[-1]))(client, plan)
+
+
+def _stall(phase: str, what: str, steps: Steps, *reasons: Reason) -> Stall:
+    return Stall(phase=phase, what=what, reasons=frozenset(reasons), steps=steps)
+
+
+STALLS: Mapping[str, Stall] = {
+    "unschedulable": _stall("ImagePreloading", "an administrator taints all nodes", _taint, Reason.POD_UNSCHEDULABLE),
+    "image-pull": _stall(
+        "ImagePreloading", "the registry does not answer", _frozen(REGISTRY), Reason.IMAGE_PULL_FAILED
+    ),
+    "container": _stall(
+        "ImagePreloading", "the container runtimes are overloaded", _frozen(RUNTIME), Reason.CONTAINER_FAILING
+    ),
+    "no-pod": _stall("ImagePreloading", "the ServiceAccount of the Jobs is deleted", _account, Reason.JOB_HAS_NO_POD),
+    "scheduler": _stall("ImagePreloading", "the scheduler hangs", _frozen("Scheduler"), Reason.POD_PENDING),
+    "kubelet": _stall("NodeUpgrading", "the kubelet of a node hangs", _dead_kubelet, Reason.POD_PENDING),
+    "suc": _stall("MetadataPopulating", f"{SUC} is scaled down", _stopped(SUC), Reason.UPGRADE_CONTROLLER_SILENT),
+    "repository": _stall(
+        "RepoCreating", "the web server of the repository hangs", _frozen(REPOSITORY), Reason.REPOSITORY_UNAVAILABLE
+    ),
+    "reboot": _stall("NodeUpgrading", "a node boots its old system", _old_os, Reason.NODE_NOT_BACK),
+    "node-label": _stall("NodeUpgrading", "a node loses its managed label", _unmanaged, Reason.NODE_MISSING),
+    "hook-foreign": _stall(
+        "NodeUpgrading", "a backup tool adds a drain hook, and does not answer", _foreign_hook, Reason.HOOK_FOREIGN
+    ),
+    "write-refused": _stall(
+        "ImagePreloading", "a policy engine stops, and its webhook refuses Jobs", _refused, Reason.WRITE_REFUSED
+    ),
+    "paused": _stall("MetadataPopulating", "a user pauses a node", _paused, Reason.NODE_PAUSED),
+}

@@ -1,0 +1,38 @@
+"""Time that runs faster than real time."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+from hack.fast_time import FastEventLoop, FastTime, patched_manager
+from upgrade_manager.kube.clock import SystemClock
+
+RATE = 1000.0
+
+
+def test_timers_are_due_earlier() -> None:
+    async def main() -> float:
+        before = asyncio.get_running_loop().time()
+        await asyncio.sleep(20)
+        return asyncio.get_running_loop().time() - before
+
+    with asyncio.Runner(loop_factory=lambda: FastEventLoop(RATE)) as runner:
+        assert runner.run(main()) >= 20
+
+
+def test_arguments_make_the_same_time() -> None:
+    time = FastTime(rate=RATE, start=datetime.now(UTC))
+    assert FastTime.parse(*time.arguments()) == time
+
+
+def test_manager_runs_in_it() -> None:
+    start = datetime.now(UTC) - timedelta(hours=1)
+
+    async def main() -> type:
+        return type(asyncio.get_running_loop())
+
+    with patched_manager(FastTime(rate=RATE, start=start)):
+        assert SystemClock().now() >= start + timedelta(hours=RATE)
+        assert asyncio.run(main()) is FastEventLoop
+    assert SystemClock().now() < start + timedelta(hours=RATE)

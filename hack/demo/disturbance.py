@@ -80,7 +80,7 @@ class Disturbances:
             self.screen.say(f"\n{_report(blocker)}\nMending ({due}):\n{_lines(one.remedy)}")
         if blocker is None and one.appeared is not None:
             one.is_over = True
-            self.screen.say(f"\nThe blocker is gone ({one.name}); the upgrade goes on.")
+            self.screen.say(f"\nThe blocker is cleared ({one.name}); the upgrade continues.")
         elif one.appeared is not None and not one.is_mended and not self.hold and now - one.appeared >= SHOWN:
             one.is_mended = True
             for command in one.remedy:

@@ -136,7 +136,7 @@ async def _refused(_: Client, __: Object) -> tuple[Sequence[Command], Sequence[C
 
 
 async def _foreign_hook(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:
-    """Add another controller's hook beside ours, which that controller never acknowledges."""
+    """Add another controller's hook beside the manager's, which that controller never acknowledges."""
     cluster = await client.get(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
     strategy = (objects.spec(cluster).get("rkeConfig") or {}).get("upgradeStrategy") or {}
 

@@ -17,7 +17,7 @@ from upgrade_manager.kube.resources import DEPLOYMENTS
 
 #: Virtual seconds until a blocker must be there.
 LATEST = 1900.0
-GONE = "The blocker is gone"
+CLEARED = "The blocker is cleared"
 #: The others run in the full tier.
 FEW = {"kubelet", "no-pod", "suc"}
 NAMES = [pytest.param(name, marks=() if name in FEW else pytest.mark.full) for name in STALLS]
@@ -29,7 +29,7 @@ async def test_break_is_reported_and_mended(name: str) -> None:
     async with Simulation() as simulation, started(simulation) as stage:
         broken = Disturbances.of([name], client=stage.client, screen=Lines(said.append), hold=False)
         async with asyncio.timeout(LATEST):
-            while GONE not in "".join(said):
+            while CLEARED not in "".join(said):
                 await broken.advance(await stage.plan())
                 await asyncio.sleep(0.2)
         await stage.succeed()

@@ -38,6 +38,10 @@ def test_excerpt_is_one_short_line_without_a_full_stop() -> None:
     assert fields.excerpt(OBJ, "null") == ""
 
 
+def test_excerpt_has_no_control_characters() -> None:
+    assert fields.excerpt("a\x1b[31m\x00b\u202ec") == "a [31m b c"
+
+
 @pytest.mark.parametrize(
     ("obj", "name", "qualified"),
     [

@@ -41,8 +41,9 @@ def number(obj: object, *path: str) -> int | None:
 
 
 def excerpt(obj: object, *path: str) -> str:
-    """Return the string at the path for a message: one line of limited length, without a full stop."""
-    line = " ".join(text(obj, *path)[: 2 * _MAX_EXCERPT].split())
+    """Return the string at the path for a message: one printable line of limited length, without a full stop."""
+    start = text(obj, *path)[: 2 * _MAX_EXCERPT]
+    line = " ".join("".join(character if character.isprintable() else " " for character in start).split())
     return line[:_MAX_EXCERPT] + "…" if len(line) > _MAX_EXCERPT else line.rstrip(".")
 
 

@@ -25,6 +25,14 @@ def unscheduled(message: object) -> dict[str, Any]:
     return {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]}
 
 
+def crashing(state: dict[str, Any], *, restarts: int = 2, ready: bool = False, init: bool = False) -> dict[str, Any]:
+    """Return a container that has ended with an error before, in that state."""
+    status = {"name": "c", "ready": ready, "restartCount": restarts, "state": state, "lastState": ENDED}
+    return {"initContainerStatuses" if init else "containerStatuses": [status]}
+
+
+BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
+ENDED = {"terminated": {"exitCode": 1, "reason": "Error", "message": "no such file\n"}}
 RUNNING: dict[str, Any] = {"containerStatuses": [{"name": "c", "state": {"running": {}}}]}
 
 
@@ -93,6 +101,40 @@ def test_pod_that_does_not_run(found: dict[str, Any], reason: str, text: str) ->
 )
 def test_pod_that_runs_is_no_blocker(found: dict[str, Any]) -> None:
     assert pod_blocker(found, node="n1", since=NOON) is None
+
+
+@pytest.mark.rule("blockers: a crash loop is one blocker in all its states")
+@pytest.mark.parametrize(
+    "found",
+    [
+        row(pod("Running", **crashing(BACK_OFF)), id="waits for its restart"),
+        row(
+            pod("Running", **crashing({"running": {"startedAt": "2026-01-01T11:59:58Z"}})),
+            id="runs until its next crash",
+        ),
+        row(pod("Running", **crashing(ENDED)), id="has ended"),
+        row(pod("Running", **crashing({"waiting": {"reason": "ContainerCreating"}})), id="is created again"),
+        row(pod("Pending", **crashing({"running": {}}, init=True)), id="init container"),
+    ],
+)
+def test_crash_loop_is_one_blocker_in_all_its_states(found: dict[str, Any]) -> None:
+    blocker = pod_blocker(found, node="", since=NOON)
+    assert blocker is not None
+    assert blocker.reason == "ContainerFailing"
+    assert blocker.message == "Pod ns/p: a container is restarted after errors (exit code 1, Error: no such file)"
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        row(crashing({"running": {}}, ready=True), id="ready"),
+        row(crashing({"running": {}}, restarts=0), id="not restarted"),
+        row({"containerStatuses": [{"restartCount": 1, "lastState": {"terminated": {"exitCode": 0}}}]}, id="no error"),
+        row({"containerStatuses": [{"restartCount": "1", "lastState": {"terminated": [1]}}]}, id="wrong types"),
+    ],
+)
+def test_restarted_container_that_is_no_crash_loop(container: dict[str, Any]) -> None:
+    assert pod_blocker(pod("Running", **container), node="", since=NOON) is None
 
 
 def test_node_of_the_wait_comes_first() -> None:

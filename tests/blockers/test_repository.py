@@ -48,3 +48,13 @@ def test_object_is_named_if_no_pod_is_to_blame(view: FakeView, kind: WaitKind) -
     )
     assert found.message == f"{kind.object_kind} ns/r: the upgrade repository does not serve (1 of 2 replicas)"
     assert found.remedy == f"kubectl get pods -n ns -l {PODS}"
+
+
+@pytest.mark.parametrize("kind", [WaitKind.DEPLOYMENT, WaitKind.SERVICE])
+def test_crash_loop_stays_while_its_container_runs(view: FakeView, kind: WaitKind) -> None:
+    found = pod(view, "a", age=600, phase="Running")
+    ended = {"terminated": {"exitCode": 1, "reason": "Error"}}
+    for state in ({"waiting": {"reason": "CrashLoopBackOff"}}, {"running": {}}, ended):
+        found["status"]["containerStatuses"] = [{"restartCount": 1, "state": state, "lastState": ended}]
+        view.found["Pod"] = [found]
+        assert [(one.reason, one.name) for one in blockers(view, kind)] == [("ContainerFailing", "a")]

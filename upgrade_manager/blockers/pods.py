@@ -70,11 +70,15 @@ def _problem(pod: Object) -> tuple[BlockerReason | None, str]:
     scheduled = fields.condition(pod, "PodScheduled")
     if fields.text(scheduled, "status") == "False":
         return BlockerReason.POD_UNSCHEDULABLE, f"it cannot be scheduled ({_words(scheduled)})"
-    for waiting in _waiting(pod):
+    for container in _containers(pod):
+        crash = _last_crash(container)
+        if crash:
+            return BlockerReason.CONTAINER_FAILING, f"a container is restarted after errors ({_crash_words(crash)})"
+        waiting = fields.mapping(container, "state", "waiting")
         reason = fields.text(waiting, "reason")
         if reason in _IMAGE:
             return BlockerReason.IMAGE_PULL_FAILED, f"its image cannot be pulled ({_words(waiting)})"
-        if reason not in STARTING:
+        if waiting and reason not in STARTING:
             return BlockerReason.CONTAINER_FAILING, f"a container does not start ({_words(waiting)})"
     if fields.text(pod, "status", "phase") == "Running":
         return None, ""
@@ -82,12 +86,24 @@ def _problem(pod: Object) -> tuple[BlockerReason | None, str]:
     return BlockerReason.POD_PENDING, f"it does not start ({words})"
 
 
-def _waiting(pod: Object) -> Iterator[Mapping[str, Any]]:
+def _containers(pod: Object) -> Iterator[object]:
     for kind in ("initContainerStatuses", "containerStatuses"):
-        for container in fields.items(pod, "status", kind):
-            waiting = fields.mapping(container, "state", "waiting")
-            if waiting:
-                yield waiting
+        yield from fields.items(pod, "status", kind)
+
+
+def _last_crash(container: object) -> Mapping[str, Any]:
+    """Return how a container last ended that is restarted after errors, in each state of its crash loop.
+
+    Between two crashes it runs for a while, and it has ended before the kubelet restarts it.
+    """
+    if fields.is_true(container, "ready") or not fields.number(container, "restartCount"):
+        return {}
+    ended = (fields.mapping(container, state, "terminated") for state in ("state", "lastState"))
+    return next((one for one in ended if fields.number(one, "exitCode")), {})
+
+
+def _crash_words(crash: Mapping[str, Any]) -> str:
+    return f"exit code {fields.number(crash, 'exitCode')}, {_words(crash) or 'no reason'}"
 
 
 def _words(source: object) -> str:

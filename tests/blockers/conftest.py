@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from upgrade_manager.blockers.view import NotSynced, Unreadable
+from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class FakeView:
-    """Objects by kind, as a View; records what was read."""
+    """Objects by kind, as a View without selectors; records what was read."""
 
     now: datetime = datetime(2026, 1, 1, 12, tzinfo=UTC)
     found: dict[str, list[Object]] = field(default_factory=lambda: defaultdict(list))
@@ -31,7 +32,8 @@ class FakeView:
         kind = selection.resource.kind
         if kind in self.errors:
             raise Unreadable(self.errors[kind]) if self.errors[kind] else NotSynced
-        return self.found[kind]
+        found = self.found[kind]
+        return [one for one in found if selection.namespace in {"", objects.namespace(one) or selection.namespace}]
 
     def ago(self, seconds: float) -> datetime:
         return self.now - timedelta(seconds=seconds)

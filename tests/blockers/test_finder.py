@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
 from structlog.testing import capture_logs
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
@@ -72,12 +73,45 @@ def test_known_blockers_stay_until_their_objects_are_listed(view: FakeView) -> N
     assert (found.blockers, found.after) == ([mine], SYNC_RETRY)
 
 
+@pytest.mark.rule("blockers: a missing permission is named when a reason cannot be read")
 def test_missing_permission_is_named(view: FakeView) -> None:
     view.errors["Pod"] = 'pods is forbidden: User "x" cannot list resource "pods"'
     (found,) = find_blockers([ROW], view, [_wait(view)], []).blockers
     assert (found.reason, found.kind, found.name, found.node) == (REASON, "Job", "j", "n1")
     assert found.message.endswith(view.errors["Pod"])
-    assert found.remedy == "kubectl describe job -n ns j"
+    assert found.remedy == "Check the manager's permissions (deploy/rbac), or: kubectl describe job -n ns j"
+
+
+@pytest.mark.rule("blockers: a missing permission is named when a reason cannot be read")
+@pytest.mark.parametrize(
+    ("kind", "resource"),
+    [
+        (WaitKind.RANCHER, "clusters.provisioning.cattle.io"),
+        (WaitKind.PLAN, "plans.upgrade.cattle.io"),
+        (WaitKind.IMAGE, "virtualmachineimages.harvesterhci.io"),
+        (WaitKind.DRAIN, "secret"),
+        (WaitKind.EVACUATION, "node"),
+    ],
+)
+def test_missing_permission_comes_with_a_qualified_name(view: FakeView, kind: WaitKind, resource: str) -> None:
+    view.errors["Pod"] = "list pods: 403 Forbidden: " + "x" * 200
+    wait = replace(_wait(view, kind=kind), detail="a\x1b\n" * 1000)
+    (found,) = find_blockers([replace(ROW, kind=kind)], view, [wait], []).blockers
+    assert found.message.startswith(f"{kind.object_kind} ns/j: overdue (a a ")
+    assert found.entry()["message"].endswith(f"and the reason cannot be read: {view.errors['Pod']}")
+    assert found.remedy.endswith(f"kubectl describe {resource} -n ns j")
+
+
+def test_blockers_found_before_an_error_are_kept(view: FakeView) -> None:
+    view.errors["Pod"] = ""
+    wait = _wait(view)
+
+    def find(view: View, wait: Wait) -> Iterator[Blocker]:
+        yield _blocker(wait, "first")
+        yield from _find(view, wait)
+
+    found = find_blockers([replace(ROW, find=find)], view, [wait], [])
+    assert [one.name for one in found.blockers] == ["first"]
 
 
 def test_error_of_a_finder_is_none_of_the_plan(view: FakeView) -> None:

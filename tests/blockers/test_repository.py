@@ -53,8 +53,9 @@ def test_object_is_named_if_no_pod_is_to_blame(view: FakeView, kind: WaitKind) -
 @pytest.mark.parametrize("kind", [WaitKind.DEPLOYMENT, WaitKind.SERVICE])
 def test_crash_loop_stays_while_its_container_runs(view: FakeView, kind: WaitKind) -> None:
     found = pod(view, "a", age=600, phase="Running")
-    ended = {"terminated": {"exitCode": 1, "reason": "Error"}}
-    for state in ({"waiting": {"reason": "CrashLoopBackOff"}}, {"running": {}}, ended):
+    ended: dict[str, Any] = {"terminated": {"exitCode": 1, "reason": "Error"}}
+    states: list[dict[str, Any]] = [{"waiting": {"reason": "CrashLoopBackOff"}}, {"running": {}}, ended]
+    for state in states:
         found["status"]["containerStatuses"] = [{"restartCount": 1, "state": state, "lastState": ended}]
         view.found["Pod"] = [found]
         assert [(one.reason, one.name) for one in blockers(view, kind)] == [("ContainerFailing", "a")]

@@ -18,7 +18,28 @@ row = pytest.param
 DEPLOYMENT = "Deployment cattle-system/system-upgrade-controller"
 LOGS = "kubectl -n cattle-system logs deploy/system-upgrade-controller"
 STATUS = "kubectl -n cattle-system rollout status deploy/system-upgrade-controller"
+RESTART = "kubectl -n cattle-system rollout restart deploy/system-upgrade-controller"
+LABEL = "plan.upgrade.cattle.io/p"
+MANAGED = {"matchLabels": {"harvesterhci.io/managed": "true"}}
 EVENT = {"involvedObject": {"name": "p"}, "message": "jobs.batch is forbidden"}
+
+
+def node(name: str, **labels: str) -> dict[str, Any]:
+    head = {"harvesterhci.io/managed": "true", "kubernetes.io/hostname": name}
+    return {"metadata": {"name": name, "labels": {**head, **labels}}}
+
+
+def plan(*, selector: object = MANAGED, **status: Any) -> dict[str, Any]:
+    resolved = [{"type": "Complete", "status": "False", "reason": "Resolved"}]
+    return {"spec": {"nodeSelector": selector}, "status": {"conditions": resolved, "latestHash": "abc", **status}}
+
+
+def repeated(**fields: Any) -> dict[str, Any]:
+    return {"involvedObject": {"name": "p"}, "reason": "SyncJob", "type": "Normal", "count": 2, **fields}
+
+
+def labelled(name: str, value: str = "abc", **labels: str) -> dict[str, Any]:
+    return node(name, **{LABEL: value}, **labels)
 
 
 def blockers(view: FakeView, *, age: float = 60, detail: str = "") -> Sequence[Blocker]:
@@ -49,7 +70,117 @@ def test_silent_controller(
     view: FakeView, deployment: list[Any], detail: str, events: list[Any], message: str, remedy: str
 ) -> None:
     view.found["Deployment"] = [{"status": {"availableReplicas": one}} if one != {} else one for one in deployment]
-    view.found["Event"] = events
+    view.found["Event"], view.found["Plan"], view.found["Node"] = events, [plan()], [node("n1")]
     assert blockers(view, age=59) == []
     (found,) = blockers(view, detail=detail)
     assert (found.reason, found.message, found.remedy) == ("UpgradeControllerSilent", message, remedy)
+
+
+@pytest.mark.rule(
+    "blockers: a system-upgrade-controller that does nothing is named with the cause that it does not report"
+)
+@pytest.mark.parametrize(
+    ("plans", "nodes", "words", "remedy"),
+    [
+        row([], [node("n1")], "the controller has not processed it", RESTART, id="no Plan"),
+        row([{"status": {}}], [node("n1")], "the controller has not processed it", RESTART, id="without status"),
+        row(
+            [plan(selector={"matchLabels": {"x": "y"}})],
+            [node("n2"), node("n1", x="y"), node("n3")],
+            "its nodeSelector does not match n2, n3",
+            "kubectl delete plans.upgrade.cattle.io -n cattle-system p",
+            id="selector",
+        ),
+        row(
+            [plan(selector=None)],
+            [node("n1")],
+            "its nodeSelector does not match n1",
+            "kubectl delete plans.upgrade.cattle.io -n cattle-system p",
+            id="no selector",
+        ),
+        row(
+            [plan()],
+            [labelled("n1"), labelled("n2")],
+            f"all nodes have its label {LABEL} already, perhaps of an earlier Plan of its name",
+            f"kubectl label nodes -l harvesterhci.io/managed=true {LABEL}-",
+            id="stale labels",
+        ),
+        row([plan()], [labelled("n1"), node("n2")], "the controller does not say why", LOGS, id="one is done"),
+        row(
+            [plan()], [labelled("n1", "other")], "the controller does not say why", LOGS, id="label of another version"
+        ),
+    ],
+)
+def test_controller_that_reports_nothing(
+    view: FakeView, plans: list[Any], nodes: list[Any], words: str, remedy: str
+) -> None:
+    view.found["Deployment"] = [{"status": {"availableReplicas": 1}}]
+    view.found["Plan"], view.found["Node"] = plans, nodes
+    (found,) = blockers(view)
+    assert (found.kind, found.name, found.node) == ("Plan", "p", "")
+    assert (found.message, found.remedy) == (f"Plan cattle-system/p gets no Jobs ({words})", remedy)
+
+
+@pytest.mark.parametrize(
+    ("events", "applying", "words"),
+    [
+        row([repeated()], None, "the API server refuses them", id="repeated"),
+        row([repeated(count=1)], None, "the controller does not say why", id="once"),
+        row([repeated(involvedObject={"name": "q"})], None, "the controller does not say why", id="another Plan"),
+        row([repeated(count="2", message=None)], None, "the controller does not say why", id="wrong types"),
+        row([repeated()], ["n1"], "the controller does not say why", id="its Jobs exist"),
+    ],
+)
+def test_refused_jobs_show_in_repeated_events(view: FakeView, events: list[Any], applying: object, words: str) -> None:
+    view.found["Deployment"] = [{"status": {"availableReplicas": 1}}]
+    view.found["Plan"], view.found["Node"] = [plan(applying=applying)], [node("n1")]
+    # The view does not select.
+    view.found["Event"] = [{**event, "reason": ""} for event in events]
+    (found,) = blockers(view)
+    assert found.message == f"Plan cattle-system/p gets no Jobs ({words})"
+    assert [one.field_selector for one in view.read if one.resource.kind == "Event"][:1] == [
+        "involvedObject.kind=Plan,type=Warning"
+    ]
+
+
+@pytest.mark.rule(
+    "blockers: a system-upgrade-controller that does nothing is named with the cause that it does not report"
+)
+@pytest.mark.parametrize(
+    ("found", "message", "remedy"),
+    [
+        row(
+            node("n1", **{"kubernetes.io/hostname": "other"}),
+            'label kubernetes.io/hostname is "other", but the system-upgrade-controller requires the node\'s name',
+            "kubectl label --overwrite node n1 kubernetes.io/hostname=n1",
+            id="hostname",
+        ),
+        row(
+            {"metadata": {"name": "n1"}},
+            'label kubernetes.io/hostname is "", but the system-upgrade-controller requires the node\'s name',
+            "kubectl label --overwrite node n1 kubernetes.io/hostname=n1",
+            id="no labels",
+        ),
+        row(
+            labelled("n1", "disabled"),
+            f"label {LABEL}=disabled excludes it from Plan cattle-system/p",
+            f"kubectl label node n1 {LABEL}-",
+            id="disabled",
+        ),
+    ],
+)
+def test_node_that_the_controller_ignores_is_named(
+    view: FakeView, found: dict[str, Any], message: str, remedy: str
+) -> None:
+    view.found["Deployment"] = [{"status": {"availableReplicas": 1}}]
+    view.found["Plan"], view.found["Node"] = [plan()], [found, node("n2")]
+    (blocker,) = blockers(view)
+    assert (blocker.kind, blocker.namespace, blocker.name, blocker.node) == ("Node", "", "n1", "n1")
+    assert (blocker.message, blocker.remedy) == (f"Node n1: {message}", remedy)
+
+
+def test_hostile_words_become_one_short_line(view: FakeView) -> None:
+    view.found["Deployment"], view.found["Node"] = [{"status": {"availableReplicas": 1}}], [node("n1")]
+    (found,) = blockers(view, detail="a\x1b\n" + "b" * 1_000_000)
+    assert len(found.message) < 400
+    assert found.message.isprintable()

@@ -36,8 +36,13 @@ class BlockerReason(StrEnum):
     CONTAINER_FAILING = "ContainerFailing"
     POD_PENDING = "PodPending"
     JOB_HAS_NO_POD = "JobHasNoPod"
+    IMPORT_STUCK = "ImportStuck"
     UPGRADE_CONTROLLER_SILENT = "UpgradeControllerSilent"
     REPOSITORY_UNAVAILABLE = "RepositoryUnavailable"
+    DRAIN_FAILING = "DrainFailing"
+    MIGRATION_STUCK = "MigrationStuck"
+    VOLUME_DEGRADED = "VolumeDegraded"
+    RANCHER_SILENT = "RancherSilent"
     JOB_SLOW = "JobSlow"
     NODE_PAUSED = "NodePaused"
 

@@ -10,6 +10,8 @@ import structlog
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.view import NotSynced, Unreadable
+from upgrade_manager.kube import fields
+from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +27,10 @@ START = timedelta(minutes=1)
 SYNC_RETRY = 0.5
 #: Seconds until objects that could not be listed are read again.
 READ_RETRY = 5.0
+#: Characters of what is known of a wait beside an error: the missing permission comes last in that.
+_MAX_DETAIL = 80
+#: By kind: names for kubectl of kinds that other groups have as well, or that have no short name.
+_QUALIFIED = {one.kind: one.name for one in (PROVISIONING_CLUSTERS, SUC_PLANS, VIRTUAL_MACHINE_IMAGES)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +73,8 @@ def find_blockers(table: Iterable[Finder], view: View, waits: Sequence[Wait], kn
             pauses.append(left)
             continue
         try:
-            found += row.find(view, wait)
+            # Keeps what is found before an error.
+            found.extend(row.find(view, wait))
         except NotSynced:
             pauses.append(SYNC_RETRY)
             found += [one for one in known if one.reason in row.reasons and one.node == wait.node]
@@ -83,13 +90,16 @@ def _unknown(row: Finder, wait: Wait, error: Unreadable) -> Blocker:
     kind = wait.kind.object_kind
     named = f"{wait.namespace}/{wait.name}" if wait.namespace else wait.name
     place = f"-n {wait.namespace} " if wait.namespace else ""
+    words = fields.excerpt(wait.detail)[:_MAX_DETAIL]
+    known = f" ({words})" if words else ""
     return Blocker(
         reason=row.reasons[0],
         kind=kind,
         namespace=wait.namespace,
         name=wait.name,
         node=wait.node,
-        message=f"{kind} {named}: overdue, and the reason cannot be read: {error}",
-        remedy=f"kubectl describe {kind.lower()} {place}{wait.name}",
+        message=f"{kind} {named}: overdue{known}, and the reason cannot be read: {error}",
+        remedy=f"Check the manager's permissions (deploy/rbac), or: "
+        f"kubectl describe {_QUALIFIED.get(kind, kind.lower())} {place}{wait.name}",
         since=wait.since,
     )

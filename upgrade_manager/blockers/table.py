@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from upgrade_manager.blockers import jobs, known, node_return, repository, upgrade_controller
+from upgrade_manager.blockers import (
+    drains,
+    imports,
+    jobs,
+    known,
+    migrations,
+    node_return,
+    rancher,
+    repository,
+    upgrade_controller,
+    volumes,
+)
 
 FINDERS = (
     *known.FINDERS,
     *node_return.FINDERS,
     *jobs.FINDERS,
+    *imports.FINDERS,
     *upgrade_controller.FINDERS,
     *repository.FINDERS,
+    *drains.FINDERS,
+    *migrations.FINDERS,
+    *volumes.FINDERS,
+    *rancher.FINDERS,
 )

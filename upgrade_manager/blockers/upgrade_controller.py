@@ -1,56 +1,114 @@
-"""Why the system-upgrade-controller creates no Job for a Plan."""
+"""Why the system-upgrade-controller creates no Job for a Plan; in most cases it does not report why."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.keys import LABEL_HOSTNAME, MANAGED_SELECTOR, suc_node_label
+from upgrade_manager.blockers.deployments import deployment_problem, rollout_status
 from upgrade_manager.blockers.finder import Finder, from_start
+from upgrade_manager.blockers.label_selectors import matches
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.blockers.warnings import latest_warning
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.pager import Selection
-from upgrade_manager.kube.resources import DEPLOYMENTS
+from upgrade_manager.kube.resources import EVENTS, NODES, SUC_PLANS
+from upgrade_manager.nodes.sequencing import name_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from upgrade_manager.blockers.view import View
     from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.kube.objects import Object
 
 _CONTROLLER = "system-upgrade-controller"
+#: The value of a Plan's label by which users exclude a node.
+_DISABLED = "disabled"
 
 
 def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
-    """Yield the controller if it does not run, else the Plan with the controller's words."""
-    selector = f"metadata.name={_CONTROLLER}"
-    found = view.objects(Selection(resource=DEPLOYMENTS, namespace=wait.namespace, field_selector=selector))
-    if not found or not fields.number(found[0], "status", "availableReplicas"):
-        state = "is not available" if found else "does not exist"
-        yield _blocker(
-            wait,
-            kind="Deployment",
-            name=_CONTROLLER,
-            message=f"Deployment {wait.namespace}/{_CONTROLLER} {state}; Plan {wait.name} gets no Jobs",
-            remedy=f"kubectl -n {wait.namespace} rollout status deploy/{_CONTROLLER}",
-        )
+    """Yield the controller if it does not run, else the nodes that it does not process, and the Plan."""
+    problem = deployment_problem(view, wait.namespace, _CONTROLLER)
+    if problem:
+        message, remedy = f"{problem}; Plan {wait.name} gets no Jobs", rollout_status(wait.namespace, _CONTROLLER)
+        yield _blocker(wait, kind="Deployment", name=_CONTROLLER, message=message, remedy=remedy)
         return
+    nodes = view.objects(Selection(resource=NODES, label_selector=MANAGED_SELECTOR, metadata_only=True))
+    excluded = [found for node in nodes if (found := _excluded(wait, node)) is not None]
+    yield from excluded
     words = wait.detail or latest_warning(view, kind="Plan", namespace=wait.namespace, name=wait.name)
-    yield _blocker(
-        wait,
-        kind="Plan",
-        name=wait.name,
-        message=f"Plan {wait.namespace}/{wait.name} gets no Jobs ({words or 'the controller does not say why'})",
-        remedy=f"kubectl -n {wait.namespace} logs deploy/{_CONTROLLER}",
+    if words:
+        yield _plan(wait, words, _logs(wait))
+    elif not excluded:
+        yield _plan(wait, *_silence(view, wait, nodes))
+
+
+def _excluded(wait: Wait, node: Object) -> Blocker | None:
+    """Return the node if the controller never completes it: one that is disabled, or whose hostname is not its name."""
+    name, labels = objects.name(node), objects.labels(node)
+    hostname, label = labels.get(LABEL_HOSTNAME, ""), suc_node_label(wait.name)
+    if hostname != name:
+        message = f'label {LABEL_HOSTNAME} is "{hostname}", but the {_CONTROLLER} requires the node\'s name'
+        remedy = f"kubectl label --overwrite node {name} {LABEL_HOSTNAME}={name}"
+    elif labels.get(label) == _DISABLED:
+        message = f"label {label}={_DISABLED} excludes it from Plan {wait.namespace}/{wait.name}"
+        remedy = f"kubectl label node {name} {label}-"
+    else:
+        return None
+    return _blocker(wait, kind="Node", name=name, node=name, message=f"Node {name}: {message}", remedy=remedy)
+
+
+def _silence(view: View, wait: Wait, nodes: Sequence[Object]) -> tuple[str, str]:
+    """Return why the controller creates no Jobs without an error, and the remedy."""
+    selector = f"metadata.name={wait.name}"
+    found = view.objects(Selection(resource=SUC_PLANS, namespace=wait.namespace, field_selector=selector))
+    plan = found[0] if found else {}
+    if not fields.items(plan, "status", "conditions"):
+        restart = f"kubectl -n {wait.namespace} rollout restart deploy/{_CONTROLLER}"
+        return "the controller has not processed it", restart
+    other = [one for one in nodes if not matches(fields.value(plan, "spec", "nodeSelector"), objects.labels(one))]
+    if other:
+        delete = f"kubectl delete {SUC_PLANS.name} -n {wait.namespace} {wait.name}"
+        return f"its nodeSelector does not match {name_list(sorted(map(objects.name, other)))}", delete
+    label, latest = suc_node_label(wait.name), fields.text(plan, "status", "latestHash")
+    if latest and all(objects.labels(one).get(label) == latest for one in nodes):
+        clear = f"kubectl label nodes -l {MANAGED_SELECTOR} {label}-"
+        return f"all nodes have its label {label} already, perhaps of an earlier Plan of its name", clear
+    if _is_refused(view, wait, plan):
+        return "the API server refuses them", _logs(wait)
+    return "the controller does not say why", _logs(wait)
+
+
+def _is_refused(view: View, wait: Wait, plan: Object) -> bool:
+    """Return True if the controller reports the same Jobs again and again, but none of them exists."""
+    if fields.items(plan, "status", "applying"):
+        return False
+    selector = "involvedObject.kind=Plan,reason=SyncJob"
+    events = view.objects(Selection(resource=EVENTS, namespace=wait.namespace, field_selector=selector))
+    return any(
+        fields.text(event, "involvedObject", "name") == wait.name and (fields.number(event, "count") or 0) > 1
+        for event in events
     )
 
 
-def _blocker(wait: Wait, *, kind: str, name: str, message: str, remedy: str) -> Blocker:
+def _logs(wait: Wait) -> str:
+    return f"kubectl -n {wait.namespace} logs deploy/{_CONTROLLER}"
+
+
+def _plan(wait: Wait, words: str, remedy: str) -> Blocker:
+    message = f"Plan {wait.namespace}/{wait.name} gets no Jobs ({fields.excerpt(words)})"
+    return _blocker(wait, kind="Plan", name=wait.name, message=message, remedy=remedy)
+
+
+def _blocker(wait: Wait, *, kind: str, name: str, message: str, remedy: str, node: str = "") -> Blocker:
     return Blocker(
         reason=BlockerReason.UPGRADE_CONTROLLER_SILENT,
         kind=kind,
-        namespace=wait.namespace,
+        namespace="" if node else wait.namespace,
         name=name,
+        node=node,
         message=message,
         remedy=remedy,
         since=wait.since,

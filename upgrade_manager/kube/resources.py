@@ -107,6 +107,8 @@ VIRTUAL_MACHINE_BACKUPS = Resource(
 SCHEDULE_VM_BACKUPS = Resource(
     group="harvesterhci.io", version="v1beta1", plural="schedulevmbackups", kind="ScheduleVMBackup"
 )
+#: Imports of the Containerized Data Importer (CDI).
+DATA_VOLUMES = Resource(group="cdi.kubevirt.io", version="v1beta1", plural="datavolumes", kind="DataVolume")
 SUC_PLANS = Resource(group="upgrade.cattle.io", version="v1", plural="plans", kind="Plan")
 PROVISIONING_CLUSTERS = Resource(group="provisioning.cattle.io", version="v1", plural="clusters", kind="Cluster")
 MACHINES = Resource(
@@ -118,6 +120,7 @@ MACHINES = Resource(
 )
 LONGHORN_SETTINGS = Resource(group="longhorn.io", version="v1beta2", plural="settings", kind="Setting")
 LONGHORN_VOLUMES = Resource(group="longhorn.io", version="v1beta2", plural="volumes", kind="Volume")
+LONGHORN_REPLICAS = Resource(group="longhorn.io", version="v1beta2", plural="replicas", kind="Replica")
 LONGHORN_ENGINES = Resource(group="longhorn.io", version="v1beta2", plural="engines", kind="Engine")
 MANAGED_CHARTS = Resource(group="management.cattle.io", version="v3", plural="managedcharts", kind="ManagedChart")
 VIRTUAL_MACHINE_INSTANCES = Resource(

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from upgrade_manager.blockers.finder import find_blockers
+from upgrade_manager.blockers.migrations import FINDERS
+from upgrade_manager.blockers.wait import Wait, WaitKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.blockers.conftest import FakeView
+    from upgrade_manager.api.blockers import Blocker
+
+row = pytest.param
+CREATED = "2026-01-01T10:00:00Z"
+
+
+def blockers(view: FakeView, *, age: float = 600, node: str = "n1") -> Sequence[Blocker]:
+    since = view.ago(age)
+    wait = Wait(
+        kind=WaitKind.EVACUATION,
+        namespace="",
+        name=node,
+        node=node,
+        since=since,
+        progressed=since,
+    )
+    return find_blockers(FINDERS, view, [wait], []).blockers
+
+
+def instance(name: str = "db01", *, phase: str = "Running", **fields: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "ns", "creationTimestamp": CREATED, **fields.pop("metadata", {})}
+    return {"metadata": metadata, "status": {"phase": phase, **fields}}
+
+
+def migration(phase: str, *, name: str = "m", created: str = "2026-01-01T11:00:00Z", **state: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "ns", "creationTimestamp": created}
+    return {
+        "metadata": metadata,
+        "spec": {"vmiName": "db01"},
+        "status": {"phase": phase, "migrationState": state},
+    }
+
+
+def fixed(**condition: Any) -> dict[str, Any]:
+    return instance(conditions=[{"type": "LiveMigratable", "status": "False", **condition}])
+
+
+STRATEGY = {**instance(), "spec": {"evictionStrategy": "None"}}
+BARE = {"metadata": {"name": "db01", "namespace": "ns"}, "status": 1}
+OLD = migration("Failed", name="old", created="2026-01-01T09:00:00Z")
+
+
+@pytest.mark.rule("blockers: a VM that does not leave its node is named with its migration and a command")
+@pytest.mark.parametrize(
+    ("found", "migrations", "why", "verb"),
+    [
+        row(instance(), [], "it has no migration", "migrate", id="no migration"),
+        row(instance(), [OLD], "it has no migration", "migrate", id="only of an earlier VM"),
+        row(instance(), [migration("Pending")], "migration m is Pending", "stop", id="pending"),
+        row(instance(), [migration("")], "migration m is new", "stop", id="new"),
+        row(
+            instance(),
+            [migration("Running", name="b", created="2026-01-01T11:30:00Z"), migration("Failed", name="a")],
+            "migration b is Running",
+            "stop",
+            id="the newest runs",
+        ),
+        row(
+            instance(),
+            [migration("Failed", failureReason="target pod\x07 unschedulable.")],
+            "migration m is Failed: target pod unschedulable",
+            "migrate",
+            id="failed",
+        ),
+        row(instance(), [migration("Failed")], "migration m is Failed", "migrate", id="failed without words"),
+        row(
+            fixed(reason="HostDeviceNotLiveMigratable", message="VMI uses a PCI host device"),
+            [],
+            "KubeVirt cannot migrate it: HostDeviceNotLiveMigratable: VMI uses a PCI host device",
+            "stop",
+            id="cannot migrate",
+        ),
+        row(fixed(), [], "KubeVirt cannot migrate it: LiveMigratable is False", "stop", id="without words"),
+        row(STRATEGY, [], "its eviction strategy is None", "migrate", id="strategy"),
+        row(instance(metadata={"deletionTimestamp": "x"}), [], "it is stopping", "stop", id="stopping"),
+        row(
+            {"metadata": {"name": "db01", "namespace": "ns"}, "status": 1},
+            [],
+            "it has no migration",
+            "migrate",
+            id="bare",
+        ),
+    ],
+)
+def test_vm_that_stays(view: FakeView, found: dict[str, Any], migrations: list[Any], why: str, verb: str) -> None:
+    view.found["VirtualMachineInstance"], view.found["VirtualMachineInstanceMigration"] = [found], migrations
+    (blocker,) = blockers(view)
+    assert (blocker.reason, blocker.kind, blocker.name) == ("MigrationStuck", "VirtualMachineInstance", "db01")
+    assert blocker.message == f"VirtualMachineInstance ns/db01: it does not leave node n1 ({why})"
+    assert (blocker.remedy, blocker.node, blocker.since) == (f"virtctl {verb} db01 -n ns", "n1", view.ago(600))
+
+
+def test_only_migrations_of_these_vms_are_watched(view: FakeView) -> None:
+    long_name = "x" * 64
+    view.found["VirtualMachineInstance"] = [
+        instance("b"),
+        instance("a"),
+        instance(long_name),
+        instance("c", phase="Failed"),
+    ]
+    assert [one.name for one in blockers(view)] == ["b", "a", long_name]
+    assert [one.label_selector for one in view.read] == ["kubevirt.io/nodeName=n1", "kubevirt.io/vmi-name in (a,b)"]
+
+
+@pytest.mark.parametrize(
+    ("age", "node", "instances", "reads"),
+    [
+        row(599, "n1", [instance()], 0, id="not overdue"),
+        row(600, "n1", [], 1, id="empty node"),
+        row(600, "n1", [instance(phase="Succeeded"), instance(phase="Failed")], 1, id="ended"),
+        row(600, "n" * 64, [instance()], 0, id="name that is no label value"),
+    ],
+)
+def test_evacuation_that_is_not_stuck(view: FakeView, age: float, node: str, instances: list[Any], reads: int) -> None:
+    view.found["VirtualMachineInstance"] = instances
+    assert blockers(view, age=age, node=node) == []
+    assert len(view.read) == reads

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from upgrade_manager.blockers.finder import find_blockers
+from upgrade_manager.blockers.rancher import FINDERS
+from upgrade_manager.blockers.table import FINDERS as ALL
+from upgrade_manager.blockers.wait import Wait, WaitKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.blockers.conftest import FakeView
+    from upgrade_manager.api.blockers import Blocker
+    from upgrade_manager.blockers.finder import Finder
+
+row = pytest.param
+NEXT = "waiting for Rancher to drain the next node"
+LOGS = "kubectl -n cattle-system logs -l app=rancher --tail=100 --prefix"
+DRAINED = "Secret fleet-local/m-machine-plan: Rancher has not drained node n1 and upgraded its Kubernetes"
+SILENT = "Rancher does not report why"
+
+
+def planner(view: FakeView, *, age: float = 600, detail: str = NEXT) -> Wait:
+    since = view.ago(age)
+    return Wait(
+        kind=WaitKind.RANCHER, namespace="fleet-local", name="local", since=since, progressed=since, detail=detail
+    )
+
+
+def drain(view: FakeView, *, age: float = 600, usual: float = 600) -> Wait:
+    wait = planner(view, age=age, detail="")
+    return replace(wait, kind=WaitKind.DRAIN, name="m-machine-plan", node="n1", usual=usual)
+
+
+def blockers(view: FakeView, wait: Wait, table: Sequence[Finder] = FINDERS) -> Sequence[Blocker]:
+    return find_blockers(table, view, [wait], []).blockers
+
+
+def reports(name: str, *words: str, node: str = "n1", status: str = "Unknown") -> dict[str, Any]:
+    conditions = [{"type": f"C{index}", "status": status, "message": one} for index, one in enumerate(words)]
+    return {"metadata": {"name": name}, "status": {"conditions": conditions, "nodeRef": {"name": node}}}
+
+
+@pytest.fixture(autouse=True)
+def _runs(view: FakeView) -> None:
+    view.found["Deployment"] = [{"status": {"availableReplicas": 1}}]
+
+
+@pytest.mark.rule("blockers: a Rancher that does nothing is named with its Deployment or its conditions")
+@pytest.mark.parametrize(
+    ("deployments", "state"),
+    [
+        row([], "does not exist", id="no Deployment"),
+        row([{"status": {"availableReplicas": 0}}], "is not available", id="no replica"),
+        row([{"status": {"availableReplicas": "1"}}], "is not available", id="wrong type"),
+    ],
+)
+def test_rancher_that_does_not_run_comes_first(view: FakeView, deployments: list[Any], state: str) -> None:
+    view.found["Deployment"], view.found["Machine"] = deployments, [reports("m", "draining node")]
+    (found,) = blockers(view, planner(view))
+    assert (found.reason, found.kind, found.namespace, found.name) == (
+        "RancherSilent",
+        "Deployment",
+        "cattle-system",
+        "rancher",
+    )
+    assert found.message == f"Deployment cattle-system/rancher {state}; {NEXT}"
+    assert found.remedy == "kubectl -n cattle-system rollout status deploy/rancher"
+    assert [one.resource.kind for one in view.read] == ["Deployment"]
+
+
+@pytest.mark.rule("blockers: a Rancher that does nothing is named with its Deployment or its conditions")
+@pytest.mark.parametrize(
+    ("cluster", "machines", "words"),
+    [
+        row([], [], SILENT, id="no objects"),
+        row([reports("local", "ok", status="True")], [reports("m", "ok", status="True")], SILENT, id="all is well"),
+        row([{"metadata": {"name": "local"}, "status": [1]}], [{}], SILENT, id="wrong types"),
+        row([reports("local", "probes")], [], "Cluster local: C0: probes", id="cluster"),
+        row(
+            [reports("local", "a", "a")],
+            [reports("y", "b", status="False"), reports("x", "a", "c", node="n2")],
+            "Cluster local: C0: a; Machine x: C1: c; Machine y: C0: b",
+            id="the same words once",
+        ),
+        row(
+            [],
+            [reports(f"m{index}", f"w{index}") for index in range(5)],
+            "Machine m0: C0: w0; Machine m1: C0: w1; Machine m2: C0: w2; and 2 more conditions",
+            id="some of many",
+        ),
+    ],
+)
+def test_planner_that_is_silent(view: FakeView, cluster: list[Any], machines: list[Any], words: str) -> None:
+    view.found["Cluster"], view.found["Machine"] = cluster, machines
+    assert blockers(view, planner(view, age=599)) == []
+    (found,) = blockers(view, planner(view))
+    assert (found.reason, found.kind, found.namespace, found.name, found.node) == (
+        "RancherSilent",
+        "Cluster",
+        "fleet-local",
+        "local",
+        "",
+    )
+    assert (found.message, found.remedy) == (f"Cluster fleet-local/local: {NEXT} ({words})", LOGS)
+    assert found.since == view.ago(600)
+
+
+def test_wait_without_words_is_described(view: FakeView) -> None:
+    (found,) = blockers(view, planner(view, detail=""))
+    assert found.message == f"Cluster fleet-local/local: Rancher does not continue the upgrade ({SILENT})"
+
+
+def test_drain_names_the_machine_of_its_node(view: FakeView) -> None:
+    view.found["Machine"] = [reports("m2", "other", node="n2"), reports("m1", "draining node")]
+    (found,) = blockers(view, drain(view))
+    assert (found.reason, found.kind, found.name, found.node) == ("RancherSilent", "Secret", "m-machine-plan", "n1")
+    assert found.message == f"{DRAINED} (Machine m1: C0: draining node)"
+
+
+@pytest.mark.parametrize(
+    ("age", "usual", "count"),
+    [
+        row(599, 600, 0, id="too early"),
+        row(599, 60, 0, id="at least ten minutes"),
+        row(1199, 1200, 0, id="slow cluster"),
+        row(1200, 1200, 1, id="slower than usual"),
+    ],
+)
+def test_drain_is_overdue_after_its_usual_time(view: FakeView, age: float, usual: float, count: int) -> None:
+    assert len(blockers(view, drain(view, age=age, usual=usual))) == count
+
+
+def test_rancher_is_not_blamed_for_a_drain_that_a_pod_holds_up(view: FakeView) -> None:
+    deleted = {"name": "p", "namespace": "ns", "deletionTimestamp": view.time(400)}
+    view.found["Pod"] = [{"metadata": deleted}]
+    assert [one.reason for one in blockers(view, drain(view), ALL)] == ["DrainFailing"]
+    view.found["Pod"] = []
+    assert [one.reason for one in blockers(view, drain(view), ALL)] == ["RancherSilent"]
+
+
+def test_unreadable_pods_are_reported_once(view: FakeView) -> None:
+    view.errors["Pod"] = "list pods: 403 Forbidden"
+    (found,) = blockers(view, drain(view), ALL)
+    assert (found.reason, found.message) == (
+        "DrainFailing",
+        "Secret fleet-local/m-machine-plan: overdue, and the reason cannot be read: list pods: 403 Forbidden",
+    )

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from upgrade_manager.blockers.finder import find_blockers
+from upgrade_manager.blockers.volumes import FINDERS
+from upgrade_manager.blockers.wait import Wait, WaitKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.blockers.conftest import FakeView
+    from upgrade_manager.api.blockers import Blocker
+
+row = pytest.param
+CLAIM = {"namespace": "default", "pvcName": "disk-0"}
+ON_NODE = {"spec": {"volumeName": "v"}}
+
+
+def blockers(view: FakeView, *, age: float = 600, running: bool = True) -> Sequence[Blocker]:
+    since = view.ago(age)
+    wait = Wait(
+        kind=WaitKind.EVACUATION, namespace="", name="n1", node="n1", since=since, progressed=since, is_running=running
+    )
+    return find_blockers(FINDERS, view, [wait], []).blockers
+
+
+def volume(robustness: object, **status: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "v", "namespace": "longhorn-system"},
+        "status": {"robustness": robustness, **status},
+    }
+
+
+@pytest.mark.rule("blockers: a volume that lacks replicas is named while the pre-drain Job waits for it")
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        row(
+            volume("degraded", kubernetesStatus=CLAIM),
+            "it is degraded, with a replica on node n1 (PersistentVolumeClaim default/disk-0; ",
+            id="degraded",
+        ),
+        row(volume("faulted"), "it is faulted, with a replica on node n1 (Longhorn ", id="faulted, without claim"),
+        row(volume("degraded", kubernetesStatus=[]), "it is degraded, with a replica on node n1 (L", id="wrong types"),
+    ],
+)
+def test_unhealthy_volume_of_the_node(view: FakeView, found: dict[str, Any], text: str) -> None:
+    view.found["Volume"], view.found["Replica"] = [found], [ON_NODE]
+    (blocker,) = blockers(view)
+    assert (blocker.reason, blocker.kind, blocker.namespace) == ("VolumeDegraded", "Volume", "longhorn-system")
+    assert (blocker.name, blocker.node, blocker.since) == ("v", "n1", view.ago(600))
+    assert blocker.message.startswith(f"Volume longhorn-system/v: {text}")
+    assert blocker.remedy == "kubectl describe volumes.longhorn.io -n longhorn-system v"
+
+
+@pytest.mark.parametrize(
+    ("age", "volumes", "replicas", "kinds"),
+    [
+        row(599, [volume("degraded")], [ON_NODE], [], id="not overdue"),
+        row(600, [volume("healthy"), volume("unknown"), volume(None)], [ON_NODE], ["Replica", "Volume"], id="healthy"),
+        row(600, [volume("degraded")], [], ["Replica"], id="no replica"),
+        row(600, [volume("degraded")], [{"spec": None}, {}], ["Replica"], id="wrong types"),
+    ],
+)
+def test_volumes_that_are_no_blocker(
+    view: FakeView,
+    age: float,
+    volumes: list[Any],
+    replicas: list[Any],
+    kinds: list[str],
+) -> None:
+    view.found["Volume"], view.found["Replica"] = volumes, replicas
+    assert blockers(view, age=age) == []
+    assert [one.resource.kind for one in view.read] == kinds
+
+
+def test_volumes_do_not_matter_after_the_pre_drain_job(view: FakeView) -> None:
+    view.found["Volume"], view.found["Replica"] = [volume("degraded")], [ON_NODE]
+    assert blockers(view, running=False) == []
+    assert view.read == []
+
+
+def test_replicas_of_the_node_and_their_volumes_are_watched(view: FakeView) -> None:
+    view.found["Replica"] = [ON_NODE, {"spec": {"volumeName": "a"}}, ON_NODE]
+    blockers(view)
+    assert [(one.namespace, one.label_selector) for one in view.read] == [
+        ("longhorn-system", "longhornnode=n1"),
+        ("longhorn-system", "longhornvolume in (a,v)"),
+    ]

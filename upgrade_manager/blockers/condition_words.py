@@ -1,0 +1,39 @@
+"""What the conditions of other projects' objects report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.kube import fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Types that are False while all is well: of Cluster API, of Rancher, of Harvester's images.
+_NEGATIVE = frozenset(
+    {
+        *("Deleting", "Paused", "Remediating", "RollingOut", "ScalingDown", "ScalingUp", "Updating"),
+        *("Reconciling", "Stalled"),
+        *("BackingImageMissing", "RetryLimitExceeded"),
+    }
+)
+
+
+def unmet_conditions(obj: object) -> Iterator[str]:
+    """Yield the conditions that are False or Unknown, each with its message or reason.
+
+    Cluster API serves its newer conditions beside the older ones.
+    """
+    for path in (("status",), ("status", "v1beta2")):
+        for condition in fields.items(obj, *path, "conditions"):
+            status = fields.text(condition, "status")
+            if status not in {"False", "Unknown"}:
+                continue  # nearly all, on each of a thousand Machines
+            type_ = fields.excerpt(condition, "type")
+            if status == "Unknown" or type_ not in _NEGATIVE:
+                yield f"{type_}: {condition_words(condition) or status}"
+
+
+def condition_words(condition: object) -> str:
+    """Return the condition's message, else its reason."""
+    return fields.excerpt(condition, "message") or fields.excerpt(condition, "reason")

@@ -1,0 +1,124 @@
+"""PodDisruptionBudgets that keep Pods on a node, by the rules of the API server's evictions."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.keys import LONGHORN_SYSTEM
+from upgrade_manager.blockers.label_selectors import matches
+from upgrade_manager.kube import fields, objects
+from upgrade_manager.nodes.sequencing import name_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.kube.objects import Object
+
+_INSTANCE = "VirtualMachineInstance"
+
+
+def budget_blockers(wait: Wait, pods: Sequence[Object], budgets: Sequence[Object]) -> Iterator[Blocker]:
+    """Yield the budgets that allow no eviction of these Pods, and those of Pods that several select."""
+    by_namespace: defaultdict[str, list[Object]] = defaultdict(list)
+    for pod in pods:
+        by_namespace[objects.namespace(pod)].append(pod)
+    selected = [
+        (budget, found)
+        for budget in budgets
+        if (near := by_namespace.get(objects.namespace(budget))) and (found := _selected(budget, near))
+    ]
+    counts = Counter(id(pod) for _, found in selected for pod in found)
+    for budget, found in selected:
+        shared = [pod for pod in found if counts[id(pod)] > 1]
+        kept = [pod for pod in found if _keeps(budget, pod)]
+        if shared:
+            why = "another PodDisruptionBudget selects the same Pods, which Kubernetes never evicts"
+            yield _blocker(wait, budget, shared, why=why, remedy=f"Keep one of them: {_delete(budget)}")
+        elif kept:
+            yield _kept(wait, budget, kept)
+
+
+def _selected(budget: Object, pods: Sequence[Object]) -> list[Object]:
+    selector = fields.value(budget, "spec", "selector")
+    return [pod for pod in pods if matches(selector, fields.mapping(pod, "metadata", "labels"))]
+
+
+def _keeps(budget: Object, pod: Object) -> bool:
+    """Return True if the API server refuses the Pod's eviction."""
+    if _is_unobserved(budget):
+        return True
+    allowed, observed = (_number(budget, key) for key in ("disruptionsAllowed", "observedGeneration"))
+    if (allowed is None and observed is None) or (allowed or 0) > 0:
+        return False
+    is_unready = fields.text(fields.condition(pod, "Ready"), "status") == "False"
+    healthy, desired = _health(budget)
+    evicts_unready = fields.text(budget, "spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow"
+    return not (is_unready and (healthy >= desired > 0 or evicts_unready))
+
+
+def _is_unobserved(budget: Object) -> bool:
+    """Return True if the status is older than the spec: then the API server allows no eviction."""
+    return (_number(budget, "observedGeneration") or 0) < (fields.number(budget, "metadata", "generation") or 0)
+
+
+def _health(budget: Object) -> tuple[int, int]:
+    return _number(budget, "currentHealthy") or 0, _number(budget, "desiredHealthy") or 0
+
+
+def _number(budget: Object, key: str) -> int | None:
+    return fields.number(budget, "status", key)
+
+
+def _kept(wait: Wait, budget: Object, pods: Sequence[Object]) -> Blocker:
+    healthy, desired = _health(budget)
+    stale = _stale(budget, pods)
+    why = stale or f"it allows no disruption: {healthy} Pods are healthy, {desired} must be"
+    return _blocker(wait, budget, pods, why=why, remedy=_remedy(budget, is_stale=bool(stale)))
+
+
+def _stale(budget: Object, pods: Sequence[Object]) -> str:
+    """Return why the budget does not describe a workload that runs; empty if it does."""
+    allowed = fields.condition(budget, "DisruptionAllowed")
+    if _is_unobserved(budget):
+        return "its status is stale: the disruption controller has not processed its spec"
+    if fields.text(allowed, "reason") == "SyncFailed":
+        return f"its status is stale: {fields.excerpt(allowed, 'message') or 'SyncFailed'}"
+    if _number(budget, "expectedPods") == 0:
+        return "its status is stale: it expects 0 Pods"
+    is_owned = any(fields.items(pod, "metadata", "ownerReferences") for pod in pods)
+    return "" if is_owned else "it is stale: its Pods have no owner that would replace them"
+
+
+def _remedy(budget: Object, *, is_stale: bool) -> str:
+    namespace = objects.namespace(budget)
+    owners = fields.items(budget, "metadata", "ownerReferences")
+    machine = next((fields.text(one, "name") for one in owners if fields.text(one, "kind") == _INSTANCE), "")
+    if machine:
+        return f"virtctl migrate {machine} -n {namespace}"
+    if is_stale:
+        return _delete(budget)
+    if namespace == LONGHORN_SYSTEM:
+        return f"Once kubectl get volumes.longhorn.io -n {namespace} shows no degraded volume: {_delete(budget)}"
+    return f"Make its other Pods Ready; if all of them may be down: {_delete(budget)}"
+
+
+def _delete(budget: Object) -> str:
+    return f"kubectl delete pdb -n {objects.namespace(budget)} {objects.name(budget)}"
+
+
+def _blocker(wait: Wait, budget: Object, pods: Sequence[Object], *, why: str, remedy: str) -> Blocker:
+    names = ("Pod " if len(pods) == 1 else "Pods ") + name_list(sorted(map(objects.name, pods)))
+    named = fields.qualified_name(budget)
+    return Blocker(
+        reason=BlockerReason.DRAIN_FAILING,
+        kind="PodDisruptionBudget",
+        namespace=objects.namespace(budget),
+        name=objects.name(budget),
+        node=wait.node,
+        message=f"PodDisruptionBudget {named}: it keeps {names} on node {wait.node} ({why})",
+        remedy=remedy,
+        since=wait.since,
+    )

@@ -1,0 +1,112 @@
+"""Why Rancher does not finish the drain of a node: its own error, PodDisruptionBudgets, and Pods that do not end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.disruption_budgets import budget_blockers
+from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.pods import FINISHED
+from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube.pager import Selection
+from upgrade_manager.kube.resources import POD_DISRUPTION_BUDGETS, PODS
+from upgrade_manager.nodes.sequencing import name_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.kube.objects import Object
+
+#: Pods of a node end within that time, unless something keeps them.
+DRAIN = timedelta(minutes=5)
+_MIRROR = "kubernetes.io/config.mirror"
+
+
+def _overdue(wait: Wait) -> timedelta:
+    """Return the time for a drain; none once Rancher reports an error, which is in `detail`."""
+    return timedelta(0) if wait.detail else DRAIN
+
+
+def drain_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+    """Yield Rancher's error, the budgets that keep Pods on the node, and Pods that have not ended in time."""
+    if wait.detail:
+        yield _error(wait)
+    on_node = view.objects(Selection(resource=PODS, field_selector=f"spec.nodeName={wait.node}"))
+    pods = [pod for pod in on_node if _is_evicted(pod)]
+    yield from (_lingering(wait, pod) for pod in pods if _is_late(view, pod))
+    # Budgets do not count for Pods that have not started or are being deleted.
+    running = [pod for pod in pods if not objects.is_deleting(pod) and _phase(pod) != "Pending"]
+    if running:
+        yield from budget_blockers(wait, running, _budgets(view, running))
+
+
+def _budgets(view: View, pods: Sequence[Object]) -> Sequence[Object]:
+    """Return the budgets of these Pods' namespaces: KubeVirt has one for each VM of the cluster."""
+    namespaces = sorted({objects.namespace(pod) for pod in pods})
+    selections = (Selection(resource=POD_DISRUPTION_BUDGETS, namespace=namespace) for namespace in namespaces)
+    return [budget for selection in selections for budget in view.objects(selection)]
+
+
+def _error(wait: Wait) -> Blocker:
+    words = fields.excerpt(wait.detail)
+    return Blocker(
+        reason=BlockerReason.DRAIN_FAILING,
+        kind=wait.kind.object_kind,
+        namespace=wait.namespace,
+        name=wait.name,
+        node=wait.node,
+        message=f"Secret {wait.namespace}/{wait.name}: Rancher cannot drain node {wait.node} ({words})",
+        remedy=f"kubectl get pods -A --field-selector spec.nodeName={wait.node}",
+        since=wait.since,
+    )
+
+
+def _is_evicted(pod: Object) -> bool:
+    """Return True for a Pod that a drain waits for."""
+    owners = fields.items(pod, "metadata", "ownerReferences")
+    return not (
+        _phase(pod) in FINISHED
+        or _MIRROR in fields.mapping(pod, "metadata", "annotations")
+        or any(fields.text(owner, "kind") == "DaemonSet" for owner in owners)
+    )
+
+
+def _phase(pod: Object) -> str:
+    return fields.text(pod, "status", "phase")
+
+
+def _is_late(view: View, pod: Object) -> bool:
+    """Return True for a Pod whose grace period has ended long ago."""
+    end = parse_time(fields.text(pod, "metadata", "deletionTimestamp"))
+    return end is not None and view.now - end >= DRAIN
+
+
+def _lingering(wait: Wait, pod: Object) -> Blocker:
+    finalizers = [one for one in fields.items(pod, "metadata", "finalizers") if isinstance(one, str)]
+    why = f"it has the finalizers {name_list(finalizers)}" if finalizers else "check the node's kubelet"
+    return Blocker(
+        reason=BlockerReason.DRAIN_FAILING,
+        kind="Pod",
+        namespace=objects.namespace(pod),
+        name=objects.name(pod),
+        node=wait.node,
+        message=f"Pod {fields.qualified_name(pod)}: it is deleted, but does not end on node {wait.node} ({why})",
+        remedy=f"kubectl describe pod -n {objects.namespace(pod)} {objects.name(pod)}",
+        since=wait.since,
+    )
+
+
+FINDERS = (
+    Finder(
+        kind=WaitKind.DRAIN,
+        reasons=(BlockerReason.DRAIN_FAILING,),
+        overdue=_overdue,
+        find=drain_blockers,
+    ),
+)

@@ -1,0 +1,120 @@
+"""Why the import of the ISO makes no progress: its importer Pod, its DataVolume, or the image itself."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.blockers.condition_words import unmet_conditions
+from upgrade_manager.blockers.finder import START, Finder
+from upgrade_manager.blockers.pods import POD_REASONS, pod_blocker, start_progress
+from upgrade_manager.blockers.view import Unreadable
+from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube.pager import Selection
+from upgrade_manager.kube.resources import DATA_VOLUMES, PERSISTENT_VOLUME_CLAIMS, PODS, VIRTUAL_MACHINE_IMAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resources import Resource
+
+#: Harvester reports progress in whole percents.
+PROGRESS = timedelta(minutes=10)
+_IMPORTERS = "cdi.kubevirt.io=importer"
+#: The backend that does not use the Containerized Data Importer (CDI).
+_BACKING_IMAGE = "backingimage"
+
+
+def _overdue(wait: Wait) -> timedelta:
+    return wait.progressed - wait.since + PROGRESS
+
+
+def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+    """Yield the importer Pod if it does not run, else the image with what the objects of its import report."""
+    image = _named(view, VIRTUAL_MACHINE_IMAGES, wait)
+    words = [fields.excerpt(wait.detail), *_image_words(image)]
+    pod: Object = {}
+    if fields.text(image, "spec", "backend") != _BACKING_IMAGE:
+        try:
+            pod = _importer(view, wait)
+            words += [*_pod_words(pod), *_data_volume_words(_named(view, DATA_VOLUMES, wait))]
+        except Unreadable as error:
+            # The image's conditions are worth more than the error alone.
+            words.append(str(error))
+    since = start_progress(pod) or wait.progressed
+    stopped = pod_blocker(pod, node="", since=since) if pod and view.now - since >= START else None
+    yield stopped or _stuck(wait, words, pod)
+
+
+def _named(view: View, resource: Resource, wait: Wait) -> Object:
+    """Return the object with the image's name, which CDI's objects have too; empty without one."""
+    selector = f"metadata.name={wait.name}"
+    found = view.objects(Selection(resource=resource, namespace=wait.namespace, field_selector=selector))
+    return found[0] if found else {}
+
+
+def _importer(view: View, wait: Wait) -> Object:
+    """Return the newest Pod that writes into the image's claim, or into the claim that CDI exchanges for it."""
+    claim = _named(view, PERSISTENT_VOLUME_CLAIMS, wait)
+    claims = {wait.name, f"prime-{objects.uid(claim)}"}
+    pods = view.objects(Selection(resource=PODS, namespace=wait.namespace, label_selector=_IMPORTERS))
+    return max((pod for pod in pods if _claims(pod) & claims), key=_created, default={})
+
+
+def _claims(pod: Object) -> set[str]:
+    owners = fields.items(pod, "metadata", "ownerReferences")
+    return {objects.name(pod).removeprefix("importer-"), *(fields.text(one, "name") for one in owners)}
+
+
+def _created(pod: Object) -> str:
+    return fields.text(pod, "metadata", "creationTimestamp")
+
+
+def _image_words(image: Object) -> Iterator[str]:
+    failure = fields.excerpt(fields.condition(image, "RetryLimitExceeded"), "message")
+    if failure:
+        yield f"the last attempt failed: {failure}"
+    yield from unmet_conditions(image)
+
+
+def _pod_words(pod: Object) -> Iterator[str]:
+    if pod:
+        yield f"Pod {objects.name(pod)} is {fields.text(pod, 'status', 'phase') or 'new'}"
+    for container in fields.items(pod, "status", "containerStatuses"):
+        failure = fields.excerpt(container, "lastState", "terminated", "message")
+        if failure:
+            yield f"it was restarted after: {failure}"
+
+
+def _data_volume_words(volume: Object) -> Iterator[str]:
+    for condition in unmet_conditions(volume):
+        yield f"DataVolume {condition}"
+
+
+def _stuck(wait: Wait, words: list[str], pod: Object) -> Blocker:
+    reported = "; ".join(filter(None, words)) or "Harvester does not report why"
+    describe = f"kubectl describe {VIRTUAL_MACHINE_IMAGES.name} -n {wait.namespace} {wait.name}"
+    return Blocker(
+        reason=BlockerReason.IMPORT_STUCK,
+        kind=wait.kind.object_kind,
+        namespace=wait.namespace,
+        name=wait.name,
+        message=f"VirtualMachineImage {wait.namespace}/{wait.name}: its import makes no progress ({reported})",
+        remedy=f"kubectl logs -n {wait.namespace} {objects.name(pod)}" if pod else describe,
+        since=wait.progressed,
+    )
+
+
+FINDERS = (
+    Finder(
+        kind=WaitKind.IMAGE,
+        reasons=(BlockerReason.IMPORT_STUCK, *POD_REASONS),
+        overdue=_overdue,
+        find=_blockers,
+    ),
+)

@@ -1,0 +1,41 @@
+"""Label selectors of other projects' objects, evaluated as Kubernetes does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.names import label_value
+from upgrade_manager.kube import fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+def matches(selector: object, labels: Mapping[str, str]) -> bool:
+    """Return True if the labels match; an empty selector matches everything, null nothing."""
+    if not isinstance(selector, dict):
+        return False
+    wanted = fields.mapping(selector, "matchLabels")
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        return False
+    return all(_meets(requirement, labels) for requirement in fields.items(selector, "matchExpressions"))
+
+
+def one_of(label: str, values: Iterable[str]) -> str:
+    """Return the selector of objects whose label has one of the values; empty if none is a valid one."""
+    valid = sorted({value for value in values if value and label_value(value) == value})
+    return f"{label} in ({','.join(valid)})" if valid else ""
+
+
+def _meets(requirement: object, labels: Mapping[str, str]) -> bool:
+    label, values = labels.get(fields.text(requirement, "key")), fields.items(requirement, "values")
+    match fields.text(requirement, "operator"):
+        case "In":
+            return label is not None and label in values
+        case "NotIn":
+            return label is None or label not in values
+        case "Exists":
+            return label is not None
+        case "DoesNotExist":
+            return label is None
+    return False

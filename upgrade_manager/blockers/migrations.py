@@ -1,0 +1,120 @@
+"""Why a VM does not leave the node that is to be drained."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.names import label_value
+from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.label_selectors import one_of
+from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube.pager import Selection
+from upgrade_manager.kube.resources import MIGRATIONS, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.nodes.live_migration import is_final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.kube.objects import Object
+
+#: KubeVirt migrates the VMs of a node within that time.
+EVACUATION = timedelta(minutes=10)
+#: Final phases of a migration.
+_ENDED = frozenset({"Succeeded", "Failed"})
+#: Eviction strategies with which KubeVirt does not migrate a VM.
+_STAYS = frozenset({"None", "External"})
+_NODE_LABEL = "kubevirt.io/nodeName"
+_INSTANCE_LABEL = "kubevirt.io/vmi-name"
+
+
+def evacuation_overdue(wait: Wait) -> timedelta | None:
+    """Return the time for an evacuation; None for a node whose name is too long for the labels of its VMs."""
+    return EVACUATION if label_value(wait.node) == wait.node else None
+
+
+def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+    """Yield the VMs that are still on the node."""
+    on_node = view.objects(Selection(resource=VIRTUAL_MACHINE_INSTANCES, label_selector=f"{_NODE_LABEL}={wait.node}"))
+    instances = [one for one in on_node if not is_final(one)]
+    if instances:
+        migrations = _migrations(view, instances)
+        yield from (_blocker(wait, one, _migrations_of(one, migrations)) for one in instances)
+
+
+def _migrations(view: View, instances: Sequence[Object]) -> Sequence[Object]:
+    """Return the migrations of VMs of these names: a large cluster keeps thousands."""
+    selector = one_of(_INSTANCE_LABEL, map(objects.name, instances))
+    return view.objects(Selection(resource=MIGRATIONS, label_selector=selector)) if selector else ()
+
+
+def _migrations_of(instance: Object, migrations: Sequence[Object]) -> list[Object]:
+    """Return the migrations of this instance, oldest first; not those of an earlier one of its name."""
+    created = fields.text(instance, "metadata", "creationTimestamp")
+    own = [
+        one
+        for one in migrations
+        if fields.text(one, "spec", "vmiName") == fields.name(instance)
+        and fields.text(one, "metadata", "namespace") == fields.text(instance, "metadata", "namespace")
+        and fields.text(one, "metadata", "creationTimestamp") >= created
+    ]
+    return sorted(own, key=lambda one: (fields.text(one, "metadata", "creationTimestamp"), fields.name(one)))
+
+
+def _blocker(wait: Wait, instance: Object, migrations: Sequence[Object]) -> Blocker:
+    namespace, name = objects.key(instance)
+    why, is_movable = _state(instance, migrations)
+    verb = "migrate" if is_movable else "stop"
+    return Blocker(
+        reason=BlockerReason.MIGRATION_STUCK,
+        kind="VirtualMachineInstance",
+        namespace=namespace,
+        name=name,
+        node=wait.node,
+        message=f"VirtualMachineInstance {namespace}/{name}: it does not leave node {wait.node} ({why})",
+        remedy=f"virtctl {verb} {name} -n {namespace}",
+        since=wait.since,
+    )
+
+
+def _state(instance: Object, migrations: Sequence[Object]) -> tuple[str, bool]:
+    """Return why the instance is still there, and whether another migration may help."""
+    if objects.is_deleting(instance):
+        return "it is stopping", False
+    active = [one for one in migrations if _phase(one) not in _ENDED]
+    if active:
+        return f"migration {fields.name(active[-1])} is {_phase(active[-1]) or 'new'}", False
+    movable = fields.condition(instance, "LiveMigratable")
+    if fields.text(movable, "status") == "False":
+        words = (fields.text(movable, "reason"), fields.excerpt(movable, "message"))
+        return f"KubeVirt cannot migrate it: {': '.join(filter(None, words)) or 'LiveMigratable is False'}", False
+    strategy = fields.text(instance, "spec", "evictionStrategy")
+    if strategy in _STAYS:
+        return f"its eviction strategy is {strategy}", True
+    return _last(migrations), True
+
+
+def _last(migrations: Sequence[Object]) -> str:
+    if not migrations:
+        return "it has no migration"
+    last = migrations[-1]
+    why = fields.excerpt(last, "status", "migrationState", "failureReason")
+    return f"migration {fields.name(last)} is {_phase(last)}" + (f": {why}" if why else "")
+
+
+def _phase(migration: Object) -> str:
+    return fields.text(migration, "status", "phase")
+
+
+FINDERS = (
+    Finder(
+        kind=WaitKind.EVACUATION,
+        reasons=(BlockerReason.MIGRATION_STUCK,),
+        overdue=evacuation_overdue,
+        find=_blockers,
+    ),
+)

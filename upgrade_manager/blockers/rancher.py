@@ -1,0 +1,111 @@
+"""Why Rancher does not drain the next node, or does not finish one."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.blockers.condition_words import unmet_conditions
+from upgrade_manager.blockers.deployments import deployment_problem, rollout_status
+from upgrade_manager.blockers.drains import drain_blockers
+from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.view import Unreadable
+from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.kube import fields
+from upgrade_manager.kube.pager import Selection
+from upgrade_manager.kube.resources import MACHINES, PROVISIONING_CLUSTERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.wait import Wait
+
+#: Rancher's planner acts within that time.
+PLANNER = timedelta(minutes=10)
+_DEPLOYMENT = "rancher"
+#: The log of all replicas: any of them may be the leader.
+_LOGS = f"kubectl -n {CATTLE_SYSTEM} logs -l app={_DEPLOYMENT} --tail=100 --prefix"
+#: Conditions that a message has; those of several objects often have the same words.
+_MAX_CONDITIONS = 3
+
+
+def _planner_overdue(_: Wait) -> timedelta:
+    return PLANNER
+
+
+def _drain_overdue(wait: Wait) -> timedelta:
+    return max(PLANNER, timedelta(seconds=wait.usual))
+
+
+def _planner_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+    """Yield Rancher's Deployment if it does not run, else the Cluster with what Rancher reports."""
+    waits_for = fields.excerpt(wait.detail) or "Rancher does not continue the upgrade"
+    yield _silent(view, wait, waits_for)
+
+
+def _drain_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+    """Yield the same with the node's Secret, unless it is known why the drain does not end."""
+    try:
+        is_known = any(drain_blockers(view, wait))
+    except Unreadable:
+        is_known = True  # which the other row reports
+    if not is_known:
+        yield _silent(view, wait, f"Rancher has not drained node {wait.node} and upgraded its Kubernetes")
+
+
+def _silent(view: View, wait: Wait, waits_for: str) -> Blocker:
+    blocker = partial(Blocker, reason=BlockerReason.RANCHER_SILENT, node=wait.node, since=wait.since)
+    problem = deployment_problem(view, CATTLE_SYSTEM, _DEPLOYMENT)
+    if problem:
+        return blocker(
+            kind="Deployment",
+            namespace=CATTLE_SYSTEM,
+            name=_DEPLOYMENT,
+            message=f"{problem}; {waits_for}",
+            remedy=rollout_status(CATTLE_SYSTEM, _DEPLOYMENT),
+        )
+    kind = wait.kind.object_kind
+    reported = _reported(view, wait.node) or "Rancher does not report why"
+    return blocker(
+        kind=kind,
+        namespace=wait.namespace,
+        name=wait.name,
+        message=f"{kind} {wait.namespace}/{wait.name}: {waits_for} ({reported})",
+        remedy=_LOGS,
+    )
+
+
+def _reported(view: View, node: str) -> str:
+    """Return the conditions that are not met: the Cluster's, and those of the node's Machine or of all."""
+    selector = f"metadata.name={PROVISIONING_CLUSTER}"
+    clusters = view.objects(Selection(resource=PROVISIONING_CLUSTERS, namespace=FLEET_LOCAL, field_selector=selector))
+    machines = view.objects(Selection(resource=MACHINES, namespace=FLEET_LOCAL))
+    concerned = [one for one in machines if not node or fields.text(one, "status", "nodeRef", "name") == node]
+    #: By their words: Rancher repeats those of a Machine in several conditions.
+    found: dict[str, str] = {}
+    for kind, some in (("Cluster", clusters), ("Machine", sorted(concerned, key=fields.name))):
+        for obj in some:
+            for unmet in unmet_conditions(obj):
+                found.setdefault(unmet.partition(": ")[2], f"{kind} {fields.name(obj)}: {unmet}")
+    more = len(found) - _MAX_CONDITIONS
+    return "; ".join([*found.values()][:_MAX_CONDITIONS]) + (f"; and {more} more conditions" if more > 0 else "")
+
+
+FINDERS = (
+    Finder(
+        kind=WaitKind.RANCHER,
+        reasons=(BlockerReason.RANCHER_SILENT,),
+        overdue=_planner_overdue,
+        find=_planner_blockers,
+    ),
+    Finder(
+        kind=WaitKind.DRAIN,
+        reasons=(BlockerReason.RANCHER_SILENT,),
+        overdue=_drain_overdue,
+        find=_drain_blockers,
+    ),
+)

@@ -1,0 +1,74 @@
+"""Volumes that lack replicas while a node with one of them is to be drained: the pre-drain Job waits for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.keys import LONGHORN_SYSTEM
+from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.label_selectors import one_of
+from upgrade_manager.blockers.migrations import evacuation_overdue
+from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube.pager import Selection
+from upgrade_manager.kube.resources import LONGHORN_REPLICAS, LONGHORN_VOLUMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import timedelta
+
+    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.kube.objects import Object
+
+_UNHEALTHY = frozenset({"degraded", "faulted"})
+# Labels that Longhorn sets, on replicas and on volumes.
+_NODE_LABEL = "longhornnode"
+_VOLUME_LABEL = "longhornvolume"
+
+
+def _overdue(wait: Wait) -> timedelta | None:
+    return evacuation_overdue(wait) if wait.is_running else None
+
+
+def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+    """Yield the unhealthy volumes with a replica on the node; no others are read, of thousands."""
+    on_node = f"{_NODE_LABEL}={wait.node}"
+    replicas = view.objects(Selection(resource=LONGHORN_REPLICAS, namespace=LONGHORN_SYSTEM, label_selector=on_node))
+    selector = one_of(_VOLUME_LABEL, (fields.text(replica, "spec", "volumeName") for replica in replicas))
+    if selector:
+        volumes = Selection(resource=LONGHORN_VOLUMES, namespace=LONGHORN_SYSTEM, label_selector=selector)
+        yield from (_blocker(wait, one) for one in view.objects(volumes) if _robustness(one) in _UNHEALTHY)
+
+
+def _robustness(volume: Object) -> str:
+    return fields.text(volume, "status", "robustness")
+
+
+def _blocker(wait: Wait, volume: Object) -> Blocker:
+    namespace, name = objects.key(volume)
+    claim = fields.mapping(volume, "status", "kubernetesStatus")
+    claimed = f"{fields.text(claim, 'namespace')}/{fields.text(claim, 'pvcName')}"
+    about = f"PersistentVolumeClaim {claimed}; " if fields.text(claim, "pvcName") else ""
+    return Blocker(
+        reason=BlockerReason.VOLUME_DEGRADED,
+        kind="Volume",
+        namespace=namespace,
+        name=name,
+        node=wait.node,
+        message=f"Volume {namespace}/{name}: it is {_robustness(volume)}, with a replica on node {wait.node} ({about}"
+        "Longhorn rebuilds replicas where there is space)",
+        remedy=f"kubectl describe volumes.longhorn.io -n {namespace} {name}",
+        since=wait.since,
+    )
+
+
+FINDERS = (
+    Finder(
+        kind=WaitKind.EVACUATION,
+        reasons=(BlockerReason.VOLUME_DEGRADED,),
+        overdue=_overdue,
+        find=_blockers,
+    ),
+)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -61,6 +62,13 @@ def budget(
 def test_healthy_drain_is_not_read_before_its_deadline(view: FakeView) -> None:
     view.found["Pod"], view.found["PodDisruptionBudget"] = [pod()], [budget()]
     assert blockers(view, age=299) == []
+    assert view.read == []
+
+
+def test_drained_node_is_not_read(view: FakeView) -> None:
+    view.found["Pod"], view.found["PodDisruptionBudget"] = [pod()], [budget()]
+    done = replace(wait(view, detail="of an earlier attempt"), is_running=True)
+    assert find_blockers(FINDERS, view, [done], []).blockers == []
     assert view.read == []
 
 

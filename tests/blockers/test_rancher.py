@@ -143,6 +143,12 @@ def test_rancher_is_not_blamed_for_a_drain_that_a_pod_holds_up(view: FakeView) -
     assert [one.reason for one in blockers(view, drain(view), ALL)] == ["RancherSilent"]
 
 
+def test_drained_node_waits_for_rancher(view: FakeView) -> None:
+    deleted = {"name": "p", "namespace": "ns", "deletionTimestamp": view.time(400)}
+    view.found["Pod"] = [{"metadata": deleted}]
+    assert [one.reason for one in blockers(view, replace(drain(view), is_running=True), ALL)] == ["RancherSilent"]
+
+
 def test_unreadable_pods_are_reported_once(view: FakeView) -> None:
     view.errors["Pod"] = "list pods: 403 Forbidden"
     (found,) = blockers(view, drain(view), ALL)

@@ -28,8 +28,13 @@ DRAIN = timedelta(minutes=5)
 _MIRROR = "kubernetes.io/config.mirror"
 
 
-def _overdue(wait: Wait) -> timedelta:
-    """Return the time for a drain; none once Rancher reports an error, which is in `detail`."""
+def _overdue(wait: Wait) -> timedelta | None:
+    """Return the time for a drain: none once Rancher reports an error; None for a node that is drained.
+
+    On a drained node Longhorn may start Pods again, and keep them by a budget.
+    """
+    if wait.is_running:
+        return None
     return timedelta(0) if wait.detail else DRAIN
 
 

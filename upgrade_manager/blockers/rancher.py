@@ -50,7 +50,7 @@ def _planner_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
 def _drain_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     """Yield the same with the node's Secret, unless it is known why the drain does not end."""
     try:
-        is_known = any(drain_blockers(view, wait))
+        is_known = not wait.is_running and any(drain_blockers(view, wait))
     except Unreadable:
         is_known = True  # which the other row reports
     if not is_known:

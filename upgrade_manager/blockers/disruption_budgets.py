@@ -20,16 +20,29 @@ if TYPE_CHECKING:
 _INSTANCE = "VirtualMachineInstance"
 
 
+class _PodIndex:
+    """Pods by namespace and label: a namespace with many VMs has as many budgets, each of one Pod."""
+
+    def __init__(self, pods: Sequence[Object]) -> None:
+        self._pods: defaultdict[tuple[str, ...], list[Object]] = defaultdict(list)
+        for pod in pods:
+            namespace = objects.namespace(pod)
+            self._pods[namespace,].append(pod)
+            for label in fields.strings(pod, "metadata", "labels").items():
+                self._pods[namespace, *label].append(pod)
+
+    def selected(self, budget: Object) -> list[Object]:
+        """Return the Pods that the budget selects."""
+        selector = fields.value(budget, "spec", "selector")
+        label = next(iter(fields.strings(selector, "matchLabels").items()), ())
+        near = self._pods.get((objects.namespace(budget), *label), ())
+        return [pod for pod in near if matches(selector, fields.mapping(pod, "metadata", "labels"))]
+
+
 def budget_blockers(wait: Wait, pods: Sequence[Object], budgets: Sequence[Object]) -> Iterator[Blocker]:
     """Yield the budgets that allow no eviction of these Pods, and those of Pods that several select."""
-    by_namespace: defaultdict[str, list[Object]] = defaultdict(list)
-    for pod in pods:
-        by_namespace[objects.namespace(pod)].append(pod)
-    selected = [
-        (budget, found)
-        for budget in budgets
-        if (near := by_namespace.get(objects.namespace(budget))) and (found := _selected(budget, near))
-    ]
+    index = _PodIndex(pods)
+    selected = [(budget, found) for budget in budgets if (found := index.selected(budget))]
     counts = Counter(id(pod) for _, found in selected for pod in found)
     for budget, found in selected:
         shared = [pod for pod in found if counts[id(pod)] > 1]
@@ -39,11 +52,6 @@ def budget_blockers(wait: Wait, pods: Sequence[Object], budgets: Sequence[Object
             yield _blocker(wait, budget, shared, why=why, remedy=f"Keep one of them: {_delete(budget)}")
         elif kept:
             yield _kept(wait, budget, kept)
-
-
-def _selected(budget: Object, pods: Sequence[Object]) -> list[Object]:
-    selector = fields.value(budget, "spec", "selector")
-    return [pod for pod in pods if matches(selector, fields.mapping(pod, "metadata", "labels"))]
 
 
 def _keeps(budget: Object, pod: Object) -> bool:

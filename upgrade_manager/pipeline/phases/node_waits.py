@@ -170,14 +170,12 @@ class NodeWaits:
 
     def _last_movement(self) -> datetime:
         """Return when a Job last started or ended, a node became Ready or not, or the phase began."""
-        times = [self.ctx.status.phase_began or self.ctx.now()]
-        for node in self.observed.nodes.list():
-            times.append(ready_changed(node) or times[0])
-        for job in self.observed.jobs.list():
-            ended = (fields.text(one, "lastTransitionTime") for one in fields.items(job, "status", "conditions"))
-            found = [fields.text(job, "metadata", "creationTimestamp"), *ended]
-            times += [time for text in found if (time := parse_time(text)) is not None]
-        return max(times)
+        ready = self.observed.nodes.derive(_ready_time)
+        jobs = (time for times in self.observed.jobs.derive(_job_times) for time in times)
+        # Times of the API server compare as texts, which is faster for a thousand nodes.
+        newest = parse_time(max([*ready, *jobs], default=""))
+        times = [time for time in (newest, self.ctx.status.phase_began) if time is not None]
+        return max(times, default=self.ctx.now())
 
     def _since(self, kind: WaitKind, name: str) -> datetime:
         return first_seen(self.ctx, kind, name)
@@ -239,7 +237,16 @@ def node_wait(
 
 def ready_changed(node: Object | None) -> datetime | None:
     """Return when the node became Ready or NotReady last; None if it does not say."""
-    return parse_time(fields.text(fields.condition(node, "Ready"), "lastTransitionTime"))
+    return parse_time(_ready_time(node))
+
+
+def _ready_time(node: Object | None) -> str:
+    return fields.text(fields.condition(node, "Ready"), "lastTransitionTime")
+
+
+def _job_times(job: Object) -> list[str]:
+    ended = [fields.text(one, "lastTransitionTime") for one in fields.items(job, "status", "conditions")]
+    return [fields.text(job, "metadata", "creationTimestamp"), *ended]
 
 
 def first_seen(ctx: ReconcileContext, kind: WaitKind, name: str) -> datetime:

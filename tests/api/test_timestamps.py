@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.api.timestamps import format_time, parse_time, seconds_between
+from upgrade_manager.api.timestamps import format_duration, format_time, parse_time, seconds_between
 
 NINE = datetime(2025, 11, 21, 9, tzinfo=UTC)
 
@@ -60,3 +60,11 @@ def test_parsing_never_fails(text: str) -> None:
 def test_durations_are_never_negative() -> None:
     assert seconds_between(NINE, NINE + timedelta(minutes=2)) == 120
     assert seconds_between(NINE + timedelta(minutes=2), NINE) == 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0 s"), (59.6, "1 min 0 s"), (3599, "59 min 59 s"), (3600, "1 h 0 min"), (90_061, "25 h 1 min")],
+)
+def test_duration_has_its_two_largest_units(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text

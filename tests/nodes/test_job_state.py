@@ -53,6 +53,19 @@ def test_only_complete_and_failed_decide(raw: dict[str, Any], progress: Progress
     assert state.is_failing is (progress is Progress.FAILED or warning == STUCK)
 
 
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        pytest.param({}, "", id="never suspended"),
+        pytest.param({"status": "True", "lastTransitionTime": "t1"}, "", id="suspended"),
+        pytest.param({"status": "False", "lastTransitionTime": "t2"}, "t2", id="resumed"),
+    ],
+)
+def test_time_of_resumption_is_that_of_the_condition(status: dict[str, str], expected: str) -> None:
+    state = JobState.of(job({"type": "Suspended", **status}, startTime="t0"))
+    assert (state.started, state.resumed) == ("t0", expected)
+
+
 @pytest.mark.rule("nodes: CAUSE is the message of the Job's condition")
 @pytest.mark.parametrize(
     ("condition", "cause"),

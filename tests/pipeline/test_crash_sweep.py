@@ -18,6 +18,7 @@ import pytest
 
 from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
+from tests.support.announcements import steps
 from tests.support.cluster_state import end_state
 from tests.support.manager_restarts import UNDISTURBED, Interruption, restarted
 from tests.support.sweep import shares
@@ -252,7 +253,7 @@ async def _ending(stage: UpgradeRun, phase: str) -> Ending:
         generation=objects.status(plan).get("provisionGeneration"),
         state=await end_state(stage.simulation),
         repeated=[name for name, count in Counter(stage.ledger.created).items() if count > 1],
-        events=Counter(f"{event['reason']} {event['message']} x{event['count']}" for event in events),
+        events=steps(events),
         warnings=sorted(f"{event['reason']} {event['message']}" for event in events if event["type"] == "Warning"),
     )
 
@@ -268,7 +269,9 @@ def _interruption(how: str, write: int) -> Interruption:
     "nodes: the manager resumes after it went down with the single node's reboot",
     "pipeline: a lost API response does not change the outcome",
     "pipeline: every reconcile can be interrupted and repeated with the same outcome",
+    "nodes: each milestone of a node is recorded once, after any crash",
     "pipeline: each phase event exists exactly once, after any crash",
+    "pipeline: settings changed and given back are events with old and new value, once after any crash",
     "workloads: an upgrade creates a fixed set of objects, each once",
 )
 @pytest.mark.timeout(300)

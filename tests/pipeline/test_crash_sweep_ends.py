@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
+from tests.support.announcements import steps
 from tests.support.cluster_state import created_objects, overridden_settings
 from tests.support.manager_restarts import UNDISTURBED, Interruption, restarted
 from tests.support.simulate import SECOND, RepairableScenario, fault
@@ -24,6 +25,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterator
 
 
@@ -66,7 +68,7 @@ class Run:
     settings: list[Any]
     annotations: dict[str, str]
     #: Except errors on the way.
-    events: list[tuple[str, str, int]]
+    events: Counter[str]
     errors: list[str] = field(compare=False)
     #: Writes of the first life before the deletion; 0 without one.
     before: int = field(compare=False)
@@ -92,15 +94,16 @@ async def run(scenario: RepairableScenario, *, delete_in: str = "", interruption
             await stage.settle()
             if interruption != UNDISTURBED:
                 await asyncio.sleep(_EVENT_RETRY)
-        found = [(event["reason"], event["message"], event["count"]) for event in await stage.events()]
+        events = await stage.events()
+        errors = [event for event in events if event["reason"] == "ReconcileError"]
         plan = {"metadata": {}} if delete_in else await stage.plan()
         return Run(
             phases=phases_of(plan),
             created=await created_objects(simulation),
             settings=await overridden_settings(simulation),
             annotations=objects.annotations_of(plan),
-            events=sorted(event for event in found if event[0] != "ReconcileError"),
-            errors=[message for reason, message, _ in found if reason == "ReconcileError"],
+            events=steps(event for event in events if event not in errors),
+            errors=[event["message"] for event in errors],
             before=before,
             writes=managers.lives[0].wire.writes,
             originals=originals,

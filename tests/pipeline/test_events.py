@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -138,6 +139,25 @@ def test_warnings_are_unique_by_what_they_are_about(events: PlanEvents, recorder
     first, second, again, bare = recorder.names
     assert first == again
     assert len({first, second, bare}) == 3
+
+
+@pytest.mark.parametrize(
+    ("at", "count"),
+    [
+        pytest.param(None, 1, id="just now"),
+        pytest.param(-3000, 0, id="fifty minutes ago"),
+        pytest.param(-2999, 1, id="a second less"),
+    ],
+)
+async def test_milestone_is_recorded_once_unless_old(
+    events: PlanEvents, recorder: FakeEventRecorder, at: int | None, count: int
+) -> None:
+    time = None if at is None else virtual_now() + timedelta(seconds=at)
+    for _ in range(2):
+        events.once(plan(), "NodeDraining", "Node n1: draining begins", about="n1", at=time)
+    assert recorder.recorded == [("NodeDraining", "Node n1: draining begins")] * count
+    assert events.is_handled(plan(), "NodeDraining", "n1")
+    assert not events.is_handled(plan(uid="u-2"), "NodeDraining", "n1")
 
 
 @pytest.mark.rule("pipeline: the names of a plan's events sort as the events happened")

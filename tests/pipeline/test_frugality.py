@@ -35,7 +35,7 @@ RESTORING: dict[str, Any] = {**BY_VERSION, "restoreVM": True}
 #: At least so many patches has the upgrade of one node.
 ENOUGH = 10
 #: Requests for each further node: at most, and how much more on a larger cluster than on a smaller.
-EACH_NODE, FLAT = 15, 1.1
+EACH_NODE, FLAT = 19, 1.1
 #: Virtual seconds after which an ended plan is cleaned up.
 SETTLED = 60.0
 #: All requests of an upgrade of three nodes, at most.
@@ -43,7 +43,8 @@ REQUESTS = {
     # A change of the phase, of a node's state or of the progress each, and the end of the clean-up.
     "patch upgradeplans/status": 29 + 1,
     # The start and the end of each of the eight phases, and the success.
-    "create events": 17,
+    # Also four steps of each node, and three settings, changed and given back.
+    "create events": 17 + 12 + 6,
     # A watch of each selection, after a list, because this server has no streaming lists, which is tried once.
     "watch": 11 + 1,
     # Besides: the latest plans, for a new leader and for a new plan; API servers to check; nodes to clean up.

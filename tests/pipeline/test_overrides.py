@@ -150,11 +150,11 @@ async def test_missing_or_invalid_record_is_not_restored(cluster: Harvester, ori
 @pytest.mark.parametrize(
     ("value", "enabled", "after", "events"),
     [
-        pytest.param("1800", False, ("600", True), 0, id="our values"),
-        pytest.param("600", True, ("600", True), 0, id="reverted already"),
-        pytest.param("900", False, ("900", True), 1, id="set by a user"),
-        pytest.param("soon", False, ("soon", True), 1, id="set to text"),
-        pytest.param('{"v1":"600"}', False, ('{"v1":"600"}', True), 1, id="set to JSON"),
+        pytest.param("1800", False, ("600", True), 2, id="our values"),
+        pytest.param("600", True, ("600", True), 2, id="reverted already"),
+        pytest.param("900", False, ("900", True), 2, id="set by a user"),
+        pytest.param("soon", False, ("soon", True), 2, id="set to text"),
+        pytest.param('{"v1":"600"}', False, ('{"v1":"600"}', True), 2, id="set to JSON"),
         pytest.param(None, None, (None, None), 0, id="both deleted"),
     ],
 )
@@ -200,4 +200,4 @@ async def test_refused_write_is_raised_and_stays_recorded(
         await give_back(ctx, keep_strategy=False)
     assert ctx.status["originals"] == [ENTRIES[DESCHEDULER]]
     assert await now(cluster) == ("600", False)
-    assert cluster.recorder.recorded == []
+    assert [reason for reason, _ in cluster.recorder.recorded] == ["SettingRestored"]

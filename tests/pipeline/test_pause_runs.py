@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
+from tests.support.announcements import milestone_errors, milestones, without_milestones
 from tests.support.cluster_state import created_objects
 from tests.support.upgrade import BY_VERSION, condition, node_states, started
 from upgrade_manager.api.phases import PHASES
@@ -78,7 +79,11 @@ async def test_listed_node_pauses_and_resumes_within_a_second(simulate: Simulate
         assert objects.uid(await job(stage, SECOND)) == held
         await stage.succeed()
         assert await stage.warnings() == []
-        assert len(await stage.events()) == 2 * len(PHASES) + 1
+        events = await stage.events()
+        assert len(without_milestones(events)) == 2 * len(PHASES) + 1
+        assert milestone_errors(events, node_states(await stage.plan()), single=False) == []
+        paused = [one for one in milestones(events) if one.startswith(("NodePaused", "NodeResumed"))]
+        assert paused == [f"NodePaused Node {SECOND}", f"NodeResumed Node {SECOND}"]
         assert stage.ledger.conflicts == []
 
 

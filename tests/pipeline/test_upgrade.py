@@ -9,6 +9,7 @@ import pytest
 
 from hack import virtual_time
 from hack.simulation import Simulation
+from tests.support.announcements import milestone_errors, without_milestones
 from tests.support.cluster_state import created_objects, overridden_settings
 from tests.support.exactly_once import SUCCESS_EVENTS
 from tests.support.upgrade import ENTRIES, condition, node_states, started
@@ -48,8 +49,10 @@ async def test_three_node_upgrade_succeeds(simulate: Simulate, spec: dict[str, A
         async with started(simulation, spec) as stage:
             plan = await stage.succeed()
             assert_reported(plan, spec)
-            announced = [(event["type"], event["message"], event["count"]) for event in await stage.events()]
+            events = await stage.events()
+            announced = [(event["type"], event["message"], event["count"]) for event in without_milestones(events)]
             assert announced == [("Normal", message, 1) for message in SUCCESS_EVENTS]
+            assert milestone_errors(events, node_states(plan), single=False) == []
         assert stage.ledger.conflicts == []
         strategy = old["rkeConfig"].get("upgradeStrategy")
         assert await overridden_settings(simulation) == before == ["600", True, strategy, [], []]

@@ -14,6 +14,7 @@ from typing import Any, get_args
 import pytest
 
 from hack.simulation import Simulation
+from tests.support.announcements import steps
 from tests.support.cluster_state import end_state
 from tests.support.skewed import UNTIL_RELIST, Mishap, Skewed
 from tests.support.sweep import Sweep, cases, shares
@@ -37,12 +38,11 @@ async def upgrade(spec: dict[str, Any], *, event: int = 0, mishap: Mishap = "lat
             await stage.create_plan(spec)
             plan = await stage.succeed()
             await asyncio.sleep(2 * UNTIL_RELIST)
-        announced = [f"{one['type']} {one['reason']} {one['message']} x{one['count']}" for one in await stage.events()]
         ending = {
             "generation": objects.status(plan)["provisionGeneration"],
             "state": await end_state(simulation),
             "created": Counter(made for made in stage.ledger.created if not made[0].endswith("/events")),
-            "announced": Counter(announced),
+            "announced": steps(await stage.events()),
         }
         return ending, skewed.events
 

@@ -56,8 +56,17 @@ def test_lines_on_a_pipe_are_json() -> None:
     assert lines(stream) == [
         {**stamp, "level": "info", "event": "phase completed", "logger": "pipeline", **more},
         {**stamp, "level": "warning", "event": "lost connection with Bearer [redacted]", "logger": "aiohttp.server"},
-        {**stamp, "level": "info", "event": "no JSON type", "logger": "", "path": repr(io)},
+        {**stamp, "level": "info", "event": "no JSON type", "path": repr(io)},
     ]
+
+
+def test_keys_are_in_one_order_and_none_is_empty() -> None:
+    stream = configured(io.StringIO())
+    bound = {"reconcile_id": "r", "phase": "", "plan": "p", "controller": "c"}
+    with structlog.contextvars.bound_contextvars(**bound):
+        structlog.get_logger("x").info("done", none=None, b=0, a=False)
+    (line,) = lines(stream)
+    assert list(line) == ["timestamp", "level", "logger", "event", "controller", "plan", "reconcile_id", "b", "a"]
 
 
 def test_traceback_is_one_field_without_secrets() -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from hack.faults.middleware import NoHook
 from hack.virtual_time import VirtualEventLoop
-from tests.support.upgrade import condition, phases_of
+from tests.support.announcements import milestone_errors, without_milestones
+from tests.support.upgrade import condition, node_states, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.status import MESSAGE_LIMIT
@@ -54,6 +55,8 @@ async def assert_succeeds_once(stage: UpgradeRun, witness: CreateCounter) -> Non
     assert condition(plan, "Degraded") == ("False", "ReconcileSuccess", "")
     assert [name for name, count in witness.created.items() if count > 1] == []
     assert _announcements(events) == SUCCESS_EVENTS
+    is_single = "singleNode" in objects.status(plan)
+    assert milestone_errors(events, node_states(plan), single=is_single) == []
     for event in events:
         assert_readable(event["message"])
 
@@ -74,7 +77,7 @@ async def _all_events(stage: UpgradeRun) -> list[Object]:
 def _announcements(events: list[Object]) -> Counter[str]:
     """Count each announcement over all of its Event objects."""
     counts: Counter[str] = Counter()
-    for event in events:
+    for event in without_milestones(events):
         if event["type"] == "Normal":
             counts[event["message"]] += event["count"]
     return counts

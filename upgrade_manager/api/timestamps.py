@@ -27,6 +27,15 @@ def parse_time(text: object) -> datetime | None:
         return None
 
 
+def format_duration(seconds: float) -> str:
+    """Format a duration with its two largest units, such as 3 h 12 min."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
 def seconds_between(start: datetime, end: datetime) -> float:
     """Return a duration, never negative even if the clock was set back."""
     return max(0.0, (end - start).total_seconds())

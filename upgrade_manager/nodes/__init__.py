@@ -9,6 +9,7 @@ __all__ = [
     "job_state",
     "live_migration",
     "machine_plan",
+    "milestones",
     "model",
     "next_node",
     "node_affinity",

@@ -47,6 +47,10 @@ class JobState:
     step: str = ""
     #: When it was created; empty if unknown.
     created: str = ""
+    #: When its Pods were first allowed to start, or again after a suspension; empty before.
+    started: str = ""
+    #: When it was resumed after a suspension; empty without one.
+    resumed: str = ""
     #: When its Pods were last started, or its command last reported a step; empty before.
     progressed: str = ""
     #: When it completed; empty before.
@@ -58,11 +62,13 @@ class JobState:
     def of(cls, job: Mapping[str, Any]) -> JobState:
         """Read the raw object; absent fields count as their defaults."""
         metadata, spec, status = job["metadata"], job.get("spec") or {}, job.get("status") or {}
-        progress, condition = _decide(status.get("conditions") or [])
+        conditions = status.get("conditions") or []
+        progress, condition = _decide(conditions)
         limit = spec.get("backoffLimit")
         annotations = metadata.get("annotations") or {}
         step = annotations.get(ANNOTATION_PROGRESS)
-        times = (status.get("startTime"), annotations.get(ANNOTATION_PROGRESS_TIME))
+        started = status.get("startTime") or ""
+        times = (started, annotations.get(ANNOTATION_PROGRESS_TIME))
         return cls(
             namespace=metadata.get("namespace", ""),
             name=metadata["name"],
@@ -76,6 +82,8 @@ class JobState:
             repeated=(metadata.get("labels") or {}).get(LABEL_REPEATED) == "true",
             step=step if isinstance(step, str) and _STEP.fullmatch(step) else "",
             created=metadata.get("creationTimestamp") or "",
+            started=started,
+            resumed=_resumed(conditions),
             progressed=max((time for time in times if isinstance(time, str)), default=""),
             completed=(condition.get("lastTransitionTime") or "") if progress is Progress.COMPLETE else "",
             running=progress is Progress.RUNNING and _has_pod(status),
@@ -116,6 +124,11 @@ class JobState:
 def _has_pod(status: Mapping[str, Any]) -> bool:
     uncounted = status.get("uncountedTerminatedPods") or {}
     return bool(status.get("ready") or status.get("succeeded") or uncounted.get("succeeded"))
+
+
+def _resumed(conditions: list[dict[str, Any]]) -> str:
+    found = (one for one in conditions if one.get("type") == "Suspended" and one.get("status") == "False")
+    return next((one.get("lastTransitionTime") or "" for one in found), "")
 
 
 def _decide(conditions: list[dict[str, Any]]) -> tuple[Progress, dict[str, Any]]:

@@ -36,6 +36,8 @@ class NodeView:
     state: NodeState | None
     os_image: str
     ready: bool
+    #: When it became Ready or NotReady; empty if unknown.
+    ready_since: str = ""
     #: True while it is unschedulable.
     cordoned: bool = False
     #: True while it has the taint by which the pre-drain Job moves its VMs away.

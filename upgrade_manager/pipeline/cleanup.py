@@ -35,7 +35,7 @@ from upgrade_manager.kube.resources import (
     VIRTUAL_MACHINE_IMAGES,
 )
 from upgrade_manager.pipeline import failed_jobs, orphaned_jobs, repository_handover, vm_restore
-from upgrade_manager.pipeline.overrides import forget, pending_reverts
+from upgrade_manager.pipeline.overrides import forget, pending_reverts, report_restored
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
@@ -79,15 +79,20 @@ async def give_back(ctx: ReconcileContext, *, keep_strategy: bool) -> None:
     Entries of refused or failed writes stay, so that they are retried.
     """
     done: list[Override] = []
+    restored: list[Override] = []
 
     async def revert(override: Override, entry: Entry) -> None:
-        await skip_missing(ctx, override.namespace, override.revert(ctx, override, entry))
+        if await skip_missing(ctx, override.namespace, override.revert(ctx, override, entry)):
+            restored.append(override)
         done.append(override)
 
     try:
         await run_all(*(revert(*pair) for pair in pending_reverts(ctx, keep_strategy=keep_strategy)))
     finally:
+        report_restored(ctx, restored)
         forget(ctx, done)
+    # Without their entries, which the caller removes next, the events cannot be recorded again.
+    await ctx.events.sent()
 
 
 async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
@@ -203,8 +208,7 @@ async def _remove_image(ctx: ReconcileContext, _: Component | None) -> None:
 
 
 async def _remove(ctx: ReconcileContext, resource: Resource, namespace: str) -> None:
-    removal = ctx.client.delete_collection(resource, namespace=namespace, label_selector=ctx.owner.selector())
-    await skip_missing(ctx, namespace, removal)
+    await skip_missing(ctx, namespace, ctx.remove_all(resource, namespace=namespace))
 
 
 async def _clear_nodes(ctx: ReconcileContext) -> None:

@@ -13,6 +13,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, Conflict, NotFound, PreconditionFailed
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.pipeline import write_log
 from upgrade_manager.pipeline.errors import ForeignObject, RetryError
 from upgrade_manager.pipeline.informers import Write
 from upgrade_manager.pipeline.status import StatusPatch
@@ -171,6 +172,8 @@ class ReconcileContext:
                 raise PreconditionFailed(str(error)) from error
             self.check_owned(resource, found)
             created = found
+        else:
+            write_log.created(resource, manifest)
         self._record_write(resource, created)
 
     async def ensure_unread(self, resource: Resource, manifest: Object) -> None:
@@ -179,24 +182,38 @@ class ReconcileContext:
             created = await self.client.create(resource, manifest, namespace=objects.namespace(manifest))
         except AlreadyExists:
             return
+        write_log.created(resource, manifest)
         self._record_write(resource, created)
 
     async def patch(
-        self, resource: Resource, name: str, patch: Patch, *, namespace: str = "", metadata_only: bool = False
+        self,
+        resource: Resource,
+        name: str,
+        patch: Patch,
+        *,
+        namespace: str = "",
+        metadata_only: bool = False,
+        event: str = "",
     ) -> None:
-        """Patch an object that another controller owns. Raises PreconditionFailed if it is pinned and has changed."""
+        """Patch an object that another controller owns; `event` names that in the log.
+
+        Raises PreconditionFailed if the patch is pinned and the object has changed.
+        """
         try:
             patched = await self.client.patch(resource, name, patch, namespace=namespace, metadata_only=metadata_only)
         except Conflict as error:
             await self._check_pinned(resource, name, patch, namespace=namespace, conflict=error)
             raise
+        write_log.patched(resource, name, patch, namespace=namespace, event=event)
         self._record_write(resource, patched)
 
-    async def mark(self, resource: Resource, name: str, metadata: Object, *, namespace: str = "") -> None:
+    async def mark(
+        self, resource: Resource, name: str, metadata: Object, *, namespace: str = "", event: str = ""
+    ) -> None:
         """Set fields of an object's metadata, if it still exists."""
         try:
             patch = MergePatch({"metadata": metadata})
-            await self.patch(resource, name, patch, namespace=namespace, metadata_only=True)
+            await self.patch(resource, name, patch, namespace=namespace, metadata_only=True, event=event)
         except NotFound:
             log.info("object not found, metadata not set", kind=resource.kind, object=name)
 
@@ -212,6 +229,14 @@ class ReconcileContext:
                 # A webhook's.
                 raise
             log.info("object was replaced, not removed", kind=resource.kind, object=name)
+        else:
+            write_log.removed(resource, name, namespace=namespace)
+
+    async def remove_all(self, resource: Resource, *, namespace: str) -> None:
+        """Delete the plan's objects of that kind."""
+        selector = self.owner.selector()
+        await self.client.delete_collection(resource, namespace=namespace, label_selector=selector)
+        write_log.removed_all(resource, namespace=namespace, selector=selector)
 
     async def annotate(self, values: dict[str, str]) -> None:
         """Annotate the plan. Like all writes of the plan, raises PreconditionFailed if it has changed."""
@@ -243,12 +268,14 @@ class ReconcileContext:
         return True
 
     async def _write_plan(self, patch: MergePatch, *, subresource: str) -> None:
-        pinned = patch.at(objects.resource_version(self.raw))
+        pinned, before = patch.at(objects.resource_version(self.raw)), self.raw
         try:
             self.raw = await self.client.patch(UPGRADE_PLANS, self.owner.name, pinned, subresource=subresource)
         except Conflict as error:
             await self._check_pinned(UPGRADE_PLANS, self.owner.name, pinned, conflict=error)
             raise
+        if not subresource:
+            write_log.patched(UPGRADE_PLANS, self.owner.name, patch, before=before)
         self.plan = parse_plan(self.raw)
         # The patch was pinned to a resourceVersion, so the response has no status changes of other writers.
         self.status.rebase(self.raw, keep=not subresource)
@@ -296,13 +323,16 @@ def _owners(found: Object) -> str:
 
 
 def _log_changes(plan: Object, reached: list[str], difference: Object) -> None:
+    """Log each phase and node state that changed; without any, the fields."""
     before = objects.status(plan)
     previous = before.get("currentPhase") or ""
     for value in reached:
         log.info("phase changed", **{"from": previous, "to": value})
         previous = value
     nodes = before.get("nodeUpgradeStatuses") or {}
-    for node, entry in (difference.get("nodeUpgradeStatuses") or {}).items():
-        if entry and "state" in entry:
-            states = {"from": (nodes.get(node) or {}).get("state", ""), "to": entry["state"]}
-            log.info("node state changed", node=node, **states)
+    entries = difference.get("nodeUpgradeStatuses") or {}
+    moved = {node: entry["state"] for node, entry in entries.items() if entry and "state" in entry}
+    for node, state in moved.items():
+        log.info("node state changed", node=node, **{"from": (nodes.get(node) or {}).get("state", ""), "to": state})
+    if not reached and not moved:
+        log.info("status patched", fields=sorted(difference))

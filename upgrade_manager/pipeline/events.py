@@ -11,10 +11,12 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.blockers import BlockerReason
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, RECONCILE_ERROR
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, TERMINAL, phase_of
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.kube import objects
+from upgrade_manager.nodes.milestones import MilestoneReason
 from upgrade_manager.pipeline.status import one_line
 
 if TYPE_CHECKING:
@@ -31,6 +33,13 @@ WARNING = "Warning"
 REPLAY_WINDOW = timedelta(minutes=50)
 #: A blocker that lasts is counted that often.
 REPEAT_WINDOW = timedelta(minutes=10)
+#: Seconds for sending events that cannot be recorded again.
+SEND_TIMEOUT = 1.0
+SETTING_CHANGED = "SettingChanged"
+SETTING_RESTORED = "SettingRestored"
+#: The order of the events of one second, after warnings; the upgrade of a node ends before that of the next one begins.
+_ORDER = (SETTING_CHANGED, MilestoneReason.NODE_UPGRADED, *MilestoneReason, SETTING_RESTORED)
+_RANKS = {str(reason): f"n{_ORDER.index(reason)}" for reason in _ORDER}
 #: Characters of the plan's name, of up to 253, in an event's name.
 _NAME_LENGTH = 200
 _TIME = "phaseTransitionTimestamp"
@@ -97,6 +106,9 @@ class PlanEvents:
 
     def blocker(self, plan: Object, blocker: Blocker, *, is_known: bool) -> None:
         """Record what holds the upgrade up: when it appears, and every few minutes while it lasts, in one event."""
+        if blocker.reason is BlockerReason.NODE_PAUSED:
+            # A milestone of the node, as its end is.
+            return
         times = self._blockers.setdefault(objects.uid(plan), {})
         now = self._now()
         if is_known and now - times.setdefault(blocker.identity, now) < REPEAT_WINDOW:
@@ -107,10 +119,45 @@ class PlanEvents:
 
     def blocker_cleared(self, plan: Object, blocker: Blocker) -> None:
         """Record that it does not hold the upgrade up any more."""
+        if blocker.reason is BlockerReason.NODE_PAUSED:
+            return
         self._blockers.get(objects.uid(plan), {}).pop(blocker.identity, None)
         named = f"{blocker.namespace}/{blocker.name}" if blocker.namespace else blocker.name
         message = f"{blocker.kind} {named}: {blocker.reason} is cleared"
         self._recorder.record(plan, type_=NORMAL, reason="BlockerCleared", message=message)
+
+    def once(
+        self,
+        plan: Object,
+        reason: str,
+        message: str,
+        *,
+        about: str,
+        phase: str = "",
+        order: int = 0,
+        at: datetime | None = None,
+    ) -> None:
+        """Record what happened at that time, or just now: once for each plan, reason and `about`, after any crash.
+
+        It is not recorded after the time for which the API server keeps events: an earlier process has done so.
+        `order` sorts events of one reason and second.
+        """
+        if self.is_handled(plan, reason, about):
+            return
+        self._handled[objects.uid(plan)].add(f"{reason}/{about}")
+        if at is not None and at <= self._now() - REPLAY_WINDOW:
+            return
+        position = _position(phase or objects.status(plan).get("currentPhase") or "") + 1
+        name = _unique_name(plan, f"{reason}/{about}", position=position, rank=f"{_RANKS[reason]}{order}-")
+        self._recorder.record(plan, type_=NORMAL, reason=reason, message=one_line(message), name=name)
+
+    def is_handled(self, plan: Object, reason: str, about: str) -> bool:
+        """Return True if this process has called `once` for it."""
+        return f"{reason}/{about}" in self._handled.setdefault(objects.uid(plan), set())
+
+    async def sent(self) -> None:
+        """Wait until the events are sent, but only for a moment: what they report is about to be forgotten."""
+        await self._recorder.flush(SEND_TIMEOUT)
 
     def warning(self, plan: Object, reason: str, message: str, *, about: str = "", first_phase: str = "") -> None:
         """Record a warning, once for each plan, reason and `about`; `first_phase` if it recurs in later phases."""
@@ -137,6 +184,6 @@ def _position(phase: str) -> int:
     return 2 * (PHASE_VALUES.index(phase) if phase in PHASE_VALUES else len(PHASE_VALUES) if phase else 0)
 
 
-def _unique_name(plan: Object, what: str, *, position: int) -> str:
+def _unique_name(plan: Object, what: str, *, position: int, rank: str = "") -> str:
     digest = sha256(f"{objects.uid(plan)}/{what}".encode()).hexdigest()[:16]
-    return f"{objects.name(plan)[:_NAME_LENGTH].rstrip('.-')}.{position:02}.{digest}"
+    return f"{objects.name(plan)[:_NAME_LENGTH].rstrip('.-')}.{position:02}.{rank}{digest}"

@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-import structlog
-
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_JOB_TYPE, LABEL_PLAN, JobType
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 
 #: Seconds for which an orphaned Job is kept after it has finished, unless the next plan removes it.
 TTL = 3600
-log = structlog.get_logger(__name__)
 
 
 def is_running(job: Object) -> bool:
@@ -51,8 +48,8 @@ async def orphan(ctx: ReconcileContext, job: Object) -> None:
     metadata = {"ownerReferences": others or None, "labels": {LABEL_PLAN: None}}
     patch = MergePatch({"metadata": metadata, "spec": {"ttlSecondsAfterFinished": TTL}})
     with contextlib.suppress(NotFound):
-        await ctx.patch(JOBS, objects.name(job), patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
-        log.info("running Job orphaned", job=objects.name(job))
+        name, event = objects.name(job), "running Job orphaned"
+        await ctx.patch(JOBS, name, patch, namespace=HARVESTER_SYSTEM, metadata_only=True, event=event)
 
 
 async def wait(ctx: ReconcileContext, jobs: Store) -> Waiting | None:

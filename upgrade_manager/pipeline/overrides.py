@@ -23,15 +23,19 @@ from upgrade_manager.api.keys import (
     LONGHORN_SYSTEM,
     PROVISIONING_CLUSTER,
 )
+from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Invalid, NotFound
 from upgrade_manager.kube.patch import JsonPatch
 from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.pipeline import rancher, upgrade_strategy
+from upgrade_manager.pipeline.events import SETTING_CHANGED, SETTING_RESTORED
+from upgrade_manager.pipeline.write_log import describe
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable
+    from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
+    from datetime import datetime
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
@@ -58,8 +62,8 @@ class Override:
     read: Callable[[Object], tuple[Any, Any]]
     #: Apply the entry's value; None if `rancher.start_upgrade` does.
     apply: Callable[[ReconcileContext, Override, Entry], Awaitable[None]] | None
-    #: Give the entry's original back.
-    revert: Callable[[ReconcileContext, Override, Entry], Coroutine[Any, Any, None]]
+    #: Give the entry's original back; return True if the setting has it then.
+    revert: Callable[[ReconcileContext, Override, Entry], Coroutine[Any, Any, bool]]
 
     def __str__(self) -> str:
         """Return kind and name of the object, as recorded."""
@@ -105,6 +109,25 @@ async def apply_overrides(ctx: ReconcileContext) -> None:
     for override, entry in entries:
         if override.apply is not None:
             await override.apply(ctx, override, entry)
+
+
+def report_changed(ctx: ReconcileContext, *, began: datetime | None) -> None:
+    """Record the settings that are applied as events; `began` if an earlier process may have done so since then."""
+    for override, entry in _by_override(ctx):
+        old, new = describe(entry.get("original")), describe(entry.get("applied"))
+        text = f"{override}: {override.field} changed from {old} to {new} for the upgrade"
+        phase, order = PhaseName.NODE_UPGRADE.active, OVERRIDES.index(override)
+        ctx.events.once(ctx.raw, SETTING_CHANGED, text, about=str(override.key), phase=phase, order=order, at=began)
+
+
+def report_restored(ctx: ReconcileContext, restored: Collection[Override]) -> None:
+    """Record the settings that have their originals again as events."""
+    for override, entry in _by_override(ctx):
+        if override in restored:
+            old, new = describe(entry.get("applied")), describe(entry.get("original"))
+            text = f"{override}: {override.field} restored from {old} to {new}"
+            order = OVERRIDES.index(override)
+            ctx.events.once(ctx.raw, SETTING_RESTORED, text, about=str(override.key), order=order)
 
 
 def pending_reverts(ctx: ReconcileContext, *, keep_strategy: bool) -> list[tuple[Override, Entry]]:
@@ -195,30 +218,32 @@ def _read_descheduler(addon: Object) -> tuple[Any, Any]:
 
 
 async def _apply(ctx: ReconcileContext, override: Override, entry: Entry) -> None:
-    await _replace(ctx, override, expected=entry.get("original"), value=entry.get("applied"))
+    await _replace(ctx, override, expected=entry.get("original"), value=entry.get("applied"), event="setting changed")
 
 
-async def _revert(ctx: ReconcileContext, override: Override, entry: Entry) -> None:
+async def _revert(ctx: ReconcileContext, override: Override, entry: Entry) -> bool:
     """Set the original in place of the applied value; report any other value, which is kept."""
     original = entry.get("original")
-    now = await _replace(ctx, override, expected=entry.get("applied"), value=original)
+    now = await _replace(ctx, override, expected=entry.get("applied"), value=original, event="setting given back")
     if now not in {None, original}:
         text = (
             f"{override}: {override.field} was set to {now} during the upgrade and keeps that value; "
             f"it was {original} before"
         )
         ctx.events.warning(ctx.raw, "SettingNotRestored", text, about=str(override))
+    return bool(now == original)
 
 
-async def _replace(ctx: ReconcileContext, override: Override, *, expected: Any, value: Any) -> Any:
+async def _replace(ctx: ReconcileContext, override: Override, *, expected: Any, value: Any, event: str) -> Any:
     """Replace the expected value in one patch; return the value that the field has then, None if it has none.
 
     A refusal, such as a webhook's, is raised: the field still has the expected value then.
     """
     path = "/" + override.field.replace(".", "/")
     test, replace = {"op": "test", "path": path, "value": expected}, {"op": "replace", "path": path, "value": value}
+    patch = JsonPatch([test, replace])
     try:
-        await ctx.patch(override.resource, override.name, JsonPatch([test, replace]), namespace=override.namespace)
+        await ctx.patch(override.resource, override.name, patch, namespace=override.namespace, event=event)
     except NotFound:
         return None
     except Invalid:

@@ -81,7 +81,7 @@ async def start_upgrade(ctx: ReconcileContext, cluster: Object, *, original: Any
         {"op": "add", "path": _KUBERNETES, "value": release(ctx)},
         *_annotate(cluster, _annotation(ctx, original)),
     ]
-    await _patch_cluster(ctx, cluster, operations, values)
+    await _patch_cluster(ctx, cluster, operations, values, event="node upgrade requested from Rancher")
 
 
 async def add_hooks(ctx: ReconcileContext, cluster: Object, *, original: Any) -> None:
@@ -118,11 +118,11 @@ def has_lost_original(cluster: Object) -> bool:
     return has_hooks and "upgradeStrategy" not in _record(cluster)
 
 
-async def revert_strategy(ctx: ReconcileContext, override: object, entry: Mapping[str, Any]) -> None:
-    """Give the original strategy back, except the parts that others have changed since."""
+async def revert_strategy(ctx: ReconcileContext, override: object, entry: Mapping[str, Any]) -> bool:
+    """Give the original strategy back, except the parts that others have changed since; return True without any."""
     cluster = await ctx.client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
     if cluster is None or belongs_to_another(ctx, cluster):
-        return
+        return False
     original, now = entry.get("original"), rke_config(cluster).get("upgradeStrategy")
     if not upgrade_strategy.has_hooks(now) and not _record(cluster):
         # Not applied, or reverted.
@@ -131,13 +131,15 @@ async def revert_strategy(ctx: ReconcileContext, override: object, entry: Mappin
         reverted = upgrade_strategy.merge(original, entry.get("applied"), now)
     operations = _annotate(cluster, None)
     if operations or reverted != now:
-        await _patch_cluster(ctx, cluster, operations, {} if reverted == now else {"upgradeStrategy": reverted})
+        values = {} if reverted == now else {"upgradeStrategy": reverted}
+        await _patch_cluster(ctx, cluster, operations, values, event="setting given back")
     if reverted != original:
         text = (
             f"{override}: parts of spec.rkeConfig.upgradeStrategy were changed during the upgrade and keep their new "
             f"values; it was {json.dumps(original)} before"
         )
         ctx.events.warning(ctx.raw, "SettingNotRestored", text, about=str(override))
+    return bool(reverted == original)
 
 
 def belongs_to_another(ctx: ReconcileContext, cluster: Object) -> bool:
@@ -153,9 +155,8 @@ async def remove_acknowledgements(ctx: ReconcileContext, secrets: Iterable[Objec
 async def _remove_acknowledgements(ctx: ReconcileContext, secret: Object) -> None:
     stale = machine_plan.acknowledgements(secret)
     if stale:
-        metadata = {"annotations": dict.fromkeys(stale)}
-        await ctx.mark(SECRETS, objects.name(secret), metadata, namespace=FLEET_LOCAL)
-        log.info("acknowledgements of an earlier upgrade removed", secret=objects.name(secret), annotations=stale)
+        metadata, event = {"annotations": dict.fromkeys(stale)}, "acknowledgements of an earlier upgrade removed"
+        await ctx.mark(SECRETS, objects.name(secret), metadata, namespace=FLEET_LOCAL, event=event)
 
 
 async def acknowledge(ctx: ReconcileContext, hook: AcknowledgeHook) -> None:
@@ -163,8 +164,9 @@ async def acknowledge(ctx: ReconcileContext, hook: AcknowledgeHook) -> None:
     requested = machine_plan.REQUESTED[hook.annotation]
     test = {"op": "test", "path": _annotation_path(requested), "value": hook.value}
     add = {"op": "add", "path": _annotation_path(hook.annotation), "value": hook.value}
+    patch, event = JsonPatch([test, add]), "hook acknowledged"
     try:
-        await ctx.patch(SECRETS, hook.secret, JsonPatch([test, add]), namespace=FLEET_LOCAL, metadata_only=True)
+        await ctx.patch(SECRETS, hook.secret, patch, namespace=FLEET_LOCAL, metadata_only=True, event=event)
     except NotFound:
         log.info("Secret not found, hook not acknowledged", secret=hook.secret)
     except Invalid:
@@ -235,7 +237,7 @@ _ADD_ANNOTATIONS: list[Object] = [
 
 
 async def _patch_cluster(
-    ctx: ReconcileContext, cluster: Object, operations: list[Object], values: Mapping[str, Any]
+    ctx: ReconcileContext, cluster: Object, operations: list[Object], values: Mapping[str, Any], *, event: str = ""
 ) -> None:
     """Apply the operations, and set members of rkeConfig or remove those that are None.
 
@@ -243,7 +245,7 @@ async def _patch_cluster(
     """
     patch = JsonPatch([*operations, *_set_members(cluster, values)])
     try:
-        await ctx.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL)
+        await ctx.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL, event=event)
     except Invalid as error:
         now = await ctx.client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
         if now is not None and _patched_fields(now) == _patched_fields(cluster):

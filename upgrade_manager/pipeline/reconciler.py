@@ -73,6 +73,8 @@ class PlanReconciler:
         if plan is None:
             await self._informers.drop(name)
             return Done(is_deleted=True)
+        # The key is the plan's name.
+        structlog.contextvars.unbind_contextvars("key")
         structlog.contextvars.bind_contextvars(plan=name)
         return await self._reconcile_plan(plan)
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import structlog
-
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_PLAN, Component
 from upgrade_manager.api.names import component_name, repo_service_name
 from upgrade_manager.kube import objects
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
 
 #: Seconds between two attempts while the garbage collector removes an object of that name.
 REMOVAL_RETRY = 2.0
-log = structlog.get_logger(__name__)
 
 
 async def hand_over(ctx: ReconcileContext, readers: Iterable[Object]) -> None:
@@ -53,8 +50,7 @@ async def _hand_over(ctx: ReconcileContext, resource: Resource, name: str, owner
         return
     # Without the label the clean-up, also that of a later plan of this name, does not remove it.
     metadata = {"ownerReferences": owners, "labels": {LABEL_PLAN: None}}
-    await ctx.mark(resource, name, metadata, namespace=HARVESTER_SYSTEM)
-    log.info("handed over to running Jobs", kind=resource.kind, object=name, jobs=[owner["name"] for owner in owners])
+    await ctx.mark(resource, name, metadata, namespace=HARVESTER_SYSTEM, event="handed over to running Jobs")
 
 
 async def ensure(ctx: ReconcileContext, resource: Resource, manifest: Object) -> Waiting | None:

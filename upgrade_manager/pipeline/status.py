@@ -25,7 +25,7 @@ from upgrade_manager.api.conditions import (
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
 from upgrade_manager.api.status import node_entry, record_phase
-from upgrade_manager.api.timestamps import parse_time, seconds_between
+from upgrade_manager.api.timestamps import format_duration, parse_time, seconds_between
 from upgrade_manager.kube.patch import merge_diff
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ class StatusPatch:
         self.record(SUCCEEDED)
         self._status["cleanupPending"] = True
         self._condition(AVAILABLE, FALSE, EXECUTED, "The upgrade succeeded")
-        nodes, duration = len(self._nodes()), _duration(self.seconds_since(self._entry_time(0)))
+        nodes, duration = len(self._nodes()), format_duration(self.seconds_since(self._entry_time(0)))
         count = f"{nodes} node{'s' if nodes != 1 else ''}"
         self._condition(PROGRESSING, FALSE, SUCCEEDED, f"Upgraded {self._route(target)} in {duration} ({count})")
         self.healthy()
@@ -345,15 +345,6 @@ def _by_type(status: Mapping[str, Any]) -> dict[Any, dict[str, Any]]:
 
 def _without_messages(status: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     return [(c.get("type"), c.get("status"), c.get("reason")) for c in status.get("conditions") or []]
-
-
-def _duration(seconds: float) -> str:
-    """Format a duration with its two largest units, such as 3 h 12 min."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def _copied(status: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,7 +84,6 @@ async def discard_stale_list(ctx: ReconcileContext) -> None:
     """Remove the ConfigMap of an earlier plan of that name, before the toolkit writes this plan's."""
     found = await _find_list(ctx) if ctx.plan.spec.restore_vm else None
     if found is not None and not is_list_of(found, ctx.raw):
-        log.info("ConfigMap of an earlier plan removed", configmap=objects.name(found))
         await ctx.remove(CONFIG_MAPS, objects.name(found), namespace=HARVESTER_SYSTEM, uid=objects.uid(found))
 
 

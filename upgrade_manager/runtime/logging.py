@@ -33,6 +33,8 @@ _SECRET_TEXT = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
+#: The first keys of each line, in order; those of the event follow.
+_FIRST = ("timestamp", "level", "logger", "event", "controller", "key", "plan", "phase", "reconcile_id")
 #: Levels of nested values that are logged.
 _MAX_DEPTH = 6
 
@@ -63,6 +65,7 @@ def configure_logging(
     rendering: list[Processor] = [
         structlog.processors.format_exc_info,
         redact,
+        in_order,
         _renderer(LogFormat(log_format), stream),
     ]
     structlog.configure(
@@ -132,6 +135,12 @@ def _logger_factory(stream: TextIO) -> Callable[..., _NamedLogger]:
         return _NamedLogger(names[0] if names else "", stream)
 
     return make
+
+
+def in_order(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Put the keys of a log line in one order and drop empty ones; a structlog processor."""
+    first = {key: event[key] for key in _FIRST if key in event}
+    return {key: value for key, value in {**first, **event}.items() if value is not None and value != ""}
 
 
 def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

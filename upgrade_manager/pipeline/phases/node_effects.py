@@ -64,8 +64,7 @@ async def _remove_taint(ctx: ReconcileContext, name: str) -> None:
     node = (await ctx.watch(MANAGED_NODES)).get(name) or {}
     left = [taint for taint in objects.spec(node).get("taints") or () if taint.get("key") != TAINT_KUBEVIRT_DRAIN]
     patch = MergePatch({"spec": {"taints": left or None}}).at(objects.resource_version(node))
-    await ctx.patch(NODES, name, patch, metadata_only=True)
-    log.info("taint removed after a repeated drain", node=name, taint=TAINT_KUBEVIRT_DRAIN)
+    await ctx.patch(NODES, name, patch, metadata_only=True, event="taint removed after a repeated drain")
 
 
 async def _is_removed(ctx: ReconcileContext, view: NodeView, hook: AcknowledgeHook) -> bool:

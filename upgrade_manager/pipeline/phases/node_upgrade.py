@@ -32,6 +32,7 @@ from upgrade_manager.pipeline import overrides, rancher, vm_restore
 from upgrade_manager.pipeline.cleanup import give_back
 from upgrade_manager.pipeline.diagnostics import job_failure_message, last_failure
 from upgrade_manager.pipeline.errors import BadCluster
+from upgrade_manager.pipeline.milestones import report_milestones
 from upgrade_manager.pipeline.missing_nodes import MissingNode, find_missing, machine_nodes
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.phases.managed_nodes import unknown_pause_nodes
@@ -108,6 +109,7 @@ class NodeUpgrade(Phase):
             _begin,
             self._log_anomalies,
             _decide,
+            _report,
             _keep_hooks,
             _apply_effects,
             _fail,
@@ -183,6 +185,13 @@ async def _begin(ctx: ReconcileContext, state: _State) -> None:
         await rancher.start_upgrade(ctx, state.cluster, original=entry.get("original"))
         # The observed cluster is out of date; the next reconcile checks its hooks.
         state.cluster = None
+    overrides.report_changed(ctx, began=None)
+
+
+async def _report(ctx: ReconcileContext, state: _State) -> None:
+    """Record the settings and the milestones of nodes, which an earlier process may not have done, as events."""
+    overrides.report_changed(ctx, began=ctx.status.phase_began)
+    report_milestones(ctx, state.decisions)
 
 
 def _has_started(ctx: ReconcileContext) -> bool:
@@ -283,12 +292,16 @@ def _restores_vms(decision: Decision) -> bool:
 async def _finish_drains(ctx: ReconcileContext) -> Waiting | Failed | None:
     """Continue the nodes that Rancher drains again, without Rancher's cluster; return None once all are done."""
     state = await _observe(ctx)
-    for step in (_decide, _apply_effects, _fail, _start_nodes):
+    for step in (_decide, _report, _apply_effects, _fail, _start_nodes):
         result = await step(ctx, state)
         if result is not None:
             return result
     progress = await _progress(ctx, state)
-    return progress if isinstance(progress, Waiting) else None
+    if isinstance(progress, Waiting):
+        return progress
+    # The milestones of nodes cannot be recorded again in later phases.
+    await ctx.events.sent()
+    return None
 
 
 async def _progress(ctx: ReconcileContext, state: _State) -> Completed | Waiting:

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import JsonPatch, MergePatch
+from upgrade_manager.kube.resources import JOBS, NODES, SECRETS, SERVICES
+from upgrade_manager.pipeline.write_log import MAX_CHANGES, MAX_VALUE, changes, describe
+from upgrade_manager.resources.repository import repository_service
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+    from upgrade_manager.kube.patch import Patch
+
+PLACE = "harvester-system"
+REPLACED = JsonPatch(
+    [
+        {"op": "test", "path": "/value", "value": "600"},
+        {"op": "replace", "path": "/value", "value": "1800"},
+        {"op": "add", "path": "/metadata/annotations/a~1b", "value": "x"},
+        {"op": "remove", "path": "/spec/old"},
+    ]
+)
+SECRET = MergePatch({"metadata": {"labels": {"a": "b"}}, "data": {"token": "c2VjcmV0"}})
+
+
+@pytest.mark.parametrize(
+    ("patch", "before", "expected"),
+    [
+        pytest.param(
+            REPLACED,
+            None,
+            ['value: "600" → "1800"', 'metadata.annotations.a/b: "x"', "spec.old: removed"],
+            id="operations, old values of tests",
+        ),
+        pytest.param(
+            MergePatch({"spec": {"suspend": False}, "metadata": {"labels": {"a": None}}}).at("7"),
+            None,
+            ["spec.suspend: false", "metadata.labels.a: removed"],
+            id="members, without the pin",
+        ),
+        pytest.param(
+            MergePatch({"metadata": {"annotations": {"a": "2", "b": "1"}, "finalizers": []}}),
+            {"metadata": {"annotations": {"a": "1"}, "finalizers": ["f"]}},
+            [
+                'metadata.annotations.a: "1" → "2"',
+                'metadata.annotations.b: unset → "1"',
+                'metadata.finalizers: ["f"] → []',
+            ],
+            id="members of a known object",
+        ),
+    ],
+)
+def test_changes_name_field_old_and_new_value(patch: Patch, before: Any, expected: list[str]) -> None:
+    assert changes(patch, before, is_secret=False) == expected
+
+
+@pytest.mark.rule("pipeline: no log line has the data of a Secret or a whole object")
+def test_values_of_secrets_are_not_logged() -> None:
+    assert changes(SECRET, None, is_secret=True) == ['metadata.labels.a: "b"', "data.token"]
+
+
+def test_values_and_changes_are_bounded() -> None:
+    assert len(describe({"a": "b" * 1000})) == MAX_VALUE
+    many = MergePatch({"spec": {str(number): number for number in range(MAX_CHANGES + 5)}})
+    assert changes(many, None, is_secret=False)[-1] == "5 more"
+
+
+@pytest.mark.rule("pipeline: every write to the cluster is a log line with object, old and new values")
+async def test_each_write_is_one_line(cluster: Harvester) -> None:
+    ctx = cluster.context(await cluster.plan())
+    manifest = repository_service(ctx.owner)
+    name = objects.name(manifest)
+    with capture_logs() as lines:
+        await ctx.claim("example.org/finalizer")
+        ctx.status.accept("Initializing", "v1")
+        await ctx.persist()
+        ctx.status.waiting("a")
+        await ctx.persist()
+        await ctx.ensure(SERVICES, manifest)
+        await ctx.ensure(SERVICES, manifest)
+        await ctx.mark(SERVICES, name, {"labels": {"a": "b"}}, namespace=PLACE, event="marked")
+        created = await cluster.client.get(SERVICES, name, namespace=PLACE)
+        for _ in range(2):
+            await ctx.remove(SERVICES, name, namespace=PLACE, uid=objects.uid(created))
+        await ctx.remove_all(JOBS, namespace=PLACE)
+        await ctx.mark(NODES, "none", {"labels": {"a": "b"}})
+        await ctx.ensure_unread(SECRETS, {"metadata": {"name": "s", "namespace": PLACE}, "data": {"a": "Yg=="}})
+    assert [(line["event"], line.get("object")) for line in lines] == [
+        ("object patched", "up"),
+        ("phase changed", None),
+        ("status patched", None),
+        ("object created", f"{PLACE}/{name}"),
+        ("marked", f"{PLACE}/{name}"),
+        ("object removed", f"{PLACE}/{name}"),
+        ("object not found, not removed", name),
+        ("objects removed", None),
+        ("object not found, metadata not set", "none"),
+        ("object created", f"{PLACE}/s"),
+    ]
+    assert "Yg==" not in str(lines)

@@ -1,0 +1,137 @@
+"""The milestones of a node's upgrade, for events: each is reached once.
+
+They and their times are derived from the node's Jobs and its condition Ready, so they are the same after a restart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.timestamps import format_duration, parse_time, seconds_between
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from upgrade_manager.nodes.job_state import JobState
+    from upgrade_manager.nodes.model import Decision, NodeView
+
+
+class MilestoneReason(StrEnum):
+    """The reason of the event, in the order in which a node reaches them."""
+
+    NODE_PAUSED = "NodePaused"
+    NODE_RESUMED = "NodeResumed"
+    NODE_DRAINING = "NodeDraining"
+    NODE_UPGRADING = "NodeUpgrading"
+    NODE_REBOOTING = "NodeRebooting"
+    NODE_UPGRADED = "NodeUpgraded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Milestone:
+    """A milestone that a node has reached."""
+
+    reason: MilestoneReason
+    message: str
+    #: When it was reached; None if that is unknown, or if it is reached now.
+    at: datetime | None
+
+
+def reached(view: NodeView, decision: Decision, *, now: datetime) -> Iterator[Milestone]:
+    """Yield the milestones that the node has reached, in order."""
+    pre_drain, post_drain = view.jobs.get(JobType.PRE_DRAIN), view.jobs.get(JobType.POST_DRAIN)
+    if pre_drain is not None and pre_drain.repeated:
+        # The node was upgraded before.
+        pre_drain = None
+    single = view.jobs.get(JobType.SINGLE_NODE_UPGRADE)
+    first, upgrade = single or pre_drain, single or post_drain
+    if first is not None:
+        yield from _pause(view.name, first, decision.state)
+    if pre_drain is not None and pre_drain.started:
+        yield _milestone(MilestoneReason.NODE_DRAINING, f"Node {view.name}: draining begins", at=_begin(pre_drain))
+    if upgrade is not None and upgrade.started:
+        yield _upgrading(view.name, pre_drain, upgrade)
+    times = _Times.of(view, first, upgrade)
+    is_upgraded = decision.state is not None and decision.state.upgraded
+    if decision.state is NodeState.WAITING_REBOOT or (is_upgraded and times.returned):
+        yield _rebooting(view, times)
+    if is_upgraded and not decision.holds:
+        yield _upgraded(view, times, now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Times:
+    """When a node's upgrade reached its last steps; None if that is unknown or did not happen."""
+
+    begun: datetime | None
+    #: When the Job that upgrades the operating system began, and when it completed.
+    upgrading: datetime | None
+    completed: datetime | None
+    #: When the node became Ready again; its Job may be counted as complete only after that.
+    returned: datetime | None
+
+    @classmethod
+    def of(cls, view: NodeView, first: JobState | None, upgrade: JobState | None) -> _Times:
+        upgrading, ready = _begin(upgrade), parse_time(view.ready_since)
+        completed = parse_time(upgrade.completed) if upgrade else None
+        returned = ready if upgrading and ready and view.ready and ready >= upgrading else None
+        return cls(begun=_begin(first), upgrading=upgrading, completed=completed, returned=returned)
+
+
+def _begin(job: JobState | None) -> datetime | None:
+    return parse_time(job.started) if job is not None else None
+
+
+def _milestone(reason: MilestoneReason, message: str, *, at: datetime | None) -> Milestone:
+    return Milestone(reason=reason, message=message, at=at)
+
+
+def _pause(node: str, first: JobState, state: NodeState | None) -> Iterator[Milestone]:
+    resumed, created = parse_time(first.resumed), parse_time(first.created)
+    if resumed or (first.suspended and state is NodeState.UPGRADE_PAUSED):
+        message = f"Node {node}: paused; remove it from spec.nodeUpgradeOption.pauseNodes to continue"
+        yield _milestone(MilestoneReason.NODE_PAUSED, message, at=created)
+    if resumed:
+        message = f"Node {node}: resumed{_duration('after', created, resumed)}"
+        yield _milestone(MilestoneReason.NODE_RESUMED, message, at=resumed)
+
+
+def _upgrading(node: str, pre_drain: JobState | None, upgrade: JobState) -> Milestone:
+    begun, message = _begin(upgrade), f"Node {node}: the upgrade of its operating system begins"
+    if pre_drain is not None:
+        message += f"; it was drained, and its Kubernetes upgraded{_duration('in', _begin(pre_drain), begun)}"
+    return _milestone(MilestoneReason.NODE_UPGRADING, message, at=begun)
+
+
+def _rebooting(view: NodeView, times: _Times) -> Milestone:
+    duration = _duration("in", times.upgrading, times.completed)
+    message = f"Node {view.name}: reboots; its operating system was upgraded{duration}"
+    at = times.completed if _is_recorded(view, NodeState.WAITING_REBOOT) else None
+    return _milestone(MilestoneReason.NODE_REBOOTING, message, at=at)
+
+
+def _upgraded(view: NodeView, times: _Times, now: datetime) -> Milestone:
+    is_recorded = _is_recorded(view, NodeState.POST_DRAINED)
+    returned = times.returned
+    if returned is None and view.state is NodeState.WAITING_REBOOT:
+        # The kubelet was back before the node counted as NotReady.
+        returned = now
+    message = f"Node {view.name}: upgraded{_duration('in', times.begun, returned or times.completed)}"
+    if returned is not None and times.completed is not None:
+        message += f"; its reboot took {format_duration(seconds_between(times.completed, returned))}"
+    at = returned or times.completed if is_recorded else None
+    return _milestone(MilestoneReason.NODE_UPGRADED, message, at=at)
+
+
+def _is_recorded(view: NodeView, state: NodeState) -> bool:
+    """Return True if an earlier reconcile recorded that state: then the milestone may have been reported, too."""
+    return view.state is not None and view.state.group >= state.group
+
+
+def _duration(word: str, begun: datetime | None, ended: datetime | None) -> str:
+    return f" {word} {format_duration(seconds_between(begun, ended))}" if begun and ended else ""

@@ -1,0 +1,31 @@
+"""Records the milestones of nodes as events of the plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.nodes.milestones import MilestoneReason, reached
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from upgrade_manager.nodes.node_view import Decided
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+
+PHASE = PhaseName.NODE_UPGRADE.active
+
+
+def report_milestones(ctx: ReconcileContext, decisions: Iterable[Decided]) -> None:
+    """Record the milestones that nodes have reached, each once."""
+    for view, decision in decisions:
+        # Of a thousand nodes nearly all are done, or wait for Rancher.
+        if (not view.jobs and decision.state is None) or _is_done(ctx, view.name):
+            continue
+        for milestone in reached(view, decision, now=ctx.now()):
+            ctx.events.once(ctx.raw, milestone.reason, milestone.message, about=view.name, phase=PHASE, at=milestone.at)
+
+
+def _is_done(ctx: ReconcileContext, node: str) -> bool:
+    return ctx.events.is_handled(ctx.raw, MilestoneReason.NODE_UPGRADED, node)

@@ -1,0 +1,101 @@
+"""The audit trail: each write is one log line with the object, and old and new values where it has any."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import JsonPatch
+from upgrade_manager.kube.resources import SECRETS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.patch import Patch
+    from upgrade_manager.kube.resources import Resource
+
+#: Characters of a value.
+MAX_VALUE = 200
+#: Changes of one patch.
+MAX_CHANGES = 20
+#: A value that the patch does not test or that the field does not have.
+_UNKNOWN = object()
+log = structlog.get_logger(__name__)
+
+
+def created(resource: Resource, manifest: Object) -> None:
+    """Log an object that was created, without its content."""
+    log.info("object created", **_names(resource, objects.name(manifest), objects.namespace(manifest)))
+
+
+def removed(resource: Resource, name: str, *, namespace: str) -> None:
+    """Log an object that was removed."""
+    log.info("object removed", **_names(resource, name, namespace))
+
+
+def removed_all(resource: Resource, *, namespace: str, selector: str) -> None:
+    """Log that all selected objects were removed."""
+    log.info("objects removed", kind=resource.kind, namespace=namespace, selector=selector)
+
+
+def patched(
+    resource: Resource, name: str, patch: Patch, *, namespace: str = "", event: str = "", before: Object | None = None
+) -> None:
+    """Log an object that was patched; `event` names what that means, `before` is the object until then."""
+    found = changes(patch, before, is_secret=resource == SECRETS)
+    log.info(event or "object patched", **_names(resource, name, namespace), changes=found)
+
+
+def changes(patch: Patch, before: Object | None, *, is_secret: bool) -> list[str]:
+    """Return each changed field with its old and new value; of a Secret, values of the metadata only."""
+    found = _operations(patch) if isinstance(patch, JsonPatch) else _members(patch.body, before)
+    lines = [
+        field if is_secret and not field.startswith("metadata.") else f"{field}: {_change(old, new)}"
+        for field, old, new in found
+        if field != "metadata.resourceVersion" and old != new
+    ]
+    more = len(lines) - MAX_CHANGES
+    return [*lines[:MAX_CHANGES], *([f"{more} more"] if more > 0 else [])]
+
+
+def describe(value: Any) -> str:
+    """Return a value for a log line or an event: JSON of bounded length."""
+    if value is None:
+        return "unset"
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return text if len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"
+
+
+def _names(resource: Resource, name: str, namespace: str) -> dict[str, str]:
+    return {"kind": resource.kind, "object": f"{namespace}/{name}" if namespace else name}
+
+
+def _change(old: Any, new: Any) -> str:
+    after = "removed" if new is None else describe(new)
+    return after if old is _UNKNOWN else f"{describe(old)} → {after}"
+
+
+def _operations(patch: JsonPatch) -> Iterator[tuple[str, Any, Any]]:
+    """Yield field, old and new value; the old value is that of the operation's test."""
+    tested = {one["path"]: one["value"] for one in patch.ops if one["op"] == "test"}
+    for one in patch.ops:
+        if one["op"] != "test":
+            yield _field(one["path"]), tested.get(one["path"], _UNKNOWN), one.get("value")
+
+
+def _field(pointer: str) -> str:
+    parts = pointer.removeprefix("/").split("/")
+    return ".".join(part.replace("~1", "/").replace("~0", "~") for part in parts)
+
+
+def _members(body: Object, before: Object | None, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    for key, value in body.items():
+        old = before.get(key) if before is not None else None
+        if isinstance(value, dict) and value:
+            yield from _members(value, (old or {}) if before is not None else None, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", _UNKNOWN if before is None else old, value

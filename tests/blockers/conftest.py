@@ -25,6 +25,7 @@ class FakeView:
     found: dict[str, list[Object]] = field(default_factory=lambda: defaultdict(list))
     #: By kind: the error instead of objects; empty for objects that are being listed.
     errors: dict[str, str] = field(default_factory=dict)
+    is_current: bool = True
     read: list[Selection] = field(default_factory=list)
 
     def objects(self, selection: Selection) -> Sequence[Object]:

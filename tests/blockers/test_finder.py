@@ -73,6 +73,17 @@ def test_known_blockers_stay_until_their_objects_are_listed(view: FakeView) -> N
     assert (found.blockers, found.after) == ([mine], SYNC_RETRY)
 
 
+@pytest.mark.rule("blockers: nothing is reported on a state that may be out of date")
+def test_nothing_is_found_in_an_outdated_state(view: FakeView) -> None:
+    view.found["Pod"] = [{"metadata": {"name": "p"}}]
+    view.is_current = False
+    wait = _wait(view)
+    found = find_blockers([ROW], view, [wait], [])
+    assert (found.blockers, found.after, view.read) == ([], SYNC_RETRY, [])
+    known = _blocker(wait, "q")
+    assert find_blockers([ROW], view, [wait], [known]).blockers == [known]
+
+
 @pytest.mark.rule("blockers: a missing permission is named when a reason cannot be read")
 def test_missing_permission_is_named(view: FakeView) -> None:
     view.errors["Pod"] = 'pods is forbidden: User "x" cannot list resource "pods"'

@@ -112,11 +112,25 @@ async def test_informer_fails_until_a_watch_is_open() -> None:
         await asyncio.sleep(1)
         assert informer.has_synced
         assert informer.failing_for == pytest.approx(1, abs=0.1)
+        assert informer.following_for == 0
         while informer.failing_for:
             failing_for = informer.failing_for
             await asyncio.sleep(0.1)
         assert failing_for > 0.8 + 1.6 + 3.2
         assert transport.open_streams == 1
+
+
+async def test_informer_follows_while_a_watch_is_open() -> None:
+    first, second = FedStream(), FedStream()
+    transport = ScriptedTransport(lists=[listing(version="5")], watches=[first, second])
+    async with running(transport) as informer:
+        await asyncio.sleep(10)
+        assert informer.following_for == pytest.approx(10, abs=0.1)
+        first.feed(None)
+        await asyncio.sleep(0.01)
+        assert informer.following_for < 0.1
+        await asyncio.sleep(5)
+        assert informer.following_for == pytest.approx(5, abs=0.1)
 
 
 async def test_wait_for_version_ends_at_the_version_or_the_timeout() -> None:

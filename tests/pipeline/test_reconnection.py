@@ -168,6 +168,26 @@ async def test_upgrade_survives_expired_watches(server: UnreliableServer, phase:
         assert relists(life, "expired") >= 3
 
 
+async def no_blockers(on: Watched) -> None:
+    """Check that nothing was reported as a blocker."""
+    assert [event["message"] for event in await on.stage.events("BlockerCleared")] == []
+
+
+@pytest.mark.rule("blockers: nothing is reported on a state that may be out of date")
+@pytest.mark.parametrize("phase", ["ImagePreloading", "ClusterUpgrading", "NodeUpgrading"])
+@pytest.mark.parametrize("seconds", [70, 130])
+async def test_lost_connection_reports_no_blocker(phase: str, seconds: float) -> None:
+    """The cluster goes on meanwhile, so that the manager's caches are out of date when it comes back."""
+    async with UnreliableEmbedded().simulate() as simulation:
+        on = await connected(simulation)
+        async with upgrading(on, phase):
+            on.line.cut()
+            await asyncio.sleep(seconds)
+            on.line.mend()
+            assert await on.stage.until_ended() == "Succeeded"
+            await no_blockers(on)
+
+
 async def silenceable(simulation: Simulation, stack: AsyncExitStack, folder: Path) -> Watched:
     """In virtual time without sockets; on the real server behind a gateway, as a Pod's manager is."""
     if not simulation.backend.has_controllers:

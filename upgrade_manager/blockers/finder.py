@@ -74,7 +74,7 @@ def find_blockers(table: Iterable[Finder], view: View, waits: Sequence[Wait], kn
             continue
         try:
             # Keeps what is found before an error.
-            found.extend(row.find(view, wait))
+            found.extend(_look(row, view, wait))
         except NotSynced:
             pauses.append(SYNC_RETRY)
             found += [one for one in known if one.reason in row.reasons and one.node == wait.node]
@@ -84,6 +84,13 @@ def find_blockers(table: Iterable[Finder], view: View, waits: Sequence[Wait], kn
         except Exception:  # noqa: BLE001  # a finder reads what others wrote; it must never stop the upgrade
             _log.exception("finder failed", wait=wait.kind.name, object=wait.name)
     return Findings(blockers=found, after=min(pauses, default=None))
+
+
+def _look(row: Finder, view: View, wait: Wait) -> Iterable[Blocker]:
+    if not view.is_current:
+        # After a lost connection the wait may be over: others have continued meanwhile.
+        raise NotSynced
+    return row.find(view, wait)
 
 
 def _unknown(row: Finder, wait: Wait, error: Unreadable) -> Blocker:

@@ -28,6 +28,11 @@ class View(Protocol):
         """The time of this reconcile."""
         ...
 
+    @property
+    def is_current(self) -> bool:
+        """False while the state from which the waits follow may be out of date."""
+        ...
+
     def objects(self, selection: Selection) -> Sequence[Object]:
         """Return the selected objects. Raises NotSynced and Unreadable."""
         ...

@@ -124,6 +124,12 @@ class Informer:
         since = self._reflector.failing_since
         return 0.0 if since is None else loop_time() - since
 
+    @property
+    def following_for(self) -> float:
+        """Seconds since the open watch began; 0 without one: the store may be out of date."""
+        since = self._reflector.following_since
+        return 0.0 if since is None else loop_time() - since
+
     async def wait_for_version(self, resource_version: str, *, timeout: float = 5.0) -> bool:  # noqa: ASYNC109
         """Wait until the store has reached a resourceVersion, such as that of the caller's write.
 

@@ -89,6 +89,8 @@ class Reflector:
         self.last_error = ""
         #: Loop time of the first failure since the last open watch; None while there was none.
         self.failing_since: float | None = None
+        #: Loop time at which the open watch began; None while none is open.
+        self.following_since: float | None = None
         #: Where the next watch starts, and the minimum version of the next list; "" before the first list.
         self._version = ""
         #: True if the server refused a list at that version; the next one requests the latest state.
@@ -229,6 +231,7 @@ class Reflector:
         # A watch from "" or "0" sends existing objects in any order: no watch can resume at their versions.
         self._is_ordered = self._version not in _PAGED_VERSIONS
         self.failing_since = None
+        self.following_since = loop_time()
         try:
             async for events in watcher:
                 error = self._apply(events)
@@ -240,6 +243,7 @@ class Reflector:
             # A broken stream counts as closed.
             self._log.debug("watch broke", error=str(error))
         finally:
+            self.following_since = None
             self._backoff.succeeded(watcher.age)
         return after_close(age=watcher.age, events=watcher.received)
 

@@ -33,6 +33,11 @@ class InformerView:
     informers: PlanInformers
     now: datetime
 
+    @property
+    def is_current(self) -> bool:
+        """See View."""
+        return self.informers.are_current
+
     def objects(self, selection: Selection) -> Sequence[Object]:
         """See View."""
         spec = InformerSpec(

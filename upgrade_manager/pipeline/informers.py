@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 SYNC_TIMEOUT = 10.0
 #: Seconds that a reconcile waits for the caches to show its writes.
 WRITE_TIMEOUT = 5.0
+#: Seconds in which a reopened watch sends what has changed meanwhile.
+CATCH_UP = 2.0
 #: Seconds without progress until a diagnosis is made, and for which it is cached.
 DIAGNOSTICS_INTERVAL = 60.0
 #: Fields of a Job's status about its Pods.
@@ -136,6 +138,15 @@ class PlanInformers:
     def problem(self, spec: InformerSpec) -> str:
         """Return the last error of the informer; empty without one."""
         return self._started(spec).informer.last_error
+
+    @property
+    def are_current(self) -> bool:
+        """True if the stores that decisions read show the present state.
+
+        A watch that was reopened sends first what has changed meanwhile.
+        """
+        decisive = (running.informer for spec, running in self._running.items() if not spec.is_whole)
+        return all(informer.following_for >= CATCH_UP for informer in decisive)
 
     async def watch_all(self, *specs: InformerSpec) -> list[Store]:
         """Return several stores, whose first lists run concurrently. Raises Transient."""

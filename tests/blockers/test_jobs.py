@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.jobs import FINDERS, job_wait
 from upgrade_manager.nodes.job_state import JobState
@@ -118,7 +119,8 @@ def test_job_is_slow_after_its_usual_time(view: FakeView, work: str, minutes: in
     running["startTime"] = view.time(60 * minutes)
     (found,) = blockers(view, job(view, age=9999, **running), work=work)
     assert (found.reason, found.since) == ("JobSlow", view.ago(60 * minutes))
-    assert found.message == f"Job ns/j: no progress for longer than the usual {minutes} minutes"
+    since = format_time(view.ago(60 * minutes))
+    assert found.message == f"Job ns/j: no progress since {since}; usually it takes at most {minutes} minutes"
     assert found.remedy == "kubectl logs -n ns job/j"
 
 

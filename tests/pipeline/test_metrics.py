@@ -11,6 +11,7 @@ from upgrade_manager import __version__
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES
 from upgrade_manager.kube.store import Store
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
+from upgrade_manager.pipeline.progress import ProgressTracker
 from upgrade_manager.runtime.metrics import Metrics
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -51,7 +52,8 @@ class Reading:
     def plans(self, *plans: dict[str, Any]) -> None:
         store = Store()
         store.replace(plans, "1")
-        collector = PlanCollector(store, now=lambda: self.now, is_leader=lambda: self.is_leader)
+        progress = self.upgrades.progress
+        collector = PlanCollector(store, progress=progress, now=lambda: self.now, is_leader=lambda: self.is_leader)
         collector.refresh()
         self.metrics.registry.register(collector)
 
@@ -156,6 +158,11 @@ DEGRADED = plan(conditions=[{"type": "Degraded", "status": "True"}])
         pytest.param(
             FAILED, "node_state", {"node": "n1", "state": "PreDrainFailed"}, None, id="a node of an ended plan"
         ),
+        pytest.param(DOWNLOADING, "progress_ratio", {}, 0.01, id="progress"),
+        pytest.param(DOWNLOADING, "last_progress_timestamp_seconds", {}, EPOCH.timestamp() + 7, id="last progress"),
+        pytest.param(DEGRADED, "last_progress_timestamp_seconds", {}, None, id="no progress yet"),
+        pytest.param(DOWNLOADING, "stalled", {"phase": "ISODownload"}, 1, id="an hour without progress"),
+        pytest.param(FAILED, "stalled", {"phase": "Initialize"}, None, id="an ended plan is not stalled"),
         pytest.param(DEGRADED, "condition", {"type": "Degraded", "status": "True"}, 1, id="a condition's status"),
         pytest.param(DEGRADED, "condition", {"type": "Degraded", "status": "False"}, 0, id="another status"),
         pytest.param(DEGRADED, "condition", {"type": "Available", "status": "True"}, 0, id="an absent condition"),
@@ -206,7 +213,7 @@ def test_refresh_on_the_event_loop_does_not_read_nodes() -> None:
 
     store = Store()
     store.replace([{"metadata": {"name": "up", "uid": "u"}, "status": Status(currentPhase="Initializing")}], "1")
-    collector = PlanCollector(store, now=lambda: EPOCH, is_leader=lambda: True)
+    collector = PlanCollector(store, progress=ProgressTracker(), now=lambda: EPOCH, is_leader=lambda: True)
     collector.refresh()
     assert reads == []
     assert len(list(collector.collect())) > 0
@@ -221,7 +228,7 @@ def test_empty_plan_is_collected(reading: Reading) -> None:
 def test_deleted_plan_has_no_series(reading: Reading) -> None:
     store = Store()
     store.replace([STARTING], "1")
-    collector = PlanCollector(store, now=lambda: EPOCH, is_leader=lambda: True)
+    collector = PlanCollector(store, progress=ProgressTracker(), now=lambda: EPOCH, is_leader=lambda: True)
     collector.refresh()
     reading.metrics.registry.register(collector)
     store.replace([], "2")
@@ -233,7 +240,7 @@ def test_blockers_have_a_series_for_each_reason(reading: Reading) -> None:
     entry = {"kind": "Pod", "name": "p", "reason": "PodPending", "since": "2026-01-01T00:00:00Z"}
     stalled = {"type": "Stalled", "status": "True"}
     blocked = plan(("Initializing", 0), name="stuck", blockers=[entry, entry], conditions=[stalled])
-    reading.plans(plan(("Initializing", 0), name="fine"), blocked)
+    reading.plans(plan(("Initializing", 3500), name="fine"), blocked)
     assert reading.value("blocked", plan="stuck", reason="PodPending") == 1
     assert reading.value("blocked", plan="stuck", reason="JobSlow") == 0
     assert reading.value("blocked", plan="fine", reason="PodPending") == 0

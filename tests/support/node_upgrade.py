@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.support.announcements import REASONS
 from tests.support.harvester import RELEASE
 from tests.support.nodes import OPTIONS, POST, POST_DRAIN, PRE, PRE_DRAIN
 from upgrade_manager.api.node_states import NodeState
@@ -167,7 +168,7 @@ class NodeUpgradeRun:
     def warned(self) -> list[tuple[str, str]]:
         """Return reasons and names of the Warning events."""
         events = zip(self.cluster.recorder.recorded, self.cluster.recorder.names, strict=True)
-        return [(reason, name) for (reason, _), name in events if reason != "PhaseTransition"]
+        return [(reason, name) for (reason, _), name in events if reason not in {"PhaseTransition", *REASONS}]
 
     async def states(self) -> dict[str, str]:
         return {node: entry["state"] for node, entry in (await self.status())["nodeUpgradeStatuses"].items()}

@@ -10,6 +10,7 @@ __all__ = [
     "names",
     "node_states",
     "phases",
+    "progress",
     "spec",
     "status",
     "timestamps",

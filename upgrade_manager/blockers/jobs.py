@@ -7,8 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.api.keys import Component, JobType
-from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.api.timestamps import format_time, parse_time
 from upgrade_manager.blockers.finder import START, Finder
 from upgrade_manager.blockers.pods import POD_REASONS, pod_blocker, start_progress
 from upgrade_manager.blockers.wait import Wait, WaitKind
@@ -16,32 +15,26 @@ from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import PODS
+from upgrade_manager.nodes.expected_times import expected_seconds
 from upgrade_manager.nodes.job_state import JobState, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator
     from datetime import datetime
 
     from upgrade_manager.blockers.view import View
     from upgrade_manager.kube.objects import Object
 
 LABEL_JOB_NAME = "batch.kubernetes.io/job-name"
-#: Seconds that a Job usually takes, or one of its steps, by the component's or the Job's type.
-USUAL: Mapping[str, float] = {
-    Component.IMAGE_PRELOAD: 3600.0,
-    Component.CLUSTER_UPGRADE: 3600.0,
-    Component.IMAGE_CLEANUP: 3600.0,
-    JobType.PRE_DRAIN: 1800.0,
-    JobType.POST_DRAIN: 3600.0,
-    JobType.SINGLE_NODE_UPGRADE: 5400.0,
-    JobType.RESTORE_VM: 2400.0,
-}
 
 
-def job_wait(job: JobState, *, work: str, node: str = "", pods: str = "") -> tuple[Wait, ...]:
+def job_wait(
+    job: JobState, *, work: str, node: str = "", pods: str = "", finished: Collection[float] = ()
+) -> tuple[Wait, ...]:
     """Return the wait for a Job of that component or type; none for one that has ended, fails or is suspended.
 
-    `pods` selects the Pods of several Jobs, which are then watched together.
+    `pods` selects the Pods of several Jobs, which are then watched together. `finished` are the seconds that such Jobs
+    of this plan have taken.
     """
     since = parse_time(job.created)
     if since is None or job.progress is not Progress.RUNNING or job.is_failing or job.suspended:
@@ -54,7 +47,7 @@ def job_wait(job: JobState, *, work: str, node: str = "", pods: str = "") -> tup
             node=node,
             since=since,
             progressed=parse_time(job.progressed) or since,
-            usual=USUAL[work],
+            usual=expected_seconds(work, finished),
             is_running=job.running,
             pods=pods or f"{LABEL_JOB_NAME}={job.name}",
         ),
@@ -104,7 +97,8 @@ def _slow_blockers(_: View, wait: Wait) -> Iterator[Blocker]:
         yield _blocker(
             wait,
             BlockerReason.JOB_SLOW,
-            message=f"no progress for longer than the usual {wait.usual / 60:.0f} minutes",
+            message=f"no progress since {format_time(wait.progressed)}; usually it takes at most "
+            f"{wait.usual / 60:.0f} minutes",
             remedy=f"kubectl logs -n {wait.namespace} job/{wait.name}",
             since=wait.progressed,
         )

@@ -6,6 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME, LABEL_REPEATED
+from upgrade_manager.api.timestamps import parse_time, seconds_between
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,6 +56,8 @@ class JobState:
     progressed: str = ""
     #: When it completed; empty before.
     completed: str = ""
+    #: How long it took from its start to its completion; None before, and if a time is missing.
+    seconds: float | None = None
     #: True while a Pod runs, and from its success until the Job is complete.
     running: bool = False
 
@@ -68,6 +71,7 @@ class JobState:
         annotations = metadata.get("annotations") or {}
         step = annotations.get(ANNOTATION_PROGRESS)
         started = status.get("startTime") or ""
+        completed = (condition.get("lastTransitionTime") or "") if progress is Progress.COMPLETE else ""
         times = (started, annotations.get(ANNOTATION_PROGRESS_TIME))
         return cls(
             namespace=metadata.get("namespace", ""),
@@ -85,7 +89,8 @@ class JobState:
             started=started,
             resumed=_resumed(conditions),
             progressed=max((time for time in times if isinstance(time, str)), default=""),
-            completed=(condition.get("lastTransitionTime") or "") if progress is Progress.COMPLETE else "",
+            completed=completed,
+            seconds=_seconds(started, completed),
             running=progress is Progress.RUNNING and _has_pod(status),
         )
 
@@ -124,6 +129,11 @@ class JobState:
 def _has_pod(status: Mapping[str, Any]) -> bool:
     uncounted = status.get("uncountedTerminatedPods") or {}
     return bool(status.get("ready") or status.get("succeeded") or uncounted.get("succeeded"))
+
+
+def _seconds(started: str, completed: str) -> float | None:
+    begun, ended = parse_time(started), parse_time(completed)
+    return seconds_between(begun, ended) if begun and ended else None
 
 
 def _resumed(conditions: list[dict[str, Any]]) -> str:

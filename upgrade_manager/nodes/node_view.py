@@ -91,6 +91,15 @@ def decide_all(
     return result
 
 
+def finished_seconds(jobs: Store, plan_uid: str) -> dict[JobType, list[float]]:
+    """Return how long the plan's complete Jobs took, by type."""
+    result: dict[JobType, list[float]] = {}
+    for job in jobs.derive(_read_job):
+        if job is not None and job.plan_uid == plan_uid and job.state.seconds is not None:
+            result.setdefault(job.job_type, []).append(job.state.seconds)
+    return result
+
+
 def is_older(reported: str, release: str) -> bool:
     """Return True if a node's Kubernetes is older than the release's; False if either cannot be parsed.
 

@@ -261,7 +261,8 @@ class ReconcileContext:
             return False
         before, reached = self.raw, self.status.unwritten_phases()
         await self._write_plan(MergePatch({"status": difference}), subresource="status")
-        _log_changes(before, reached, difference)
+        if _log_changes(before, reached, difference):
+            self.metrics.progress.moved(self.raw, self.now())
         if reached:
             self.events.phases(self.raw, reached)
             self.metrics.recorded(self.raw, reached)
@@ -322,8 +323,8 @@ def _owners(found: Object) -> str:
     return ", ".join(f"{owner.get('kind')} {owner.get('name')} (uid {owner.get('uid')})" for owner in references)
 
 
-def _log_changes(plan: Object, reached: list[str], difference: Object) -> None:
-    """Log each phase and node state that changed; without any, the fields."""
+def _log_changes(plan: Object, reached: list[str], difference: Object) -> bool:
+    """Log each phase and node state that changed; without any, log the fields and return False."""
     before = objects.status(plan)
     previous = before.get("currentPhase") or ""
     for value in reached:
@@ -336,3 +337,5 @@ def _log_changes(plan: Object, reached: list[str], difference: Object) -> None:
         log.info("node state changed", node=node, **{"from": (nodes.get(node) or {}).get("state", ""), "to": state})
     if not reached and not moved:
         log.info("status patched", fields=sorted(difference))
+        return False
+    return True

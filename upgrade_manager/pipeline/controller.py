@@ -93,7 +93,8 @@ class PlanController:
         #: Runs in every replica, so that a new leader starts with a warm cache.
         self.plans = self._informer(Selection(resource=UPGRADE_PLANS), self._plan_changed)
         self._upgrades = UpgradeMetrics(deps.metrics)
-        collector = PlanCollector(self.plans.store, now=deps.clock.now, is_leader=deps.is_leader)
+        progress, now = self._upgrades.progress, deps.clock.now
+        collector = PlanCollector(self.plans.store, progress=progress, now=now, is_leader=deps.is_leader)
         deps.metrics.on_scrape(collector.refresh)
         deps.metrics.registry.register(collector)
         #: None until this process leads.

@@ -16,11 +16,11 @@ from prometheus_client.registry import Collector
 
 from upgrade_manager import __version__
 from upgrade_manager.api.blockers import BlockerReason, read_blockers
-from upgrade_manager.api.conditions import STALLED
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, TERMINAL, phase_of
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.kube import objects
+from upgrade_manager.pipeline.progress import PlanProgress, ProgressTracker, is_stalled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from upgrade_manager.api.phases import PhaseName
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
+    from upgrade_manager.pipeline.progress import Movement
     from upgrade_manager.runtime.metrics import Metrics
 
 #: Seconds: from a phase of a few requests to one that reboots the nodes of a large cluster.
@@ -38,9 +39,10 @@ _STATUSES = ("True", "False", "Unknown")
 
 
 class UpgradeMetrics:
-    """Metrics that are recorded as phases end, and the build."""
+    """Metrics that are recorded as phases end, and the build; and the progress that `PlanCollector` exports."""
 
     def __init__(self, metrics: Metrics) -> None:
+        self.progress = ProgressTracker()
         self._durations = Histogram(
             "harvester_upgrade_phase_duration_seconds",
             "Duration of a phase.",
@@ -77,16 +79,28 @@ class PlanCollector(Collector):
     `refresh` takes the plans on the event loop; `collect` computes the gauges and may run in any thread.
     """
 
-    def __init__(self, plans: Store, *, now: Callable[[], datetime], is_leader: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        plans: Store,
+        *,
+        progress: ProgressTracker,
+        now: Callable[[], datetime],
+        is_leader: Callable[[], bool],
+    ) -> None:
         self._plans = plans
+        self._progress = progress
         self._now = now
         self._is_leader = is_leader
-        #: The plans and the time of the last refresh.
-        self._taken: tuple[list[Object], datetime] = ([], now())
+        #: The plans with their movements, and the time of the last refresh.
+        self._taken: tuple[list[tuple[Object, Movement]], datetime] = ([], now())
+        #: By uid: the ratio that was exported last.
+        self._ratios: dict[str, float] = {}
 
     def refresh(self) -> None:
         """Take the plans, whose objects never change."""
-        self._taken = (self._plans.list() if self._is_leader() else [], self._now())
+        plans = self._plans.list() if self._is_leader() else []
+        self._progress.keep(plans)
+        self._taken = ([(plan, self._progress.of(plan)) for plan in plans], self._now())
 
     def describe(self) -> list[GaugeMetricFamily]:
         """Return nothing, so that the registration computes nothing."""
@@ -94,7 +108,10 @@ class PlanCollector(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauges of the plans last taken."""
-        plans, now = self._taken
+        taken, now = self._taken
+        plans = [plan for plan, _ in taken]
+        progress = [(plan, self._progress_of(plan, movement)) for plan, movement in taken]
+        self._ratios = {objects.uid(plan): found.ratio for plan, found in progress}
         running = [plan for plan in plans if _current(plan) not in TERMINAL]
         yield _info(plans)
         yield _phase(plans)
@@ -103,7 +120,12 @@ class PlanCollector(Collector):
         yield _node_states(running)
         yield _conditions(plans)
         yield _blocked(plans)
-        yield _stalled(plans)
+        yield _stalled(progress, now)
+        yield _progress_ratio(progress)
+        yield _last_progress(progress)
+
+    def _progress_of(self, plan: Object, movement: Movement) -> PlanProgress:
+        return PlanProgress.of(plan, movement, least=self._ratios.get(objects.uid(plan), 0.0))
 
 
 def _current(plan: Object) -> str:
@@ -198,16 +220,39 @@ def _blocked(plans: Iterable[Object]) -> GaugeMetricFamily:
     return family
 
 
-def _stalled(plans: Iterable[Object]) -> GaugeMetricFamily:
+def _stalled(taken: Iterable[tuple[Object, PlanProgress]], now: datetime) -> GaugeMetricFamily:
     family = GaugeMetricFamily(
         "harvester_upgrade_stalled",
         "1 while the plan is longer in the phase than its expected time without progress.",
         labels=("plan", "phase"),
     )
-    for plan in plans:
+    for plan, progress in taken:
         phase = phase_of(_current(plan))
         if phase is not None:
-            family.add_metric([objects.name(plan), phase], float(objects.is_condition_true(plan, STALLED)))
+            family.add_metric([objects.name(plan), phase], float(is_stalled(plan, progress, now)))
+    return family
+
+
+def _progress_ratio(taken: Iterable[tuple[Object, PlanProgress]]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        "harvester_upgrade_progress_ratio",
+        "Share of the upgrade that is done, over phases and nodes; 1 when the plan has succeeded.",
+        labels=("plan",),
+    )
+    for plan, progress in taken:
+        family.add_metric([objects.name(plan)], progress.ratio)
+    return family
+
+
+def _last_progress(taken: Iterable[tuple[Object, PlanProgress]]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        "harvester_upgrade_last_progress_timestamp_seconds",
+        "Time at which a phase, a node or a Job of the plan last moved.",
+        labels=("plan",),
+    )
+    for plan, progress in taken:
+        if progress.moved is not None:
+            family.add_metric([objects.name(plan)], progress.moved.timestamp())
     return family
 
 

@@ -162,6 +162,7 @@ class PlanReconciler:
     async def _wait(self, ctx: ReconcileContext, waiting: Waiting) -> Result:
         ctx.status.upgrading(ctx.target)
         ctx.status.waiting(waiting.message, waiting.detail)
+        ctx.metrics.progress.waiting(ctx.raw, waiting.waits)
         times = [time for time in (waiting.after, blockers.report(ctx, waiting.waits)) if time is not None]
         if not waiting.detail:
             ctx.status.waiting(waiting.message, blockers.first_message(ctx, waiting.message))

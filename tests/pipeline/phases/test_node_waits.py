@@ -74,6 +74,18 @@ async def test_node_under_way_is_followed_from_its_vms_to_its_return(stage: Node
     assert format_time(reboot.since) == now
 
 
+async def test_jobs_of_slow_nodes_raise_the_usual_time_of_the_next(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.request("n1", "pre")
+    complete = {"type": "Complete", "status": "True", "lastTransitionTime": "2026-01-01T01:00:00Z"}
+    await stage.finish("n1", "pre-drain", {"startTime": "2026-01-01T00:00:00Z", "conditions": [complete]})
+    await stage.rancher("n1", pre=None)
+    await stage.move(n1="PostDrained")
+    await stage.request("n2", "pre")
+    usual = {wait.name: wait.usual for wait in await waits(stage) if wait.kind is WaitKind.JOB}
+    assert usual == {"up-node-upgrade-pre-drain-n2": 10_800}
+
+
 async def test_node_that_is_lost_under_way_is_a_wait(stage: NodeUpgradeRun) -> None:
     await stage.begin("n1", "n2")
     await stage.request("n1", "pre")

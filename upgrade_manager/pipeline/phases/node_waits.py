@@ -13,7 +13,9 @@ from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.nodes.expected_times import USUAL_DRAIN
 from upgrade_manager.nodes.job_state import Progress
+from upgrade_manager.nodes.node_view import finished_seconds
 from upgrade_manager.nodes.pending_hooks import DelayKind
 from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline.blockers import known_since
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.missing_nodes import MissingNode
 
-#: Seconds that Rancher takes to drain a node and to upgrade its Kubernetes.
-USUAL_DRAIN = 600.0
 _REBOOTING_JOBS = (JobType.POST_DRAIN, JobType.SINGLE_NODE_UPGRADE)
 #: The waits for a delay of the end, by its kind.
 _DELAYS = {
@@ -53,11 +53,13 @@ class NodeWaits:
 
     def of_nodes(self, unfinished: Iterable[Decided]) -> Iterator[Wait]:
         """Yield the waits of nodes that are not done."""
+        finished = finished_seconds(self.observed.jobs, self.ctx.owner.uid)
         for view, decision in unfinished:
             if view.name in self.missing:
                 yield from self._missing(view.name)
                 continue
-            yield from (wait for type_, job in view.jobs.items() for wait in job_wait(job, work=type_, node=view.name))
+            for type_, job in view.jobs.items():
+                yield from job_wait(job, work=type_, node=view.name, finished=finished.get(type_, ()))
             if decision.state is NodeState.UPGRADE_PAUSED:
                 yield self._paused(view)
             yield from self._drain(view, decision.state)

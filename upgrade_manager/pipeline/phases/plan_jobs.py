@@ -172,7 +172,10 @@ def _plan_wait(plan: Object, progress: PlanProgress) -> tuple[Wait, ...]:
 def _job_waits(plan: Object, progress: PlanProgress) -> tuple[Wait, ...]:
     pods, work = f"{LABEL_SUC_PLAN}={objects.name(plan)}", objects.labels(plan).get(LABEL_COMPONENT, "")
     jobs = ((node, job.state) for node, job in progress.jobs.items() if not job.paused)
-    return tuple(wait for node, state in jobs for wait in job_wait(state, work=work, node=node, pods=pods))
+    finished = [job.state.seconds for job in progress.jobs.values() if job.state.seconds is not None]
+    return tuple(
+        wait for node, state in jobs for wait in job_wait(state, work=work, node=node, pods=pods, finished=finished)
+    )
 
 
 def _running_on(nodes: list[str]) -> str:

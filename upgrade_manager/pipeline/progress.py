@@ -1,0 +1,103 @@
+"""When plans last made progress, and how far they are: what a scrape cannot read from their status alone.
+
+Times are those of observed objects where there are any, so that a restart looks neither like progress nor like a stall.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.conditions import STALLED
+from upgrade_manager.api.node_states import NodeState, state_of
+from upgrade_manager.api.phases import phase_of
+from upgrade_manager.api.progress import progress_ratio
+from upgrade_manager.api.timestamps import parse_time, seconds_between
+from upgrade_manager.kube import objects
+from upgrade_manager.nodes.expected_times import USUAL_PHASE
+from upgrade_manager.nodes.sequencing import IN_PROGRESS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.kube.objects import Object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Movement:
+    """What reconciles have observed of a plan's progress."""
+
+    #: When a phase, a node or an awaited object moved last; None if nothing was observed.
+    moved: datetime | None = None
+    #: The longest time without progress that is usual for what the plan waits for.
+    usual: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanProgress:
+    """The progress of one plan."""
+
+    #: 0 to 1.
+    ratio: float
+    #: When anything moved last; None before the plan is accepted.
+    moved: datetime | None
+    #: See Movement.
+    usual: float = 0.0
+
+    @classmethod
+    def of(cls, plan: Object, movement: Movement, *, least: float) -> PlanProgress:
+        """Read the plan; nodes that join must not reduce the ratio below the `least` that was exported."""
+        status = objects.status(plan)
+        entries = status.get("phaseTransitionTimestamps") or []
+        times = [movement.moved, *(parse_time(entry.get("phaseTransitionTimestamp")) for entry in entries)]
+        moved = max((time for time in times if time is not None), default=None)
+        return cls(ratio=max(least, progress_ratio(status)), moved=moved, usual=movement.usual)
+
+
+class ProgressTracker:
+    """Remembers by uid what the reconciles of plans observe; used on the event loop only."""
+
+    def __init__(self) -> None:
+        self._movements: dict[str, Movement] = {}
+
+    def moved(self, plan: Object, now: datetime) -> None:
+        """Record that a phase or a node of the plan has moved."""
+        known = self.of(plan)
+        self._movements[objects.uid(plan)] = replace(known, moved=max(known.moved or now, now))
+
+    def waiting(self, plan: Object, waits: Iterable[Wait]) -> None:
+        """Record what the plan waits for, and since when."""
+        found, known = list(waits), self.of(plan)
+        times = [wait.progressed for wait in found] + ([known.moved] if known.moved else [])
+        usual = max((wait.usual for wait in found), default=0.0)
+        self._movements[objects.uid(plan)] = Movement(moved=max(times, default=None), usual=usual)
+
+    def of(self, plan: Object) -> Movement:
+        """Return what is known about the plan."""
+        return self._movements.get(objects.uid(plan), Movement())
+
+    def keep(self, plans: Iterable[Object]) -> None:
+        """Forget all plans but these."""
+        uids = set(map(objects.uid, plans))
+        self._movements = {uid: found for uid, found in self._movements.items() if uid in uids}
+
+
+def is_stalled(plan: Object, progress: PlanProgress, now: datetime) -> bool:
+    """Return True if something holds the plan up, or nothing moved for longer than the phase usually takes for a step.
+
+    A plan that only waits for a user who paused nodes is not stalled.
+    """
+    if objects.is_condition_true(plan, STALLED):
+        return True
+    phase = phase_of(objects.status(plan).get("currentPhase") or "")
+    if phase is None or progress.moved is None or _is_paused(plan):
+        return False
+    return seconds_between(progress.moved, now) > max(USUAL_PHASE[phase], progress.usual)
+
+
+def _is_paused(plan: Object) -> bool:
+    entries = (objects.status(plan).get("nodeUpgradeStatuses") or {}).values()
+    states = {state_of((entry or {}).get("state")) for entry in entries}
+    return NodeState.UPGRADE_PAUSED in states and states.isdisjoint(IN_PROGRESS)

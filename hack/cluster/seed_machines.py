@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hack.cluster.scenario import Scenario
     from upgrade_manager.kube.objects import Object
 
+_VOLUME_LABEL = "longhornvolume"
 _NAMESPACE = uuid.UUID("0b0e5ad6-3b5b-4a55-8a53-52b2f2b4c0de")
 
 
@@ -65,7 +66,7 @@ def volume(machine: Machine) -> Object:
     return {
         "apiVersion": "longhorn.io/v1beta2",
         "kind": "Volume",
-        "metadata": {"name": name, "namespace": LONGHORN_SYSTEM},
+        "metadata": {"name": name, "namespace": LONGHORN_SYSTEM, "labels": {_VOLUME_LABEL: name}},
         "spec": {
             "size": "10737418240",
             "numberOfReplicas": machine.replicas,
@@ -93,16 +94,38 @@ def volume(machine: Machine) -> Object:
 def engine(machine: Machine, scenario: Scenario) -> Object:
     """Build the volume's engine, with replicas on the VM's node and the following ones."""
     name = volume_name(machine)
-    nodes = scenario.nodes.for_machines
-    first = nodes.index(machine.node)
-    holders = [nodes[(first + step) % len(nodes)] for step in range(min(machine.replicas, len(nodes)))]
     return {
         "apiVersion": "longhorn.io/v1beta2",
         "kind": "Engine",
-        "metadata": {"name": f"{name}-e-0", "namespace": LONGHORN_SYSTEM, "labels": {"longhornvolume": name}},
+        "metadata": {"name": f"{name}-e-0", "namespace": LONGHORN_SYSTEM, "labels": {_VOLUME_LABEL: name}},
         "spec": {"volumeName": name, "nodeID": machine.node},
         "status": {
             "currentState": "running",
-            "replicaModeMap": {replica_name(name, holder): "RW" for holder in holders},
+            "replicaModeMap": {replica_name(name, holder): "RW" for holder in _holders(machine, scenario)},
         },
     }
+
+
+def replicas(machine: Machine, scenario: Scenario) -> list[Object]:
+    """Build the volume's replicas, which Longhorn labels with the volume and the node."""
+    name = volume_name(machine)
+    return [
+        {
+            "apiVersion": "longhorn.io/v1beta2",
+            "kind": "Replica",
+            "metadata": {
+                "name": replica_name(name, holder),
+                "namespace": LONGHORN_SYSTEM,
+                "labels": {_VOLUME_LABEL: name, "longhornnode": holder},
+            },
+            "spec": {"volumeName": name, "nodeID": holder},
+            "status": {"currentState": "running"},
+        }
+        for holder in _holders(machine, scenario)
+    ]
+
+
+def _holders(machine: Machine, scenario: Scenario) -> list[str]:
+    nodes = scenario.nodes.for_machines
+    first = nodes.index(machine.node)
+    return [nodes[(first + step) % len(nodes)] for step in range(min(machine.replicas, len(nodes)))]

@@ -20,6 +20,7 @@ from upgrade_manager.kube.resources import (
     ENDPOINT_SLICES,
     KUBEVIRTS,
     LONGHORN_ENGINES,
+    LONGHORN_REPLICAS,
     LONGHORN_SETTINGS,
     LONGHORN_VOLUMES,
     MACHINES,
@@ -123,6 +124,8 @@ class Seeds:
         if machine.volume:
             await self._create(LONGHORN_VOLUMES, seed_machines.volume(machine))
             await self._create(LONGHORN_ENGINES, seed_machines.engine(machine, self._scenario))
+            for replica in seed_machines.replicas(machine, self._scenario):
+                await self._create(LONGHORN_REPLICAS, replica)
 
     async def _create_harvester(self, at: str) -> None:
         scenario = self._scenario

@@ -22,7 +22,7 @@ STATUS = {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 2, "ex
 KEPT = "PodDisruptionBudget ns/b: it keeps Pod p on node n1 ({})"
 ALLOWS_NONE = KEPT.format("it allows no disruption: 1 Pods are healthy, 2 must be")
 DELETE = "kubectl delete pdb -n ns b"
-READY = f"Make its other Pods Ready; if all of them may be down: {DELETE}"
+READY = f"Repair its other Pods; or, if all of its Pods may be down: {DELETE}"
 
 
 def wait(view: FakeView, *, age: float = 300, detail: str = "") -> Wait:
@@ -110,6 +110,12 @@ def test_budget_is_named_beside_the_error(view: FakeView) -> None:
             ALLOWS_NONE,
             READY,
             id="absent counts as 0",
+        ),
+        row(
+            budget(currentHealthy=2),
+            KEPT.format("it allows no disruption: 2 Pods are healthy, 2 must be"),
+            f"Add a replica; or, if all of its Pods may be down: {DELETE}",
+            id="too few replicas",
         ),
         row(
             budget(metadata={"generation": 2}, disruptionsAllowed=1),

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.blockers.finder import SYNC_RETRY, Finder, find_blockers
+from upgrade_manager.blockers.finder import RECHECK, SYNC_RETRY, Finder, find_blockers
 from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import PODS
@@ -62,6 +62,11 @@ def test_overdue_wait_has_the_found_blockers(view: FakeView) -> None:
     wait = _wait(view, age=60)
     found = find_blockers([ROW, ROW], view, [wait], [])
     assert (found.blockers, found.after) == ([_blocker(wait, "p")] * 2, None)
+
+
+def test_overdue_wait_without_blockers_is_checked_again(view: FakeView) -> None:
+    found = find_blockers([ROW], view, [_wait(view, age=60)], [])
+    assert (found.blockers, found.after) == ([], RECHECK)
 
 
 def test_known_blockers_stay_until_their_objects_are_listed(view: FakeView) -> None:

@@ -18,7 +18,7 @@ row = pytest.param
 CREATED = "2026-01-01T10:00:00Z"
 
 
-def blockers(view: FakeView, *, age: float = 600, node: str = "n1") -> Sequence[Blocker]:
+def blockers(view: FakeView, *, age: float = 600, node: str = "n1", running: bool = False) -> Sequence[Blocker]:
     since = view.ago(age)
     wait = Wait(
         kind=WaitKind.EVACUATION,
@@ -27,6 +27,7 @@ def blockers(view: FakeView, *, age: float = 600, node: str = "n1") -> Sequence[
         node=node,
         since=since,
         progressed=since,
+        is_running=running,
     )
     return find_blockers(FINDERS, view, [wait], []).blockers
 
@@ -102,6 +103,44 @@ def test_vm_that_stays(view: FakeView, found: dict[str, Any], migrations: list[A
     assert (blocker.reason, blocker.kind, blocker.name) == ("MigrationStuck", "VirtualMachineInstance", "db01")
     assert blocker.message == f"VirtualMachineInstance ns/db01: it does not leave node n1 ({why})"
     assert (blocker.remedy, blocker.node, blocker.since) == (f"virtctl {verb} db01 -n ns", "n1", view.ago(600))
+
+
+@pytest.mark.parametrize(
+    ("taints", "found"),
+    [
+        row([{"key": "kubevirt.io/drain", "effect": "NoSchedule"}], ["db01"], id="evacuated"),
+        row([{"key": "node.kubernetes.io/unschedulable"}, None], [], id="the Job waits for volumes"),
+        row(None, [], id="no taints"),
+    ],
+)
+def test_vms_may_stay_until_the_node_is_evacuated(view: FakeView, taints: object, found: list[str]) -> None:
+    view.found["Node"], view.found["VirtualMachineInstance"] = [{"spec": {"taints": taints}}], [instance()]
+    assert [one.name for one in blockers(view, running=True)] == found
+
+
+YOUNG, LATE = "2026-01-01T11:50:01Z", "2026-01-01T11:50:00Z"
+
+
+@pytest.mark.parametrize(
+    ("migrations", "found"),
+    [
+        row([migration("Running", created=YOUNG)], ["fixed"], id="one moves, another is queued"),
+        row([migration("Running", created=LATE)], ["db01", "queued", "fixed"], id="it takes long"),
+        row(
+            [migration("Pending", name="b", created=YOUNG), migration("Failed", name="a", created=YOUNG)],
+            ["db01", "queued", "fixed"],
+            id="it is repeated",
+        ),
+        row([migration("Failed", created=YOUNG)], ["db01", "queued", "fixed"], id="it has failed"),
+    ],
+)
+def test_vms_that_move_one_after_the_other_are_not_stuck(
+    view: FakeView, migrations: list[Any], found: list[str]
+) -> None:
+    stays = {**instance("fixed"), "spec": {"evictionStrategy": "External"}}
+    view.found["VirtualMachineInstance"] = [instance(), instance("queued"), stays]
+    view.found["VirtualMachineInstanceMigration"] = migrations
+    assert [one.name for one in blockers(view)] == found
 
 
 def test_only_migrations_of_these_vms_are_watched(view: FakeView) -> None:

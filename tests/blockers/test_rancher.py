@@ -110,6 +110,15 @@ def test_planner_that_is_silent(view: FakeView, cluster: list[Any], machines: li
     assert found.since == view.ago(600)
 
 
+@pytest.mark.parametrize(
+    ("age", "count"), [row(599, 0, id="it has just started"), row(600, 1, id="it has had its time")]
+)
+def test_rancher_has_its_time_after_a_start(view: FakeView, age: float, count: int) -> None:
+    available = {"type": "Available", "status": "True", "lastTransitionTime": view.time(age)}
+    view.found["Deployment"] = [{"status": {"availableReplicas": 1, "conditions": [available]}}]
+    assert len(blockers(view, planner(view, age=9000))) == count
+
+
 def test_wait_without_words_is_described(view: FakeView) -> None:
     (found,) = blockers(view, planner(view, detail=""))
     assert found.message == f"Cluster fleet-local/local: Rancher does not continue the upgrade ({SILENT})"

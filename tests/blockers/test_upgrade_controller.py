@@ -179,6 +179,13 @@ def test_node_that_the_controller_ignores_is_named(
     assert (blocker.message, blocker.remedy) == (f"Node n1: {message}", remedy)
 
 
+@pytest.mark.parametrize(("age", "count"), [row(59, 0, id="it has just started"), row(60, 1, id="it has had its time")])
+def test_controller_has_its_time_after_a_start(view: FakeView, age: float, count: int) -> None:
+    available = {"type": "Available", "status": "True", "lastTransitionTime": view.time(age)}
+    view.found["Deployment"] = [{"status": {"availableReplicas": 1, "conditions": [available]}}]
+    assert len(blockers(view, age=9000)) == count
+
+
 def test_hostile_words_become_one_short_line(view: FakeView) -> None:
     view.found["Deployment"], view.found["Node"] = [{"status": {"availableReplicas": 1}}], [node("n1")]
     (found,) = blockers(view, detail="a\x1b\n" + "b" * 1_000_000)

@@ -110,7 +110,9 @@ def _remedy(budget: Object, *, is_stale: bool) -> str:
         return _delete(budget)
     if namespace == LONGHORN_SYSTEM:
         return f"Once kubectl get volumes.longhorn.io -n {namespace} shows no degraded volume: {_delete(budget)}"
-    return f"Make its other Pods Ready; if all of them may be down: {_delete(budget)}"
+    healthy, desired = _health(budget)
+    first = "Repair its other Pods" if healthy < desired else "Add a replica"
+    return f"{first}; or, if all of its Pods may be down: {_delete(budget)}"
 
 
 def _delete(budget: Object) -> str:

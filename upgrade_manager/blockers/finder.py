@@ -23,6 +23,8 @@ _log = structlog.get_logger(__name__)
 
 #: Pods run and controllers act within that time, images pulled and volumes attached.
 START = timedelta(minutes=1)
+#: Seconds until an overdue wait without a blocker is checked again: something may be late without a change of it.
+RECHECK = 15.0
 #: Seconds until objects that are being listed are read again.
 SYNC_RETRY = 0.5
 #: Seconds until objects that could not be listed are read again.
@@ -72,9 +74,11 @@ def find_blockers(table: Iterable[Finder], view: View, waits: Sequence[Wait], kn
         if left > 0:
             pauses.append(left)
             continue
+        known_before = len(found)
         try:
             # Keeps what is found before an error.
             found.extend(_look(row, view, wait))
+            pauses += [RECHECK] if len(found) == known_before else []
         except NotSynced:
             pauses.append(SYNC_RETRY)
             found += [one for one in known if one.reason in row.reasons and one.node == wait.node]

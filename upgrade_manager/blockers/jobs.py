@@ -88,20 +88,19 @@ def _no_pod(view: View, wait: Wait) -> Blocker:
     )
 
 
-def _slow_overdue(wait: Wait) -> timedelta:
-    return wait.progressed - wait.since + timedelta(seconds=wait.usual)
+def _slow_overdue(wait: Wait) -> timedelta | None:
+    return wait.progressed - wait.since + timedelta(seconds=wait.usual) if wait.is_running else None
 
 
 def _slow_blockers(_: View, wait: Wait) -> Iterator[Blocker]:
-    if wait.is_running:
-        yield _blocker(
-            wait,
-            BlockerReason.JOB_SLOW,
-            message=f"no progress since {format_time(wait.progressed)}; usually it takes at most "
-            f"{wait.usual / 60:.0f} minutes",
-            remedy=f"kubectl logs -n {wait.namespace} job/{wait.name}",
-            since=wait.progressed,
-        )
+    yield _blocker(
+        wait,
+        BlockerReason.JOB_SLOW,
+        message=f"no progress since {format_time(wait.progressed)}; usually it takes at most "
+        f"{wait.usual / 60:.0f} minutes",
+        remedy=f"kubectl logs -n {wait.namespace} job/{wait.name}",
+        since=wait.progressed,
+    )
 
 
 def _blocker(wait: Wait, reason: BlockerReason, *, message: str, remedy: str, since: datetime) -> Blocker:

@@ -6,13 +6,15 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.api.names import label_value
+from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.label_selectors import one_of
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.pager import Selection
-from upgrade_manager.kube.resources import MIGRATIONS, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import MIGRATIONS, NODES, VIRTUAL_MACHINE_INSTANCES
 from upgrade_manager.nodes.live_migration import is_final
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ EVACUATION = timedelta(minutes=10)
 _ENDED = frozenset({"Succeeded", "Failed"})
 #: Eviction strategies with which KubeVirt does not migrate a VM.
 _STAYS = frozenset({"None", "External"})
+_IMMOVABLE = "KubeVirt cannot migrate it"
 _NODE_LABEL = "kubevirt.io/nodeName"
 _INSTANCE_LABEL = "kubevirt.io/vmi-name"
 
@@ -38,12 +41,37 @@ def evacuation_overdue(wait: Wait) -> timedelta | None:
 
 
 def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
-    """Yield the VMs that are still on the node."""
-    on_node = view.objects(Selection(resource=VIRTUAL_MACHINE_INSTANCES, label_selector=f"{_NODE_LABEL}={wait.node}"))
+    """Yield the VMs that are still on the node, once KubeVirt evacuates it."""
+    if wait.is_running and not _is_evacuated(view, wait.node):
+        return
+    selector = f"{_NODE_LABEL}={wait.node}"
+    on_node = view.objects(Selection(resource=VIRTUAL_MACHINE_INSTANCES, label_selector=selector))
     instances = [one for one in on_node if not is_final(one)]
-    if instances:
-        migrations = _migrations(view, instances)
-        yield from (_blocker(wait, one, _migrations_of(one, migrations)) for one in instances)
+    if not instances:
+        return
+    migrations = _migrations(view, instances)
+    pairs = [(one, _migrations_of(one, migrations)) for one in instances]
+    moving = {objects.key(one) for one, own in pairs if _moves(view, own)}
+    for one, own in pairs:
+        # KubeVirt migrates few VMs at once: the others follow.
+        is_queued = bool(moving) and not own and not _obstacle(one)
+        if objects.key(one) not in moving and not is_queued:
+            yield _blocker(wait, one, own)
+
+
+def _is_evacuated(view: View, node: str) -> bool:
+    """Return False before the pre-drain Job lets KubeVirt move the VMs: it waits for volumes first."""
+    found = view.objects(Selection(resource=NODES, field_selector=f"metadata.name={node}"))
+    taints = (taint for one in found for taint in fields.items(one, "spec", "taints"))
+    return any(fields.text(taint, "key") == TAINT_KUBEVIRT_DRAIN for taint in taints)
+
+
+def _moves(view: View, migrations: Sequence[Object]) -> bool:
+    """Return True for a VM whose only migration began a short while ago."""
+    if len(migrations) != 1 or _phase(migrations[0]) in _ENDED:
+        return False
+    began = parse_time(fields.text(migrations[0], "metadata", "creationTimestamp"))
+    return began is not None and view.now - began < EVACUATION
 
 
 def _migrations(view: View, instances: Sequence[Object]) -> Sequence[Object]:
@@ -88,14 +116,18 @@ def _state(instance: Object, migrations: Sequence[Object]) -> tuple[str, bool]:
     active = [one for one in migrations if _phase(one) not in _ENDED]
     if active:
         return f"migration {fields.name(active[-1])} is {_phase(active[-1]) or 'new'}", False
+    obstacle = _obstacle(instance)
+    return obstacle or _last(migrations), not obstacle.startswith(_IMMOVABLE)
+
+
+def _obstacle(instance: Object) -> str:
+    """Return why KubeVirt does not migrate the instance; empty if it does."""
     movable = fields.condition(instance, "LiveMigratable")
     if fields.text(movable, "status") == "False":
         words = (fields.text(movable, "reason"), fields.excerpt(movable, "message"))
-        return f"KubeVirt cannot migrate it: {': '.join(filter(None, words)) or 'LiveMigratable is False'}", False
+        return f"{_IMMOVABLE}: {': '.join(filter(None, words)) or 'LiveMigratable is False'}"
     strategy = fields.text(instance, "spec", "evictionStrategy")
-    if strategy in _STAYS:
-        return f"its eviction strategy is {strategy}", True
-    return _last(migrations), True
+    return f"its eviction strategy is {strategy}" if strategy in _STAYS else ""
 
 
 def _last(migrations: Sequence[Object]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.blockers.condition_words import unmet_conditions
-from upgrade_manager.blockers.deployments import deployment_problem, rollout_status
+from upgrade_manager.blockers.deployments import deployment_problem, has_just_started, rollout_status
 from upgrade_manager.blockers.drains import drain_blockers
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.view import Unreadable
@@ -44,7 +44,7 @@ def _drain_overdue(wait: Wait) -> timedelta:
 def _planner_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     """Yield Rancher's Deployment if it does not run, else the Cluster with what Rancher reports."""
     waits_for = fields.excerpt(wait.detail) or "Rancher does not continue the upgrade"
-    yield _silent(view, wait, waits_for)
+    yield from _silent(view, wait, waits_for)
 
 
 def _drain_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
@@ -54,23 +54,26 @@ def _drain_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     except Unreadable:
         is_known = True  # which the other row reports
     if not is_known:
-        yield _silent(view, wait, f"Rancher has not drained node {wait.node} and upgraded its Kubernetes")
+        yield from _silent(view, wait, f"Rancher has not drained node {wait.node} and upgraded its Kubernetes")
 
 
-def _silent(view: View, wait: Wait, waits_for: str) -> Blocker:
+def _silent(view: View, wait: Wait, waits_for: str) -> Iterator[Blocker]:
     blocker = partial(Blocker, reason=BlockerReason.RANCHER_SILENT, node=wait.node, since=wait.since)
     problem = deployment_problem(view, CATTLE_SYSTEM, _DEPLOYMENT)
     if problem:
-        return blocker(
+        yield blocker(
             kind="Deployment",
             namespace=CATTLE_SYSTEM,
             name=_DEPLOYMENT,
             message=f"{problem}; {waits_for}",
             remedy=rollout_status(CATTLE_SYSTEM, _DEPLOYMENT),
         )
+        return
+    if has_just_started(view, CATTLE_SYSTEM, _DEPLOYMENT, within=PLANNER):
+        return
     kind = wait.kind.object_kind
     reported = _reported(view, wait.node) or "Rancher does not report why"
-    return blocker(
+    yield blocker(
         kind=kind,
         namespace=wait.namespace,
         name=wait.name,

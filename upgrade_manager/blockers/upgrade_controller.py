@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import LABEL_HOSTNAME, MANAGED_SELECTOR, suc_node_label
-from upgrade_manager.blockers.deployments import deployment_problem, rollout_status
-from upgrade_manager.blockers.finder import Finder, from_start
+from upgrade_manager.blockers.deployments import deployment_problem, has_just_started, rollout_status
+from upgrade_manager.blockers.finder import START, Finder, from_start
 from upgrade_manager.blockers.label_selectors import matches
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.blockers.warnings import latest_warning
@@ -34,6 +34,8 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     if problem:
         message, remedy = f"{problem}; Plan {wait.name} gets no Jobs", rollout_status(wait.namespace, _CONTROLLER)
         yield _blocker(wait, kind="Deployment", name=_CONTROLLER, message=message, remedy=remedy)
+        return
+    if has_just_started(view, wait.namespace, _CONTROLLER, within=START):
         return
     nodes = view.objects(Selection(resource=NODES, label_selector=MANAGED_SELECTOR, metadata_only=True))
     excluded = [found for node in nodes if (found := _excluded(wait, node)) is not None]

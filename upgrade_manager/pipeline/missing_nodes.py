@@ -23,9 +23,11 @@ class MissingNode:
     problem: str
     #: What to do; empty while it passes by itself.
     remedy: str = ""
+    #: Words before a remedy that is a command, in a sentence.
+    lead: str = ""
 
     def __str__(self) -> str:
-        return f"{self.problem}. {self.remedy}" if self.remedy else self.problem
+        return f"{self.problem}. {self.lead}{self.remedy}" if self.remedy else self.problem
 
 
 async def find_missing(ctx: ReconcileContext, node: str) -> MissingNode | None:

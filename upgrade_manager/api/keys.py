@@ -74,6 +74,8 @@ DEFAULT_TOOLKIT_IMAGE = "rancher/harvester-upgrade-toolkit"
 # Rancher, on machine-plan Secrets. The values of drain annotations are opaque and copied unchanged.
 RKE_PRE_DRAIN = "rke.cattle.io/pre-drain"
 RKE_POST_DRAIN = "rke.cattle.io/post-drain"
+RKE_DRAIN_OPTIONS = "rke.cattle.io/drain-options"
+RKE_DRAIN_DONE = "rke.cattle.io/drain-done"
 RKE_DRAIN_ERROR = "rke.cattle.io/drain-error"
 RKE_MACHINE_NAME = "rke.cattle.io/machine-name"
 RKE_CLUSTER_NAME = "rke.cattle.io/cluster-name"

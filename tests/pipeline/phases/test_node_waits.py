@@ -65,6 +65,11 @@ async def test_node_under_way_is_followed_from_its_vms_to_its_return(stage: Node
     assert (evacuation.kind, evacuation.is_running) == (WaitKind.EVACUATION, False)
     assert (drain.kind, drain.name, drain.node) == (WaitKind.DRAIN, "s-n1", "n1")
     assert (drain.detail, format_time(drain.since)) == ("cannot evict", now)
+    assert not drain.is_running
+    done = {"rke.cattle.io/drain-options": OPTIONS, "rke.cattle.io/drain-done": OPTIONS}
+    await stage.patch_secret("n1", {"metadata": {"annotations": done}})
+    _, drain = await waits(stage)
+    assert (drain.detail, drain.is_running) == ("", True)
     await stage.request("n1", "post")
     await stage.finish("n1", "post-drain", {"conditions": [complete]})
     await stage.report("n1", os="Harvester v1.6.1", ready="False")

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER, RKE_DRAIN_ERROR, JobType
+from upgrade_manager.api.keys import (
+    FLEET_LOCAL,
+    PROVISIONING_CLUSTER,
+    RKE_DRAIN_DONE,
+    RKE_DRAIN_ERROR,
+    RKE_DRAIN_OPTIONS,
+    JobType,
+)
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.jobs import job_wait
@@ -126,11 +133,12 @@ class NodeWaits:
         created = parse_time(job.created)
         yield node_wait(self.ctx, WaitKind.EVACUATION, view.name, since=created, is_running=is_running)
         if not is_running and view.secret and not view.pre_drain.others:
-            secret = self.observed.secrets.get(view.secret, FLEET_LOCAL) or {}
             since = parse_time(job.completed) or self._since(WaitKind.DRAIN, view.name)
-            error = objects.annotations_of(secret).get(RKE_DRAIN_ERROR, "")
+            hooks = objects.annotations_of(self.observed.secrets.get(view.secret, FLEET_LOCAL) or {})
+            is_drained = hooks.get(RKE_DRAIN_DONE, "") == hooks.get(RKE_DRAIN_OPTIONS)
+            error = "" if is_drained else hooks.get(RKE_DRAIN_ERROR, "")
             wait = self._secret(WaitKind.DRAIN, view.secret, view.name, detail=error, since=since)
-            yield wait
+            yield replace(wait, is_running=is_drained)
 
     def _return(self, view: NodeView, state: NodeState | None, *, is_under_way: bool) -> Iterator[Wait]:
         """Yield the wait for a node that has to become Ready, or to run the release's OS."""

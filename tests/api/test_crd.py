@@ -73,14 +73,14 @@ def test_names_and_scope() -> None:
 
 @pytest.mark.rule(
     "api: kubectl get shows VERSION, CURRENTPHASE, AVAILABLE, PROGRESSING, DEGRADED and AGE",
-    "api: kubectl get -o wide adds IMAGE, PREVIOUS, TARGET and MESSAGE",
+    "api: kubectl get -o wide adds IMAGE, PREVIOUS, TARGET, ESTIMATEDCOMPLETION and MESSAGE",
 )
 def test_printer_columns() -> None:
     columns = version()["additionalPrinterColumns"]
     narrow = [column["name"].upper() for column in columns if not column.get("priority")]
     wide = [column["name"].upper() for column in columns if column.get("priority") == 1]
     assert narrow == ["VERSION", "CURRENTPHASE", "AVAILABLE", "PROGRESSING", "DEGRADED", "AGE"]
-    assert wide == ["IMAGE", "PREVIOUS", "TARGET", "MESSAGE"]
+    assert wide == ["IMAGE", "PREVIOUS", "TARGET", "ESTIMATEDCOMPLETION", "MESSAGE"]
 
 
 def test_metadata_has_no_schema() -> None:
@@ -134,7 +134,7 @@ def test_field_limits(path: str, expected: dict[str, Any]) -> None:
 
 @pytest.mark.rule(
     "api: the spec has seven fields",
-    "api: the status has fourteen fields",
+    "api: the status has fifteen fields",
     "api: releaseMetadata has the release's members, of seven known ones",
 )
 @pytest.mark.parametrize(
@@ -142,6 +142,7 @@ def test_field_limits(path: str, expected: dict[str, Any]) -> None:
     [
         (".spec", ["version image upgrade force restoreVM", "imagePreloadOption nodeUpgradeOption"]),
         (".status", ["blockers cleanupPending conditions currentPhase phaseTransitionTimestamps isoImageID",
+                     "estimatedCompletion",
                      "nodeUpgradeStatuses originals previousVersion provisionGeneration releaseMetadata singleNode",
                      "staleHooks version"]),
         (".status.releaseMetadata", ["harvester harvesterChart os kubernetes rancher monitoringChart",

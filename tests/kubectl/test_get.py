@@ -44,12 +44,13 @@ async def test_get_shows_the_columns_of_a_plan(cluster: Cluster) -> None:
     assert rows[1][-1].endswith("s")
 
 
-@pytest.mark.rule("api: kubectl get -o wide adds IMAGE, PREVIOUS, TARGET and MESSAGE")
+@pytest.mark.rule("api: kubectl get -o wide adds IMAGE, PREVIOUS, TARGET, ESTIMATEDCOMPLETION and MESSAGE")
 async def test_wide_output_adds_columns(cluster: Cluster) -> None:
-    await cluster.plan(image="iso", status=STATUS)
+    estimate = "2026-01-01T09:00:00Z"
+    await cluster.plan(image="iso", status={**STATUS, "estimatedCompletion": estimate})
     rows = (await cluster.succeed("get", "up", "demo", "-o", "wide")).rows
-    assert rows[0][7:] == ["IMAGE", "PREVIOUS", "TARGET", "MESSAGE"]
-    assert rows[1][-4:] == ["iso", "v1.7.1", "v1.8.0", "waiting"]
+    assert rows[0][7:] == ["IMAGE", "PREVIOUS", "TARGET", "ESTIMATEDCOMPLETION", "MESSAGE"]
+    assert rows[1][-5:] == ["iso", "v1.7.1", "v1.8.0", estimate, "waiting"]
 
 
 async def test_plan_without_status_has_empty_cells(cluster: Cluster) -> None:

@@ -95,6 +95,7 @@ def _columns() -> list[dict[str, Any]]:
         _column("Image", ".spec.image", "VirtualMachineImage that contains the ISO.", wide=True),
         _column("Previous", ".status.previousVersion", "Harvester version before the upgrade.", wide=True),
         _column("Target", ".status.releaseMetadata.harvester", "Target version of Harvester.", wide=True),
+        _column("EstimatedCompletion", ".status.estimatedCompletion", "Estimated end of the upgrade.", wide=True),
         _column("Message", _condition("Progressing", "message"), "What the upgrade waits for.", wide=True),
     ]
 

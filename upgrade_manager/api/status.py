@@ -114,6 +114,12 @@ class UpgradePlanStatus(ApiModel):
         default="",
         description=f"Current phase: {', '.join(PHASE_VALUES)}; at the end {SUCCEEDED} or {FAILED}.",
     )
+    estimated_completion: str = Field(
+        default="",
+        description="Estimated end of the upgrade, in UTC, from the nodes that it has upgraded so far. Absent where "
+        "that says too little: before the first one, while nodes are paused, and for the last steps.",
+        json_schema_extra={"format": "date-time"},
+    )
     phase_transition_timestamps: list[PhaseTransitionTimestamp] = Field(
         default_factory=list,
         description="Time at which each phase was reached, in order. Append-only.",

@@ -6,6 +6,7 @@ The pipeline reads the objects and applies the effects; this package sends no re
 __all__ = [
     "anomalies",
     "drain",
+    "estimate",
     "expected_times",
     "job_state",
     "live_migration",

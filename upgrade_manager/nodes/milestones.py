@@ -44,12 +44,8 @@ class Milestone:
 
 def reached(view: NodeView, decision: Decision, *, now: datetime) -> Iterator[Milestone]:
     """Yield the milestones that the node has reached, in order."""
-    pre_drain, post_drain = view.jobs.get(JobType.PRE_DRAIN), view.jobs.get(JobType.POST_DRAIN)
-    if pre_drain is not None and pre_drain.repeated:
-        # The node was upgraded before.
-        pre_drain = None
-    single = view.jobs.get(JobType.SINGLE_NODE_UPGRADE)
-    first, upgrade = single or pre_drain, single or post_drain
+    first, upgrade = _jobs(view)
+    pre_drain = first if JobType.SINGLE_NODE_UPGRADE not in view.jobs else None
     if first is not None:
         yield from _pause(view.name, first, decision.state)
     if pre_drain is not None and pre_drain.started:
@@ -62,6 +58,23 @@ def reached(view: NodeView, decision: Decision, *, now: datetime) -> Iterator[Mi
         yield _rebooting(view, times)
     if is_upgraded and not decision.holds:
         yield _upgraded(view, times, now)
+
+
+def upgrade_seconds(view: NodeView, *, now: datetime) -> float | None:
+    """Return how long the upgrade of a node that is done took; None if that is unknown."""
+    first, upgrade = _jobs(view)
+    times = _Times.of(view, first, upgrade)
+    end = times.end(view, now)
+    return seconds_between(times.begun, end) if times.begun and end else None
+
+
+def _jobs(view: NodeView) -> tuple[JobState | None, JobState | None]:
+    """Return the Job with which the node's upgrade begins, and the one that upgrades its operating system."""
+    single, first = view.jobs.get(JobType.SINGLE_NODE_UPGRADE), view.jobs.get(JobType.PRE_DRAIN)
+    if first is not None and first.repeated:
+        # The node was upgraded before.
+        first = None
+    return single or first, single or view.jobs.get(JobType.POST_DRAIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +94,17 @@ class _Times:
         completed = parse_time(upgrade.completed) if upgrade else None
         returned = ready if upgrading and ready and view.ready and ready >= upgrading else None
         return cls(begun=_begin(first), upgrading=upgrading, completed=completed, returned=returned)
+
+    def back(self, view: NodeView, now: datetime) -> datetime | None:
+        """Return when the node was back from its reboot; None without one."""
+        if self.returned is None and view.state is NodeState.WAITING_REBOOT:
+            # The kubelet was back before the node counted as NotReady.
+            return now
+        return self.returned
+
+    def end(self, view: NodeView, now: datetime) -> datetime | None:
+        """Return when the node was done."""
+        return self.back(view, now) or self.completed
 
 
 def _begin(job: JobState | None) -> datetime | None:
@@ -117,14 +141,11 @@ def _rebooting(view: NodeView, times: _Times) -> Milestone:
 
 def _upgraded(view: NodeView, times: _Times, now: datetime) -> Milestone:
     is_recorded = _is_recorded(view, NodeState.POST_DRAINED)
-    returned = times.returned
-    if returned is None and view.state is NodeState.WAITING_REBOOT:
-        # The kubelet was back before the node counted as NotReady.
-        returned = now
-    message = f"Node {view.name}: upgraded{_duration('in', times.begun, returned or times.completed)}"
+    returned, end = times.back(view, now), times.end(view, now)
+    message = f"Node {view.name}: upgraded{_duration('in', times.begun, end)}"
     if returned is not None and times.completed is not None:
         message += f"; its reboot took {format_duration(seconds_between(times.completed, returned))}"
-    at = returned or times.completed if is_recorded else None
+    at = end if is_recorded else None
     return _milestone(MilestoneReason.NODE_UPGRADED, message, at=at)
 
 

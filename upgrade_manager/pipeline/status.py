@@ -98,8 +98,8 @@ class StatusPatch:
         return self.phase in TERMINAL
 
     def only_informs(self) -> bool:
-        """Return True if only messages and node states have changed; their write may be delayed."""
-        if not self.difference().keys() <= {"conditions", "nodeUpgradeStatuses"}:
+        """Return True if only messages, node states and the estimate have changed; their write may be delayed."""
+        if not self.difference().keys() <= {"conditions", "estimatedCompletion", "nodeUpgradeStatuses"}:
             return False
         return _without_messages(self._written) == _without_messages(self._status)
 
@@ -259,7 +259,7 @@ class StatusPatch:
     def succeed(self, target: str) -> None:
         """End the upgrade: it has succeeded."""
         self.record(SUCCEEDED)
-        self._status["cleanupPending"] = True
+        self._status.update({"cleanupPending": True, "estimatedCompletion": None})
         self._condition(AVAILABLE, FALSE, EXECUTED, "The upgrade succeeded")
         nodes, duration = len(self._nodes()), format_duration(self.seconds_since(self._entry_time(0)))
         count = f"{nodes} node{'s' if nodes != 1 else ''}"
@@ -269,7 +269,7 @@ class StatusPatch:
     def fail(self, cause: str, remedy: str = "") -> None:
         """End the upgrade: it has failed; `remedy` describes how to go on, if a new plan alone does not suffice."""
         self.record(FAILED)
-        self._status["cleanupPending"] = True
+        self._status.update({"cleanupPending": True, "estimatedCompletion": None})
         self._condition(
             AVAILABLE, FALSE, EXECUTED, "The upgrade failed; see Progressing. Fix the cause, then create a new plan"
         )

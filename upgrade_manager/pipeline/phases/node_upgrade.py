@@ -32,6 +32,7 @@ from upgrade_manager.pipeline import overrides, rancher, vm_restore
 from upgrade_manager.pipeline.cleanup import give_back
 from upgrade_manager.pipeline.diagnostics import job_failure_message, last_failure
 from upgrade_manager.pipeline.errors import BadCluster
+from upgrade_manager.pipeline.estimate import update_estimate
 from upgrade_manager.pipeline.milestones import report_milestones
 from upgrade_manager.pipeline.missing_nodes import MissingNode, find_missing, machine_nodes
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
@@ -189,9 +190,10 @@ async def _begin(ctx: ReconcileContext, state: _State) -> None:
 
 
 async def _report(ctx: ReconcileContext, state: _State) -> None:
-    """Record the settings and the milestones of nodes, which an earlier process may not have done, as events."""
+    """Record the settings and the milestones of nodes, which an earlier process may not have done, and the estimate."""
     overrides.report_changed(ctx, began=ctx.status.phase_began)
     report_milestones(ctx, state.decisions)
+    update_estimate(ctx, state.decisions)
 
 
 def _has_started(ctx: ReconcileContext) -> bool:

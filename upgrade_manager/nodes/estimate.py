@@ -1,0 +1,46 @@
+"""When an upgrade will be complete, from the nodes that it has upgraded: to within a factor of two, or not at all."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from statistics import median
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.nodes.milestones import upgrade_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from upgrade_manager.nodes.model import Decision, NodeView
+    from upgrade_manager.nodes.node_view import Decided
+
+#: What the image clean-up of a node takes, relative to its upgrade.
+CLEANUP = 0.05
+#: The smallest share of nodes that are left: for fewer, the clean-up of all nodes, which is unknown, takes longer.
+LEAST_LEFT = 0.1
+
+
+def completion(decisions: Collection[Decided], *, now: datetime) -> datetime | None:
+    """Return the estimated end of the upgrade, for a node that finishes now; None if it is not known well enough."""
+    done = [view for view, decision in decisions if _is_done(decision)]
+    seconds = [found for view in done if (found := upgrade_seconds(view, now=now)) is not None]
+    left = len(decisions) - len(done)
+    if not seconds or left < max(1, LEAST_LEFT * len(decisions)) or is_paused(decisions):
+        return None
+    return now + timedelta(seconds=median(seconds) * (left + CLEANUP * len(decisions)))
+
+
+def is_paused(decisions: Collection[Decided]) -> bool:
+    """Return True if a node waits for a user: then the end is unknown."""
+    return any(decision.state is NodeState.UPGRADE_PAUSED for _, decision in decisions)
+
+
+def finishes(view: NodeView, decision: Decision) -> bool:
+    """Return True if the node's upgrade has ended since the last reconcile."""
+    return _is_done(decision) and (view.state is None or not view.state.upgraded)
+
+
+def _is_done(decision: Decision) -> bool:
+    return decision.state is not None and decision.state.upgraded and not decision.holds

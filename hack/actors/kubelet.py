@@ -10,7 +10,7 @@ from hack.actors.container_work import claims_of, container_of, missing_from, pr
 from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.freezer import REGISTRY, RUNTIME, kubelet_of
 from hack.actors.pod_status import ended, is_over, is_ready, ready, running, unready, waiting
-from hack.actors.selectors import refusal
+from hack.actors.selectors import UNREACHABLE, refusal
 from hack.actors.toolkit import Ended
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -131,6 +131,9 @@ class Kubelet:
         return self._timers.left(objects.uid(pod), what, self._context.seconds(duration))
 
     async def _start(self, pod: Object) -> RequeueAfter:
+        if self._is_unreachable(pod):
+            # The kubelet posts the status of its node first.
+            return None
         why = self._obstacle(pod)
         if why:
             self._timers.stop(objects.uid(pod), "start")
@@ -145,6 +148,10 @@ class Kubelet:
         unprobed = objects.spec(pod).get("restartPolicy") == "Never"
         await self._write(pod, running(pod, at=self._context.timestamp(), ready=unprobed))
         return None
+
+    def _is_unreachable(self, pod: Object) -> bool:
+        node = self._nodes.store.get(objects.spec(pod)["nodeName"]) or {}
+        return any(taint.get("key") == UNREACHABLE for taint in objects.spec(node).get("taints") or ())
 
     def _obstacle(self, pod: Object) -> str:
         node = self._nodes.store.get(objects.spec(pod)["nodeName"])

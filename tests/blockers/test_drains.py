@@ -205,7 +205,7 @@ def test_budgets_of_the_pods_namespaces_alone_are_watched(view: FakeView) -> Non
         row([pod(phase="Succeeded")], [budget()], id="finished"),
         row([pod(phase="Failed")], [budget()], id="failed"),
         row([pod(phase="Pending")], [budget()], id="pending"),
-        row([pod(deletionTimestamp="2026-01-01T11:56:00Z")], [budget()], id="being deleted"),
+        row([pod(deletionTimestamp="2026-01-01T11:59:30Z")], [budget()], id="being deleted"),
         row([unready(pod())], [budget(currentHealthy=2)], id="not Ready, others are"),
         row([unready(pod())], [budget(spec={"unhealthyPodEvictionPolicy": "AlwaysAllow"})], id="not Ready, allowed"),
     ],
@@ -228,7 +228,7 @@ def test_unready_pod_is_kept_while_too_few_are_healthy(view: FakeView) -> None:
     [(["a/b", 1], "it has the finalizers a/b"), (None, "check the node's kubelet")],
 )
 def test_pod_that_does_not_end_is_named(view: FakeView, finalizers: object, why: str) -> None:
-    view.found["Pod"] = [pod(deletionTimestamp=view.time(300), finalizers=finalizers)]
+    view.found["Pod"] = [pod(deletionTimestamp=view.time(60), finalizers=finalizers)]
     (found,) = blockers(view, age=900)
     assert (found.reason, found.kind, found.name, found.since) == ("DrainFailing", "Pod", "p", view.ago(900))
     assert found.message == f"Pod ns/p: it is deleted, but does not end on node n1 ({why})"

@@ -59,3 +59,8 @@ def test_crash_loop_stays_while_its_container_runs(view: FakeView, kind: WaitKin
         found["status"]["containerStatuses"] = [{"restartCount": 1, "state": state, "lastState": ended}]
         view.found["Pod"] = [found]
         assert [(one.reason, one.name) for one in blockers(view, kind)] == [("ContainerFailing", "a")]
+
+
+def test_pod_that_has_just_started_gets_its_time(view: FakeView) -> None:
+    view.found["Pod"] = [pod(view, "a", age=59, phase="Running"), pod(view, "b", age=61, phase="Running")]
+    assert blockers(view, WaitKind.DEPLOYMENT) == []

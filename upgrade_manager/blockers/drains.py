@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.disruption_budgets import budget_blockers
-from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.finder import START, Finder
 from upgrade_manager.blockers.pods import FINISHED
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube import fields, objects
@@ -89,7 +89,7 @@ def _phase(pod: Object) -> str:
 def _is_late(view: View, pod: Object) -> bool:
     """Return True for a Pod whose grace period has ended long ago."""
     end = parse_time(fields.text(pod, "metadata", "deletionTimestamp"))
-    return end is not None and view.now - end >= DRAIN
+    return end is not None and view.now - end >= START
 
 
 def _lingering(wait: Wait, pod: Object) -> Blocker:

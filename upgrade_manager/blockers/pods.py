@@ -82,7 +82,9 @@ def _problem(pod: Object) -> tuple[BlockerReason | None, str]:
             return BlockerReason.CONTAINER_FAILING, f"a container does not start ({_words(waiting)})"
     if fields.text(pod, "status", "phase") == "Running":
         return None, ""
-    words = _words(fields.mapping(pod, "status")) or "its containers are being created"
+    node = fields.text(pod, "spec", "nodeName")
+    started = "its containers are being created" if node else "it has no node yet; check the scheduler"
+    words = _words(fields.mapping(pod, "status")) or started
     return BlockerReason.POD_PENDING, f"it does not start ({words})"
 
 

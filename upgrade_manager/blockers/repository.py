@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 
 def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
-    """Yield the Pods that do not start; without any, the object that waits for them."""
+    """Yield the Pods that do not start; if all have started long ago, the object that waits for them."""
     pods = view.objects(Selection(resource=PODS, namespace=wait.namespace, label_selector=wait.pods))
-    found = [pod_blocker(pod, node="", since=start_progress(pod) or wait.since) for pod in pods]
+    times = [start_progress(pod) or wait.since for pod in pods]
+    found = [pod_blocker(pod, node="", since=since) for pod, since in zip(pods, times, strict=True)]
     starting = [one for one in found if one is not None]
     yield from (one for one in starting if view.now - one.since >= START)
-    if not starting:
+    if not starting and all(view.now - since >= START for since in times):
         yield _unavailable(wait)
 
 

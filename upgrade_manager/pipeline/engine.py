@@ -57,6 +57,8 @@ class Engine:
             seconds = await repository.ensure(ctx) if phase.reads_repository and not is_over else None
             if ctx.status.phase == phase.name.active:
                 result = _within(await phase.run(ctx), seconds)
+                if phase.reads_repository and isinstance(result, Waiting):
+                    result = replace(result, waits=(*result.waits, *await repository.waits(ctx, result.waits)))
                 if not isinstance(result, Completed):
                     return result
                 ctx.status.record(phase.name.completed)

@@ -22,7 +22,7 @@ from upgrade_manager.pipeline.selections import MANAGED_NODES, repository_deploy
 from upgrade_manager.resources.repository import repository_deployment, repository_service
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
@@ -66,6 +66,14 @@ async def unserved(ctx: ReconcileContext) -> Waiting | None:
         return None
     result = await serve(ctx)
     return result if isinstance(result, Waiting) else None
+
+
+async def waits(ctx: ReconcileContext, others: Iterable[Wait]) -> tuple[Wait, ...]:
+    """Return the wait for a ready endpoint while Jobs run that read the repository, and there is none."""
+    is_read = any(wait.kind is WaitKind.JOB for wait in others)
+    if not is_read or any(map(_has_ready, await _endpoint_slices(ctx))):
+        return ()
+    return _wait(ctx, WaitKind.SERVICE, repo_service_name(ctx.owner.name), None, "no endpoint is ready")
 
 
 def unreachable(ctx: ReconcileContext, error: Unreachable) -> Waiting:

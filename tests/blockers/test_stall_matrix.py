@@ -1,0 +1,34 @@
+"""Each component hangs at each moment: the plan names it in time, nothing else, and the upgrade succeeds."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import stall_matrix
+from tests.support.stall_matrix import CELLS, Cell
+
+#: The others run in the full tier.
+FEW = {
+    ("scheduler", "ImagePreloading"),
+    ("kubelet of a node", "NodeUpgrading"),
+    ("upgrade repository", "NodeUpgrading"),
+}
+PARAMETERS = [
+    pytest.param(cell, id=cell.id, marks=[] if (cell.component, cell.moment) in FEW else pytest.mark.full)
+    for cell in CELLS
+]
+REGENERATE = "if that is meant: python -m tests.support.stall_matrix"
+
+
+@pytest.mark.rule("blockers: a component that hangs in any phase is named in time, and nothing else is")
+@pytest.mark.parametrize("cell", PARAMETERS)
+async def test_hanging_component_is_named_in_time(cell: Cell) -> None:
+    outcome = await stall_matrix.run(cell)
+    assert stall_matrix.faults(cell, outcome) == []
+    assert outcome.row(cell) in stall_matrix.DOCUMENT.read_text().splitlines(), REGENERATE
+
+
+def test_document_has_a_row_for_each_cell() -> None:
+    lines = stall_matrix.DOCUMENT.read_text().splitlines()
+    rows = [line.split(" | ")[:2] for line in lines if line.startswith("| ")][1:]
+    assert rows == [[f"| {cell.component}", cell.moment] for cell in CELLS], REGENERATE

@@ -91,13 +91,10 @@ def test_import_without_any_words(view: FakeView) -> None:
 def test_importer_that_does_not_run_is_named(view: FakeView) -> None:
     unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node."}
     view.found["Pod"] = [pod(view, phase="Pending", conditions=[unscheduled])]
-    (found,) = blockers(view, wait(view))
-    assert (found.reason, found.kind, found.name, found.since) == (
-        "PodUnschedulable",
-        "Pod",
-        "importer-iso",
-        view.ago(90),
-    )
+    assert [(one.reason, one.kind, one.name, one.since) for one in blockers(view, wait(view))] == [
+        ("PodUnschedulable", "Pod", "importer-iso", view.ago(90)),
+        ("ImportStuck", "VirtualMachineImage", "iso", view.ago(600)),
+    ]
 
 
 def test_young_importer_is_no_blocker_itself(view: FakeView) -> None:

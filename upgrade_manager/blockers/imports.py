@@ -35,7 +35,7 @@ def _overdue(wait: Wait) -> timedelta:
 
 
 def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
-    """Yield the importer Pod if it does not run, else the image with what the objects of its import report."""
+    """Yield the importer Pod if it does not run, and the image with what the objects of its import report."""
     image = _named(view, VIRTUAL_MACHINE_IMAGES, wait)
     words = [fields.excerpt(wait.detail), *_image_words(image)]
     pod: Object = {}
@@ -48,7 +48,10 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
             words.append(str(error))
     since = start_progress(pod) or wait.progressed
     stopped = pod_blocker(pod, node="", since=since) if pod and view.now - since >= START else None
-    yield stopped or _stuck(wait, words, pod)
+    if stopped is not None:
+        yield stopped
+    # Always: after a restart it shows since when the image makes no progress.
+    yield _stuck(wait, words, pod)
 
 
 def _named(view: View, resource: Resource, wait: Wait) -> Object:

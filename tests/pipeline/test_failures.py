@@ -119,7 +119,7 @@ FAILURES = {
         f"cattle-system/apply-upgrade-image-cleanup-on-{SECOND}",
         # All nodes run the release already.
         force=True,
-        first="ImageCleaned",
+        # Which nodes come before it is chance.
         second="ImageCleanFailed",
     ),
 }

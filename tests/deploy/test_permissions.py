@@ -106,6 +106,8 @@ def test_forbidden_verbs_are_not_granted(resource: str, verbs: set[str]) -> None
 
 async def test_every_request_is_permitted_and_every_permission_used() -> None:
     async with upgraded(scenarios.load("three-nodes")) as upgrade:
+        # The clean-up follows the end.
+        await asyncio.sleep(10)
         calls = [authorized(exchange.request) for exchange in upgrade.recorder.of(MANAGER)]
     permissions = list(granted(ROLE))
     assert [call for call in calls if not any(permission.permits(call) for permission in permissions)] == []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.nodes import COMPLETE, FAILED, NEW, OLD, RUNNING, VIEW, job_state
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
 from upgrade_manager.api.node_states import NodeState, merge, state_of
-from upgrade_manager.nodes.drain import decide
+from upgrade_manager.nodes.drain import await_reboot, decide
 from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.nodes.model import AcknowledgeHook, ClearPendingOS, Effect, Hook, NodeView, SetPendingOS, StartJob
 
@@ -243,3 +243,26 @@ def test_applied_decision_has_no_more_effects(steps: list[str | tuple[int, bool]
     protocol = after(steps)
     protocol.reconcile(effects=9, record=True)
     assert protocol.reconcile(effects=9, record=True).effects == ()
+
+
+@pytest.mark.parametrize(
+    ("os_image", "progress"),
+    [
+        pytest.param(
+            OLD,
+            f"n1: rebooting from {OLD} to {NEW} since 2026-01-01T00:00:11Z; if it takes over 30 min, check its console",
+            id="not back",
+        ),
+        pytest.param(
+            NEW,
+            f"n1: runs {NEW}, but is NotReady since 2026-01-01T00:05:00Z; if it takes over 10 min, check its kubelet",
+            id="back and not Ready",
+        ),
+    ],
+)
+def test_reboot_is_reported_with_its_time(os_image: str, progress: str) -> None:
+    job = job_state(Progress.COMPLETE, completed="2026-01-01T00:00:11Z")
+    view = replace(
+        VIEW, os_image=os_image, ready=False, ready_since="2026-01-01T00:05:00Z", jobs={JobType.POST_DRAIN: job}
+    )
+    assert await_reboot(view, NEW).progress == progress

@@ -144,12 +144,21 @@ def runs_release(view: NodeView, release_os: str) -> bool:
 def await_reboot(view: NodeView, release_os: str) -> Decision:
     """Wait until the node is back, with the expected OS in its annotation."""
     expected = () if view.pending_os == release_os else (SetPendingOS(node=view.name, os_image=release_os),)
-    progress = (
-        f"{view.name}: runs {release_os}, but is NotReady; if it takes over 10 min, check its kubelet"
-        if view.os_image == release_os
-        else f"{view.name}: rebooting from {view.os_image} to {release_os}; if it takes over 30 min, check its console"
-    )
+    if view.os_image == release_os:
+        waits = (
+            f"runs {release_os}, but is NotReady{_since(view.ready_since)}; if it takes over 10 min, check its kubelet"
+        )
+    else:
+        job = view.jobs.get(JobType.POST_DRAIN) or view.jobs.get(JobType.SINGLE_NODE_UPGRADE)
+        since = _since(job.completed if job else "")
+        waits = f"rebooting from {view.os_image} to {release_os}{since}; if it takes over 30 min, check its console"
+    progress = f"{view.name}: {waits}"
     return Decision(state=NodeState.WAITING_REBOOT, progress=progress, effects=expected)
+
+
+def _since(time: str) -> str:
+    """Return a time for a message, which therefore does not change while it passes."""
+    return f" since {time}" if time else ""
 
 
 def lost(view: NodeView, release_os: str) -> Decision | None:

@@ -91,8 +91,9 @@ async def give_back(ctx: ReconcileContext, *, keep_strategy: bool) -> None:
     finally:
         report_restored(ctx, restored)
         forget(ctx, done)
-    # Without their entries, which the caller removes next, the events cannot be recorded again.
-    await ctx.events.sent()
+    if restored:
+        # Without their entries, which the caller removes next, the events cannot be recorded again.
+        await ctx.events.sent()
 
 
 async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:

@@ -150,7 +150,8 @@ class NodeWaits:
             return
         found = f"it runs {view.os_image or 'an unknown OS'}"
         wanted = found if view.os_image == self.release_os else f"{found} instead of {self.release_os}"
-        detail = wanted if view.ready else f"it is not Ready; {wanted}"
+        since_when = f" since {view.ready_since}" if view.ready_since else ""
+        detail = wanted if view.ready else f"it is not Ready{since_when}; {wanted}"
         progressed = self._ready_changed(view.name)
         yield node_wait(
             self.ctx, kind, view.name, since=since, detail=detail, progressed=progressed, is_running=view.ready

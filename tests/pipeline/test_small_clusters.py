@@ -60,8 +60,8 @@ def assert_complete(plan: Object, events: list[Object]) -> None:
     announced = sorted((event["message"], event["type"], event["count"]) for event in without_milestones(events))
     assert announced == sorted((message, "Normal", 1) for message in SUCCESS_EVENTS)
     is_single = "singleNode" in objects.status(plan)
-    # The only node may reboot, or need no reboot, before its Job is complete.
-    assert milestone_errors(events, node_states(plan), single=is_single, reboots=not is_single) == []
+    # The API server and the manager may be away while the only management node reboots.
+    assert milestone_errors(events, node_states(plan), single=is_single, reboots=False) == []
 
 
 async def replicas_of(stage: UpgradeRun) -> int:

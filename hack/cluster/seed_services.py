@@ -37,10 +37,15 @@ RANCHER_VALUES: Object = {
 
 
 def controllers(scenario: Scenario) -> list[Object]:
-    """Build the Deployments of Rancher and the system-upgrade-controller."""
-    rancher = _deployment("rancher", CATTLE_SYSTEM, f"rancher/rancher:{scenario.software.rancher}")
-    image = "rancher/system-upgrade-controller:v0.16.0"
-    return [rancher, _deployment("system-upgrade-controller", CATTLE_SYSTEM, image)]
+    """Build the Deployments of Rancher and the system-upgrade-controller, whose Pods run on cordoned nodes, too."""
+    images = {
+        "rancher": f"rancher/rancher:{scenario.software.rancher}",
+        "system-upgrade-controller": "rancher/system-upgrade-controller:v0.16.0",
+    }
+    found = [_deployment(name, CATTLE_SYSTEM, image) for name, image in images.items()]
+    for deployment in found:
+        deployment["spec"]["template"]["spec"]["tolerations"] = [{"operator": "Exists"}]
+    return found
 
 
 def deployments(scenario: Scenario) -> list[Object]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.api.blockers import MAX_BLOCKERS, Blocker, BlockerReason, merge_blockers, read_blockers
+from upgrade_manager.api.blockers import MAX_BLOCKERS, Blocker, BlockerReason, entries_of, merge_blockers, read_blockers
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 POD = Blocker(
@@ -58,9 +58,18 @@ def test_blockers_are_in_order_and_each_once() -> None:
     assert merge_blockers([], [SLOW, POD, older, POD]) == [older, POD, SLOW]
 
 
-def test_fifty_blockers_with_long_texts_stay_small() -> None:
-    long = replace(POD, message="m" * 1_000_000, remedy="r" * 1_000_000)
-    assert len(json.dumps([long.entry()] * MAX_BLOCKERS)) < 64 * 1024
+@pytest.mark.parametrize("letter", ["m", "é", "漢", "🙂"])
+@pytest.mark.parametrize("length", [10, 253])
+def test_fifty_blockers_with_long_texts_stay_small(letter: str, length: int) -> None:
+    text, name = letter * 1_000_000, "n" * length
+    long = replace(POD, name=name, node=name, namespace="s" * 63, message=text, remedy=text)
+    found = entries_of([long] * (MAX_BLOCKERS + 5))
+    assert len(json.dumps(found, ensure_ascii=False).encode()) < 64 * 1024
+    assert 15 <= len(found) <= MAX_BLOCKERS
+
+
+def test_fifty_usual_blockers_are_all_entries() -> None:
+    assert len(entries_of([replace(POD, message="m" * 300, remedy="r" * 100)] * 60)) == MAX_BLOCKERS
 
 
 @pytest.mark.parametrize("reason", BlockerReason)

@@ -134,6 +134,17 @@ async def test_stalled_shows_the_first_blocker_and_counts_the_others() -> None:
     assert stalled["message"] == f"M. R. And {MAX_BLOCKERS + 4} more: see status.blockers"
 
 
+async def test_stalled_that_is_set_again_keeps_its_time() -> None:
+    status = StatusPatch({"metadata": {}, "status": {}}, now=virtual_now)
+    status.blocked([blocker()])
+    (stalled,) = status["conditions"]
+    stored = {"conditions": [{**stalled, "lastTransitionTime": "2025-01-01T00:00:00Z"}]}
+    status = StatusPatch({"metadata": {}, "status": stored}, now=virtual_now)
+    status.blocked([])
+    status.blocked([blocker()])
+    assert status["conditions"] == stored["conditions"]
+
+
 def test_plan_without_blockers_is_not_changed() -> None:
     status = StatusPatch({"metadata": {}, "status": {}}, now=virtual_now)
     status.blocked([])

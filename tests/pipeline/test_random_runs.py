@@ -13,6 +13,7 @@ import pytest
 from hack.simulation import Simulation
 from tests.support import random_run
 from tests.support.node_order import NodeOrder
+from tests.support.random_plan import draw
 from tests.support.simulate import RepairableScenario, fault
 from tests.support.success_truth import SuccessTruth
 from tests.support.sweep import shares
@@ -37,6 +38,7 @@ RUNS, SHARES = 200, 20
     "api: every created object has one of six components as a label",
     "api: every created object has the plan as controlling owner",
     "pipeline: only the reconciler writes a plan's status",
+    "blockers: an upgrade that nothing holds up has none",
 )
 @pytest.mark.full
 @pytest.mark.timeout(600)
@@ -45,6 +47,12 @@ def test_random_run_keeps_the_rules_and_leaves_nothing(share: int) -> None:
     for seed in range(share, RUNS, SHARES):
         result = random_run.run_seed(seed)
         assert not result.faults, str(result)
+
+
+def test_blocker_without_a_cause_is_found() -> None:
+    healthy = next(drawn for drawn in map(draw, range(RUNS)) if not drawn.faults and not drawn.interference)
+    seen = [("JobSlow", "Job", "ns", "j", ""), ("NodePaused", "Node", "", "n", "n")]
+    assert random_run.unexpected(healthy, seen) == ["blocker JobSlow/Job/ns/j"]
 
 
 async def upgrade_kubernetes(stage: UpgradeRun) -> None:

@@ -30,8 +30,10 @@ from tests.support.manager_restarts import in_background, restarted
 from tests.support.node_order import NodeOrder
 from tests.support.random_plan import Instant, RandomPlan, draw
 from tests.support.request_audit import AuditedBackend
+from tests.support.stall_matrix import PlanObserver
 from tests.support.success_truth import SuccessTruth
 from tests.support.upgrade import BY_VERSION, STUCK, UpgradeRun, condition, phases_of, provision_generation
+from upgrade_manager.api.blockers import BlockerReason
 from upgrade_manager.api.in_progress import blocks_next_plan
 from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.api.phases import FAILED, TERMINAL
@@ -41,7 +43,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
     from typing import Any
 
     from upgrade_manager.kube.objects import Object
@@ -98,6 +100,7 @@ async def run(drawn: RandomPlan) -> RunResult:
 
     async with Simulation(drawn.scenario, seed=drawn.seed, backend=backend) as simulation:
         observers = _observers(drawn, simulation)
+        observed = PlanObserver(simulation.server.storage)
         stage = await UpgradeRun.set_up(simulation)
         await end_state_checks.plant(simulation)
         users = UserActions(stage, drawn, await end_state_checks.others(simulation))
@@ -115,6 +118,7 @@ async def run(drawn: RandomPlan) -> RunResult:
             states = [f"{objects.name(plan)}: {json.dumps(objects.status(plan))}" for plan in plans]
             result.faults.append(f"stuck: {'; '.join(states)}")
         result.faults += backends[0].audit.violations
+        result.faults += unexpected(drawn, observed.seen)
         result.faults += users.faults
         result.faults += [violation for observer in observers for violation in observer.violations]
     return result
@@ -132,6 +136,13 @@ def _observers(drawn: RandomPlan, simulation: Simulation) -> tuple[NodeOrder, Su
     )
     steady = acts.isdisjoint(MOVES_NODES | DRAINS_AGAIN)
     return order, SuccessTruth(storage, drawn.scenario, lateness=_lateness(drawn), steady=steady)
+
+
+def unexpected(drawn: RandomPlan, seen: Iterable[tuple[str, ...]]) -> list[str]:
+    """Return the blockers of an undisturbed run: nothing in it lasts for longer than its deadline, except pauses."""
+    if drawn.faults or drawn.interference:
+        return []
+    return [f"blocker {'/'.join(filter(None, one))}" for one in seen if one[0] != BlockerReason.NODE_PAUSED]
 
 
 def _lateness(drawn: RandomPlan) -> float:

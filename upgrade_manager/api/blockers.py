@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,15 @@ from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.timestamps import format_time, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
 #: Entries in the status; the Stalled condition counts the others.
 MAX_BLOCKERS = 50
-#: Characters of a message or remedy: 50 entries stay below 64 kB.
+#: Characters of a message or remedy.
 MAX_TEXT = 400
+#: Bytes of all entries: long names, and texts in other scripts, would be more than 64 kB.
+MAX_BYTES = 60_000
 
 
 class BlockerReason(StrEnum):
@@ -104,6 +107,19 @@ class Blocker:
             "remedy": self.remedy[:MAX_TEXT],
             "since": format_time(self.since),
         }
+
+
+def entries_of(blockers: Sequence[Blocker]) -> list[dict[str, Any]]:
+    """Return the raw entries of the first blockers, as many as the status may hold."""
+    found: list[dict[str, Any]] = []
+    size = 0
+    for blocker in blockers[:MAX_BLOCKERS]:
+        entry = blocker.entry()
+        size += len(json.dumps(entry, ensure_ascii=False).encode(errors="replace"))
+        if size > MAX_BYTES:
+            break
+        found.append(entry)
+    return found
 
 
 def read_blockers(raw: object) -> list[Blocker]:

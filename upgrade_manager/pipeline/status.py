@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.blockers import MAX_BLOCKERS, BlockerReason
+from upgrade_manager.api.blockers import BlockerReason, entries_of
 from upgrade_manager.api.conditions import (
     AVAILABLE,
     CONCURRENT_UPGRADE_BLOCKED,
@@ -220,7 +220,7 @@ class StatusPatch:
         """Set the blockers, Stalled, and the nodes' reasons; remove them without any."""
         self._block_nodes(blockers)
         if blockers or self._status.get("blockers"):
-            self._status["blockers"] = [blocker.entry() for blocker in blockers[:MAX_BLOCKERS]] or None
+            self._status["blockers"] = entries_of(blockers) or None
         stalling = [blocker for blocker in blockers if blocker.reason.stalls]
         if not stalling:
             if find_condition(self._status.get("conditions"), STALLED):
@@ -311,6 +311,8 @@ class StatusPatch:
         written = find_condition(self._written.get("conditions"), type_)
         if written is None or written.get("status") != status:
             return list(conditions)
+        if find_condition(conditions, type_) is None:
+            return [*conditions, written]
         return [written if isinstance(c, dict) and c.get("type") == type_ else c for c in conditions]
 
     def _nodes(self) -> dict[str, Any]:

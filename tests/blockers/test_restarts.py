@@ -1,0 +1,66 @@
+"""A manager that restarts while an upgrade is held up: the blocker keeps its time, and its event is not repeated."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.simulation import Simulation
+from tests.support.manager_restarts import Interruption, restarted
+from tests.support.stall_matrix import PlanObserver
+from tests.support.sweep import Sweep, shares
+from tests.support.upgrade import UpgradeRun
+
+if TYPE_CHECKING:
+    from hack.apiserver.history import Entry
+
+SHARES = 8
+#: Writes of a manager until its first blocker is cleared, at least.
+WRITES = 48
+
+
+@pytest.fixture
+def sweep(request: pytest.FixtureRequest) -> Sweep:
+    return Sweep(tier=request.config.getoption("tier"))
+
+
+async def held_up(die_at: int, *, after: bool) -> tuple[set[str], list[tuple[str, int]], bool]:
+    """Return every `since` of the blocker, the reasons and counts of its events, and whether the manager died."""
+    sinces: set[str] = set()
+    async with Simulation() as simulation:
+        observer = PlanObserver(simulation.server.storage)
+
+        def note(collection: str, _: Entry) -> None:
+            if collection == "upgradeplans.management.harvesterhci.io":
+                sinces.update(f"{one.name} {one.since}" for one in observer.blockers)
+
+        simulation.server.storage.observers.append(note)
+        stage = await UpgradeRun.set_up(simulation)
+        async with restarted(stage, [Interruption(die_at=die_at, after=after, gap=3)]) as restarts:
+            await stage.create_plan()
+            await observer.until(lambda: observer.is_at("ClusterUpgrading"), seconds=600)
+            simulation.freezer.freeze("Scheduler")
+            await observer.until(lambda: bool(observer.blockers), seconds=600)
+            await asyncio.sleep(30)
+            simulation.freezer.thaw("Scheduler")
+            await stage.succeed()
+            died = len(restarts.lives) > 1
+        events = await stage.events()
+    found = [(event["reason"], event.get("count") or 1) for event in events]
+    return sinces, [one for one in found if one[0] in {"PodPending", "BlockerCleared"}], died
+
+
+@pytest.mark.rule("blockers: since survives a restart, and the event is not repeated")
+@pytest.mark.parametrize("share", shares(SHARES))
+async def test_restart_keeps_since_and_repeats_no_event(share: int, sweep: Sweep) -> None:
+    for number in sweep.points(1, WRITES, share=share, shares=SHARES, stride=2):
+        for after in (False, True):
+            sinces, events, died = await held_up(number, after=after)
+            where = f"died {'after' if after else 'before'} write {number}"
+            assert died, where
+            assert len(sinces) == 1, where
+            # An event that was not sent when the manager died is lost, as any event.
+            assert all(count == 1 for _, count in events), where
+            assert len({reason for reason, _ in events}) == len(events), where

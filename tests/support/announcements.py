@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 REASONS = frozenset({*MilestoneReason, SETTING_CHANGED, SETTING_RESTORED})
 _SINGLE = (MilestoneReason.NODE_UPGRADING, MilestoneReason.NODE_REBOOTING, MilestoneReason.NODE_UPGRADED)
-_DURATION = re.compile(r" in (?:\d+ h \d+ min|\d+ min \d+ s|\d+ s)\b")
+_DURATION = re.compile(r" (?:in|after) (?:\d+ h \d+ min|\d+ min \d+ s|\d+ s)\b")
 #: A cluster without durations reboots its nodes faster than their conditions change.
 _UNOBSERVED = re.compile(r"; its reboot took .*")
 

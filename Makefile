@@ -44,7 +44,7 @@ test-real: real-kube kubectl ## Run the tests of the real API server, which is b
 	@$(PYTEST) -n $(REAL_WORKERS) --maxprocesses $(REAL_WORKERS) --tier real $(TEST_ARGS)
 
 .PHONY: sweep
-sweep: setup ## Crash managers at every write, and lose every event of a watch; the tests visit every eighth or tenth
+sweep: setup ## Crash managers at every write, and lose every event of a watch; the tests visit every twelfth or tenth
 	@$(PYTEST) --tier sweep tests/pipeline/test_crash_sweep.py tests/pipeline/test_crash_sweep_ends.py \
 		tests/pipeline/test_watch_sweep.py tests/pipeline/test_failures.py $(TEST_ARGS)
 

@@ -124,10 +124,15 @@ def mishaps(first: int, last: int, *, beginning: int, sweep: Sweep) -> Iterator[
 DELETED = [*(phase.active for phase in PHASES), SUCCEEDED, FAILED]
 
 
+def _lasting(settings: list[Any]) -> list[Any]:
+    """Leave out the nodes' labels: the system-upgrade-controller may set one after the removal of its Plan."""
+    return settings[:3] + settings[4:]
+
+
 def _assert_restored(ended: Run, *, held: bool) -> None:
     """Check the settings; Rancher's strategy holds the nodes after an early end."""
-    interval, descheduler, strategy, *rest = ended.settings
-    assert [interval, descheduler, *rest] == ended.originals[:2] + ended.originals[3:]
+    interval, descheduler, strategy, _, *rest = ended.settings
+    assert [interval, descheduler, *rest] == ended.originals[:2] + ended.originals[4:]
     assert (strategy != ended.originals[2]) == held
 
 
@@ -143,7 +148,7 @@ async def test_successor_finishes_a_deletion(phase: str, sweep: Sweep) -> None:
     beginning = max(1, golden.before + 1 - BEFORE)
     for what, interruption in mishaps(beginning, len(golden.writes), beginning=DELETED.index(phase), sweep=sweep):
         ending = await run(scenario, delete_in=phase, interruption=interruption)
-        assert (ending.created, ending.settings) == ([], golden.settings), what
+        assert (ending.created, _lasting(ending.settings)) == ([], _lasting(golden.settings)), what
         _assert_errors_have_reasons(ending, interruption, what)
 
 

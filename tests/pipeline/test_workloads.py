@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hack.actors.kinds import SERVICE_ACCOUNTS
 from hack.faults.middleware import NoHook
 from hack.simulation import Simulation
 from tests.support.cluster_state import title
@@ -46,6 +47,9 @@ async def created(*, options: RunOptions = DEFAULTS, annotations: Any = None, **
     async with Simulation("three-nodes") as simulation:
         stage = await UpgradeRun.set_up(simulation)
         stage.options = options
+        for name, namespace in (("worker", "harvester-system"), ("planner", "cattle-system")):
+            account = {"metadata": {"name": name, "namespace": namespace}}
+            await simulation.client().create(SERVICE_ACCOUNTS, account)
         creations = simulation.middleware.hook = Creations()
         async with stage.life():
             await stage.create_plan({**BY_VERSION, **spec}, annotations=annotations or {})

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
 
 #: The distance between two points of the full tier.
-STRIDE = 8
+STRIDE = 12
 #: The distance between two points of the default tier, in strides.
-THIN = 6
+THIN = 8
 _Point = TypeVar("_Point")
 
 

@@ -16,6 +16,7 @@ from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import MIGRATIONS, NODES, VIRTUAL_MACHINE_INSTANCES
 from upgrade_manager.nodes.live_migration import is_final
+from upgrade_manager.nodes.migrations import ENDED, STAYS, migrations_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
 
 #: KubeVirt migrates the VMs of a node within that time.
 EVACUATION = timedelta(minutes=10)
-#: Final phases of a migration.
-_ENDED = frozenset({"Succeeded", "Failed"})
-#: Eviction strategies with which KubeVirt does not migrate a VM.
-_STAYS = frozenset({"None", "External"})
 _IMMOVABLE = "KubeVirt cannot migrate it"
 _NODE_LABEL = "kubevirt.io/nodeName"
 _INSTANCE_LABEL = "kubevirt.io/vmi-name"
@@ -50,7 +47,7 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     if not instances:
         return
     migrations = _migrations(view, instances)
-    pairs = [(one, _migrations_of(one, migrations)) for one in instances]
+    pairs = [(one, migrations_of(one, migrations)) for one in instances]
     moving = {objects.key(one) for one, own in pairs if _moves(view, own)}
     for one, own in pairs:
         # KubeVirt migrates few VMs at once: the others follow.
@@ -68,7 +65,7 @@ def _is_evacuated(view: View, node: str) -> bool:
 
 def _moves(view: View, migrations: Sequence[Object]) -> bool:
     """Return True for a VM whose only migration began a short while ago."""
-    if len(migrations) != 1 or _phase(migrations[0]) in _ENDED:
+    if len(migrations) != 1 or _phase(migrations[0]) in ENDED:
         return False
     began = parse_time(fields.text(migrations[0], "metadata", "creationTimestamp"))
     return began is not None and view.now - began < EVACUATION
@@ -78,19 +75,6 @@ def _migrations(view: View, instances: Sequence[Object]) -> Sequence[Object]:
     """Return the migrations of VMs of these names: a large cluster keeps thousands."""
     selector = one_of(_INSTANCE_LABEL, map(objects.name, instances))
     return view.objects(Selection(resource=MIGRATIONS, label_selector=selector)) if selector else ()
-
-
-def _migrations_of(instance: Object, migrations: Sequence[Object]) -> list[Object]:
-    """Return the migrations of this instance, oldest first; not those of an earlier one of its name."""
-    created = fields.text(instance, "metadata", "creationTimestamp")
-    own = [
-        one
-        for one in migrations
-        if fields.text(one, "spec", "vmiName") == fields.name(instance)
-        and fields.text(one, "metadata", "namespace") == fields.text(instance, "metadata", "namespace")
-        and fields.text(one, "metadata", "creationTimestamp") >= created
-    ]
-    return sorted(own, key=lambda one: (fields.text(one, "metadata", "creationTimestamp"), fields.name(one)))
 
 
 def _blocker(wait: Wait, instance: Object, migrations: Sequence[Object]) -> Blocker:
@@ -113,7 +97,7 @@ def _state(instance: Object, migrations: Sequence[Object]) -> tuple[str, bool]:
     """Return why the instance is still there, and whether another migration may help."""
     if objects.is_deleting(instance):
         return "it is stopping", False
-    active = [one for one in migrations if _phase(one) not in _ENDED]
+    active = [one for one in migrations if _phase(one) not in ENDED]
     if active:
         return f"migration {fields.name(active[-1])} is {_phase(active[-1]) or 'new'}", False
     obstacle = _obstacle(instance)
@@ -127,7 +111,7 @@ def _obstacle(instance: Object) -> str:
         words = (fields.text(movable, "reason"), fields.excerpt(movable, "message"))
         return f"{_IMMOVABLE}: {': '.join(filter(None, words)) or 'LiveMigratable is False'}"
     strategy = fields.text(instance, "spec", "evictionStrategy")
-    return f"its eviction strategy is {strategy}" if strategy in _STAYS else ""
+    return f"its eviction strategy is {strategy}" if strategy in STAYS else ""
 
 
 def _last(migrations: Sequence[Object]) -> str:

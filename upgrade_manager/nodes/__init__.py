@@ -11,6 +11,7 @@ __all__ = [
     "job_state",
     "live_migration",
     "machine_plan",
+    "migrations",
     "milestones",
     "model",
     "next_node",

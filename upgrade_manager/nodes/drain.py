@@ -149,8 +149,7 @@ def await_reboot(view: NodeView, release_os: str) -> Decision:
             f"runs {release_os}, but is NotReady{_since(view.ready_since)}; if it takes over 10 min, check its kubelet"
         )
     else:
-        job = view.jobs.get(JobType.POST_DRAIN) or view.jobs.get(JobType.SINGLE_NODE_UPGRADE)
-        since = _since(job.completed if job else "")
+        since = _since(view.os_upgrade.completed if view.os_upgrade else "")
         waits = f"rebooting from {view.os_image} to {release_os}{since}; if it takes over 30 min, check its console"
     progress = f"{view.name}: {waits}"
     return Decision(state=NodeState.WAITING_REBOOT, progress=progress, effects=expected)

@@ -74,7 +74,7 @@ def _jobs(view: NodeView) -> tuple[JobState | None, JobState | None]:
     if first is not None and first.repeated:
         # The node was upgraded before.
         first = None
-    return single or first, single or view.jobs.get(JobType.POST_DRAIN)
+    return single or first, view.os_upgrade
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

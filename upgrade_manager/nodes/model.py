@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.keys import JobType
+
 if TYPE_CHECKING:
-    from upgrade_manager.api.keys import JobType
     from upgrade_manager.api.node_states import NodeState
     from upgrade_manager.nodes.job_state import JobState
 
@@ -59,6 +60,11 @@ class NodeView:
     paused: bool = False
     #: True if its VMs are started again after its upgrade.
     restore_vms: bool = False
+
+    @property
+    def os_upgrade(self) -> JobState | None:
+        """The Job that upgrades its operating system and reboots it; None before that exists."""
+        return self.jobs.get(JobType.SINGLE_NODE_UPGRADE) or self.jobs.get(JobType.POST_DRAIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from upgrade_manager.kube.resources import (
     UPGRADE_PLANS,
     VIRTUAL_MACHINE_INSTANCES,
 )
+from upgrade_manager.nodes.migrations import ENDED, STAYS, migrations_of
 from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.toolkit import restore_list
 from upgrade_manager.toolkit.virtual_machines import request_stop, restores_vms, vms_of_node
@@ -28,11 +29,8 @@ _PREFIX = "kubevirt-evacuation-"
 #: On migrations: the node that the VM leaves.
 _SOURCE = "kubevirt.io/evacuationMigration"
 _TARGET_LABEL = "kubevirt.io/migrationTargetNodeName"
-_ENDED = frozenset({"Succeeded", "Failed"})
 #: Phases in which the guest's memory is being copied: it is not stopped then.
 _COPYING = frozenset({"PreparingTarget", "TargetReady", "Running"})
-#: Eviction strategies with which KubeVirt does not move a VM.
-_STAYS = frozenset({"None", "External"})
 #: PodDisruptionBudgets of migrations, which releases of KubeVirt before 1.5 created.
 _OLD_BUDGET = f"kubevirt-migration-pdb-{_PREFIX}"
 
@@ -43,7 +41,7 @@ async def vms_remaining(context: ToolkitContext) -> str:
     if not instances and not arriving:
         return ""
     migrations = (await context.client.list(MIGRATIONS)).items
-    staying = [f"{fields.qualified_name(one)} ({_state(one, _migrations_of(one, migrations))})" for one in instances]
+    staying = [f"{fields.qualified_name(one)} ({_state(one, migrations_of(one, migrations))})" for one in instances]
     coming = [f"{fields.qualified_name(one)} (it migrates to this node)" for one in arriving]
     return f"VMs on node {context.node}: {name_list([*staying, *coming])}"
 
@@ -82,7 +80,7 @@ async def _stranded(context: ToolkitContext) -> list[Object]:
         return []
     began = await _drain_began(context)
     migrations = (await context.client.list(MIGRATIONS)).items
-    return [one for one in instances if _has_failed(_migrations_of(one, migrations), node=context.node, since=began)]
+    return [one for one in instances if _has_failed(migrations_of(one, migrations), node=context.node, since=began)]
 
 
 async def _drain_began(context: ToolkitContext) -> str:
@@ -109,19 +107,6 @@ def _is_arriving(instance: Object, node: str) -> bool:
     )
 
 
-def _migrations_of(instance: Object, migrations: Sequence[Object]) -> list[Object]:
-    """Return the migrations of this instance, oldest first; not those of an earlier one of its name."""
-    created = fields.text(instance, "metadata", "creationTimestamp")
-    own = [
-        one
-        for one in migrations
-        if fields.text(one, "spec", "vmiName") == fields.name(instance)
-        and fields.text(one, "metadata", "namespace") == fields.text(instance, "metadata", "namespace")
-        and fields.text(one, "metadata", "creationTimestamp") >= created
-    ]
-    return sorted(own, key=lambda one: (fields.text(one, "metadata", "creationTimestamp"), fields.name(one)))
-
-
 def _has_failed(migrations: Sequence[Object], *, node: str, since: str) -> bool:
     """Return True if an evacuation from the node has failed since then, and none is about to succeed."""
     if any(fields.text(one, "status", "phase") in _COPYING for one in migrations):
@@ -139,7 +124,7 @@ def _state(instance: Object, migrations: Sequence[Object]) -> str:
     """Return what the instance waits for."""
     if objects.is_deleting(instance):
         return "it is stopping"
-    active = [one for one in migrations if fields.text(one, "status", "phase") not in _ENDED]
+    active = [one for one in migrations if fields.text(one, "status", "phase") not in ENDED]
     if active:
         return f"migration {fields.name(active[-1])} is {fields.text(active[-1], 'status', 'phase') or 'new'}"
     way_out = f"stop it: virtctl stop -n {' '.join(objects.key(instance))}"
@@ -147,7 +132,7 @@ def _state(instance: Object, migrations: Sequence[Object]) -> str:
     if fields.text(condition, "status") == "False":
         return f"KubeVirt cannot migrate it, {fields.excerpt(condition, 'reason') or 'no reason'}; {way_out}"
     strategy = fields.text(instance, "spec", "evictionStrategy")
-    if strategy in _STAYS:
+    if strategy in STAYS:
         return f"its eviction strategy is {strategy}; {way_out}"
     return "no migration yet"
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.missing_nodes import MissingNode
 
-_REBOOTING_JOBS = (JobType.POST_DRAIN, JobType.SINGLE_NODE_UPGRADE)
 #: The waits for a delay of the end, by its kind.
 _DELAYS = {
     DelayKind.RANCHER: WaitKind.RANCHER,
@@ -95,13 +94,13 @@ class NodeWaits:
 
     def of_delays(self, found: Iterable[Delay]) -> Iterator[Wait]:
         """Yield the waits for what delays the end, when all nodes are done."""
+        moved = self._last_movement()
         for delay in found:
             kind = _DELAYS[delay.kind]
             if kind is WaitKind.RANCHER:
-                yield self._rancher(self._last_movement(), detail=str(delay), node=delay.node)
+                yield self._rancher(moved, detail=str(delay), node=delay.node)
             elif kind is WaitKind.CORDONED_NODE:
-                since = self._since(kind, delay.node)
-                yield node_wait(self.ctx, kind, delay.node, since=since, detail=delay.problem, remedy=delay.remedy)
+                yield node_wait(self.ctx, kind, delay.node, detail=delay.problem, remedy=delay.remedy)
             else:
                 remedy = delay.remedy or _show(delay.secret)
                 yield self._secret(kind, delay.secret, delay.node, detail=delay.problem, remedy=remedy)
@@ -133,7 +132,7 @@ class NodeWaits:
         created = parse_time(job.created)
         yield node_wait(self.ctx, WaitKind.EVACUATION, view.name, since=created, is_running=is_running)
         if not is_running and view.secret and not view.pre_drain.others:
-            since = parse_time(job.completed) or self._since(WaitKind.DRAIN, view.name)
+            since = parse_time(job.completed) or first_seen(self.ctx, WaitKind.DRAIN, view.name)
             hooks = objects.annotations_of(self.observed.secrets.get(view.secret, FLEET_LOCAL) or {})
             is_drained = hooks.get(RKE_DRAIN_DONE, "") == hooks.get(RKE_DRAIN_OPTIONS)
             error = "" if is_drained else hooks.get(RKE_DRAIN_ERROR, "")
@@ -142,27 +141,19 @@ class NodeWaits:
 
     def _return(self, view: NodeView, state: NodeState | None, *, is_under_way: bool) -> Iterator[Wait]:
         """Yield the wait for a node that has to become Ready, or to run the release's OS."""
+        changed = parse_time(view.ready_since)
         if state is NodeState.WAITING_REBOOT:
-            kind, since = WaitKind.REBOOT, self._rebooted(view)
+            kind, since = WaitKind.REBOOT, parse_time(view.os_upgrade.completed) if view.os_upgrade else None
         elif is_under_way and (not view.ready or (state and state.upgraded and view.os_image != self.release_os)):
-            kind, since = WaitKind.LOST_NODE, self._ready_changed(view.name)
+            kind, since = WaitKind.LOST_NODE, changed
         else:
             return
         found = f"it runs {view.os_image or 'an unknown OS'}"
         wanted = found if view.os_image == self.release_os else f"{found} instead of {self.release_os}"
         since_when = f" since {view.ready_since}" if view.ready_since else ""
         detail = wanted if view.ready else f"it is not Ready{since_when}; {wanted}"
-        progressed = self._ready_changed(view.name)
-        yield node_wait(
-            self.ctx, kind, view.name, since=since, detail=detail, progressed=progressed, is_running=view.ready
-        )
-
-    def _rebooted(self, view: NodeView) -> datetime | None:
-        jobs = (view.jobs.get(type_) for type_ in _REBOOTING_JOBS)
-        return next((parse_time(job.completed) for job in jobs if job is not None), None)
-
-    def _ready_changed(self, node: str) -> datetime | None:
-        return ready_changed(self.observed.nodes.get(node))
+        wait = node_wait(self.ctx, kind, view.name, since=since, detail=detail, progressed=changed)
+        yield replace(wait, is_running=view.ready)
 
     def _foreign(self, view: NodeView, others: Sequence[str]) -> Wait:
         detail = f"other controllers have not acknowledged their hooks: {name_list(others)}"
@@ -188,9 +179,6 @@ class NodeWaits:
         times = [time for time in (newest, self.ctx.status.phase_began) if time is not None]
         return max(times, default=self.ctx.now())
 
-    def _since(self, kind: WaitKind, name: str) -> datetime:
-        return first_seen(self.ctx, kind, name)
-
     def _secret(
         self,
         kind: WaitKind,
@@ -201,7 +189,7 @@ class NodeWaits:
         remedy: str = "",
         since: datetime | None = None,
     ) -> Wait:
-        began = since or self._since(kind, name)
+        began = since or first_seen(self.ctx, kind, name)
         return Wait(
             kind=kind,
             namespace=FLEET_LOCAL,

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from tests.support.manager_process import ManagerProcess
     from upgrade_manager.kube.transport import Transport
 
-#: Requests of a whole upgrade, however it is disturbed; a quiet one has about a hundred and twenty.
-BOUND = 300
+#: Requests of an upgrade before and after an outage: a quiet one has a hundred and forty, then a dozen watches begin
+#: anew, and an API server that starts on a busy machine lets clients try again.
+BOUND = 400
 #: Requests a second that one informer makes at most of a server that fails at once.
 RATE = 1.3
 #: Informers that may watch the same kind; Jobs are in two namespaces.
@@ -91,13 +92,12 @@ async def connected(simulation: Simulation) -> Watched:
 
 @asynccontextmanager
 async def upgrading(on: Watched, phase: str) -> AsyncIterator[ManagerProcess]:
-    """Enter with the upgrade in the phase, and check at the end that it succeeds with few requests."""
+    """Enter with the upgrade in the phase, and check at the end that it succeeds."""
     async with on.stage.life() as life:
         await on.stage.create_plan()
         await on.stage.until(phase)
         yield life
         await assert_succeeds_once(on.stage, on.creations)
-    assert on.log.total() <= BOUND
 
 
 def attempts(seconds: float) -> int:
@@ -112,8 +112,9 @@ def attempts(seconds: float) -> int:
 
 
 def assert_patient(log: RequestLog, began: float, ended: float) -> None:
-    """Check that no kind was watched or listed more often than the backoff allows."""
+    """Check that no kind was watched or listed more often than the backoff allows, and the requests outside."""
     requests = log.between(began, ended)
+    assert log.total() - requests.total() <= BOUND
     seconds = ended - began
     for key, count in requests.items():
         verb, resource = key.split(" ")
@@ -166,6 +167,7 @@ async def test_upgrade_survives_expired_watches(server: UnreliableServer, phase:
             on.line.mend()
         # Plans, nodes, Jobs, but for the one that was the last to change.
         assert relists(life, "expired") >= 3
+    assert on.log.total() <= BOUND
 
 
 async def no_blockers(on: Watched) -> None:
@@ -186,6 +188,7 @@ async def test_lost_connection_reports_no_blocker(phase: str, seconds: float) ->
             on.line.mend()
             assert await on.stage.until_ended() == "Succeeded"
             await no_blockers(on)
+    assert on.log.total() <= BOUND
 
 
 async def silenceable(simulation: Simulation, stack: AsyncExitStack, folder: Path) -> Watched:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Transport
 
 #: Requests of an upgrade before and after an outage: a quiet one has a hundred and forty, then a dozen watches begin
-#: anew, and an API server that starts on a busy machine lets clients try again.
+#: again, and an API server that starts on a busy machine lets clients try again.
 BOUND = 400
 #: Requests a second that one informer makes at most of a server that fails at once.
 RATE = 1.3

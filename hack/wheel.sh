@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-certificate=$PWD/deploy/webhook-certificate.yaml
+certificate=$PWD/deploy/webhook/certificate.yaml
 #: Tenths of a second until a program has started.
 timeout=600
 work=$(mktemp -d)

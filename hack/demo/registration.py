@@ -1,4 +1,4 @@
-"""The admission webhook of the demo's manager, registered as in deploy/webhook.yaml."""
+"""The admission webhook of the demo's manager, registered as in deploy/webhook/webhook.yaml."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PROBE = "webhook-probe"
 
 async def create_secret(client: Client) -> None:
     """Create the Secret of the certificate, which the manager fills."""
-    await client.create(SECRETS, yaml.safe_load((_DEPLOY / "webhook-certificate.yaml").read_text()))
+    await client.create(SECRETS, yaml.safe_load((_DEPLOY / "webhook/certificate.yaml").read_text()))
 
 
 async def register(client: Client, *, port: int) -> None:
@@ -36,7 +36,7 @@ async def register(client: Client, *, port: int) -> None:
     what the manager itself would write when it checks its certificate next.
     """
     secret = await client.get(SECRETS, SECRET, namespace=HARVESTER_SYSTEM)
-    service, configuration = yaml.safe_load_all((_DEPLOY / "webhook.yaml").read_text())
+    service, configuration = yaml.safe_load_all((_DEPLOY / "webhook/webhook.yaml").read_text())
     service["spec"] = {"type": "ExternalName", "externalName": HOST}
     for one in configuration["webhooks"]:
         one["clientConfig"]["caBundle"] = secret["data"][AUTHORITY]

@@ -52,7 +52,7 @@ async def test_server_that_is_away_for_an_hour_is_awaited() -> None:
 
 
 REJECTED: dict[str, tuple[Reply, str]] = {
-    "no CRD": (failure(404, "NotFound"), "UpgradePlan CRD not found. Run kubectl apply -f deploy/crds"),
+    "no CRD": (failure(404, "NotFound"), "UpgradePlan CRD not found. Run kubectl apply -k deploy/crds"),
     "403": (failure(403, "Forbidden"), "403 Forbidden"),
     "401": (failure(401, "Unauthorized"), "401 Unauthorized"),
     "400": (failure(400, "BadRequest"), "Check the kubeconfig or service account"),

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from upgrade_manager import __version__
+from tests.support.kustomize import DEFAULT, DEPLOY, objects, title
+from upgrade_manager.api.keys import GROUP, TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.runtime.manager import GRACEFUL_SHUTDOWN_TIMEOUT
 from webhook.certificates.rotation import SECRET
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
-KUSTOMIZATION = yaml.safe_load((DEPLOY / "kustomization.yaml").read_text())
-MANIFESTS: list[dict[str, Any]] = [
-    manifest
-    for path in KUSTOMIZATION["resources"]
-    if not path.startswith("crds/")
-    for manifest in yaml.safe_load_all((DEPLOY / path).read_text())
-]
+MANIFESTS = objects(DEFAULT)
+#: Suffixes of the roles that users bind.
+FOR_USERS = ("metrics-reader", "viewer", "editor", "admin")
 ROLES = [manifest for manifest in MANIFESTS if manifest["kind"] in {"Role", "ClusterRole"}]
 
 
@@ -32,11 +27,6 @@ def one(kind: str, name: str = "") -> dict[str, Any]:
 def container() -> dict[str, Any]:
     (only,) = one("Deployment")["spec"]["template"]["spec"]["containers"]
     return dict(only)
-
-
-def title(manifest: dict[str, Any]) -> str:
-    metadata = manifest["metadata"]
-    return f"{manifest['kind']} {metadata.get('namespace', '')}/{metadata['name']}"
 
 
 EXAMPLES = DEPLOY.parent / "docs/examples"
@@ -64,31 +54,13 @@ def test_webhook_alone_has_only_the_webhook_roles() -> None:
     assert container()["env"][index]["name"] == "ENABLE_WEBHOOKS"
 
 
-def test_network_policy_restricts_only_the_webhook_port() -> None:
-    policy = yaml.safe_load((EXAMPLES / "network-policy.yaml").read_text())["spec"]
-    pods = one("Deployment")["spec"]["template"]["metadata"]["labels"]
-    assert policy["podSelector"] == {"matchLabels": pods}
-    reviews, others = policy["ingress"]
-    assert [port["port"] for port in reviews["ports"]] == ["webhook"]
-    assert all("ipBlock" in source for source in reviews["from"])
-    assert "from" not in others
-    assert {port["port"] for port in reviews["ports"] + others["ports"]} == {
-        port["name"] for port in container()["ports"]
-    }
-
-
-def test_every_manifest_is_listed_and_every_listed_one_exists() -> None:
-    files = {str(path.relative_to(DEPLOY)) for path in DEPLOY.rglob("*.yaml")} - {"kustomization.yaml"}
-    assert set(KUSTOMIZATION["resources"]) == files
-
-
 def test_no_object_is_defined_twice() -> None:
     titles = [title(manifest) for manifest in MANIFESTS]
     assert len(titles) == len(set(titles))
 
 
 @pytest.mark.parametrize("role", ROLES, ids=title)
-def test_role_has_no_wildcard_and_is_bound_unless_for_scrapers(role: dict[str, Any]) -> None:
+def test_role_has_no_wildcard_and_is_bound_unless_for_users(role: dict[str, Any]) -> None:
     assert "*" not in [word for rule in role["rules"] for words in rule.values() for word in words]
     metadata = role["metadata"]
     bound = [
@@ -99,7 +71,24 @@ def test_role_has_no_wildcard_and_is_bound_unless_for_scrapers(role: dict[str, A
         and binding["roleRef"]["name"] == metadata["name"]
     ]
     account = {"kind": "ServiceAccount", "name": "harvester-upgrade-manager", "namespace": "harvester-system"}
-    assert bound == ([] if metadata["name"].endswith("metrics-reader") else [[account]])
+    assert bound == ([] if metadata["name"].endswith(FOR_USERS) else [[account]])
+
+
+@pytest.mark.parametrize(
+    ("role", "aggregate", "more"),
+    [
+        pytest.param("viewer", "view", set(), id="viewer"),
+        pytest.param("editor", "edit", {"create", "update", "patch", "delete"}, id="editor"),
+        pytest.param("admin", "admin", {"create", "update", "patch", "delete", "deletecollection"}, id="admin"),
+    ],
+)
+def test_user_role_is_aggregated_and_never_writes_the_status(role: str, aggregate: str, more: set[str]) -> None:
+    manifest = one("ClusterRole", role)
+    assert manifest["metadata"]["labels"][f"rbac.authorization.k8s.io/aggregate-to-{aggregate}"] == "true"
+    plans, status = manifest["rules"]
+    assert (plans["apiGroups"], plans["resources"]) == ([GROUP], ["upgradeplans"])
+    assert {*plans["verbs"]} == {"get", "list", "watch"} | more
+    assert status == {"apiGroups": [GROUP], "resources": ["upgradeplans/status"], "verbs": ["get"]}
 
 
 def test_secrets_are_read_in_fleet_local_and_one_by_name() -> None:
@@ -158,9 +147,19 @@ def test_pod_outlives_the_drain_of_its_servers() -> None:
     assert pod["terminationGracePeriodSeconds"] > before_stop + GRACEFUL_SHUTDOWN_TIMEOUT
 
 
-def test_image_has_the_project_version() -> None:
-    (image,) = KUSTOMIZATION["images"]
-    assert image == {
-        "name": container()["image"],
-        "newTag": f"v{__version__}",
-    }
+def test_replicas_run_apart_and_while_nodes_are_drained() -> None:
+    deployment, budget = one("Deployment")["spec"], one("PodDisruptionBudget")["spec"]
+    pods, spec = deployment["template"]["metadata"]["labels"], deployment["template"]["spec"]
+    assert deployment["replicas"] == 2
+    assert "--leader-elect" in container()["args"]
+    # With minAvailable, one replica would hold every drain.
+    assert (budget["maxUnavailable"], budget["selector"]) == (1, {"matchLabels": pods})
+    spread = {entry["topologyKey"]: entry for entry in spec["topologySpreadConstraints"]}
+    assert spread.keys() == {"kubernetes.io/hostname", "topology.kubernetes.io/zone"}
+    for entry in spread.values():
+        assert (entry["whenUnsatisfiable"], entry["labelSelector"]) == ("ScheduleAnyway", {"matchLabels": pods})
+    tolerated = {toleration["key"] for toleration in spec["tolerations"]}
+    assert "node.kubernetes.io/unschedulable" in tolerated
+    # The taint of a node that is drained: tolerated, the Pod would return to the node that reboots.
+    assert TAINT_KUBEVIRT_DRAIN not in tolerated
+    assert spec["priorityClassName"] == "system-cluster-critical"

@@ -17,7 +17,7 @@ from webhook.certificates.rotation import CONFIGURATION, SERVICE
 from webhook.runner import DEADLINE
 from webhook.server import PATH
 
-FILE = Path(__file__).parents[2] / "deploy/webhook.yaml"
+FILE = Path(__file__).parents[2] / "deploy/webhook/webhook.yaml"
 SERVICE_MANIFEST, MANIFEST = yaml.safe_load_all(FILE.read_text())
 (WEBHOOK,) = MANIFEST["webhooks"]
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
+
+from tests.support.kustomize import DEFAULT, files
 
 if TYPE_CHECKING:
     from tests.support.kubectl import Cluster
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers, pytest.mark.full]
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
-FILES = [
-    str(DEPLOY / name)
-    for name in yaml.safe_load((DEPLOY / "kustomization.yaml").read_text())["resources"]
-    if not name.startswith("crds/")
-]
+FILES = [str(path) for path in files(DEFAULT) if path.parent.name != "crds"]
 NAMESPACES = ("cattle-system", "fleet-local", "harvester-system", "longhorn-system")
 
 

@@ -169,8 +169,8 @@ def test_every_exception_matches_a_command() -> None:
 
 
 def test_pushed_image_matches_the_kustomization() -> None:
-    (image,) = FILES["deploy/kustomization.yaml"]["images"]
-    (stored,) = yaml.safe_load((ROOT / "deploy/kustomization.yaml").read_text())["images"]
+    (image,) = FILES["deploy/manager/kustomization.yaml"]["images"]
+    (stored,) = yaml.safe_load((ROOT / "deploy/manager/kustomization.yaml").read_text())["images"]
     assert (image["name"], image["newTag"]) == (stored["name"], stored["newTag"])
     assert f"docker push {image['newName']}:{image['newTag']}" in COMMANDS
 

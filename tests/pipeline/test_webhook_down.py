@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.support.simulate import Simulate
     from tests.support.upgrade import UpgradeRun
 
-MANIFEST = Path(__file__).parents[2] / "deploy/webhook.yaml"
+MANIFEST = Path(__file__).parents[2] / "deploy/webhook/webhook.yaml"
 SKIPPED: dict[str, Any] = {"annotations": {ANNOTATION_SKIP_WEBHOOK: "true"}}
 FAILED_CALL = 'failed calling webhook "upgradeplans.management.harvesterhci.io"'
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-MANIFEST = Path(__file__).parents[2] / "deploy/webhook.yaml"
+MANIFEST = Path(__file__).parents[2] / "deploy/webhook/webhook.yaml"
 _SECONDS = 30.0
 
 

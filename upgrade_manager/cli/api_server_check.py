@@ -42,7 +42,7 @@ class ApiServerCheck:
             async with asyncio.timeout(RESPONSE_TIMEOUT):
                 await self._client.raw("GET", UPGRADE_PLANS.path(), query=(("limit", "1"),))
         except NotFound as error:
-            raise self._error("UpgradePlan CRD not found. Run kubectl apply -f deploy/crds") from error
+            raise self._error("UpgradePlan CRD not found. Run kubectl apply -k deploy/crds") from error
         except TimeoutError:
             self._log_retry(f"no response within {RESPONSE_TIMEOUT:.0f} s")
             return False

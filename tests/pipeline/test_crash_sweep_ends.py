@@ -7,6 +7,7 @@ happens shortly before the deletion or the failure.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import pytest
 from hack.simulation import Simulation
 from tests.support.announcements import steps
 from tests.support.cluster_state import created_objects, overridden_settings
+from tests.support.late_labels import LateLabels
 from tests.support.manager_restarts import UNDISTURBED, Interruption, restarted
 from tests.support.simulate import SECOND, RepairableScenario, fault
 from tests.support.sweep import STRIDE, Sweep, cases
@@ -25,7 +27,6 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterator
 
 
@@ -82,6 +83,7 @@ async def run(scenario: RepairableScenario, *, delete_in: str = "", interruption
     """Run an upgrade that is deleted when it reaches a phase, or that fails."""
     async with Simulation(scenario, scale=0) as simulation:
         originals = await overridden_settings(simulation)
+        late = LateLabels(simulation.server.storage)
         stage = await UpgradeRun.set_up(simulation)
         async with restarted(stage, [interruption]) as managers:
             await stage.create_plan()
@@ -100,7 +102,7 @@ async def run(scenario: RepairableScenario, *, delete_in: str = "", interruption
         return Run(
             phases=phases_of(plan),
             created=await created_objects(simulation),
-            settings=await overridden_settings(simulation),
+            settings=_without(late.found, await overridden_settings(simulation)),
             annotations=objects.annotations_of(plan),
             events=steps(event for event in events if event not in errors),
             errors=[event["message"] for event in errors],
@@ -108,6 +110,11 @@ async def run(scenario: RepairableScenario, *, delete_in: str = "", interruption
             writes=managers.lives[0].wire.writes,
             originals=originals,
         )
+
+
+def _without(late: Counter[str], settings: list[Any]) -> list[Any]:
+    interval, descheduler, strategy, labels, *rest = settings
+    return [interval, descheduler, strategy, [*(Counter(labels) - late).elements()], *rest]
 
 
 def mishaps(first: int, last: int, *, beginning: int, sweep: Sweep) -> Iterator[tuple[str, Interruption]]:
@@ -124,15 +131,10 @@ def mishaps(first: int, last: int, *, beginning: int, sweep: Sweep) -> Iterator[
 DELETED = [*(phase.active for phase in PHASES), SUCCEEDED, FAILED]
 
 
-def _lasting(settings: list[Any]) -> list[Any]:
-    """Leave out the nodes' labels: the system-upgrade-controller may set one after the removal of its Plan."""
-    return settings[:3] + settings[4:]
-
-
 def _assert_restored(ended: Run, *, held: bool) -> None:
     """Check the settings; Rancher's strategy holds the nodes after an early end."""
-    interval, descheduler, strategy, _, *rest = ended.settings
-    assert [interval, descheduler, *rest] == ended.originals[:2] + ended.originals[4:]
+    interval, descheduler, strategy, *rest = ended.settings
+    assert [interval, descheduler, *rest] == ended.originals[:2] + ended.originals[3:]
     assert (strategy != ended.originals[2]) == held
 
 
@@ -148,7 +150,7 @@ async def test_successor_finishes_a_deletion(phase: str, sweep: Sweep) -> None:
     beginning = max(1, golden.before + 1 - BEFORE)
     for what, interruption in mishaps(beginning, len(golden.writes), beginning=DELETED.index(phase), sweep=sweep):
         ending = await run(scenario, delete_in=phase, interruption=interruption)
-        assert (ending.created, _lasting(ending.settings)) == ([], _lasting(golden.settings)), what
+        assert (ending.created, ending.settings) == ([], golden.settings), what
         _assert_errors_have_reasons(ending, interruption, what)
 
 

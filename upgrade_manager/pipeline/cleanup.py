@@ -112,7 +112,8 @@ async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
             await _clear_nodes(ctx)
             done.add(_CLEARED)
         raise
-    # After the removal of the Plans: until then the system-upgrade-controller sets its labels again.
+    # After the removal of the Plans: until then the system-upgrade-controller sets its labels again. A controller that
+    # has read the Plan before may set one even later; `prepare_nodes` removes it before the next Plan of that name.
     await _clear_nodes(ctx)
     for done in ctx.informers.cleaned_up.values():
         done.clear()

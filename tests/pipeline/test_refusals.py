@@ -1,4 +1,4 @@
-"""Writes that a webhook refuses: named after half a minute, until they succeed."""
+"""Writes that a webhook refuses: named after half a minute to the second, until they succeed."""
 
 from __future__ import annotations
 
@@ -7,20 +7,32 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hack import virtual_time
 from hack.faults.rules import LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.upgrade import condition, started
+from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.kube import objects
+from upgrade_manager.pipeline.refusals import OVERDUE
 
 if TYPE_CHECKING:
     from tests.support.upgrade import UpgradeRun
     from upgrade_manager.kube.objects import Object
 
+#: Seconds after a deadline until its blocker is seen: its time is in whole seconds, and the plan is polled.
+LATE = 1.5
 REFUSAL = Refuse(status=403, reason="Forbidden", message="a webhook refuses the write")
 
 
 def reasons(plan: Object) -> list[str]:
     return [blocker["reason"] for blocker in objects.status(plan).get("blockers") or []]
+
+
+def seconds_late(blocker: Object) -> float:
+    """Return the seconds since its deadline; `since` is in whole seconds."""
+    since = parse_time(blocker["since"])
+    assert since is not None
+    return (virtual_time.virtual_now() - since - OVERDUE).total_seconds()
 
 
 async def event_reasons(stage: UpgradeRun) -> list[str]:
@@ -35,6 +47,7 @@ async def test_refused_write_is_named_until_it_succeeds() -> None:
         await stage.until("ImagePreloading")
         plan = await stage.until_plan(lambda plan: reasons(plan) == ["WriteRefused"])
         (blocker,) = objects.status(plan)["blockers"]
+        assert 0 <= seconds_late(blocker) <= LATE
         assert (blocker["kind"], blocker["namespace"]) == ("Plan", "cattle-system")
         assert blocker["name"].startswith("upgrade-")
         assert "a webhook refuses the write" in blocker["message"]
@@ -81,6 +94,7 @@ async def test_refused_removal_is_named_until_it_succeeds() -> None:
         assert await stage.until_ended() == "Succeeded"
         plan = await stage.until_plan(lambda plan: reasons(plan) == ["CleanupRefused"])
         (blocker,) = objects.status(plan)["blockers"]
+        assert 0 <= seconds_late(blocker) <= LATE
         assert (blocker["kind"], blocker["namespace"]) == ("Service", "harvester-system")
         simulation.middleware.remove(rule)
         plan = await stage.until_plan(lambda plan: not reasons(plan), seconds=60)

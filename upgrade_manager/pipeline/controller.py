@@ -160,7 +160,13 @@ class PlanController:
             settings=deps.settings,
             clock=deps.clock,
         )
-        reconciler = PlanReconciler(plans=self.plans, informers=informers, engine=Engine(PIPELINE), services=services)
+        reconciler = PlanReconciler(
+            plans=self.plans,
+            informers=informers,
+            engine=Engine(PIPELINE),
+            services=services,
+            requeue_after=self._queue.add_after,
+        )
         return Controller(
             NAME,
             reconcile=reconciler.reconcile,

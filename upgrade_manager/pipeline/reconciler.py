@@ -22,7 +22,7 @@ from upgrade_manager.pipeline.status import StatusThrottle
 from upgrade_manager.runtime.result import Done, ReconcileTimeout, Requeue, RequeueAfter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from upgrade_manager.kube.informer import Informer
     from upgrade_manager.kube.objects import Object
@@ -53,11 +53,21 @@ class PlanReconciler:
     It is the only writer of a plan's status. It has one worker, so plans are reconciled one at a time.
     """
 
-    def __init__(self, *, plans: Informer, informers: Informers, engine: Engine, services: Services) -> None:
+    def __init__(
+        self,
+        *,
+        plans: Informer,
+        informers: Informers,
+        engine: Engine,
+        services: Services,
+        requeue_after: Callable[[str, float], None],
+    ) -> None:
         self._plans = plans
         self._informers = informers
         self._engine = engine
         self._services = services
+        #: Adds a plan to the work queue in so many seconds, or earlier if its retry is due earlier.
+        self._requeue_after = requeue_after
         self._throttle = StatusThrottle(now=services.clock.monotonic)
         #: By plan: the resourceVersion of the newest write that the cache does not show yet.
         self._unseen: dict[str, str] = {}
@@ -103,10 +113,17 @@ class PlanReconciler:
                 self._refusals.record(ctx, error)
                 await self._degrade(ctx, _reason(error))
                 await self._wait_for_caches(ctx)
+                self._retry_when_overdue(ctx)
                 raise
             log.info("object changed concurrently, requeued", error=str(error))
             result = Requeue()
         return result if await self._wait_for_caches(ctx) else RequeueAfter(STALE_CACHE_RETRY, is_reconciled=False)
+
+    def _retry_when_overdue(self, ctx: ReconcileContext) -> None:
+        """Reconcile when a refused write becomes a blocker: the retry after the error may be 10 s later."""
+        seconds = self._refusals.next_overdue(ctx)
+        if seconds is not None:
+            self._requeue_after(ctx.owner.name, seconds)
 
     def _tolerates(self, ctx: ReconcileContext, error: Exception) -> bool:
         """Return True for a change by others, unless such changes last. A webhook's conflict is an error at once."""

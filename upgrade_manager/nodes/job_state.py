@@ -96,8 +96,10 @@ class JobState:
 
     @property
     def cause(self) -> str:
-        """The failed Job and its condition, for messages."""
-        return f"Job {self.namespace}/{self.name} failed" + (f": {self._condition}" if self._condition else "")
+        """The failed Job, its attempts and its condition, for messages."""
+        attempts = f" after {self.failed_attempts} attempts" if self.failed_attempts > 1 else ""
+        condition = f": {self._condition}" if self._condition else ""
+        return f"Job {self.namespace}/{self.name} failed{attempts}{condition}"
 
     @property
     def is_failing(self) -> bool:

@@ -13,6 +13,17 @@ PYTHON ?=
 DEMO_ARGS ?=
 TEST_ARGS ?=
 BENCH_ARGS ?=
+# Arguments of `upgrade-manager run` and of Helm, for example HELM_ARGS="--set replicas=3".
+RUN_ARGS ?=
+HELM_ARGS ?=
+# The image, with its tag, that is built, pushed and deployed. Without it, the manifests' own is.
+IMG ?=
+VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' upgrade_manager/__init__.py)
+TAG = $(lastword $(subst :, ,$(IMG)))
+HELM_IMG = $(if $(IMG),--set-string image.repository=$(patsubst %:$(TAG),%,$(IMG)) --set-string image.tag=$(TAG))
+# Where the machine has no Helm, the pinned one, which `make helm` links into .venv.
+HELM := $(if $(shell command -v helm),,helm)
+RELEASE := harvester-upgrade-manager --namespace harvester-system
 # On the real API server most of the time is spent waiting for its controllers: more workers than processors.
 REAL_WORKERS ?= 5
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
@@ -21,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
 setup: ## Install everything into .venv; instant when nothing changed
@@ -53,7 +64,7 @@ real-kube: setup ## Build a real control plane into the user's cache, once (abou
 	@$(BIN)/python -m hack.control_plane
 
 .PHONY: helm
-helm: setup ## Build the pinned Helm into the user's cache, once (about 2 minutes)
+helm: setup ## Build the pinned Helm into the user's cache, once (about 2 minutes), and link it into .venv/bin
 	@$(BIN)/python -m hack.control_plane helm
 
 .PHONY: rules
@@ -98,6 +109,61 @@ manifests: setup ## Generate the CRD from the models, and the Helm chart's templ
 	@mkdir -p build && $(BIN)/python -m upgrade_manager.api.crd >build/crd.yaml && mv build/crd.yaml $(CRD)
 	@$(BIN)/python -m hack.chart
 
+.PHONY: build
+build: setup ## Build the wheel into dist
+	@hack/build_wheel.sh dist && ls dist/*.whl
+
+.PHONY: image
+image: docker-build ## The same as docker-build
+
+.PHONY: docker-build
+docker-build: ## Build the image with docker, podman or buildah; IMG=REGISTRY/NAME:TAG names it
+	@hack/image.sh build $(or $(IMG),harvester-upgrade-manager:v$(VERSION))
+
+.PHONY: docker-push
+docker-push: ## Push the image
+	@hack/image.sh push $(or $(IMG),harvester-upgrade-manager:v$(VERSION))
+
+.PHONY: docker-buildx
+docker-buildx: ## Build the image for PLATFORMS=linux/amd64,linux/arm64, and push it
+	@hack/image.sh buildx $(or $(IMG),harvester-upgrade-manager:v$(VERSION))
+
+.PHONY: build-installer
+build-installer: kubectl manifests ## Write all manifests into build/install.yaml
+	@hack/overlay.sh build/overlay "$(IMG)" && kubectl kustomize build/overlay >build/install.yaml && echo build/install.yaml
+
+.PHONY: install
+install: kubectl manifests ## Install the CRD into the cluster of your kubeconfig
+	@kubectl apply -k deploy/crds
+
+.PHONY: uninstall
+uninstall: kubectl ## Delete all UpgradePlans and the CRD
+	@hack/delete_plans.sh && kubectl delete --ignore-not-found -k deploy/crds
+
+.PHONY: deploy
+deploy: kubectl manifests ## Install CRD, permissions, webhook and manager; IMG=REGISTRY/NAME:TAG is its image
+	@hack/overlay.sh build/overlay "$(IMG)" && kubectl apply -k build/overlay
+
+.PHONY: undeploy
+undeploy: kubectl ## Delete all UpgradePlans, then what `make deploy` installed
+	@hack/delete_plans.sh && kubectl delete --ignore-not-found -k deploy/default
+
+.PHONY: run
+run: setup ## Run the manager on this machine with your kubeconfig, without webhook; RUN_ARGS="--log-level debug"
+	@ENABLE_WEBHOOKS=false $(BIN)/upgrade-manager run $(RUN_ARGS)
+
+.PHONY: helm-deploy
+helm-deploy: manifests $(HELM) ## Install or upgrade the Helm chart; IMG=REGISTRY/NAME:TAG, HELM_ARGS="--set …"
+	@helm upgrade --install $(RELEASE) deploy/chart $(HELM_IMG) $(HELM_ARGS)
+
+.PHONY: helm-undeploy
+helm-undeploy: setup $(HELM) ## Uninstall the Helm release; the CRD and all UpgradePlans stay
+	@helm uninstall $(RELEASE)
+
+.PHONY: helm-status
+helm-status: setup $(HELM) ## Show the Helm release
+	@helm status $(RELEASE)
+
 .PHONY: lock
 lock: setup ## Pin what requirements/*.in ask for; LOCK_ARGS=--upgrade takes newer versions
 	@hack/lock.sh $(LOCK_ARGS)
@@ -108,5 +174,5 @@ bench: setup ## Measure the figures of docs/performance.md; BENCH_ARGS="NAME …
 
 .PHONY: clean
 clean: ## Remove .venv and everything else that was generated
-	@rm -rf .venv build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info .coverage*
+	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info .coverage*
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -29,8 +29,7 @@ unset PYTHONPATH
 PIP_DISABLE_PIP_VERSION_CHECK=1
 export PIP_DISABLE_PIP_VERSION_CHECK
 
-cp -R pyproject.toml README.md LICENSE upgrade_manager webhook "$work"
-.venv/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir "$work/dist" "$work"
+hack/build_wheel.sh "$work/dist"
 .venv/bin/python -m pip freeze --exclude-editable >"$work/versions.txt"
 .venv/bin/python -m venv "$work/venv"
 "$work/venv/bin/python" -m pip install --quiet --constraint "$work/versions.txt" "$work"/dist/*.whl

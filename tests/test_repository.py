@@ -40,6 +40,17 @@ def targets() -> set[str]:
     return set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
+#: What users of kubebuilder projects type.
+HABITS = (
+    "help lint test test-real build image docker-build docker-buildx docker-push manifests build-installer install "
+    "uninstall deploy undeploy run helm-deploy helm-undeploy helm-status demo bench clean"
+)
+
+
+def test_makefile_has_the_targets_of_such_projects() -> None:
+    assert set(HABITS.split()) <= targets()
+
+
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
 class TestLockFile:
     def test_every_requirement_is_pinned_and_hashed(self, lock: Path) -> None:

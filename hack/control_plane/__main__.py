@@ -1,6 +1,6 @@
 """`python -m hack.control_plane`: build a real control plane into the user's cache, once. See go/README.md.
 
-`python -m hack.control_plane helm` builds Helm instead, and prints its path.
+`python -m hack.control_plane helm` builds Helm instead, and links it beside the interpreter.
 
 A folder of the cache is filled under a temporary name and renamed when it is complete.
 """
@@ -39,8 +39,7 @@ def main() -> int:
         signal.signal(number, signal.default_int_handler)
     try:
         if sys.argv[1:] == ["helm"]:
-            _report(f"helm in {provision_helm(os.environ).parent}")
-            return 0
+            return _link(provision_helm(os.environ))
         found = provision(os.environ)
     except (AssetsError, OSError) as error:
         print(f"real-kube: {error}", file=sys.stderr)
@@ -81,6 +80,14 @@ def provision_helm(environ: Mapping[str, str]) -> Path:
                 with _published(helm.parent) as work:
                     _build_helm(go, work, _go_environ(work, environ))
     return assets.find_helm(environ)
+
+
+def _link(helm: Path) -> int:
+    link = Path(sys.executable).with_name("helm")
+    link.unlink(missing_ok=True)
+    link.symlink_to(helm)
+    _report(f"{link} is {helm}")
+    return 0
 
 
 @contextmanager

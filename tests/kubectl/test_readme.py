@@ -21,6 +21,7 @@ import yaml
 
 from tests.support.kubectl import installed
 from tests.support.polling import eventually
+from upgrade_manager.cli.application import LEASE
 from webhook.certificates.rotation import SERVICE
 
 if TYPE_CHECKING:
@@ -38,8 +39,9 @@ NOT_RUN = {
     "make demo": "takes minutes; .ci/run runs it",
     "make test": "would run this test",
     "kubectl create -f image-plan.yaml": "the webhook refuses a second plan; the test tries it",
-    "docker build": "needs a container engine",
-    "docker push": "needs a registry",
+    "make docker-build": "needs a container engine and a registry",
+    "helm ": "tests/kubectl/test_install.py runs it on the real API server",
+    "  --set image.repository": "is the end of the line before",
     "upgrade-manager preflight": "tests/cli/test_preflight.py runs it",
     "ENABLE_WEBHOOKS=false upgrade-manager run": "the test starts it with the simulated cluster's addresses",
     "kubectl -n harvester-system port-forward": "simulated Pods have no ports",
@@ -172,7 +174,13 @@ def test_pushed_image_matches_the_kustomization() -> None:
     (image,) = FILES["deploy/manager/kustomization.yaml"]["images"]
     (stored,) = yaml.safe_load((ROOT / "deploy/manager/kustomization.yaml").read_text())["images"]
     assert (image["name"], image["newTag"]) == (stored["name"], stored["newTag"])
-    assert f"docker push {image['newName']}:{image['newTag']}" in COMMANDS
+    assert f"make docker-build docker-push IMG={image['newName']}:{image['newTag']}" in COMMANDS
+
+
+def test_removal_names_what_is_not_installed() -> None:
+    (certificate,) = yaml.safe_load_all((ROOT / "deploy/certmanager/certificate.yaml").read_text())
+    left = [f"lease {LEASE}", f"secret {certificate['spec']['secretName']}"]
+    assert [one for one in left if f"kubectl -n harvester-system delete {one} --ignore-not-found" not in COMMANDS] == []
 
 
 def test_readme_annotations_are_defined() -> None:

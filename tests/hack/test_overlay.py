@@ -1,0 +1,22 @@
+"""hack/overlay.sh, which `make deploy` and `make build-installer` render."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.kustomize import DEFAULT, rendered
+
+SCRIPT = Path(__file__).parents[2] / "hack/overlay.sh"
+
+
+@pytest.mark.parametrize("image", ["", "registry.example:5000/team/manager:v9"])
+def test_overlay_is_the_default_with_another_image(tmp_path: Path, image: str) -> None:
+    subprocess.run([str(SCRIPT), str(tmp_path / "build/overlay"), image], check=True)  # noqa: S603  # our own script
+    found, expected = rendered(tmp_path / "build/overlay"), rendered(DEFAULT)
+    (deployment,) = [one for one in expected if one["kind"] == "Deployment"]
+    if image:
+        deployment["spec"]["template"]["spec"]["containers"][0]["image"] = image
+    assert found == expected

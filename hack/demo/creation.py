@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hack.demo.breaks import Broken
-    from hack.demo.screen import Screen
+    from upgrade_manager.display.screen import Screen
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
 

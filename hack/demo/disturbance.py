@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hack.demo.commands import Command
-    from hack.demo.screen import Screen
     from hack.demo.stalls import Stall
     from upgrade_manager.api.blockers import Blocker
+    from upgrade_manager.display.screen import Screen
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from hack.demo.programs import DemoError
-from hack.demo.view import View, build
+from upgrade_manager.display.view import build
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from hack.demo.disturbance import Disturbances
     from hack.demo.programs import Programs
-    from hack.demo.screen import Screen
+    from upgrade_manager.display.screen import Screen
+    from upgrade_manager.display.view import View
     from upgrade_manager.kube.informer import Informer
     from upgrade_manager.kube.objects import Object
 
@@ -41,7 +42,7 @@ async def follow(
         view = _view(plan, plans=plans, events=events, now=now())
         screen.show(view)
         await disturbances.advance(plans.store.get(objects.name(plan)) or plan)
-        if view.outcome:
+        if view.state.is_end:
             # The plan's last event follows its last status.
             await asyncio.sleep(5 * INTERVAL)
             view = _view(plan, plans=plans, events=events, now=now())

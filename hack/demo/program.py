@@ -27,8 +27,8 @@ from hack.demo.ports import reserved_ports
 from hack.demo.processes import process_group
 from hack.demo.programs import DemoError, start_cluster, start_manager
 from hack.demo.registration import create_secret, register
-from hack.demo.screen import Lines, Terminal
-from upgrade_manager.api.phases import SUCCEEDED
+from upgrade_manager.display.screen import Lines, Terminal
+from upgrade_manager.display.view import PlanState
 from upgrade_manager.kube import objects, resources
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Invalid, KubeError
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from hack.demo.options import Options
     from hack.demo.processes import Child, ProcessGroup
     from hack.demo.programs import Programs
-    from hack.demo.screen import Screen
-    from hack.demo.view import View
+    from upgrade_manager.display.screen import Screen
+    from upgrade_manager.display.view import View
     from upgrade_manager.kube.objects import Object
 
 #: Lines of a log that are shown after a failure.
@@ -134,7 +134,7 @@ async def _run(options: Options, screen: Screen, children: ProcessGroup) -> int:
 
 async def _finish(options: Options, screen: Screen, programs: Programs, view: View) -> int:
     screen.say(summary(view))
-    succeeded = view.outcome == SUCCEEDED
+    succeeded = view.state is PlanState.SUCCEEDED
     if not succeeded:
         screen.say(_log_tail(programs.manager))
     if options.keep:
@@ -223,9 +223,9 @@ async def _watch(client: Client, programs: Programs, screen: Screen, *, plan: Ob
 
 def summary(view: View) -> str:
     """Return the outcome as a sentence."""
-    if view.outcome == SUCCEEDED:
-        return f"\nSucceeded: {view.route} in {view.elapsed:.0f} s."
-    return f"\n{view.outcome}: {view.cause}"
+    if view.state is PlanState.SUCCEEDED:
+        return f"\nSucceeded: {view.route} in {view.elapsed_seconds:.0f} s."
+    return f"\n{view.state}: {view.cause}"
 
 
 async def _keep(programs: Programs, screen: Screen) -> None:

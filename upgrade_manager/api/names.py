@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 MAX_LABEL = 63
 #: Length of a DNS subdomain, the format of most names.
 MAX_NAME = 253
+#: Length of the digest at the end of the name of a plan's event.
+EVENT_DIGEST = 16
 
 _KEPT = 57
 _LETTERS_AND_DIGITS = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789")
@@ -138,3 +140,8 @@ def image_problem(image: str) -> str:
         f"VirtualMachineImage {image}: the upgrade repository can only mount images in namespace {HARVESTER_SYSTEM}. "
         "Import the ISO there, then create a plan with that image"
     )
+
+
+def event_digest(uid: str, what: str) -> str:
+    """Return the end of the name of a plan's event: the plan's uid and what is recorded once, such as reason/node."""
+    return sha256(f"{uid}/{what}".encode(errors="replace")).hexdigest()[:EVENT_DIGEST]

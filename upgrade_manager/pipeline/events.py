@@ -8,11 +8,11 @@ recent phases again, because the previous leader may have died before it sent th
 from __future__ import annotations
 
 from datetime import timedelta
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import BlockerReason
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, RECONCILE_ERROR
+from upgrade_manager.api.names import event_digest
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, TERMINAL, phase_of
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.kube import objects
@@ -185,5 +185,5 @@ def _position(phase: str) -> int:
 
 
 def _unique_name(plan: Object, what: str, *, position: int, rank: str = "") -> str:
-    digest = sha256(f"{objects.uid(plan)}/{what}".encode()).hexdigest()[:16]
-    return f"{objects.name(plan)[:_NAME_LENGTH].rstrip('.-')}.{position:02}.{rank}{digest}"
+    name = objects.name(plan)[:_NAME_LENGTH].rstrip(".-")
+    return f"{name}.{position:02}.{rank}{event_digest(objects.uid(plan), what)}"

@@ -10,9 +10,9 @@ import pytest
 from hack.demo.breaks import BREAKS, LONGHORN_TIMEOUT
 from hack.demo.creation import break_cluster, create_plan, refusal
 from hack.demo.programs import DemoError
-from hack.demo.screen import Lines
 from hack.simulation import Simulation
 from tests.support.polling import eventually
+from upgrade_manager.display.screen import Lines
 from upgrade_manager.kube.errors import Invalid
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES
 from webhook.catalogue import CHECKS

@@ -9,10 +9,10 @@ import pytest
 
 from hack.demo.commands import scale
 from hack.demo.disturbance import Disturbances
-from hack.demo.screen import Lines
 from hack.demo.stalls import STALLS
 from hack.simulation import Simulation
 from tests.support.upgrade import started
+from upgrade_manager.display.screen import Lines
 from upgrade_manager.kube.resources import DEPLOYMENTS
 
 #: Virtual seconds until a blocker must be there.

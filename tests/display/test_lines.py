@@ -7,29 +7,23 @@ from typing import Any
 
 import pytest
 
-from hack.demo.lines import changes
-from hack.demo.view import EventRow, Mark, NodeRow, PhaseRow, View
+from tests.support.displayed import START, plan
+from upgrade_manager.display.lines import changes
+from upgrade_manager.display.view import EventRow, NodeRow, PhaseRow, PhaseState, build
 
-QUIET = View(
-    plan="demo",
-    route="Harvester → v1.8.0",
-    elapsed=0.0,
-    phases=(PhaseRow(name="Initialize", mark=Mark.PENDING, seconds=None),),
-    nodes=(),
-    waiting="",
-    last_error="",
-    events=(),
-    outcome="",
-    cause="",
+QUIET = replace(
+    build(plan(), [], now=START), phases=(PhaseRow(name="Initialize", state=PhaseState.PENDING, seconds=None),)
 )
-WARNING = EventRow(time="12:00:00", type="Warning", reason="ImageCleanupSkipped", message="no list", count=1)
-REPEATED = EventRow(
-    time="12:00:00", type="Normal", reason="PhaseCompleted", message="Completed phase Initialize", count=1
-)
+WARNING = EventRow(time=START, type="Warning", reason="ImageCleanupSkipped", message="no list", count=1)
+REPEATED = EventRow(time=START, type="Normal", reason="PhaseCompleted", message="Completed phase Initialize", count=1)
 
 
-def phase(mark: Mark, seconds: float) -> dict[str, Any]:
-    return {"phases": (PhaseRow(name="Initialize", mark=mark, seconds=seconds),)}
+def node(name: str, state: str, message: str = "") -> NodeRow:
+    return NodeRow(name=name, state=state, since=None, reason="", message=message)
+
+
+def phase(mark: PhaseState, seconds: float) -> dict[str, Any]:
+    return {"phases": (PhaseRow(name="Initialize", state=mark, seconds=seconds),)}
 
 
 @pytest.mark.parametrize(
@@ -37,12 +31,12 @@ def phase(mark: Mark, seconds: float) -> dict[str, Any]:
     [
         pytest.param({}, [], id="nothing"),
         pytest.param(
-            phase(Mark.DONE, 2.0),
+            phase(PhaseState.DONE, 2.0),
             ["phase Initialize: started", "phase Initialize: done after 2 s"],
             id="phase started and ended",
         ),
         pytest.param(
-            {"nodes": (NodeRow(name="node-0", state="PreDrainFailed", message="no room"),)},
+            {"nodes": (node("node-0", "PreDrainFailed", "no room"),)},
             ["node node-0: PreDrainFailed (no room)"],
             id="node with a message",
         ),
@@ -50,7 +44,7 @@ def phase(mark: Mark, seconds: float) -> dict[str, Any]:
         pytest.param({"last_error": "no response"}, ["error: no response"], id="error"),
         pytest.param({"events": (WARNING,)}, ["event: Warning ImageCleanupSkipped: no list"], id="event"),
         pytest.param({"events": (REPEATED,)}, [], id="event of a phase"),
-        pytest.param({"elapsed": 5.0}, [], id="elapsed time"),
+        pytest.param({"elapsed_seconds": 5.0}, [], id="elapsed time"),
     ],
 )
 def test_change_is_one_line(change: dict[str, Any], lines: list[str]) -> None:
@@ -61,8 +55,8 @@ def test_change_is_one_line(change: dict[str, Any], lines: list[str]) -> None:
 
 def test_final_node_states_precede_the_end_of_their_phase() -> None:
     states = {"node-0": "PostDrained", "node-1": "PreDrainFailed", "node-2": "ImagePreloading"}
-    nodes = tuple(NodeRow(name=name, state=state, message="") for name, state in states.items())
-    assert list(changes(QUIET, replace(QUIET, nodes=nodes, **phase(Mark.DONE, 2.0)))) == [
+    nodes = tuple(node(name, state) for name, state in states.items())
+    assert list(changes(QUIET, replace(QUIET, nodes=nodes, **phase(PhaseState.DONE, 2.0)))) == [
         "phase Initialize: started",
         "node node-0: PostDrained",
         "node node-1: PreDrainFailed",

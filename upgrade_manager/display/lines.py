@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hack.demo.view import Mark
+from upgrade_manager.display.view import PhaseState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hack.demo.view import NodeRow, PhaseRow, View
+    from upgrade_manager.display.view import NodeRow, PhaseRow, View
 
 #: Events that repeat a phase's line.
 _PHASE_EVENTS = frozenset({"PhaseTransition", "PhaseCompleted", "UpgradeSucceeded", "UpgradeFailed"})
@@ -50,15 +50,15 @@ def _progress(before: View | None, after: View) -> Iterator[str]:
 
 def _phases(before: tuple[PhaseRow, ...], after: tuple[PhaseRow, ...]) -> Iterator[tuple[str, bool]]:
     """Yield each line, and whether the phase ends."""
-    marks = {row.name: row.mark for row in before}
+    marks = {row.name: row.state for row in before}
     for row in after:
-        mark = marks.get(row.name, Mark.PENDING)
-        if row.mark is mark:
+        mark = marks.get(row.name, PhaseState.PENDING)
+        if row.state is mark:
             continue
-        if mark is Mark.PENDING:
+        if mark is PhaseState.PENDING:
             yield f"phase {row.name}: started", False
-        if row.mark is not Mark.ACTIVE:
-            yield f"phase {row.name}: {row.mark} after {row.seconds or 0.0:.0f} s", True
+        if row.state is not PhaseState.ACTIVE:
+            yield f"phase {row.name}: {row.state} after {row.seconds or 0.0:.0f} s", True
 
 
 def _nodes(before: tuple[NodeRow, ...], after: tuple[NodeRow, ...]) -> Iterator[tuple[str, bool]]:

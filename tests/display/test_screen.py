@@ -1,0 +1,88 @@
+"""What the screens write for a sequence of views."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from tests.support.displayed import START, running_view
+from upgrade_manager.display.screen import Documents, Lines, Report, Terminal
+
+if TYPE_CHECKING:
+    from upgrade_manager.display.screen import Screen
+
+VIEW = running_view()
+LATER = replace(VIEW, waiting="node-2: waiting for Rancher", elapsed_seconds=4400.0)
+
+
+def show(screen: Screen) -> None:
+    with screen:
+        screen.show(VIEW)
+        screen.notify("Connection lost")
+        screen.show(replace(VIEW, elapsed_seconds=4330.0))
+        screen.notify("")
+        screen.show(LATER)
+
+
+def test_terminal_keeps_the_last_view_and_does_not_fold() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=60, height=60, record=True)
+    command = "kubectl --kubeconfig /tmp/a/rather/long/path/to/the/kubeconfig explain upgradeplans.spec"
+    with Terminal(console) as screen:
+        screen.say(command)
+        show_views = [
+            replace(VIEW, waiting=waiting, blockers=(), warnings=()) for waiting in ("for one", "for another")
+        ]
+        for view in show_views:
+            screen.show(view)
+    text = console.export_text()
+    assert command in text
+    last = text.rpartition("UpgradePlan")[2]
+    assert "now           for another" in last
+
+
+def test_terminal_shows_a_notice_until_it_ends_and_the_cursor() -> None:
+    output = io.StringIO()
+    screen = Terminal(Console(file=output, force_terminal=True, width=100, height=60))
+    show(screen)
+    text = output.getvalue()
+    assert text.rpartition("UpgradePlan")[2].count("Connection lost") == 0
+    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
+
+
+def test_lines_are_written_for_changes_only() -> None:
+    lines: list[str] = []
+    screen = Lines(lines.append, now=lambda: START)
+    show(screen)
+    assert lines[-4:] == [
+        "12:00:00  event: Warning DrainFailing: Pod instance-manager-0 cannot be evicted",
+        "12:00:00  Connection lost",
+        "12:00:00  Connected again",
+        "12:00:00  now: node-2: waiting for Rancher",
+    ]
+
+
+def test_report_is_tables_and_then_lines() -> None:
+    output = io.StringIO()
+    screen = Report(Console(file=output, width=200))
+    screen.say("first")
+    show(screen)
+    lines = output.getvalue().splitlines()
+    assert lines[:2] == ["first", "UpgradePlan   demo  Running"]
+    assert [line[10:] for line in lines[-3:]] == [
+        "Connection lost",
+        "Connected again",
+        "now: node-2: waiting for Rancher",
+    ]
+    assert "\x1b" not in output.getvalue()
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
+def test_documents_are_apart_from_notices() -> None:
+    documents: list[str] = []
+    notices: list[str] = []
+    screen = Documents(documents.append, form=lambda view: view.waiting[:6], say=notices.append)
+    show(screen)
+    assert (documents, notices) == (["node-1", "node-1", "node-2"], ["Connection lost", "Connected again"])

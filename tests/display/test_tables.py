@@ -1,0 +1,112 @@
+"""The tables, character by character."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.spinner import Spinner
+
+from tests.support.displayed import NOW, START, plan, running_view, times
+from upgrade_manager.display.tables import bar, display, select
+from upgrade_manager.display.view import NodeRow, View, build
+
+FOLDER = Path(__file__).parent
+NODES = [
+    NodeRow(name=f"node-{number}", state=state, since=None, reason="", message="")
+    for number, state in enumerate(["PostDrained", "PreDraining", "ImagePreloaded", "PostDrained"])
+]
+
+
+def draw(view: View, *, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, record=True)
+    console.print(display(view))
+    return "".join(f"{line.rstrip()}\n" for line in console.export_text().splitlines())
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_running_upgrade(width: int) -> None:
+    assert draw(running_view(), width=width) == (FOLDER / f"running-{width}.golden").read_text()
+
+
+PENDING = """\
+UpgradePlan  demo  Pending
+upgrade      Harvester → v1.8.0
+progress     ────────────────────────────── 0 %
+now          The manager has not accepted the plan yet. Check its Pods and logs if this lasts
+
+   PHASE             DURATION
+·  Initialize
+·  ISODownload
+·  RepoCreate
+·  MetadataPopulate
+·  ImagePreload
+·  ClusterUpgrade
+·  NodeUpgrade
+·  ImageCleanup
+"""
+
+
+def test_plan_without_status() -> None:
+    assert draw(build(plan(), [], now=NOW), width=100) == PENDING
+
+
+FAILED = """\
+UpgradePlan  demo  Failed, deleting, cleaning up
+upgrade      Harvester → v1.8.0
+started      2030-01-01 12:00:00 UTC, 3 min 0 s elapsed
+ended        2030-01-01 12:03:00 UTC
+progress     ────────────────────────────── 1 %
+cause        the import failed
+"""
+
+
+def test_failed_plan_that_is_being_deleted() -> None:
+    phases = times("Initializing", "Initialized", "ISODownloading", "Failed", step=60)
+    conditions = [{"type": "Progressing", "status": "False", "message": "the import failed"}]
+    status = {"currentPhase": "Failed", "phaseTransitionTimestamps": phases, "conditions": conditions}
+    failed = plan(**status, cleanupPending=True, estimatedCompletion="2030-01-01T13:00:00Z")
+    failed["metadata"]["deletionTimestamp"] = "2030-01-01T12:04:00Z"
+    text = draw(build(failed, [], now=NOW), width=100)
+    assert text.startswith(FAILED)
+    assert "✗  ISODownload       1 min 0 s\n" in text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [
+        pytest.param(0.0, "─" * 30 + " 0 %", id="start"),
+        pytest.param(0.5, "━" * 15 + "─" * 15 + " 50 %", id="half"),
+        pytest.param(0.999, "━" * 29 + "─ 99 %", id="nearly done"),
+        pytest.param(1.0, "━" * 30 + " 100 %", id="done"),
+    ],
+)
+def test_bar_is_full_only_at_the_end(ratio: float, text: str) -> None:
+    assert bar(ratio) == text
+
+
+def test_expected_end_that_has_passed_is_overdue() -> None:
+    late = replace(running_view(), estimated_completion=START)
+    assert "expected end  2030-01-01 12:00:00 UTC, 1 h 12 min overdue\n" in draw(late, width=100)
+
+
+def test_nodes_in_progress_have_the_first_rows() -> None:
+    rows, others = select(NODES, 2)
+    assert ([row.name for row in rows], others) == (["node-1", "node-0"], "1 ImagePreloaded, 1 PostDrained")
+    assert select(NODES, None) == (NODES, "")
+
+
+def test_texts_are_no_markup() -> None:
+    view = replace(running_view(), waiting="[bold]x[/bold] :smile: [link=y]")
+    assert "[bold]x[/bold] :smile: [link=y]" in draw(view, width=100)
+
+
+def test_spinner_marks_the_current_phase() -> None:
+    console = Console(file=io.StringIO(), width=80, record=True, get_time=lambda: 0.0)
+    console.print(display(running_view(), spinner=Spinner("dots"), notice="Connection lost"))
+    text = console.export_text()
+    assert "⠋  NodeUpgrade" in text
+    assert text.rstrip().endswith("Connection lost")

@@ -1,0 +1,198 @@
+"""The view as a function of plan, events and time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.displayed import START, at, event, milestone, plan, running_view, times
+from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
+from upgrade_manager.api.phases import PHASE_VALUES, PhaseName
+from upgrade_manager.display.view import WARNING_ROWS, PhaseState, PlanState, build
+
+NOW = START + timedelta(minutes=1)
+#: Values that the CRD refuses, and plans of other versions could have.
+HOSTILE: list[Any] = [None, [], {}, [None], [[]], {"a": None}, {"a": []}, 7, "\x1b[2Jtext", True]
+
+
+def condition(type_: str, status: str, message: str, reason: str = "") -> dict[str, Any]:
+    return {"type": type_, "status": status, "message": message, "reason": reason}
+
+
+def test_plan_without_status_is_pending() -> None:
+    view = build({"metadata": {"name": "demo"}, "spec": {"version": "v1.8.0"}}, [], now=NOW)
+    assert (view.state, view.route) == (PlanState.PENDING, "Harvester → v1.8.0")
+    assert {row.state for row in view.phases} == {PhaseState.PENDING}
+    assert [row.name for row in view.phases] == [*PhaseName]
+    assert (view.started, view.ended, view.elapsed_seconds, view.progress, view.nodes) == (None, None, 0.0, 0.0, ())
+
+
+@pytest.mark.parametrize("phase", PhaseName)
+def test_running_phase_counts_on_after_those_that_are_done(phase: PhaseName) -> None:
+    reached = PHASE_VALUES[: PHASE_VALUES.index(phase.active) + 1]
+    view = build(plan(currentPhase=phase.active, phaseTransitionTimestamps=times(*reached)), [], now=NOW)
+    index = [*PhaseName].index(phase)
+    done, later = [(PhaseState.DONE, 1.0)] * index, [(PhaseState.PENDING, None)] * (7 - index)
+    assert [(row.state, row.seconds) for row in view.phases] == [*done, (PhaseState.ACTIVE, 60.0 - 2 * index), *later]
+    assert (view.state, view.elapsed_seconds, view.ended) == (PlanState.RUNNING, 60.0, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "cause", "elapsed"),
+    [
+        pytest.param(
+            {
+                "currentPhase": "Succeeded",
+                "phaseTransitionTimestamps": times(*PHASE_VALUES, "Succeeded"),
+                "conditions": [condition("Progressing", "False", "Upgraded from v1.7.1 to v1.8.0")],
+            },
+            PlanState.SUCCEEDED,
+            "",
+            16.0,
+            id="succeeded",
+        ),
+        pytest.param(
+            {
+                "currentPhase": "Failed",
+                "phaseTransitionTimestamps": times(*PHASE_VALUES[:3], "Failed"),
+                "conditions": [
+                    condition("Progressing", "False", "the import failed"),
+                    condition("Degraded", "True", "the import failed. Create a new plan"),
+                ],
+            },
+            PlanState.FAILED,
+            "the import failed",
+            3.0,
+            id="failed",
+        ),
+        pytest.param(
+            {"currentPhase": "Failed", "phaseTransitionTimestamps": times(*PHASE_VALUES[:3])},
+            PlanState.FAILED,
+            "",
+            2.0,
+            id="failed without its time",
+        ),
+        pytest.param(
+            {"conditions": [condition("Available", "False", "UpgradePlan a is running", CONCURRENT_UPGRADE_BLOCKED)]},
+            PlanState.BLOCKED,
+            "UpgradePlan a is running",
+            0.0,
+            id="blocked",
+        ),
+    ],
+)
+def test_plan_that_has_ended(status: dict[str, Any], state: PlanState, cause: str, elapsed: float) -> None:
+    view = build(plan(**status), [], now=NOW)
+    assert (view.state, view.cause, view.elapsed_seconds) == (state, cause, elapsed)
+    assert (view.state.is_end, view.waiting, view.last_error) == (True, "", "")
+    assert (view.progress == 1.0) is (state is PlanState.SUCCEEDED)
+    failed = [row.name for row in view.phases if row.state is PhaseState.FAILED]
+    assert failed == (["ISODownload"] if state is PlanState.FAILED else [])
+
+
+def test_waiting_is_empty_between_two_phases() -> None:
+    status = {"currentPhase": "Initialized", "conditions": [condition("Progressing", "True", "waits")]}
+    reached = ("Initializing", "Initialized", "ISODownloading")
+    assert build(plan(**status, phaseTransitionTimestamps=times(*reached[:2])), [], now=NOW).waiting == ""
+    assert build(plan(**status, phaseTransitionTimestamps=times(*reached)), [], now=NOW).waiting == "waits"
+
+
+def test_last_error_is_the_message_of_degraded() -> None:
+    degraded = condition("Degraded", "True", "the repository does not respond")
+    assert build(plan(conditions=[degraded]), [], now=NOW).last_error == "the repository does not respond"
+    assert build(plan(conditions=[{**degraded, "status": "False"}]), [], now=NOW).last_error == ""
+
+
+def test_deletion_and_cleanup_are_shown() -> None:
+    deleted = plan(currentPhase="Failed", cleanupPending=True)
+    assert build(deleted, [], now=NOW).cleaning_up
+    assert not build(deleted, [], now=NOW).deleting
+    deleted["metadata"]["deletionTimestamp"] = at(3)
+    assert build(deleted, [], now=NOW).deleting
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ("UpgradePaused", "NodePaused"),
+        ("PreDraining", "NodeDraining"),
+        ("PostDraining", "NodeUpgrading"),
+        ("SingleNodeUpgrading", "NodeUpgrading"),
+        ("WaitingReboot", "NodeRebooting"),
+        ("PostDrained", "NodeUpgraded"),
+        ("SingleNodeUpgraded", "NodeUpgraded"),
+    ],
+)
+def test_nodes_state_began_at_its_milestone(state: str, reason: str) -> None:
+    events = [
+        milestone(reason, "node-0", second=20),
+        milestone(reason, "node-1", second=30),
+        milestone("NodeOther", "node-0", second=40),
+    ]
+    status = {"nodeUpgradeStatuses": {"node-0": {"state": state}, "node-2": {"state": state}}}
+    rows = build(plan(**status), events, now=NOW).nodes
+    assert [row.since for row in rows] == [START + timedelta(seconds=20), None]
+
+
+def test_nodes_are_in_the_order_of_their_numbers() -> None:
+    names = ["node-10", "node-9", "a-longer-name"]
+    view = build(plan(nodeUpgradeStatuses={name: {"state": "PreDraining"} for name in names}), [], now=NOW)
+    assert [row.name for row in view.nodes] == ["node-9", "node-10", "a-longer-name"]
+    assert {row.since for row in view.nodes} == {None}
+
+
+def test_last_warnings_are_shown_and_all_events_kept() -> None:
+    events = [event("Retry", f"attempt {number}", second=number) for number in range(WARNING_ROWS + 2)]
+    events.append(event("NodeDraining", "Node node-0: …", second=30, type_="Normal"))
+    view = build(plan(), list(reversed(events)), now=NOW)
+    assert [row.message for row in view.warnings] == [f"attempt {number}" for number in range(2, WARNING_ROWS + 2)]
+    assert len(view.events) == WARNING_ROWS + 3
+    assert view.events[-1].reason == "NodeDraining"
+
+
+def test_blockers_of_newer_managers_are_shown() -> None:
+    entry = {"reason": "NotKnownYet", "kind": "Pod", "name": "x", "message": "waits", "remedy": "wait", "since": at(1)}
+    (row,) = build(plan(blockers=[entry, None]), [], now=NOW).blockers
+    assert (row.reason, row.since, row.namespace) == ("NotKnownYet", START + timedelta(seconds=1), "")
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=repr)
+@pytest.mark.parametrize(
+    "field",
+    [
+        "blockers",
+        "conditions",
+        "currentPhase",
+        "estimatedCompletion",
+        "nodeUpgradeStatuses",
+        "phaseTransitionTimestamps",
+        "previousVersion",
+        "releaseMetadata",
+    ],
+)
+def test_invalid_values_count_as_absent(field: str, value: Any) -> None:
+    view = build(plan(**{field: value}), [event("Odd", "x", count=value, lastTimestamp=value)], now=NOW)
+    assert "\x1b" not in repr(view)
+    assert view.plan == "demo"
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=repr)
+def test_invalid_objects_have_a_view(value: Any) -> None:
+    assert build({"metadata": value, "spec": value, "status": value}, [{"metadata": value}], now=NOW).plan == ""
+
+
+def test_texts_are_single_printable_lines() -> None:
+    text = "a\x1b[31m\nb\u202ec\ud800" + "x" * 5000
+    nodes = {"n\x07": {"state": "PreDraining\r", "message": text}}
+    view = build(plan(nodeUpgradeStatuses=nodes, blockers=[{"remedy": text}]), [event("R\n", text)], now=NOW)
+    shown = [view.nodes[0].name, view.nodes[0].message, view.blockers[0].remedy, view.warnings[0].message]
+    assert all(part.isprintable() and len(part) <= 1000 for part in shown)
+    assert view.nodes[0].message.startswith("a [31m b c x")
+
+
+def test_same_objects_give_equal_views() -> None:
+    assert running_view() == running_view()
+    assert replace(running_view(), now=NOW) != running_view()

@@ -1,0 +1,88 @@
+"""Plans, events and views for tests of displays."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from upgrade_manager.api.names import event_digest
+from upgrade_manager.api.phases import PHASE_VALUES
+from upgrade_manager.api.timestamps import format_time
+from upgrade_manager.display.view import View, build
+
+START = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
+#: When the plan of `running_view` is shown.
+NOW = START + timedelta(minutes=72)
+UID = "2f4a"
+
+
+def at(seconds: float) -> str:
+    return format_time(START + timedelta(seconds=seconds))
+
+
+def times(*phases: str, step: int = 1) -> list[dict[str, str]]:
+    """Return timestamps of phases, `step` seconds apart."""
+    return [{"phase": phase, "phaseTransitionTimestamp": at(index * step)} for index, phase in enumerate(phases)]
+
+
+def plan(**status: Any) -> dict[str, Any]:
+    """Return a plan with this status."""
+    return {"metadata": {"name": "demo", "uid": UID}, "spec": {"version": "v1.8.0"}, "status": status}
+
+
+def event(reason: str, message: str, *, second: int = 0, type_: str = "Warning", **more: Any) -> dict[str, Any]:
+    """Return an event of the plan."""
+    time = at(second)
+    name = {"name": more.pop("name", f"demo.{second}")}
+    return {
+        "metadata": name,
+        "type": type_,
+        "reason": reason,
+        "message": message,
+        "firstTimestamp": time,
+        "lastTimestamp": time,
+        **more,
+    }
+
+
+def milestone(reason: str, node: str, *, second: int) -> dict[str, Any]:
+    """Return the event of a node's milestone."""
+    name = f"demo.14.n30-{event_digest(UID, f'{reason}/{node}')}"
+    return event(reason, f"Node {node}: …", second=second, type_="Normal", name=name)
+
+
+def running_view() -> View:
+    """Return a view of an upgrade that a node holds up."""
+    waiting = "node-1: rebooting for 18 min; NotReady since 12:54:00; check its console (1 of 3 nodes done)"
+    blocker = {
+        "kind": "Pod",
+        "namespace": "longhorn-system",
+        "name": "instance-manager-0",
+        "node": "node-1",
+        "reason": "DrainFailing",
+        "message": "cannot evict the Pod: a PodDisruptionBudget allows no disruption",
+        "remedy": "Run kubectl -n longhorn-system get poddisruptionbudgets",
+        "since": at(3600),
+    }
+    status = {
+        "currentPhase": "NodeUpgrading",
+        "previousVersion": "v1.7.1",
+        "estimatedCompletion": at(72 * 60 + 48 * 60),
+        "phaseTransitionTimestamps": times(*PHASE_VALUES[:13], step=120),
+        "conditions": [
+            {"type": "Progressing", "status": "True", "message": waiting},
+            {"type": "Degraded", "status": "True", "message": "patch nodes node-1: 500 InternalError"},
+        ],
+        "nodeUpgradeStatuses": {
+            "node-0": {"state": "PostDrained"},
+            "node-1": {"state": "WaitingReboot", "reason": "NotReady", "message": "expects Harvester v1.8.0"},
+            "node-2": {"state": "ImagePreloaded"},
+        },
+        "blockers": [blocker],
+    }
+    events = [
+        milestone("NodeUpgraded", "node-0", second=2400),
+        milestone("NodeRebooting", "node-1", second=3240),
+        event("DrainFailing", "Pod instance-manager-0 cannot be evicted", second=3600, count=3),
+    ]
+    return build(plan(**status), events, now=NOW)

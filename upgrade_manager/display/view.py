@@ -1,0 +1,320 @@
+"""The view of an upgrade: a pure function of the plan, its events and the time.
+
+Objects may be incomplete or invalid: plans of other versions, or without the CRD's validation. Texts are printable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.api.names import EVENT_DIGEST, event_digest
+from upgrade_manager.api.node_states import NodeState, state_of
+from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
+from upgrade_manager.api.progress import progress_ratio
+from upgrade_manager.api.timestamps import parse_time, seconds_between
+from upgrade_manager.kube import fields
+from upgrade_manager.nodes.milestones import MilestoneReason
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from upgrade_manager.kube.objects import Object
+
+#: The warnings that are shown: the last ones.
+WARNING_ROWS = 5
+#: As in api.conditions, whose import would take as long as all the others.
+_CONCURRENT_UPGRADE_BLOCKED = "ConcurrentUpgradeBlocked"
+#: Characters of a text.
+_MAX_TEXT = 1000
+#: The event that records when a node reached a state.
+_MILESTONES = {
+    NodeState.UPGRADE_PAUSED: MilestoneReason.NODE_PAUSED,
+    NodeState.PRE_DRAINING: MilestoneReason.NODE_DRAINING,
+    NodeState.POST_DRAINING: MilestoneReason.NODE_UPGRADING,
+    NodeState.SINGLE_NODE_UPGRADING: MilestoneReason.NODE_UPGRADING,
+    NodeState.WAITING_REBOOT: MilestoneReason.NODE_REBOOTING,
+    NodeState.POST_DRAINED: MilestoneReason.NODE_UPGRADED,
+    NodeState.SINGLE_NODE_UPGRADED: MilestoneReason.NODE_UPGRADED,
+}
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+class PlanState(StrEnum):
+    """The state of a plan."""
+
+    #: The manager has not accepted it yet.
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    #: Another plan was in progress when it was created; it never starts.
+    BLOCKED = "Blocked"
+
+    @property
+    def is_end(self) -> bool:
+        """True if the plan does not change its state any more."""
+        return self not in {PlanState.PENDING, PlanState.RUNNING}
+
+
+class PhaseState(StrEnum):
+    """A phase's state."""
+
+    PENDING = "pending"
+    ACTIVE = "active"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseRow:
+    """One of the eight phases."""
+
+    name: str
+    state: PhaseState
+    #: The duration so far; None before the start.
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRow:
+    """One node."""
+
+    name: str
+    state: str
+    #: When it reached the state; None where no event shows it.
+    since: datetime | None
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockerRow:
+    """Something that the upgrade waits for longer than it should."""
+
+    kind: str
+    namespace: str
+    name: str
+    node: str
+    reason: str
+    message: str
+    remedy: str
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRow:
+    """One event about the plan."""
+
+    #: When it happened last.
+    time: datetime | None
+    type: str
+    reason: str
+    message: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """All that is shown."""
+
+    plan: str
+    state: PlanState
+    #: Value of currentPhase.
+    phase: str
+    previous_version: str
+    target_version: str
+    #: When the plan was accepted.
+    started: datetime | None
+    #: None while it runs.
+    ended: datetime | None
+    #: Seconds from the start to the end, or until now.
+    elapsed_seconds: float
+    estimated_completion: datetime | None
+    #: 0 to 1.
+    progress: float
+    phases: tuple[PhaseRow, ...]
+    #: In the order of their numbers.
+    nodes: tuple[NodeRow, ...]
+    #: What the upgrade waits for; empty between two phases and at the end.
+    waiting: str
+    #: An error that is retried; empty otherwise.
+    last_error: str
+    #: Why the plan failed or is blocked; empty otherwise.
+    cause: str
+    #: The plan is being deleted.
+    deleting: bool
+    #: The plan has ended, and its objects are being removed.
+    cleaning_up: bool
+    blockers: tuple[BlockerRow, ...]
+    #: The last ones, oldest first.
+    warnings: tuple[EventRow, ...]
+    #: All events, oldest first.
+    events: tuple[EventRow, ...]
+    #: When this was the state.
+    now: datetime
+
+    @property
+    def route(self) -> str:
+        """Such as `Harvester v1.7.1 → v1.8.0`."""
+        return " ".join(filter(None, ("Harvester", self.previous_version, "→", self.target_version)))
+
+
+def build(plan: Object, events: Sequence[Object], *, now: datetime) -> View:
+    """Build the view of a plan from its events, in any order."""
+    status = fields.mapping(plan, "status")
+    times = _times(status)
+    state = state_of_plan(plan)
+    ended = times.get(state) or (max(times.values(), default=None) if state.is_end else None)
+    started = min(times.values(), default=None)
+    nodes = _nodes(plan, _first_times(events))
+    rows = tuple(_event(event) for event in sorted(events, key=_order))
+    phases = tuple(_phase(phase, times, failed=state is PlanState.FAILED, end=ended or now) for phase in PhaseName)
+    return View(
+        plan=fields.name(plan),
+        state=state,
+        phase=_line(status, "currentPhase"),
+        previous_version=_line(status, "previousVersion"),
+        target_version=_target(plan),
+        started=started,
+        ended=ended,
+        elapsed_seconds=seconds_between(started, ended or now) if started else 0.0,
+        estimated_completion=None if state.is_end else parse_time(status.get("estimatedCompletion")),
+        progress=_progress(state, times, nodes),
+        phases=phases,
+        nodes=nodes,
+        waiting="" if state.is_end or _is_between_phases(phases) else _message(plan, "Progressing"),
+        last_error=_message(plan, "Degraded") if _is_true(plan, "Degraded") and not state.is_end else "",
+        cause=_cause(plan, state),
+        deleting=bool(fields.text(plan, "metadata", "deletionTimestamp")),
+        cleaning_up=fields.is_true(status, "cleanupPending"),
+        blockers=tuple(_blocker(entry) for entry in fields.items(status, "blockers") if isinstance(entry, dict)),
+        warnings=tuple(row for row in rows if row.type == "Warning")[-WARNING_ROWS:],
+        events=rows,
+        now=now,
+    )
+
+
+def state_of_plan(plan: Object) -> PlanState:
+    """Return the state of a plan, for displays."""
+    phase = fields.text(plan, "status", "currentPhase")
+    if phase in {SUCCEEDED, FAILED}:
+        return PlanState(phase)
+    if fields.text(fields.condition(plan, "Available"), "reason") == _CONCURRENT_UPGRADE_BLOCKED:
+        return PlanState.BLOCKED
+    return PlanState.RUNNING if phase else PlanState.PENDING
+
+
+def _times(status: Mapping[str, Any]) -> dict[str, datetime]:
+    entries = fields.items(status, "phaseTransitionTimestamps")
+    times = {fields.text(one, "phase"): parse_time(fields.value(one, "phaseTransitionTimestamp")) for one in entries}
+    return {phase: time for phase, time in times.items() if phase and time is not None}
+
+
+def _phase(phase: PhaseName, times: Mapping[str, datetime], *, failed: bool, end: datetime) -> PhaseRow:
+    begun, completed = times.get(phase.active), times.get(phase.completed)
+    if begun is None:
+        return PhaseRow(name=phase.value, state=PhaseState.PENDING, seconds=None)
+    mark = PhaseState.DONE if completed is not None else PhaseState.FAILED if failed else PhaseState.ACTIVE
+    return PhaseRow(name=phase.value, state=mark, seconds=seconds_between(begun, completed or end))
+
+
+def _is_between_phases(phases: Sequence[PhaseRow]) -> bool:
+    """Return True after the end of a phase and before the next one, whose message is not recorded yet."""
+    marks = {row.state for row in phases}
+    return PhaseState.DONE in marks and PhaseState.ACTIVE not in marks
+
+
+def _progress(state: PlanState, times: Mapping[str, datetime], nodes: Sequence[NodeRow]) -> float:
+    valid = {
+        "currentPhase": state,
+        "phaseTransitionTimestamps": [{"phase": phase} for phase in times],
+        "nodeUpgradeStatuses": {row.name: {"state": row.state} for row in nodes},
+    }
+    return progress_ratio(valid)
+
+
+def _nodes(plan: Object, recorded: Mapping[str, datetime]) -> tuple[NodeRow, ...]:
+    """Return the nodes; `recorded` has the times of the plan's events by their digests."""
+    rows = []
+    for name, entry in fields.mapping(plan, "status", "nodeUpgradeStatuses").items():
+        state = _line(entry, "state")
+        milestone = _MILESTONES.get(known) if (known := state_of(state)) else None
+        digest = event_digest(fields.text(plan, "metadata", "uid"), f"{milestone}/{name}")
+        row = NodeRow(
+            name=_printable(name),
+            state=state,
+            since=recorded.get(digest) if milestone else None,
+            reason=_line(entry, "reason"),
+            message=_line(entry, "message"),
+        )
+        rows.append(row)
+    return tuple(sorted(rows, key=lambda row: (len(row.name), row.name)))
+
+
+def _blocker(entry: Mapping[str, Any]) -> BlockerRow:
+    texts = {key: _line(entry, key) for key in ("kind", "namespace", "name", "node", "reason", "message", "remedy")}
+    return BlockerRow(**texts, since=parse_time(entry.get("since")))
+
+
+def _event(event: Object) -> EventRow:
+    return EventRow(
+        time=_last_time(event),
+        type=_line(event, "type"),
+        reason=_line(event, "reason"),
+        message=_line(event, "message"),
+        count=fields.number(event, "count") or 1,
+    )
+
+
+def _order(event: Object) -> tuple[datetime, int, str]:
+    """Sort by time, which is in whole seconds, then by the order of the writes."""
+    version = fields.text(event, "metadata", "resourceVersion")
+    return _last_time(event) or _LONG_AGO, len(version), version
+
+
+def _first_times(events: Sequence[Object]) -> dict[str, datetime]:
+    """Return when each event happened first, by the digest at the end of its name."""
+    times = {
+        fields.name(event)[-EVENT_DIGEST:]: parse_time(event.get("firstTimestamp")) or _last_time(event)
+        for event in events
+    }
+    return {digest: time for digest, time in times.items() if time is not None}
+
+
+def _last_time(event: Object) -> datetime | None:
+    moments = (event.get("lastTimestamp"), event.get("eventTime"), fields.value(event, "metadata", "creationTimestamp"))
+    return next((time for moment in moments if (time := parse_time(moment)) is not None), None)
+
+
+def _target(plan: Object) -> str:
+    spec = fields.mapping(plan, "spec")
+    release = _line(plan, "status", "releaseMetadata", "harvester")
+    return release or _line(spec, "version") or f"image {_line(spec, 'image')}".rstrip()
+
+
+def _cause(plan: Object, state: PlanState) -> str:
+    if state is PlanState.FAILED:
+        return _message(plan, "Progressing")
+    return _message(plan, "Available") if state is PlanState.BLOCKED else ""
+
+
+def _is_true(plan: Object, condition: str) -> bool:
+    return fields.text(fields.condition(plan, condition), "status") == "True"
+
+
+def _message(plan: Object, condition: str) -> str:
+    return _line(fields.condition(plan, condition), "message")
+
+
+def _line(obj: object, *path: str) -> str:
+    return _printable(fields.text(obj, *path))
+
+
+def _printable(text: str) -> str:
+    """Return the text as one line that cannot control a terminal."""
+    shown = "".join(character if character.isprintable() else " " for character in text[: 2 * _MAX_TEXT])
+    line = " ".join(shown.split())
+    return line if len(line) <= _MAX_TEXT else line[: _MAX_TEXT - 1] + "…"

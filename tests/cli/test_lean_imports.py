@@ -51,6 +51,7 @@ UNUSED = {
     "pdb",
     "pydantic.v1",
     "pydantic.networks",
+    "rich.console",
     "setuptools",
     "sqlite3",
     "unittest",
@@ -60,6 +61,8 @@ UNUSED = {
 }
 UNUSED_OWN = {
     "upgrade_manager.cli.preflight",
+    "upgrade_manager.cli.status",
+    "upgrade_manager.display",
     "upgrade_manager.api.crd",
     "webhook.certificates.issuer",
     "hack",
@@ -131,3 +134,20 @@ def test_command_of_a_job_loads_no_server_and_no_controller(command: str) -> Non
     modules = set(json.loads(done.stdout))
     assert "upgrade_manager.toolkit.steps" in modules
     assert UNUSED_BY_COMMANDS & modules == set()
+
+
+def test_status_loads_rich_and_not_the_manager() -> None:
+    script = (
+        "import json, sys\n"
+        "sys.argv = ['upgrade-manager', 'status', '--kubeconfig=/missing']\n"
+        "from upgrade_manager.cli.main import main\n"
+        "main()\n"
+        "print(json.dumps(sorted(sys.modules)))\n"
+    )
+    done = subprocess.run(  # noqa: S603  # the command under test
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=40, check=True
+    )
+    modules = set(json.loads(done.stdout))
+    assert {"rich.console", "rich.live"} <= modules
+    assert (UNUSED_BY_COMMANDS - {"rich.console"}) & modules == set()
+    assert "upgrade_manager.pipeline" not in modules

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.cli.options import PreflightOptions, RunOptions, parse_options
+from upgrade_manager.cli.options import PreflightOptions, RunOptions, StatusOptions, parse_options
 from upgrade_manager.runtime.logging import LogFormat
 
 
@@ -178,3 +178,20 @@ def test_usage_error_is_one_line(capsys: pytest.CaptureFixture[str], arguments: 
 )
 def test_preflight_flags_set_their_options(arguments: list[str], expected: PreflightOptions) -> None:
     assert parse_options(["preflight", *arguments], {}) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        pytest.param([], StatusOptions(), id="defaults"),
+        pytest.param(["demo", "-w", "-o", "yaml"], StatusOptions(plan="demo", watch=True, output="yaml"), id="short"),
+        pytest.param(
+            ["--watch", "--output=json", "to-v1.8.0"],
+            StatusOptions(plan="to-v1.8.0", watch=True, output="json"),
+            id="long",
+        ),
+        pytest.param(["--kubeconfig=/x"], StatusOptions(kubeconfig="/x"), id="kubeconfig"),
+    ],
+)
+def test_status_flags_set_their_options(arguments: list[str], expected: StatusOptions) -> None:
+    assert parse_options(["status", *arguments], {}) == expected

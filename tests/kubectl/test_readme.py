@@ -54,6 +54,8 @@ OUTPUT = {
     "kubectl wait": "condition met",
     "kubectl get up/to-v1.8.0 -o jsonpath='{.status.currentPhase}'": "Succeeded",
     "kubectl get up/to-v1.8.0 -o jsonpath='{.status.nodeUpgradeStatuses}'": '"node-2"',
+    "upgrade-manager status --watch": "✓  ImageCleanup",
+    "upgrade-manager status to-v1.8.0": '"state": "Succeeded"',
     "kubectl delete up --all": "deleted",
     "kubectl delete -k deploy": 'customresourcedefinition.apiextensions.k8s.io "upgradeplans',
 }
@@ -90,7 +92,9 @@ class Terminal:
 
     async def run(self, line: str, *, code: int = 0) -> str:
         """Run a command and return its output; stop a watch once the plan is accepted."""
-        process = await self.start(*shlex.split(line, comments=True))
+        program, *arguments = shlex.split(line, comments=True)
+        command = [sys.executable, "-m", "upgrade_manager"] if program == "upgrade-manager" else [program]
+        process = await self.start(*command, *arguments)
         assert process.stdout is not None
         watch = line.endswith(" -w")
         async with asyncio.timeout(COMMAND_TIMEOUT):

@@ -17,6 +17,12 @@ def skip_optional_parts() -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
 
 
+def allow_rich() -> None:
+    """Make rich importable again, for commands that print tables; structlog has been imported without it."""
+    if sys.modules.get("rich") is None:
+        sys.modules.pop("rich", None)
+
+
 def import_aiohttp_without_authorities() -> None:
     """Import aiohttp with a default TLS context that trusts no server, for programs that pass their own contexts.
 

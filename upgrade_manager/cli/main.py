@@ -31,7 +31,7 @@ def _run(arguments: list[str]) -> int:
 
     # Before the options, which import structlog.
     lean_imports.skip_optional_parts()
-    from upgrade_manager.cli.options import PreflightOptions, RunOptions, parse_options  # noqa: PLC0415
+    from upgrade_manager.cli.options import PreflightOptions, RunOptions, StatusOptions, parse_options  # noqa: PLC0415
 
     options = parse_options(arguments, os.environ)
     # Imported late, so that `--help` and usage errors are fast.
@@ -39,6 +39,12 @@ def _run(arguments: list[str]) -> int:
         from upgrade_manager.cli.preflight import preflight  # noqa: PLC0415
 
         return preflight(options)
+    if isinstance(options, StatusOptions):
+        lean_imports.import_aiohttp_without_authorities()
+        lean_imports.allow_rich()
+        from upgrade_manager.cli.status import status  # noqa: PLC0415
+
+        return status(options)
     if isinstance(options, RunOptions):
         lean_imports.import_aiohttp_without_authorities()
         from upgrade_manager.cli.run import run  # noqa: PLC0415

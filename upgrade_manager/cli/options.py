@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from upgrade_manager import __version__
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
-from upgrade_manager.cli.toolkit_options import ToolkitOptions, add_toolkit_commands, toolkit_options
+from upgrade_manager.cli.toolkit_options import ToolkitOptions, add_toolkit_commands, object_name, toolkit_options
 from upgrade_manager.runtime.logging import LEVELS, LogFormat
 
 if TYPE_CHECKING:
@@ -20,6 +20,11 @@ USAGE = 2
 _EPILOG = "exit status: 0 after SIGTERM or SIGINT, 1 after an error, 2 for a usage error"
 _PREFLIGHT = "check whether an upgrade may start"
 _PREFLIGHT_EPILOG = "exit status: 0 if no check failed, 1 after a failed check or without access, 2 for a usage error"
+_STATUS = "show how an upgrade proceeds"
+_STATUS_EPILOG = (
+    "exit status: 0, also of an upgrade that failed and after Ctrl-C; 1 without the plan or access to it, "
+    "2 for a usage error"
+)
 _KUBECONFIG = "kubeconfig file; else $KUBECONFIG, the service account, ~/.kube/config"
 _MAX_PORT = 65535
 _LABEL = "[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?"
@@ -68,6 +73,19 @@ class PreflightOptions:
     output: str = "table"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusOptions:
+    """Options of `upgrade-manager status`."""
+
+    kubeconfig: str = ""
+    #: "" for the newest plan that has not ended, else the newest.
+    plan: str = ""
+    #: Show changes until the plan has ended.
+    watch: bool = False
+    #: `table`, `json` or `yaml`.
+    output: str = "table"
+
+
 class _Parser(argparse.ArgumentParser):
     """Reports a usage error in one line."""
 
@@ -84,7 +102,7 @@ class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
 
 def parse_options(
     arguments: Sequence[str], environ: Mapping[str, str]
-) -> RunOptions | PreflightOptions | ToolkitOptions:
+) -> RunOptions | PreflightOptions | StatusOptions | ToolkitOptions:
     """Parse the command line; a usage error ends the process."""
     parser = _Parser(
         prog="upgrade-manager", allow_abbrev=False, description="Upgrades Harvester clusters as UpgradePlans declare."
@@ -102,10 +120,14 @@ def parse_options(
             command.set_defaults(leader_elect=False, repo_url=DEFAULT_REPO_URL)
     command = commands.add_parser("preflight", help=_PREFLIGHT, epilog=_PREFLIGHT_EPILOG, allow_abbrev=False)
     _add_preflight_flags(command)
+    command = commands.add_parser("status", help=_STATUS, epilog=_STATUS_EPILOG, allow_abbrev=False)
+    _add_status_flags(command)
     add_toolkit_commands(commands)
     flags = parser.parse_args(arguments)
     if flags.command == "preflight":
         return PreflightOptions(kubeconfig=flags.kubeconfig, file=flags.filename, output=flags.output)
+    if flags.command == "status":
+        return StatusOptions(kubeconfig=flags.kubeconfig, plan=flags.plan or "", watch=flags.watch, output=flags.output)
     if flags.command in {"run", "webhook"}:
         return _run_options(flags, environ, parser=commands.choices["run"])
     return toolkit_options(flags, environ, parser=commands.choices[flags.command])
@@ -158,6 +180,14 @@ def _add_preflight_flags(parser: argparse.ArgumentParser) -> None:
     add("--kubeconfig", default="", help=_KUBECONFIG)
     add("-f", "--filename", default="", help="file with an UpgradePlan, - for standard input; else only the cluster")
     add("-o", "--output", choices=["table", "json"], default="table", help="format")
+
+
+def _add_status_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("plan", metavar="PLAN", nargs="?", type=object_name, help="else the newest that has not ended")
+    add("--kubeconfig", default="", help=_KUBECONFIG)
+    add("-w", "--watch", action="store_true", help="show changes until the plan has ended, or Ctrl-C")
+    add("-o", "--output", choices=["table", "json", "yaml"], default="table", help="format")
 
 
 def _add_common_flags(parser: argparse.ArgumentParser) -> None:

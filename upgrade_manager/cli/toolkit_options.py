@@ -57,14 +57,14 @@ def add_toolkit_commands(commands: argparse._SubParsersAction[Any]) -> None:
     node.add_argument("type", choices=list(NODE_COMMANDS), help="what to do")
     add("cluster-upgrade", "upgrade Rancher, Harvester and their components")
     detector = add("vm-live-migrate-detector", "list the VMs of a node that cannot be live-migrated")
-    detector.add_argument("node", metavar="NODE", type=_name)
+    detector.add_argument("node", metavar="NODE", type=object_name)
     detector.add_argument("--shutdown", action="store_true", help="stop these VMs")
-    detector.add_argument("--upgrade", metavar="PLAN", type=_name, default="", help="store them for restore-vm")
+    detector.add_argument("--upgrade", metavar="PLAN", type=object_name, default="", help="store them for restore-vm")
     restore = add("restore-vm", "start the VMs of a node that the upgrade stopped")
-    restore.add_argument("--node", required=True, type=_name)
-    restore.add_argument("--upgrade", metavar="PLAN", required=True, type=_name)
+    restore.add_argument("--node", required=True, type=object_name)
+    restore.add_argument("--upgrade", metavar="PLAN", required=True, type=object_name)
     guard = add("version-guard", "check whether Harvester supports the upgrade")
-    guard.add_argument("upgrade", metavar="PLAN", type=_name)
+    guard.add_argument("upgrade", metavar="PLAN", type=object_name)
     add("image-cleanup", "remove the images that only the previous release needs")
 
 
@@ -96,7 +96,8 @@ def toolkit_options(
     )
 
 
-def _name(text: str) -> str:
+def object_name(text: str) -> str:
+    """Parse the name of an object."""
     import argparse  # noqa: PLC0415  # only for the error
 
     if not is_object_name(text):

@@ -1,0 +1,242 @@
+"""The command `upgrade-manager status`, as a process with a kubeconfig and in this one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import sys
+from asyncio.subprocess import PIPE
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from hack.cluster import scenario as scenarios
+from hack.cluster.options import Options
+from hack.cluster.program import cluster
+from hack.faults.rules import Delay, Match, Refuse, Rule
+from hack.simulation import Simulation
+from tests.support.displayed import at, plan
+from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
+from upgrade_manager.cli.status import StatusError, choose, read_plans
+from upgrade_manager.kube import fields
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.http_transport import HttpTransport
+from upgrade_manager.kube.kubeconfig import load_config
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+PLAN = {
+    "apiVersion": "management.harvesterhci.io/v1beta1",
+    "kind": "UpgradePlan",
+    "metadata": {"name": "demo"},
+    "spec": {"version": "v1.8.0"},
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def line(self) -> str:
+        """The one line of output, on stderr."""
+        assert self.out == ""
+        assert self.err.count("\n") == 1, self.err
+        assert self.err.startswith("upgrade-manager")
+        return self.err.strip()
+
+
+async def start(kubeconfig: Path, *arguments: str, stdout: int = PIPE) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "upgrade_manager", "status", f"--kubeconfig={kubeconfig}", *arguments),
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(kubeconfig.parent),
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "TERM": "xterm",
+        },
+        stdout=stdout,
+        stderr=PIPE,
+    )
+
+
+async def command(kubeconfig: Path, *arguments: str) -> Result:
+    process = await start(kubeconfig, *arguments)
+    out, err = await process.communicate()
+    return Result(process.returncode or 0, out.decode(), err.decode())
+
+
+@dataclass(frozen=True)
+class Served:
+    """A cluster without actors, and without a manager."""
+
+    kubeconfig: Path
+    client: Client
+
+    async def set(self, **status: Any) -> None:
+        await self.client.patch(UPGRADE_PLANS, "demo", MergePatch({"status": status}), subresource="status")
+
+
+@asynccontextmanager
+async def served(folder: Path) -> AsyncIterator[Served]:
+    """Serve a simulated cluster over HTTPS."""
+    kubeconfig = folder / "kubeconfig"
+    options = Options(
+        api="embedded",
+        scenario="three-nodes",
+        kubeconfig=kubeconfig,
+        scale=1.0,
+        seed=0,
+        port=0,
+        install_crds=True,
+        services={},
+    )
+    async with cluster(options, scenarios.load("three-nodes")):
+        config = await load_config(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(kubeconfig))
+        async with HttpTransport(config) as transport:
+            client = Client(transport, user_agent="test", random=random.Random(0))
+            yield Served(kubeconfig=kubeconfig, client=client)
+
+
+@pytest.mark.real_loop
+async def test_status_is_printed_in_each_format(tmp_path: Path) -> None:
+    async with served(tmp_path) as cluster:
+        assert (await command(cluster.kubeconfig)).line.endswith(": no UpgradePlan found")
+        await cluster.client.create(UPGRADE_PLANS, PLAN)
+        await cluster.set(currentPhase="Initializing")
+        missing = await command(cluster.kubeconfig, "nope")
+        assert missing.line.endswith(": UpgradePlan nope not found. Run kubectl get upgradeplans")
+        assert missing.code == 1
+        table, document, text = [
+            await command(cluster.kubeconfig, *arguments) for arguments in ([], ["demo", "-ojson"], ["demo", "-oyaml"])
+        ]
+        assert [(result.code, result.err) for result in (table, document, text)] == [(0, "")] * 3
+        assert re.match(r"UpgradePlan +demo  Running\n", table.out)
+        found = [json.loads(document.out), yaml.safe_load(text.out)]
+        assert [(one["plan"], one["phase"]) for one in found] == [("demo", "Initializing")] * 2
+
+
+@pytest.mark.real_loop
+async def test_watch_on_a_pipe_ends_with_the_plan(tmp_path: Path) -> None:
+    async with served(tmp_path) as cluster:
+        await cluster.client.create(UPGRADE_PLANS, PLAN)
+        process = await start(cluster.kubeconfig, "--watch")
+        assert process.stdout is not None
+        await process.stdout.readuntil(b"ImageCleanup")
+        await cluster.set(currentPhase="Failed", nodeUpgradeStatuses={"node-0": {"state": "PreDrainFailed"}})
+        out, err = await process.communicate()
+        assert (process.returncode, err) == (0, b"")
+        assert out.endswith(b"  node node-0: PreDrainFailed\n")
+
+
+@pytest.mark.real_loop
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.thin
+async def test_signal_ends_a_watch_and_restores_the_cursor(tmp_path: Path, number: signal.Signals, status: int) -> None:
+    terminal, output = os.openpty()
+    async with served(tmp_path) as cluster:
+        await cluster.client.create(UPGRADE_PLANS, PLAN)
+        process = await start(cluster.kubeconfig, "--watch", stdout=output)
+        shown = ""
+        while "ImageCleanup" not in shown:
+            shown += (await asyncio.to_thread(os.read, terminal, 4096)).decode()
+        process.send_signal(number)
+        _, err = await process.communicate()
+    os.close(output)
+    shown += os.read(terminal, 1 << 16).decode()
+    os.close(terminal)
+    assert (process.returncode, err) == (status, b"")
+    assert "\x1b[?25l" in shown.partition("\x1b[?25h")[0]
+    assert "\x1b[?25l" not in shown.rpartition("\x1b[?25h")[2]
+
+
+@pytest.mark.real_loop
+async def test_deleted_plan_ends_a_watch_with_status_1(tmp_path: Path) -> None:
+    async with served(tmp_path) as cluster:
+        await cluster.client.create(UPGRADE_PLANS, PLAN)
+        process = await start(cluster.kubeconfig, "-w", "-ojson")
+        assert process.stdout is not None
+        await process.stdout.readuntil(b"\n}\n")
+        await cluster.client.delete(UPGRADE_PLANS, "demo")
+        out, err = await process.communicate()
+        assert (process.returncode, out) == (1, b"")
+        assert err == b"upgrade-manager: UpgradePlan demo was deleted\n"
+
+
+@pytest.mark.real_loop
+async def test_missing_access_gives_status_1_and_one_line(tmp_path: Path) -> None:
+    missing = await command(tmp_path / "missing")
+    assert (missing.code, "not found. Set --kubeconfig or KUBECONFIG" in missing.line) == (1, True)
+    cluster = "clusters: [{name: k, cluster: {server: 'https://127.0.0.1:1', insecure-skip-tls-verify: true}}]"
+    (tmp_path / "config").write_text(
+        f"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n"
+        f"{cluster}\nusers: [{{name: u, user: {{token: a-secret-token}}}}]\n"
+    )
+    refused = await command(tmp_path / "config", "-w")
+    assert (refused.code, "API server https://127.0.0.1:1: " in refused.line) == (1, True)
+    assert "a-secret-token" not in refused.err
+
+
+@pytest.mark.parametrize("arguments", [["up/demo"], ["a", "b"], ["-o", "wide"], ["Demo,x=y"]], ids=" ".join)
+@pytest.mark.thin
+@pytest.mark.real_loop
+async def test_usage_error_gives_status_2(tmp_path: Path, arguments: list[str]) -> None:
+    result = await command(tmp_path / "missing", *arguments)
+    assert (result.code, "--help" in result.line) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        pytest.param(Refuse(status=403, reason="Forbidden"), "list upgradeplans.* Check", id="forbidden"),
+        pytest.param(Refuse(status=401, reason="Unauthorized"), "401 Unauthorized.* Check", id="unauthorized"),
+        pytest.param(
+            Refuse(status=404, reason="NotFound"), "CRD not found. Run kubectl apply -k deploy/crds", id="no CRD"
+        ),
+        pytest.param(Delay(least=60, most=60), "no response within 15 s", id="silent"),
+    ],
+)
+async def test_plans_that_cannot_be_read_give_one_sentence(action: Refuse | Delay, reason: str) -> None:
+    async with Simulation(actors=False) as simulation:
+        simulation.middleware.add(Rule(match=Match(resource="upgradeplans*"), action=action))
+        client = Client(simulation.transport(), user_agent="status", random=random.Random(0))
+        with pytest.raises(StatusError, match=reason) as caught:
+            await read_plans(client, "")
+    assert "\n" not in str(caught.value)
+
+
+def named(name: str, minute: int, **status: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "creationTimestamp": at(60 * minute)}, "status": plan(**status)["status"]}
+
+
+BLOCKED = {"conditions": [{"type": "Available", "status": "False", "reason": CONCURRENT_UPGRADE_BLOCKED}]}
+RUNNING, FAILED = {"currentPhase": "NodeUpgrading"}, {"currentPhase": "Failed"}
+
+
+@pytest.mark.parametrize(
+    ("plans", "chosen"),
+    [
+        pytest.param([named("a", 1, **FAILED), named("b", 2, **FAILED)], "b", id="the newest of those that have ended"),
+        pytest.param([named("a", 1, **RUNNING), named("b", 2, **FAILED)], "a", id="the running one"),
+        pytest.param([named("a", 1, **RUNNING), named("b", 2, **BLOCKED)], "a", id="not the one that it blocks"),
+        pytest.param([named("a", 1, **FAILED), named("b", 2), named("c", 1)], "b", id="one without a status"),
+        pytest.param([{"metadata": None}, named("a", 1, **FAILED)], "", id="one without metadata"),
+    ],
+)
+def test_newest_plan_that_has_not_ended_is_chosen(plans: list[dict[str, Any]], chosen: str) -> None:
+    assert fields.name(choose(plans, "")) == chosen
+    assert fields.name(choose(plans[::-1], "")) == chosen

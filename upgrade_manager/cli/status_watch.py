@@ -1,0 +1,113 @@
+"""Follows one plan and its events, and shows each change."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import DEFAULT_NAMESPACE
+from upgrade_manager.display.view import build
+from upgrade_manager.kube import fields
+from upgrade_manager.kube.informer import Informer
+from upgrade_manager.kube.pager import Selection
+from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
+    from random import Random
+
+    from upgrade_manager.display.screen import Screen
+    from upgrade_manager.display.view import View
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+
+#: Seconds between two views without a change.
+TICK = 1.0
+#: Seconds without a connection after which that is shown; a watch that is reopened takes less.
+LOST_AFTER = 2.0
+
+
+def events_of(plan: Object) -> Selection:
+    """Return the selection of the plan's events."""
+    uid = fields.text(plan, "metadata", "uid")
+    return Selection(resource=EVENTS, namespace=DEFAULT_NAMESPACE, field_selector=f"involvedObject.uid={uid}")
+
+
+class PlanWatch:
+    """Watches a plan and its events, which were read before."""
+
+    def __init__(
+        self, client: Client, plan: Object, events: Sequence[Object], *, now: Callable[[], datetime], random: Random
+    ) -> None:
+        name = fields.name(plan)
+        plans = Selection(resource=UPGRADE_PLANS, field_selector=f"metadata.name={name}")
+        self._plans = Informer(client, plans, handlers=[self._on_change], random=random)
+        self._events = Informer(client, events_of(plan), handlers=[self._on_change], random=random)
+        self._plan = plan
+        self._known_events = events
+        self._now = now
+        self._changed = asyncio.Event()
+        #: When the connection was lost; None while it works.
+        self._lost: datetime | None = None
+
+    def view(self) -> View:
+        """Return the view of the present state."""
+        return build(self._plan, self._known_events, now=self._now())
+
+    async def follow(self, screen: Screen) -> bool:
+        """Show the plan until it has ended and its objects are removed; return False if it was deleted."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(informer.run()) for informer in (self._plans, self._events)]
+            try:
+                return await self._show_changes(screen)
+            finally:
+                for task in tasks:
+                    task.cancel()
+
+    async def _show_changes(self, screen: Screen) -> bool:
+        is_changed, notice = True, ""
+        while self._refresh():
+            view, before, notice = self.view(), notice, self._notice()
+            if notice != before:
+                screen.notify(notice)
+            if is_changed or screen.redraws:
+                screen.show(view)
+            # The plan's last event follows its last status.
+            if view.state.is_end and not view.cleaning_up and not is_changed and not notice:
+                return True
+            is_changed = await self._wait()
+        return False
+
+    def _refresh(self) -> bool:
+        """Read the informers' stores; return False if the plan was deleted."""
+        if self._events.has_synced:
+            self._known_events = self._events.store.list()
+        if not self._plans.has_synced:
+            return True
+        current = self._plans.store.get(fields.name(self._plan))
+        if current is None or fields.text(current, "metadata", "uid") != fields.text(self._plan, "metadata", "uid"):
+            return False
+        self._plan = current
+        return True
+
+    def _notice(self) -> str:
+        if self._plans.failing_for < LOST_AFTER:
+            self._lost = None
+            return ""
+        self._lost = self._lost or self._now()
+        error = f": {self._plans.last_error}" if self._plans.last_error else ""
+        return f"Connection to the API server lost at {self._lost:%H:%M:%S} UTC; retrying{error}"
+
+    async def _wait(self) -> bool:
+        """Wait for a change, or for the next tick; return True after a change."""
+        try:
+            async with asyncio.timeout(TICK):
+                await self._changed.wait()
+        except TimeoutError:
+            return False
+        self._changed.clear()
+        return True
+
+    def _on_change(self, _: object) -> None:
+        self._changed.set()

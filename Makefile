@@ -19,7 +19,8 @@ HELM_ARGS ?=
 # The image, with its tag, that is built, pushed and deployed. Without it, the manifests' own is.
 IMG ?=
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' upgrade_manager/__init__.py)
-TAG = $(lastword $(subst :, ,$(IMG)))
+NAME_AND_TAG = $(subst :, ,$(lastword $(subst /, ,$(IMG))))
+TAG = $(or $(word 2,$(NAME_AND_TAG)),$(error IMG=$(IMG) has no tag: name it REGISTRY/NAME:TAG))
 HELM_IMG = $(if $(IMG),--set-string image.repository=$(patsubst %:$(TAG),%,$(IMG)) --set-string image.tag=$(TAG))
 # Where the machine has no Helm, the pinned one, which `make helm` links into .venv.
 HELM := $(if $(shell command -v helm),,helm)

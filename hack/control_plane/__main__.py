@@ -39,7 +39,7 @@ def main() -> int:
         signal.signal(number, signal.default_int_handler)
     try:
         if sys.argv[1:] == ["helm"]:
-            return _link(provision_helm(os.environ))
+            return link_helm(provision_helm(os.environ))
         found = provision(os.environ)
     except (AssetsError, OSError) as error:
         print(f"real-kube: {error}", file=sys.stderr)
@@ -82,7 +82,8 @@ def provision_helm(environ: Mapping[str, str]) -> Path:
     return assets.find_helm(environ)
 
 
-def _link(helm: Path) -> int:
+def link_helm(helm: Path) -> int:
+    """Link Helm beside the interpreter, where the Makefile finds it, and return the exit status."""
     link = Path(sys.executable).with_name("helm")
     link.unlink(missing_ok=True)
     link.symlink_to(helm)

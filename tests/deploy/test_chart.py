@@ -38,7 +38,7 @@ def test_templates_are_up_to_date() -> None:
 
 
 def test_every_manifest_has_a_template() -> None:
-    unused = {"samples", "chart"}
+    unused = {"samples", "chart", "addon"}
     manifests = {
         str(path.relative_to(DEPLOY))
         for path in DEPLOY.rglob("*.yaml")
@@ -79,6 +79,16 @@ def test_schema_knows_every_value_and_refuses_others() -> None:
     assert set(keys(VALUES)) <= set(known(SCHEMA))
     assert SCHEMA["additionalProperties"] is False
     assert SCHEMA["properties"]["log"]["properties"]["level"]["enum"] == [*LEVELS]
+
+
+def test_addon_installs_this_chart_with_known_values() -> None:
+    addon = yaml.safe_load((DEPLOY / "addon/harvester-upgrade-manager.yaml").read_text())
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    # The chart refuses another namespace, which is that of the Addon.
+    assert addon["metadata"]["namespace"] == "harvester-system"
+    spec = addon["spec"]
+    assert (spec["chart"], spec["version"], spec["enabled"]) == (chart["name"], chart["version"], False)
+    assert set(keys(yaml.safe_load(spec["valuesContent"]))) <= set(known(SCHEMA))
 
 
 def hook_script() -> str:

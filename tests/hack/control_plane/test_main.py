@@ -118,6 +118,14 @@ def test_helm_is_built_once_without_a_control_plane(machine: Machine) -> None:
     assert machine.calls == []
 
 
+def test_helm_is_linked_beside_the_interpreter(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(machine.home / "python"))
+    for version in ("old", "new"):
+        (machine.home / version).touch()
+        assert program.link_helm(machine.home / version) == 0
+    assert (machine.home / "helm").resolve() == (machine.home / "new").resolve()
+
+
 def test_helm_has_the_version_of_the_image() -> None:
     (version,) = re.findall(r"^ARG HELM=(\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     assert f"require helm.sh/helm/v4 {version}\n" in (GO_FOLDER / "helm/go.mod").read_text()

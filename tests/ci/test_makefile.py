@@ -1,0 +1,46 @@
+"""What make would run, without running it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def dry_run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603  # our own Makefile
+        ["make", "--dry-run", *arguments],  # noqa: S607  # found on the PATH
+        cwd=ROOT,
+        # Not the variables by which a make that runs the tests would change this one.
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("image", "repository"),
+    [
+        pytest.param("a:v1", "a", id="name"),
+        pytest.param("registry.example:5000/team/a:v1", "registry.example:5000/team/a", id="registry with a port"),
+    ],
+)
+def test_helm_gets_repository_and_tag(image: str, repository: str) -> None:
+    ended = dry_run("helm-deploy", f"IMG={image}")
+    assert f" --set-string image.repository={repository} --set-string image.tag=v1" in ended.stdout, ended.stderr
+
+
+def test_image_without_a_tag_is_refused() -> None:
+    ended = dry_run("helm-deploy", "IMG=registry.example:5000/a")
+    assert ended.returncode != 0
+    assert "IMG=registry.example:5000/a has no tag" in ended.stderr
+
+
+def test_image_and_docker_build_are_the_same() -> None:
+    image, build = dry_run("image", "IMG=a:v1"), dry_run("docker-build", "IMG=a:v1")
+    assert image.stdout == build.stdout == "hack/image.sh build a:v1\n"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.virtual_time import virtual_now
-from tests.support.nodes import OPTIONS
+from tests.support.nodes import OPTIONS, POST, PRE
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube.patch import MergePatch
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from tests.support.node_upgrade import NodeUpgradeRun
     from upgrade_manager.blockers.wait import Wait
 
+#: Seconds after which a wait for Rancher is overdue.
+LONG = 1200
 FOREIGN = '{"preDrainHooks":[{"annotation":"management.harvesterhci.io/pre-hook"},{"annotation":"example.com/hook"}]}'
 
 
@@ -49,6 +52,28 @@ async def test_undrained_node_with_the_release_is_named_with_the_patch(stage: No
         "kubectl -n fleet-local patch clusters.provisioning.cattle.io local --type=merge "
         """-p '{"spec":{"rkeConfig":{"provisionGeneration":6}}}'"""
     )
+
+
+@pytest.mark.rule("blockers: the wait for Rancher begins when the last node ends, also after a repeated drain")
+async def test_wait_for_rancher_begins_when_a_repeated_drain_ends(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.report("n2", kubelet="v1.33.5+rke2r1")
+    await stage.move(n1="PostDrained")
+    await asyncio.sleep(LONG)
+    await stage.request("n1", "pre")
+    await stage.complete("n1", "pre-drain")
+    assert WaitKind.LOST_HOOK not in dict(named(await waits(stage)))
+    await asyncio.sleep(LONG)
+    await stage.request("n1", "post")
+    await stage.rancher("n1", pre=None, post=None)
+    await stage.patch_secret("n1", {"metadata": {"annotations": {PRE: None, POST: None}}})
+    assert await stage.jobs() == []
+    began = virtual_now()
+    for _ in range(2):
+        (wait,) = await waits(stage)
+        assert (wait.kind, wait.name) == (WaitKind.LOST_HOOK, "n2")
+        assert wait.since == began
+        await asyncio.sleep(LONG)
 
 
 async def test_node_under_way_is_followed_from_its_vms_to_its_return(stage: NodeUpgradeRun) -> None:

@@ -59,6 +59,7 @@ class NodeWaits:
 
     def of_nodes(self, unfinished: Iterable[Decided]) -> Iterator[Wait]:
         """Yield the waits of nodes that are not done."""
+        self._idle_since(self.ctx.now(), is_idle=False)
         finished = finished_seconds(self.observed.jobs, self.ctx.owner.uid)
         for view, decision in unfinished:
             if view.name in self.missing:
@@ -171,13 +172,23 @@ class NodeWaits:
         )
 
     def _last_movement(self) -> datetime:
-        """Return when a Job last started or ended, a node became Ready or not, or the phase began."""
+        """Return when a Job last started or ended, a node became Ready or not or was done, or the phase began."""
         ready = self.observed.nodes.derive(_ready_time)
         jobs = (time for times in self.observed.jobs.derive(_job_times) for time in times)
         # Times of the API server compare as texts, which is faster for a thousand nodes.
         newest = parse_time(max([*ready, *jobs], default=""))
         times = [time for time in (newest, self.ctx.status.phase_began) if time is not None]
-        return max(times, default=self.ctx.now())
+        recorded = max(times, default=self.ctx.now())
+        return max(recorded, self._idle_since(recorded, is_idle=True))
+
+    def _idle_since(self, recorded: datetime, *, is_idle: bool) -> datetime:
+        """Return since when no node is under way, as this process has seen, else the recorded time.
+
+        The end of a drain that Rancher repeats is recorded nowhere: its Job is removed.
+        """
+        # In whole seconds, as the recorded times and the blocker's.
+        now = self.ctx.now().replace(microsecond=0)
+        return self.ctx.informers.first_seen.since("no node under way", is_idle, now=now, known=recorded)
 
     def _secret(
         self,

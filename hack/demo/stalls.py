@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from hack.actors.freezer import REGISTRY, REPOSITORY, RUNTIME, boot_of, kubelet_of
 from hack.actors.kinds import SERVICE_ACCOUNTS
+from hack.actors.machine_plan import encoded, plan_of
+from hack.actors.planner import SECRET_SELECTOR, tiers
 from hack.actors.switch import KEY, NAMESPACE
 from hack.demo.commands import Create, Delete, Patch, creation, scale
 from upgrade_manager.api.blockers import BlockerReason as Reason
@@ -14,17 +16,22 @@ from upgrade_manager.api.keys import (
     CATTLE_SYSTEM,
     FLEET_LOCAL,
     HARVESTER_SYSTEM,
+    LONGHORN_SYSTEM,
     MANAGED_LABEL,
     PROVISIONING_CLUSTER,
+    RKE_MACHINE_NAME,
 )
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
+    LONGHORN_VOLUMES,
+    MACHINES,
     NODES,
     POD_DISRUPTION_BUDGETS,
     PODS,
     PROVISIONING_CLUSTERS,
+    SECRETS,
     UPGRADE_PLANS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
 )
@@ -44,6 +51,8 @@ SUC, RANCHER = "system-upgrade-controller", "rancher"
 _TAINT = "example.com/maintenance"
 _WEBHOOK = "policy.example.com"
 _HOOK = "example.com/backup"
+#: No disk has this tag.
+_DISK_TAG = "nvme"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,20 +148,59 @@ async def _refused(_: Client, __: Object) -> tuple[Sequence[Command], Sequence[C
 
 async def _foreign_hook(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:
     """Add another controller's hook beside the manager's, which that controller never acknowledges."""
-    cluster = await client.get(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
-    strategy = (objects.spec(cluster).get("rkeConfig") or {}).get("upgradeStrategy") or {}
+    cluster = await _cluster(client)
 
     def patch(extra: list[Object]) -> Patch:
-        changed = {}
-        for key in ("controlPlaneDrainOptions", "workerDrainOptions"):
-            hooks = (strategy.get(key) or {}).get("preDrainHooks") or ()
-            changed[key] = {"preDrainHooks": [*hooks, *extra]}
-        body = {"spec": {"rkeConfig": {"upgradeStrategy": changed}}}
-        return Patch(resource=PROVISIONING_CLUSTERS, name=PROVISIONING_CLUSTER, namespace=FLEET_LOCAL, body=body)
+        keys = ("controlPlaneDrainOptions", "workerDrainOptions")
+        changed = {key: {"preDrainHooks": [*_hooks(cluster, key), *extra]} for key in keys}
+        return _rke_patch({"upgradeStrategy": changed})
 
-    # Before the manager has written its hooks there is nothing to do yet.
-    has_hooks = bool((strategy.get("controlPlaneDrainOptions") or {}).get("preDrainHooks"))
-    return ([patch([{"annotation": _HOOK}])] if has_hooks else []), [patch([])]
+    return ([patch([{"annotation": _HOOK}])] if _hooks(cluster) else []), [patch([])]
+
+
+async def _undrained(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+    """Upgrade the last machine's Kubernetes as Rancher does where it has no hooks: without a drain."""
+    cluster = await _cluster(client)
+    machines = (await client.list(MACHINES, namespace=FLEET_LOCAL)).items
+    listed = (await client.list(SECRETS, namespace=FLEET_LOCAL, field_selector=SECRET_SELECTOR)).items
+    secrets = {objects.labels(secret).get(RKE_MACHINE_NAME, ""): secret for secret in listed}
+    machine = tiers(cluster, machines, secrets)[-1].members[-1]
+    name = objects.name(secrets[objects.name(machine)])
+    body = {"data": {"plan": encoded(plan_of(cluster, machine))}}
+    text = f"""kubectl patch {SECRETS.name} -n {FLEET_LOCAL} {name} --type merge -p '{{"data":{{"plan":"…"}}}}'"""
+    damage = Patch(resource=SECRETS, name=name, namespace=FLEET_LOCAL, body=body, text=text)
+    generation = (objects.spec(cluster).get("rkeConfig") or {}).get("provisionGeneration") or 0
+    return ([damage] if _hooks(cluster) else []), [_rke_patch({"provisionGeneration": generation + 1})]
+
+
+async def _cluster(client: Client) -> Object:
+    return await client.get(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+
+
+def _hooks(cluster: Object, key: str = "controlPlaneDrainOptions") -> Sequence[Object]:
+    """Return the hooks before a drain; none before the manager has started Rancher: there is nothing to do yet."""
+    strategy = (objects.spec(cluster).get("rkeConfig") or {}).get("upgradeStrategy") or {}
+    return (strategy.get(key) or {}).get("preDrainHooks") or ()
+
+
+def _rke_patch(config: Object) -> Patch:
+    body = {"spec": {"rkeConfig": config}}
+    return Patch(resource=PROVISIONING_CLUSTERS, name=PROVISIONING_CLUSTER, namespace=FLEET_LOCAL, body=body)
+
+
+async def _diskless(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+    """Let a volume ask for disks that do not exist: the replica that the first reboot fails is not rebuilt."""
+    found = (await client.list(LONGHORN_VOLUMES, namespace=LONGHORN_SYSTEM)).items
+    attached = [one for one in found if objects.status(one).get("state") == "attached"]
+    # The one with the most replicas has one on the node that is rebooted, and on the next.
+    ranked = sorted(attached, key=lambda one: (-(objects.spec(one).get("numberOfReplicas") or 0), objects.name(one)))
+
+    def patch(tags: list[str] | None) -> list[Command]:
+        body = {"spec": {"diskSelector": tags}}
+        names = map(objects.name, ranked[:1])
+        return [Patch(resource=LONGHORN_VOLUMES, name=one, namespace=LONGHORN_SYSTEM, body=body) for one in names]
+
+    return patch([_DISK_TAG]), patch(None)
 
 
 async def _old_os(client: Client, plan: Object) -> tuple[Sequence[Command], Sequence[Command]]:
@@ -205,11 +253,15 @@ STALLS: Mapping[str, Stall] = {
     "migration": _stall(
         "NodeUpgrading", "KubeVirt's controller hangs", _frozen("virt-controller"), Reason.MIGRATION_STUCK
     ),
+    "volume": _stall("NodeUpgrading", "a volume asks for disks that no node has", _diskless, Reason.VOLUME_DEGRADED),
     "rancher": _stall("NodeUpgrading", f"{RANCHER} is scaled down", _stopped(RANCHER), Reason.RANCHER_SILENT),
     "planner": _stall("NodeUpgrading", "Rancher's planner hangs", _frozen("Planner"), Reason.RANCHER_SILENT),
     "node-label": _stall("NodeUpgrading", "a node loses its managed label", _unmanaged, Reason.NODE_MISSING),
     "hook-foreign": _stall(
         "NodeUpgrading", "a backup tool adds a drain hook, and does not answer", _foreign_hook, Reason.HOOK_FOREIGN
+    ),
+    "hook-lost": _stall(
+        "NodeUpgrading", "Rancher upgrades a node's Kubernetes without a drain", _undrained, Reason.HOOK_LOST
     ),
     "write-refused": _stall(
         "ImagePreloading", "a policy engine stops, and its webhook refuses Jobs", _refused, Reason.WRITE_REFUSED

@@ -1,4 +1,4 @@
-"""Each component hangs at each moment: the plan names it in time, nothing else, and the upgrade succeeds."""
+"""Each component hangs at each moment, or an object is wrong: the plan names it in time, and the upgrade succeeds."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ FEW = {
     ("scheduler", "ImagePreloading"),
     ("kubelet of a node", "NodeUpgrading"),
     ("upgrade repository", "NodeUpgrading"),
+    ("PodDisruptionBudget without disruptions", "ClusterUpgrading"),
 }
 PARAMETERS = [
     pytest.param(cell, id=cell.id, marks=[] if (cell.component, cell.moment) in FEW else pytest.mark.full)
@@ -22,7 +23,7 @@ REGENERATE = "if that is meant: python -m tests.support.stall_matrix"
 
 @pytest.mark.rule("blockers: a component that hangs in any phase is named in time, and nothing else is")
 @pytest.mark.parametrize("cell", PARAMETERS)
-async def test_hanging_component_is_named_in_time(cell: Cell) -> None:
+async def test_what_holds_the_upgrade_up_is_named_in_time(cell: Cell) -> None:
     outcome = await stall_matrix.run(cell)
     assert stall_matrix.faults(cell, outcome) == []
     assert outcome.row(cell) in stall_matrix.DOCUMENT.read_text().splitlines(), REGENERATE

@@ -1,4 +1,4 @@
-"""Upgrades in which one actor is frozen at one moment: what the plan reports, and when.
+"""Upgrades in which one actor is frozen at one moment, or one object is wrong: what the plan reports, and when.
 
 `python -m tests.support.stall_matrix` writes docs/stalls.md.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import math
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hack import virtual_time
 from hack.actors.freezer import REPOSITORY, boot_of, kubelet_of
+from hack.demo.stalls import STALLS
 from hack.simulation import Simulation
 from tests.support.upgrade import node_states, phases_of, started
 from upgrade_manager.api.blockers import read_blockers
@@ -20,7 +22,7 @@ from upgrade_manager.api.phases import SUCCEEDED, TERMINAL
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from hack.apiserver.history import Entry
     from hack.apiserver.storage import Storage
@@ -30,10 +32,12 @@ if TYPE_CHECKING:
 DOCUMENT = Path(__file__).parents[2] / "docs/stalls.md"
 #: Seconds for which an actor stays frozen after its blocker has appeared, so that false ones could.
 LINGER = 150.0
-#: Seconds within which a blocker must be cleared after the thaw.
+#: Seconds within which a blocker must be cleared after the repair.
 CLEARED = 2.0
 #: Seconds by which a blocker may be late, beside a tenth of its deadline: `since` is in whole seconds.
 LATE = 1.0
+#: Seconds between two attempts to damage an object.
+_LOOK = 0.1
 #: Seconds until an upgrade has reached a moment, or has ended.
 _TIMEOUT = 900.0
 #: The first node that Rancher drains, and another one.
@@ -41,24 +45,27 @@ FIRST, _NODE = "node-0", "node-1"
 _PLANS = "upgradeplans.management.harvesterhci.io"
 _HEAD = """# Stalls
 
-Each row is an upgrade of three nodes in which one component hangs at one moment, until {linger:.0f} s after the plan
-has reported it: the reason and the object that the plan names, when it has to name them, when it did, and how many
-seconds after the component works again the blocker was cleared. No other blocker appeared, and every upgrade
-succeeded. `tests/blockers/test_stall_matrix.py` runs them; `python -m tests.support.stall_matrix` writes this file.
+Each row is an upgrade of three nodes in which one component hangs at one moment, or one object is wrong, until
+{linger:.0f} s after the plan has reported it: the reason and the object that the plan names, when it has to name them,
+when it did, and how many seconds after the repair the blocker was cleared. No other blocker appeared until then, and
+none afterwards. Every upgrade succeeded. `tests/blockers/test_stall_matrix.py` runs them;
+`python -m tests.support.stall_matrix` writes this file.
 
-| component | hangs from | reason | object | deadline | reported after | cleared after |
+| component or object | from | reason | object | deadline | reported after | cleared after |
 |---|---|---|---|---|---|---|
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One component that hangs from one moment on."""
+    """One component that hangs, or one object that is wrong, from one moment on."""
 
     #: As in the table.
     component: str
-    #: What is frozen.
-    actor: str
+    #: What is frozen; empty for an object.
+    actor: str = ""
+    #: The break of the demo that makes the object wrong.
+    stall: str = ""
     #: A phase value, or the state of a node.
     moment: str
     reason: str
@@ -82,11 +89,14 @@ class Cell:
 class Outcome:
     """What happened in a cell."""
 
-    #: All blockers until the thaw.
+    #: All blockers until the repair, and those after they were cleared.
     seen: tuple[Blocker, ...]
+    later: tuple[Blocker, ...]
+    #: Whether there was one until the repair.
+    lasts: bool
     #: Seconds from the first blocker's `since` until it was reported.
     reported: float
-    #: Seconds from the thaw until there was no blocker.
+    #: Seconds from the repair until there was no blocker.
     cleared: float
     end: str
 
@@ -121,6 +131,12 @@ class PlanObserver:
         """The blockers at this moment."""
         return read_blockers(objects.status(self.plan).get("blockers"))
 
+    def take(self) -> tuple[Blocker, ...]:
+        """Return the blockers since the last call."""
+        found = tuple(self.seen.values())
+        self.seen.clear()
+        return found
+
     @property
     def end(self) -> str:
         """The phase in which the plan has ended; empty while it runs."""
@@ -146,18 +162,39 @@ async def run(cell: Cell) -> Outcome:
         observer = PlanObserver(simulation.server.storage)
         async with started(simulation):
             await observer.until(lambda: observer.is_at(cell.moment), seconds=_TIMEOUT)
-            simulation.freezer.freeze(cell.actor)
-            within = 1.1 * cell.deadline + cell.later + _TIMEOUT
-            await observer.until(lambda: bool(observer.blockers), seconds=within)
-            reported = (virtual_time.virtual_now() - observer.blockers[0].since).total_seconds()
-            await asyncio.sleep(LINGER)
-            seen = tuple(observer.seen.values())
-            simulation.freezer.thaw(cell.actor)
-            thawed = clock()
+            async with _held_up(cell, simulation, observer):
+                within = 1.1 * cell.deadline + cell.later + _TIMEOUT
+                await observer.until(lambda: bool(observer.blockers), seconds=within)
+                reported = (virtual_time.virtual_now() - observer.blockers[0].since).total_seconds()
+                await asyncio.sleep(LINGER)
+                seen, lasts = observer.take(), bool(observer.blockers)
+            repaired = clock()
             await observer.until(lambda: not observer.blockers, seconds=_TIMEOUT)
-            cleared = clock() - thawed
+            cleared = clock() - repaired
+            observer.take()
             await observer.until(lambda: False, seconds=_TIMEOUT)
-    return Outcome(seen=seen, reported=reported, cleared=cleared, end=observer.end)
+    later = observer.take()
+    return Outcome(seen=seen, lasts=lasts, later=later, reported=reported, cleared=cleared, end=observer.end)
+
+
+@asynccontextmanager
+async def _held_up(cell: Cell, simulation: Simulation, observer: PlanObserver) -> AsyncIterator[None]:
+    """Freeze the actor or damage the object, and repair it at the end."""
+    if cell.actor:
+        simulation.freezer.freeze(cell.actor)
+        yield
+        simulation.freezer.thaw(cell.actor)
+        return
+    client = simulation.client()
+    damage, remedy = await STALLS[cell.stall].steps(client, observer.plan)
+    while not damage:
+        await asyncio.sleep(_LOOK)
+        damage, remedy = await STALLS[cell.stall].steps(client, observer.plan)
+    for command in damage:
+        await command.run(client)
+    yield
+    for command in remedy:
+        await command.run(client)
 
 
 def faults(cell: Cell, outcome: Outcome) -> list[str]:
@@ -166,6 +203,8 @@ def faults(cell: Cell, outcome: Outcome) -> list[str]:
     others = {str(one.reason) for one in outcome.seen} - {cell.reason}
     checks = (
         (not others, f"other blockers: {', '.join(sorted(others))}"),
+        (outcome.lasts, "cleared before the repair"),
+        (not outcome.later, f"later blockers: {', '.join(one.message for one in outcome.later)}"),
         (first.reason == cell.reason, f"reason {first.reason}"),
         (first.kind == cell.kind and first.name.startswith(cell.name), f"object {first.kind} {first.name}"),
         (cell.deadline <= outcome.reported <= limit, f"reported after {outcome.reported:.1f} s"),
@@ -192,6 +231,22 @@ def _cells(component: str, actor: str, rows: dict[str, tuple[str, str, str]], *,
         )
         for moment, (reason, kind, name) in rows.items()
     ]
+
+
+def _object(component: str, stall: str, kind: str, name: str, *, deadline: float, repair: float = 0.0) -> Cell:
+    """Return the cell of an object that a break of the demo makes wrong."""
+    (reason,) = STALLS[stall].reasons
+    moment = STALLS[stall].phase
+    return Cell(
+        component=component,
+        stall=stall,
+        moment=moment,
+        reason=reason,
+        kind=kind,
+        name=name,
+        deadline=deadline,
+        repair=repair,
+    )
 
 
 _PRELOAD = "apply-upgrade-image-preload-on-node-"
@@ -304,6 +359,9 @@ CELLS = (
             "NodeUpgrading": _UNSERVED,
         },
     ),
+    _object("PodDisruptionBudget without disruptions", "pdb", "PodDisruptionBudget", "shop", deadline=300.0),
+    _object("volume without a disk for a replica", "volume", "Volume", "pvc-", deadline=600.0, repair=1.0),
+    _object("node that Rancher does not drain", "hook-lost", "Node", "node-", deadline=600.0),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,7 +16,7 @@ NEEDED = ("sh", "dirname")
 def run(folder: Path, *arguments: str, tools: str, **environment: str) -> tuple[int, list[str], str]:
     """Run the script where only these tools exist, and return its status, the tools' calls and the errors."""
     for name in NEEDED:
-        (folder / name).symlink_to(Path("/usr/bin", name))
+        (folder / name).symlink_to(shutil.which(name) or name)
     for tool in tools.split():
         (folder / tool).write_text(f'#!/bin/sh\necho "{tool} $*" >>"{folder}/calls"\n')
         (folder / tool).chmod(0o755)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from datetime import UTC, datetime
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.cluster.certificates import Authority
 from hack.control_plane.backend import direct, inventory
 from hack.control_plane.control_plane import ADMIN
 from tests.support.helm import CHART, NAMESPACE, Helm
 from tests.support.kustomize import DEFAULT, DEPLOY
 from tests.support.polling import eventually
 from upgrade_manager.kube.client import Client
+from webhook.certificates.rotation import CONFIGURATION, SECRET
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -29,6 +34,8 @@ NAMESPACES = ("cattle-system", "fleet-local", "harvester-system", "longhorn-syst
 MODES = ("enforce", "warn", "audit")
 #: What the API server and its controllers write by themselves.
 TRANSIENT = {"Event", "EndpointSlice", "Endpoints", "Lease", "Pod", "ReplicaSet", "ControllerRevision"}
+#: A CA that the API server accepts.
+WRITTEN = base64.b64encode(Authority(now=datetime.now(UTC)).certificate).decode()
 #: Seconds for the real controllers.
 SECONDS = 60.0
 
@@ -71,6 +78,20 @@ async def installed_objects(plane: ControlPlane) -> set[tuple[str, str, str]]:
     }
 
 
+async def write_certificate(cluster: Cluster) -> None:
+    """Write what the manager writes: the Secret's content, and the CA."""
+    data = json.dumps({"data": {"ca.crt": WRITTEN}})
+    ca = json.dumps([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": WRITTEN}])
+    await cluster.succeed("-n", NAMESPACE, "patch", "secret", SECRET, "--type=merge", "-p", data)
+    await cluster.succeed("patch", "validatingwebhookconfiguration", CONFIGURATION, "--type=json", "-p", ca)
+
+
+async def written_certificate(cluster: Cluster) -> list[str]:
+    secret = await cluster.succeed("-n", NAMESPACE, "get", "secret", SECRET, "-o", "json")
+    configuration = await cluster.succeed("get", "validatingwebhookconfiguration", CONFIGURATION, "-o", "json")
+    return [secret.json["data"]["ca.crt"], configuration.json["webhooks"][0]["clientConfig"]["caBundle"]]
+
+
 async def test_release_is_installed_upgraded_and_uninstalled(
     restricted: Cluster, controlled_plane: ControlPlane, tmp_path: Path
 ) -> None:
@@ -84,7 +105,9 @@ async def test_release_is_installed_upgraded_and_uninstalled(
         "customresourcedefinition.apiextensions.k8s.io/upgradeplans.management.harvesterhci.io"
     ]
     await helm.succeed("install", *release)
+    await write_certificate(restricted)
     assert "REVISION: 2" in await helm.succeed("upgrade", *release, "--set", "crds.keep=false,replicas=3")
+    assert await written_certificate(restricted) == [WRITTEN, WRITTEN]
     await helm.succeed("uninstall", "manager")
 
     async def nothing_is_left() -> bool:

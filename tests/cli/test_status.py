@@ -112,6 +112,7 @@ async def served(folder: Path) -> AsyncIterator[Served]:
             yield Served(kubeconfig=kubeconfig, client=client)
 
 
+@pytest.mark.rule("status: a missing plan or missing access is one line, with exit status 1")
 @pytest.mark.real_loop
 async def test_status_is_printed_in_each_format(tmp_path: Path) -> None:
     async with served(tmp_path) as cluster:
@@ -143,6 +144,7 @@ async def test_watch_on_a_pipe_ends_with_the_plan(tmp_path: Path) -> None:
         assert out.endswith(b"  node node-0: PreDrainFailed\n")
 
 
+@pytest.mark.rule("status: Ctrl-C ends a watch with status 0 and restores the terminal")
 @pytest.mark.real_loop
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
 @pytest.mark.thin
@@ -164,6 +166,7 @@ async def test_signal_ends_a_watch_and_restores_the_cursor(tmp_path: Path, numbe
     assert "\x1b[?25l" not in shown.rpartition("\x1b[?25h")[2]
 
 
+@pytest.mark.rule("status: a watch ends with its plan, or with status 1 when that is deleted")
 @pytest.mark.real_loop
 async def test_deleted_plan_ends_a_watch_with_status_1(tmp_path: Path) -> None:
     async with served(tmp_path) as cluster:
@@ -177,6 +180,7 @@ async def test_deleted_plan_ends_a_watch_with_status_1(tmp_path: Path) -> None:
         assert err == b"upgrade-manager: UpgradePlan demo was deleted\n"
 
 
+@pytest.mark.rule("status: a missing plan or missing access is one line, with exit status 1")
 @pytest.mark.real_loop
 async def test_missing_access_gives_status_1_and_one_line(tmp_path: Path) -> None:
     missing = await command(tmp_path / "missing")
@@ -227,6 +231,7 @@ BLOCKED = {"conditions": [{"type": "Available", "status": "False", "reason": CON
 RUNNING, FAILED = {"currentPhase": "NodeUpgrading"}, {"currentPhase": "Failed"}
 
 
+@pytest.mark.rule("status: the newest plan that has not ended is shown, else the newest")
 @pytest.mark.parametrize(
     ("plans", "chosen"),
     [

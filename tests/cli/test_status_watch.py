@@ -108,6 +108,7 @@ async def watched(*rules: Rule, redraws: bool = False) -> AsyncIterator[Watched]
         task.cancel()
 
 
+@pytest.mark.rule("status: a watch ends with its plan, or with status 1 when that is deleted")
 async def test_changes_are_shown_until_the_plan_has_ended() -> None:
     async with watched() as plan:
         await plan.set(currentPhase="Initializing")
@@ -122,6 +123,7 @@ async def test_changes_are_shown_until_the_plan_has_ended() -> None:
         assert plan.screen.notices == []
 
 
+@pytest.mark.rule("status: changes are shown as they happen, without polling")
 @pytest.mark.parametrize(("redraws", "views"), [(False, 0), (True, LONG)])
 async def test_idle_watch_sends_no_request_and_redraws(*, redraws: bool, views: int) -> None:
     async with watched(redraws=redraws) as plan:
@@ -136,6 +138,7 @@ async def test_idle_watch_sends_no_request_and_redraws(*, redraws: bool, views: 
         assert len(times) == len(plan.screen.views) == pytest.approx(views, rel=0.01)
 
 
+@pytest.mark.rule("status: a lost connection is shown and retried")
 async def test_lost_connection_is_shown_and_retried() -> None:
     async with watched() as plan:
         await plan.simulation.backend.stop_api_server()

@@ -6,6 +6,7 @@ import io
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
 from rich.console import Console
 
 from tests.support.displayed import START, running_view
@@ -50,6 +51,18 @@ def test_terminal_shows_a_notice_until_it_ends_and_the_cursor() -> None:
     text = output.getvalue()
     assert text.rpartition("UpgradePlan")[2].count("Connection lost") == 0
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
+
+
+@pytest.mark.rule("status: on a low terminal blockers come before phases that are done")
+@pytest.mark.parametrize(("height", "is_short"), [(24, True), (60, False)])
+def test_low_terminal_shows_blockers_before_other_phases(height: int, *, is_short: bool) -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=100, height=height, record=True)
+    with Terminal(console) as screen:
+        screen.show(VIEW)
+    last = console.export_text().rpartition("UpgradePlan")[2]
+    assert ("MetadataPopulate" in last) is not is_short
+    assert "Run kubectl -n longhorn-system get poddisruptionbudgets" in last
+    assert "NodeUpgrade" in last
 
 
 def test_lines_are_written_for_changes_only() -> None:

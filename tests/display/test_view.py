@@ -30,6 +30,7 @@ def test_plan_without_status_is_pending() -> None:
     assert (view.started, view.ended, view.elapsed_seconds, view.progress, view.nodes) == (None, None, 0.0, 0.0, ())
 
 
+@pytest.mark.rule("status: phases have their durations, and the running one counts on")
 @pytest.mark.parametrize("phase", PhaseName)
 def test_running_phase_counts_on_after_those_that_are_done(phase: PhaseName) -> None:
     reached = PHASE_VALUES[: PHASE_VALUES.index(phase.active) + 1]
@@ -159,6 +160,7 @@ def test_blockers_of_newer_managers_are_shown() -> None:
     assert (row.reason, row.since, row.namespace) == ("NotKnownYet", START + timedelta(seconds=1), "")
 
 
+@pytest.mark.rule("status: objects of any content have a view, without control characters")
 @pytest.mark.parametrize("value", HOSTILE, ids=repr)
 @pytest.mark.parametrize(
     "field",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self
 
 from rich.live import Live
@@ -76,8 +77,11 @@ class Terminal:
         self._notice = notice
 
     def show(self, view: View) -> None:
-        """Redraw the display."""
-        self._live.update(display(view, spinner=self._spinner, node_rows=NODE_ROWS, notice=self._notice))
+        """Redraw the display, in a short form where the terminal has too few lines."""
+        draw = partial(display, view, spinner=self._spinner, node_rows=NODE_ROWS, notice=self._notice)
+        full = draw()
+        is_short = len(self._console.render_lines(full)) > self._console.height
+        self._live.update(draw(is_short=True) if is_short else full)
 
 
 class Lines:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from upgrade_manager.display.view import BlockerRow, NodeRow, View
 
-#: Nodes with a row on a display that is redrawn; the others are counted by state.
-NODE_ROWS = 12
+#: Nodes with a row on a display that is redrawn, and on a short one; the others are counted by state.
+NODE_ROWS, FEW_NODE_ROWS = 12, 3
 #: Characters of the progress bar.
 BAR = 30
 
@@ -45,15 +45,22 @@ _NOT_ACCEPTED = "The manager has not accepted the plan yet. Check its Pods and l
 _RESTING = frozenset({"ImagePreloaded", "PostDrained", "SingleNodeUpgraded", "ImageCleaned"})
 
 
-def display(view: View, *, spinner: Spinner | None = None, node_rows: int | None = None, notice: str = "") -> Group:
+def display(
+    view: View,
+    *,
+    spinner: Spinner | None = None,
+    node_rows: int | None = None,
+    notice: str = "",
+    is_short: bool = False,
+) -> Group:
     """Draw a view.
 
     A display that is redrawn passes a spinner for the current phase, which turns from one view to the next, and limits
-    the rows of nodes. A notice stands below all.
+    the rows of nodes. A notice stands below all. A short display leaves out phases that are done or pending.
     """
-    parts: list[RenderableType] = [_header(view), Text(), _phases(view, spinner)]
+    parts: list[RenderableType] = [_header(view), Text(), _phases(view, spinner, is_short=is_short)]
     if view.nodes:
-        parts += [Text(), _nodes(view, node_rows)]
+        parts += [Text(), _nodes(view, FEW_NODE_ROWS if is_short else node_rows)]
     if view.blockers:
         parts += [Text(), Text("BLOCKERS", style="bold"), *_blockers(view)]
     if view.warnings:
@@ -105,9 +112,11 @@ def _expectation(moment: datetime, now: datetime) -> str:
     return f"{_moment(moment)}, in {format_duration(seconds_between(now, moment))}"
 
 
-def _phases(view: View, spinner: Spinner | None) -> Table:
+def _phases(view: View, spinner: Spinner | None, *, is_short: bool) -> Table:
     table = _table("", "PHASE", "DURATION")
     for row in view.phases:
+        if is_short and row.state in {PhaseState.DONE, PhaseState.PENDING}:
+            continue
         seconds = "" if row.seconds is None else format_duration(row.seconds)
         mark = spinner if spinner is not None and row.state is PhaseState.ACTIVE else _MARKS[row.state]
         style = {PhaseState.ACTIVE: "bold cyan", PhaseState.PENDING: "dim"}.get(row.state, "")

@@ -74,7 +74,7 @@ class PlanWatch:
             if is_changed or screen.redraws:
                 screen.show(view)
             # The plan's last event follows its last status.
-            if view.state.is_end and not view.cleaning_up and not is_changed and not notice:
+            if view.state.is_end and not view.cleaning_up and not is_changed:
                 return True
             is_changed = await self._wait()
         return False

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CHART = DEPLOY / "chart"
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
-WRITTEN = {"_helpers.tpl", "NOTES.txt", "namespace.yaml", "tests/services.yaml"}
+WRITTEN = {"_helpers.tpl", "NOTES.txt", "conflicts.yaml", "tests/services.yaml"}
 HOOK = (CHART / "templates/tests/services.yaml").read_text()
 
 

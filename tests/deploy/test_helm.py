@@ -131,7 +131,11 @@ def test_api_servers_alone_reach_the_webhook(helm: Helm) -> None:
     [
         pytest.param("replica=3", "additional properties 'replica' not allowed", id="unknown value"),
         pytest.param("replicas=two", "/replicas", id="wrong type"),
-        pytest.param("leaderElection.enabled=false", "maximum: got 2, want 1", id="two replicas without a leader"),
+        pytest.param("leaderElection.enabled=false", "Set leaderElection.enabled=true or replicas=1", id="no leader"),
+        pytest.param(
+            "webhook.certManager.issuerRef.name=a", "set webhook.certificates=cert-manager", id="unused issuer"
+        ),
+        pytest.param('networkPolicy.apiServers=["192.0.2.1/32"]', "set networkPolicy.enabled=true", id="unused CIDRs"),
         pytest.param("webhook.certificates=none", "must be one of 'self-made', 'cert-manager'", id="certificates"),
         pytest.param("log.level=trace", "must be one of 'debug', 'info', 'warning', 'error'", id="log level"),
         pytest.param("podDisruptionBudget.maxUnavailable=0", "/podDisruptionBudget/maxUnavailable", id="budget of 0"),

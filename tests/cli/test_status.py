@@ -141,7 +141,10 @@ async def test_watch_on_a_pipe_ends_with_the_plan(tmp_path: Path) -> None:
         await cluster.set(currentPhase="Failed", nodeUpgradeStatuses={"node-0": {"state": "PreDrainFailed"}})
         out, err = await process.communicate()
         assert (process.returncode, err) == (0, b"")
-        assert out.endswith(b"  node node-0: PreDrainFailed\n")
+        assert [line[10:] for line in out.decode().splitlines()[-2:]] == [
+            "node node-0: PreDrainFailed",
+            "plan demo: Failed",
+        ]
 
 
 @pytest.mark.rule("status: Ctrl-C ends a watch with status 0 and restores the terminal")

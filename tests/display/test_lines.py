@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.displayed import START, plan
 from upgrade_manager.display.lines import changes
-from upgrade_manager.display.view import EventRow, NodeRow, PhaseRow, PhaseState, build
+from upgrade_manager.display.view import EventRow, NodeRow, PhaseRow, PhaseState, PlanState, build
 
 QUIET = replace(
     build(plan(), [], now=START), phases=(PhaseRow(name="Initialize", state=PhaseState.PENDING, seconds=None),)
@@ -44,6 +44,10 @@ def phase(mark: PhaseState, seconds: float) -> dict[str, Any]:
         pytest.param({"last_error": "no response"}, ["error: no response"], id="error"),
         pytest.param({"events": (WARNING,)}, ["event: Warning ImageCleanupSkipped: no list"], id="event"),
         pytest.param({"events": (REPEATED,)}, [], id="event of a phase"),
+        pytest.param({"state": PlanState.SUCCEEDED}, ["plan demo: Succeeded"], id="success"),
+        pytest.param({"state": PlanState.FAILED, "cause": "no room"}, ["plan demo: Failed: no room"], id="failure"),
+        pytest.param({"state": PlanState.RUNNING}, [], id="start"),
+        pytest.param({"deleting": True}, ["plan demo: deleting"], id="deletion"),
         pytest.param({"elapsed_seconds": 5.0}, [], id="elapsed time"),
     ],
 )

@@ -25,6 +25,15 @@ def changes(before: View | None, after: View) -> Iterator[str]:
     if after.last_error and (before is None or before.last_error != after.last_error):
         yield f"error: {after.last_error}"
     yield from _events(before, after)
+    yield from _plan(before, after)
+
+
+def _plan(before: View | None, after: View) -> Iterator[str]:
+    """Yield the end of the upgrade, and the deletion of the plan."""
+    if after.state.is_end and (before is None or before.state is not after.state):
+        yield f"plan {after.plan}: {': '.join(filter(None, (after.state, after.cause)))}"
+    if after.deleting and (before is None or not before.deleting):
+        yield f"plan {after.plan}: deleting"
 
 
 def _events(before: View | None, after: View) -> Iterator[str]:

@@ -18,14 +18,17 @@ row = pytest.param
 CREATED = "2026-01-01T10:00:00Z"
 
 
-def blockers(view: FakeView, *, age: float = 600, node: str = "n1", running: bool = False) -> Sequence[Blocker]:
+def blockers(
+    view: FakeView, *, age: float = 600, node: str = "n1", running: bool = False, waited: float = 0
+) -> Sequence[Blocker]:
+    """Return the blockers of VMs that may leave for so many seconds, after the Job has waited for others."""
     since = view.ago(age)
     wait = Wait(
         kind=WaitKind.EVACUATION,
         namespace="",
         name=node,
         node=node,
-        since=since,
+        since=view.ago(age + waited),
         progressed=since,
         is_running=running,
     )
@@ -52,6 +55,7 @@ def fixed(**condition: Any) -> dict[str, Any]:
 
 STRATEGY = {**instance(), "spec": {"evictionStrategy": "None"}}
 BARE = {"metadata": {"name": "db01", "namespace": "ns"}, "status": 1}
+ARRIVED = migration("Succeeded", name="arrived", created="2026-01-01T11:30:00Z")
 OLD = migration("Failed", name="old", created="2026-01-01T09:00:00Z")
 
 
@@ -61,6 +65,7 @@ OLD = migration("Failed", name="old", created="2026-01-01T09:00:00Z")
     [
         row(instance(), [], "it has no migration", "migrate", id="no migration"),
         row(instance(), [OLD], "it has no migration", "migrate", id="only of an earlier VM"),
+        row(instance(), [ARRIVED], "it has no migration", "migrate", id="none since it came to the node"),
         row(instance(), [migration("Pending")], "migration m is Pending", "stop", id="pending"),
         row(instance(), [migration("")], "migration m is new", "stop", id="new"),
         row(
@@ -125,6 +130,11 @@ YOUNG, LATE = "2026-01-01T11:50:01Z", "2026-01-01T11:50:00Z"
     ("migrations", "found"),
     [
         row([migration("Running", created=YOUNG)], ["fixed"], id="one moves, another is queued"),
+        row(
+            [migration("", name="b", created=YOUNG), migration("Failed", name="f"), ARRIVED],
+            ["fixed"],
+            id="one that has moved before",
+        ),
         row([migration("Running", created=LATE)], ["db01", "queued", "fixed"], id="it takes long"),
         row(
             [migration("Pending", name="b", created=YOUNG), migration("Failed", name="a", created=YOUNG)],
@@ -132,6 +142,7 @@ YOUNG, LATE = "2026-01-01T11:50:01Z", "2026-01-01T11:50:00Z"
             id="it is repeated",
         ),
         row([migration("Failed", created=YOUNG)], ["db01", "queued", "fixed"], id="it has failed"),
+        row([migration("Failed", created=YOUNG), ARRIVED], ["db01", "queued", "fixed"], id="it has moved and failed"),
     ],
 )
 def test_vms_that_move_one_after_the_other_are_not_stuck(
@@ -168,3 +179,10 @@ def test_evacuation_that_is_not_stuck(view: FakeView, age: float, node: str, ins
     view.found["VirtualMachineInstance"] = instances
     assert blockers(view, age=age, node=node) == []
     assert len(view.read) == reads
+
+
+def test_wait_for_volumes_before_the_evacuation_does_not_count(view: FakeView) -> None:
+    view.found["VirtualMachineInstance"] = [instance()]
+    assert blockers(view, age=599, waited=3600) == []
+    (found,) = blockers(view, age=600, waited=3600)
+    assert found.since == view.ago(600)

@@ -37,6 +37,12 @@ def evacuation_overdue(wait: Wait) -> timedelta | None:
     return EVACUATION if label_value(wait.node) == wait.node else None
 
 
+def _overdue(wait: Wait) -> timedelta | None:
+    """Return the time since the pre-drain Job began: it may wait for volumes before it lets KubeVirt move the VMs."""
+    limit = evacuation_overdue(wait)
+    return None if limit is None else wait.progressed - wait.since + limit
+
+
 def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     """Yield the VMs that are still on the node, once KubeVirt evacuates it."""
     if wait.is_running and not _is_evacuated(view, wait.node):
@@ -47,7 +53,7 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     if not instances:
         return
     migrations = _migrations(view, instances)
-    pairs = [(one, migrations_of(one, migrations)) for one in instances]
+    pairs = [(one, _since_arrival(migrations_of(one, migrations))) for one in instances]
     moving = {objects.key(one) for one, own in pairs if _moves(view, own)}
     for one, own in pairs:
         # KubeVirt migrates few VMs at once: the others follow.
@@ -61,6 +67,12 @@ def _is_evacuated(view: View, node: str) -> bool:
     found = view.objects(Selection(resource=NODES, field_selector=f"metadata.name={node}"))
     taints = (taint for one in found for taint in fields.items(one, "spec", "taints"))
     return any(fields.text(taint, "key") == TAINT_KUBEVIRT_DRAIN for taint in taints)
+
+
+def _since_arrival(migrations: Sequence[Object]) -> Sequence[Object]:
+    """Return the migrations after the last one that succeeded: it has brought the VM to this node."""
+    arrived = max((number for number, one in enumerate(migrations, 1) if _phase(one) == "Succeeded"), default=0)
+    return migrations[arrived:]
 
 
 def _moves(view: View, migrations: Sequence[Object]) -> bool:
@@ -89,7 +101,7 @@ def _blocker(wait: Wait, instance: Object, migrations: Sequence[Object]) -> Bloc
         node=wait.node,
         message=f"VirtualMachineInstance {namespace}/{name}: it does not leave node {wait.node} ({why})",
         remedy=f"virtctl {verb} {name} -n {namespace}",
-        since=wait.since,
+        since=wait.progressed,
     )
 
 
@@ -130,7 +142,7 @@ FINDERS = (
     Finder(
         kind=WaitKind.EVACUATION,
         reasons=(BlockerReason.MIGRATION_STUCK,),
-        overdue=evacuation_overdue,
+        overdue=_overdue,
         find=_blockers,
     ),
 )

@@ -28,7 +28,7 @@ class WaitKind(Enum):
     #: For Rancher to drain a node and upgrade its Kubernetes, once its pre-drain hook is acknowledged: the Secret.
     #: `detail` is Rancher's error, `is_running` is True once the node is drained.
     DRAIN = "Secret", "drain"
-    #: For the VMs of a node to leave; `is_running` while the pre-drain Job runs.
+    #: For the VMs of a node to leave; `is_running` while the pre-drain Job runs, which lets them leave at `progressed`.
     EVACUATION = "Node", "evacuation"
     #: For a node to come back, after the Job that ended at `since`; `detail` says what it runs. `progressed` is when it
     #: became Ready or NotReady, `is_running` is True while it is Ready.

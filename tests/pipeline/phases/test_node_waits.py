@@ -104,6 +104,20 @@ async def test_node_under_way_is_followed_from_its_vms_to_its_return(stage: Node
     assert format_time(reboot.since) == now
 
 
+async def test_evacuation_progresses_when_the_node_gets_its_taint(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.request("n1", "pre")
+    began = virtual_now()
+    for taints in (None, [{"key": "kubevirt.io/drain", "value": "draining", "effect": "NoSchedule"}]):
+        await stage.client.patch(NODES, "n1", MergePatch({"spec": {"taints": taints}}))
+        changed = virtual_now()
+        for _ in range(2):
+            _, evacuation = await waits(stage)
+            assert (evacuation.kind, evacuation.since) == (WaitKind.EVACUATION, began)
+            assert evacuation.progressed == changed
+            await asyncio.sleep(LONG)
+
+
 async def test_jobs_of_slow_nodes_raise_the_usual_time_of_the_next(stage: NodeUpgradeRun) -> None:
     await stage.begin("n1", "n2")
     await stage.request("n1", "pre")

@@ -130,8 +130,8 @@ class NodeWaits:
         if job is None or job.suspended or state not in {NodeState.PRE_DRAINING, NodeState.PRE_DRAINED}:
             return
         is_running = job.progress is Progress.RUNNING
-        created = parse_time(job.created)
-        yield node_wait(self.ctx, WaitKind.EVACUATION, view.name, since=created, is_running=is_running)
+        began = parse_time(job.created) or first_seen(self.ctx, WaitKind.EVACUATION, view.name)
+        yield self._evacuation(view, began, is_running=is_running)
         if not is_running and view.secret and not view.pre_drain.others:
             since = parse_time(job.completed) or first_seen(self.ctx, WaitKind.DRAIN, view.name)
             hooks = objects.annotations_of(self.observed.secrets.get(view.secret, FLEET_LOCAL) or {})
@@ -139,6 +139,13 @@ class NodeWaits:
             error = "" if is_drained else hooks.get(RKE_DRAIN_ERROR, "")
             wait = self._secret(WaitKind.DRAIN, view.secret, view.name, detail=error, since=since)
             yield replace(wait, is_running=is_drained)
+
+    def _evacuation(self, view: NodeView, created: datetime, *, is_running: bool) -> Wait:
+        """Return the wait since the Job began; it progressed when its taint let KubeVirt move the VMs."""
+        now = self.ctx.now().replace(microsecond=0)
+        seen = self.ctx.informers.first_seen.since(("tainted", view.name), view.tainted, now=now, known=created)
+        kind, progressed = WaitKind.EVACUATION, max(created, seen)
+        return node_wait(self.ctx, kind, view.name, since=created, progressed=progressed, is_running=is_running)
 
     def _return(self, view: NodeView, state: NodeState | None, *, is_under_way: bool) -> Iterator[Wait]:
         """Yield the wait for a node that has to become Ready, or to run the release's OS."""

@@ -89,7 +89,7 @@ class Cell:
 class Outcome:
     """What happened in a cell."""
 
-    #: All blockers until the repair, and those after they were cleared.
+    #: All blockers until they were cleared, and those after it.
     seen: tuple[Blocker, ...]
     later: tuple[Blocker, ...]
     #: Whether there was one until the repair.
@@ -167,11 +167,11 @@ async def run(cell: Cell) -> Outcome:
                 await observer.until(lambda: bool(observer.blockers), seconds=within)
                 reported = (virtual_time.virtual_now() - observer.blockers[0].since).total_seconds()
                 await asyncio.sleep(LINGER)
-                seen, lasts = observer.take(), bool(observer.blockers)
+                lasts = bool(observer.blockers)
             repaired = clock()
             await observer.until(lambda: not observer.blockers, seconds=_TIMEOUT)
             cleared = clock() - repaired
-            observer.take()
+            seen = observer.take()
             await observer.until(lambda: False, seconds=_TIMEOUT)
     later = observer.take()
     return Outcome(seen=seen, lasts=lasts, later=later, reported=reported, cleared=cleared, end=observer.end)

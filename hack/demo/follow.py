@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from hack.demo.disturbance import Disturbances
     from hack.demo.programs import Programs
+    from upgrade_manager.display.model import View
     from upgrade_manager.display.screen import Screen
-    from upgrade_manager.display.view import View
     from upgrade_manager.kube.informer import Informer
     from upgrade_manager.kube.objects import Object
 

@@ -27,8 +27,8 @@ from hack.demo.ports import reserved_ports
 from hack.demo.processes import process_group
 from hack.demo.programs import DemoError, start_cluster, start_manager
 from hack.demo.registration import create_secret, register
+from upgrade_manager.display.model import PlanState
 from upgrade_manager.display.screen import Lines, Terminal
-from upgrade_manager.display.view import PlanState
 from upgrade_manager.kube import objects, resources
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Invalid, KubeError
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from hack.demo.options import Options
     from hack.demo.processes import Child, ProcessGroup
     from hack.demo.programs import Programs
+    from upgrade_manager.display.model import View
     from upgrade_manager.display.screen import Screen
-    from upgrade_manager.display.view import View
     from upgrade_manager.kube.objects import Object
 
 #: Lines of a log that are shown after a failure.

@@ -20,7 +20,7 @@ from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from upgrade_manager.display.view import View
+    from upgrade_manager.display.model import View
     from upgrade_manager.kube.objects import Object
 
 PLAN = {

@@ -9,7 +9,8 @@ import pytest
 
 from tests.support.displayed import START, plan
 from upgrade_manager.display.lines import changes
-from upgrade_manager.display.view import EventRow, NodeRow, PhaseRow, PhaseState, PlanState, build
+from upgrade_manager.display.model import EventRow, NodeRow, PhaseRow, PhaseState, PlanState
+from upgrade_manager.display.view import build
 
 QUIET = replace(
     build(plan(), [], now=START), phases=(PhaseRow(name="Initialize", state=PhaseState.PENDING, seconds=None),)

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.spinner import Spinner
 
 from tests.support.displayed import NOW, START, plan, running_view, times
+from upgrade_manager.display.model import NodeRow, View
 from upgrade_manager.display.tables import bar, display, select
-from upgrade_manager.display.view import NodeRow, View, build
+from upgrade_manager.display.view import build
 
 FOLDER = Path(__file__).parent
 NODES = [

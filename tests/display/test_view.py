@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from tests.support.displayed import START, at, event, milestone, plan, running_view, times
 from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.phases import PHASE_VALUES, PhaseName
-from upgrade_manager.display.view import WARNING_ROWS, PhaseState, PlanState, build
+from upgrade_manager.display.model import PhaseState, PlanState
+from upgrade_manager.display.view import WARNING_ROWS, build
+from upgrade_manager.nodes.milestones import MilestoneReason
+from upgrade_manager.pipeline.events import PlanEvents
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.events import EventRecorder
 
 NOW = START + timedelta(minutes=1)
 #: Values that the CRD refuses, and plans of other versions could have.
@@ -136,6 +142,25 @@ def test_nodes_state_began_at_its_milestone(state: str, reason: str) -> None:
     status = {"nodeUpgradeStatuses": {"node-0": {"state": state}, "node-2": {"state": state}}}
     rows = build(plan(**status), events, now=NOW).nodes
     assert [row.since for row in rows] == [START + timedelta(seconds=20), None]
+
+
+class Recorder:
+    """Makes objects of the manager's events."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    def record(self, _: object, *, type_: str, reason: str, message: str, name: str) -> None:
+        self.events.append(event(reason, message, type_=type_, name=name, second=20))
+
+
+def test_milestones_are_found_by_the_names_of_the_manager() -> None:
+    recorder = Recorder()
+    events = PlanEvents(cast("EventRecorder", recorder), now=lambda: NOW)
+    draining = plan(currentPhase="NodeUpgrading", nodeUpgradeStatuses={"node-0": {"state": "PreDraining"}})
+    events.once(draining, MilestoneReason.NODE_DRAINING, "Node node-0: draining begins", about="node-0")
+    (row,) = build(draining, recorder.events, now=NOW).nodes
+    assert row.since == START + timedelta(seconds=20)
 
 
 def test_nodes_are_in_the_order_of_their_numbers() -> None:

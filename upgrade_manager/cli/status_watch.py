@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from random import Random
 
+    from upgrade_manager.display.model import View
     from upgrade_manager.display.screen import Screen
-    from upgrade_manager.display.view import View
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
 

@@ -3,4 +3,4 @@
 It sends no requests. Only `tables` and `screen` import rich.
 """
 
-__all__ = ["document", "lines", "screen", "tables", "view"]
+__all__ = ["document", "lines", "model", "screen", "tables", "view"]

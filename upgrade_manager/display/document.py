@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.api.timestamps import format_time
 
 if TYPE_CHECKING:
-    from upgrade_manager.display.view import View
+    from upgrade_manager.display.model import View
 
 #: Fields of the view for other forms.
 _LEFT_OUT = {"events", "now"}

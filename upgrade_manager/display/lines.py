@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.display.view import PhaseState
+from upgrade_manager.display.model import PhaseState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from upgrade_manager.display.view import NodeRow, PhaseRow, View
+    from upgrade_manager.display.model import NodeRow, PhaseRow, View
 
 #: Events that repeat a phase's line.
 _PHASE_EVENTS = frozenset({"PhaseTransition", "PhaseCompleted", "UpgradeSucceeded", "UpgradeFailed"})

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from upgrade_manager.display.view import View
+    from upgrade_manager.display.model import View
 
 
 #: The line after the end of a notice.

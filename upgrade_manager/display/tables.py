@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from upgrade_manager.api.timestamps import format_duration, seconds_between
-from upgrade_manager.display.view import PhaseState, PlanState
+from upgrade_manager.display.model import PhaseState, PlanState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.spinner import Spinner
 
-    from upgrade_manager.display.view import BlockerRow, NodeRow, View
+    from upgrade_manager.display.model import BlockerRow, NodeRow, View
 
 #: Nodes with a row on a display that is redrawn, and on a short one; the others are counted by state.
 NODE_ROWS, FEW_NODE_ROWS = 12, 3

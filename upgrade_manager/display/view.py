@@ -1,13 +1,11 @@
-"""The view of an upgrade: a pure function of the plan, its events and the time.
+"""Builds the view of an upgrade: a pure function of the plan, its events and the time.
 
 Objects may be incomplete or invalid: plans of other versions, or without the CRD's validation. Texts are printable.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.names import EVENT_DIGEST, event_digest
@@ -15,6 +13,7 @@ from upgrade_manager.api.node_states import NodeState, state_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
 from upgrade_manager.api.progress import progress_ratio
 from upgrade_manager.api.timestamps import parse_time, seconds_between
+from upgrade_manager.display.model import BlockerRow, EventRow, NodeRow, PhaseRow, PhaseState, PlanState, View
 from upgrade_manager.kube import fields
 from upgrade_manager.nodes.milestones import MilestoneReason
 
@@ -40,126 +39,6 @@ _MILESTONES = {
     NodeState.SINGLE_NODE_UPGRADED: MilestoneReason.NODE_UPGRADED,
 }
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
-
-
-class PlanState(StrEnum):
-    """The state of a plan."""
-
-    #: The manager has not accepted it yet.
-    PENDING = "Pending"
-    RUNNING = "Running"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
-    #: Another plan was in progress when it was created; it never starts.
-    BLOCKED = "Blocked"
-
-    @property
-    def is_end(self) -> bool:
-        """True if the plan does not change its state any more."""
-        return self not in {PlanState.PENDING, PlanState.RUNNING}
-
-
-class PhaseState(StrEnum):
-    """A phase's state."""
-
-    PENDING = "pending"
-    ACTIVE = "active"
-    DONE = "done"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseRow:
-    """One of the eight phases."""
-
-    name: str
-    state: PhaseState
-    #: The duration so far; None before the start.
-    seconds: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRow:
-    """One node."""
-
-    name: str
-    state: str
-    #: When it reached the state; None where no event shows it.
-    since: datetime | None
-    reason: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockerRow:
-    """Something that the upgrade waits for longer than it should."""
-
-    kind: str
-    namespace: str
-    name: str
-    node: str
-    reason: str
-    message: str
-    remedy: str
-    since: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventRow:
-    """One event about the plan."""
-
-    #: When it happened last.
-    time: datetime | None
-    type: str
-    reason: str
-    message: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """All that is shown."""
-
-    plan: str
-    state: PlanState
-    #: Value of currentPhase.
-    phase: str
-    previous_version: str
-    target_version: str
-    #: When the plan was accepted.
-    started: datetime | None
-    #: None while it runs.
-    ended: datetime | None
-    #: Seconds from the start to the end, or until now.
-    elapsed_seconds: float
-    estimated_completion: datetime | None
-    #: 0 to 1.
-    progress: float
-    phases: tuple[PhaseRow, ...]
-    #: In the order of their numbers.
-    nodes: tuple[NodeRow, ...]
-    #: What the upgrade waits for; empty between two phases and at the end.
-    waiting: str
-    #: An error that is retried; empty otherwise.
-    last_error: str
-    #: Why the plan failed or is blocked; empty otherwise.
-    cause: str
-    #: The plan is being deleted.
-    deleting: bool
-    #: The plan has ended, and its objects are being removed.
-    cleaning_up: bool
-    blockers: tuple[BlockerRow, ...]
-    #: The last ones, oldest first.
-    warnings: tuple[EventRow, ...]
-    #: All events, oldest first.
-    events: tuple[EventRow, ...]
-    #: When this was the state.
-    now: datetime
-
-    @property
-    def route(self) -> str:
-        """Such as `Harvester v1.7.1 → v1.8.0`."""
-        return " ".join(filter(None, ("Harvester", self.previous_version, "→", self.target_version)))
 
 
 def build(plan: Object, events: Sequence[Object], *, now: datetime) -> View:

@@ -1,11 +1,12 @@
-# The manager with its locked dependencies: docker build -t harvester-upgrade-manager .
+# The manager:          docker build -t harvester-upgrade-manager .
+# The toolkit of Jobs:  docker build -t harvester-upgrade-toolkit --target toolkit .
 ARG PYTHON=3.13
 ARG GO=1.26
 
 # cluster-upgrade upgrades Rancher by helm.
 FROM golang:${GO} AS helm
 ARG HELM=v4.3.1
-RUN CGO_ENABLED=0 GOBIN=/usr/local/bin go install -trimpath -ldflags=-s helm.sh/helm/v4/cmd/helm@${HELM}
+RUN CGO_ENABLED=0 GOBIN=/usr/local/bin go install -trimpath -ldflags="-s -w" helm.sh/helm/v4/cmd/helm@${HELM}
 
 FROM python:${PYTHON}-slim AS build
 WORKDIR /src
@@ -13,19 +14,47 @@ COPY requirements requirements
 RUN python -m venv /opt/venv \
  && /opt/venv/bin/pip install --no-cache-dir --require-hashes -r requirements/run.txt \
  && awk '/^setuptools==/ {found = 1} found {print} found && !/\\$/ {exit}' requirements/test.txt >build.txt \
- && pip install --no-cache-dir --require-hashes -r build.txt
+ && python -m venv /opt/build \
+ && /opt/build/bin/pip install --no-cache-dir --require-hashes -r build.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY upgrade_manager upgrade_manager
 COPY webhook webhook
-RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --no-index -w dist . \
+RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --no-index -w dist . \
  && /opt/venv/bin/pip install --no-cache-dir --no-deps --no-index dist/*.whl \
- && /opt/venv/bin/pip uninstall --yes pip
+ && /opt/venv/bin/pip uninstall --yes pip setuptools
+# kubeconfig.py imports kubernetes_asyncio without the generated models and API classes, 46 MB. zstandard's second
+# implementation, 12 MB, is for other interpreters.
+RUN cd /opt/venv/lib/python3*/site-packages \
+ && rm -r kubernetes_asyncio/client/models kubernetes_asyncio/client/api zstandard/_cffi* \
+ && find /opt/venv -type d -name tests -prune -exec rm -r {} +
 
-FROM python:${PYTHON}-slim
+# The runtime alone: no package manager, no pip, no documentation.
+FROM python:${PYTHON}-slim AS runtime
+RUN rm -rf /usr/local/lib/python3*/ensurepip /usr/lib/python3*/ensurepip \
+        /usr/local/lib/python3*/idlelib /usr/local/lib/python3*/test /usr/local/lib/python3*/turtledemo \
+        /usr/local/lib/python3*/site-packages/* /usr/lib/python3/dist-packages/* /usr/local/bin/pip* /usr/bin/pip* \
+        /usr/bin/apt* /usr/lib/apt /usr/bin/dpkg* /usr/sbin/dpkg* /usr/lib/dpkg /usr/bin/perl* /usr/lib/*/perl* /usr/share/perl* \
+        /usr/lib/*/libapt* /usr/lib/*/libperl* /usr/lib/*/gconv /usr/share/python-wheels /usr/share/dpkg /usr/libexec/dpkg \
+        /etc/apt /etc/dpkg /var/lib/apt /var/lib/dpkg/info /var/cache /var/log/* \
+        /usr/share/doc /usr/share/info /usr/share/locale /usr/share/man
 COPY --from=build /opt/venv /opt/venv
+
+FROM scratch AS base
+COPY --from=runtime / /
+LABEL org.opencontainers.image.licenses="Apache-2.0"
+ENV PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    LANG=C.UTF-8 PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+ENTRYPOINT ["upgrade-manager"]
+
+# Root, in privileged Pods: its commands change the node.
+FROM base AS toolkit
+LABEL org.opencontainers.image.title="harvester-upgrade-toolkit" \
+      org.opencontainers.image.description="The commands of the Jobs of an UpgradePlan"
 COPY --from=helm /usr/local/bin/helm /usr/local/bin/helm
-ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1
+
+FROM base AS manager
+LABEL org.opencontainers.image.title="harvester-upgrade-manager" \
+      org.opencontainers.image.description="Drives a Harvester cluster through an upgrade, declared as an UpgradePlan"
 # Numeric, as runAsNonRoot requires.
 USER 65532:65532
-ENTRYPOINT ["upgrade-manager"]
 CMD ["run"]

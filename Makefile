@@ -118,7 +118,7 @@ build: setup ## Build the wheel into dist
 image: docker-build ## The same as docker-build
 
 .PHONY: docker-build
-docker-build: ## Build the image with docker, podman or buildah; IMG=REGISTRY/NAME:TAG names it
+docker-build: ## Build the manager's image, IMG=REGISTRY/NAME:TAG, with docker, podman or buildah; or TARGET=toolkit
 	@hack/image.sh build $(or $(IMG),harvester-upgrade-manager:v$(VERSION))
 
 .PHONY: docker-push
@@ -128,6 +128,10 @@ docker-push: ## Push the image
 .PHONY: docker-buildx
 docker-buildx: ## Build the image for PLATFORMS=linux/amd64,linux/arm64, and push it
 	@hack/image.sh buildx $(or $(IMG),harvester-upgrade-manager:v$(VERSION))
+
+.PHONY: images-debian
+images-debian: setup kubectl helm ## Build both images without a registry, on Debian as root, and start them
+	@hack/images_on_debian.sh
 
 .PHONY: build-installer
 build-installer: kubectl manifests ## Write all manifests into build/install.yaml

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Builds or pushes the image: image.sh build|push|buildx IMAGE. Takes $CONTAINER_TOOL, else the first of docker, podman and
-# buildah. buildx builds for each of $PLATFORMS, and pushes.
+# Builds or pushes an image: image.sh build|push|buildx IMAGE. Takes $CONTAINER_TOOL, else the first of docker, podman and
+# buildah. buildx builds for each of $PLATFORMS, and pushes. $TARGET is manager or toolkit.
 set -eu
 cd "$(dirname "$0")/.."
 
 action=$1 image=$2
-platforms=${PLATFORMS:-linux/amd64,linux/arm64}
+platforms=${PLATFORMS:-linux/amd64,linux/arm64} target=${TARGET:-manager}
 
 find_tool() {
     for candidate in ${CONTAINER_TOOL:-docker podman buildah}; do
@@ -20,13 +20,13 @@ find_tool() {
 
 tool=$(find_tool)
 case "$action" in
-    build) "$tool" build --tag "$image" . ;;
+    build) "$tool" build --target "$target" --tag "$image" . ;;
     push) "$tool" push "$image" ;;
     buildx)
         case "$tool" in
-            *docker) "$tool" buildx build --platform "$platforms" --push --tag "$image" . ;;
+            *docker) "$tool" buildx build --target "$target" --platform "$platforms" --push --tag "$image" . ;;
             *)
-                "$tool" build --platform "$platforms" --manifest "$image" .
+                "$tool" build --target "$target" --platform "$platforms" --manifest "$image" .
                 "$tool" manifest push --all "$image" "docker://$image"
                 ;;
         esac

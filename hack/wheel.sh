@@ -4,26 +4,12 @@
 # Dependencies have the versions of .venv.
 set -eu
 cd "$(dirname "$0")/.."
+. hack/await.sh
 
 certificate=$PWD/deploy/webhook/certificate.yaml
-#: Tenths of a second until a program has started.
-timeout=600
 work=$(mktemp -d)
 cluster='' manager=''
 trap 'kill $manager $cluster 2>/dev/null || true; wait; rm -rf "$work"' EXIT
-
-await() { # process $1 writes $2 to log $3
-    left=$timeout
-    until grep -q "$2" "$3"; do
-        left=$((left - 1))
-        if [ "$left" = 0 ] || ! kill -0 "$1" 2>/dev/null; then
-            echo "missing in the log: $2" >&2
-            cat "$3" >&2
-            exit 1
-        fi
-        sleep 0.1
-    done
-}
 
 unset PYTHONPATH
 PIP_DISABLE_PIP_VERSION_CHECK=1

@@ -25,6 +25,7 @@ TARGETS = (
     "test-real",
     "demo",
     "wheel",
+    "images-debian",
 )
 
 

@@ -34,20 +34,20 @@ def run(folder: Path, *arguments: str, tools: str, **environment: str) -> tuple[
 @pytest.mark.parametrize(
     ("tools", "action", "calls"),
     [
-        pytest.param("podman docker", "build", ["docker build --tag r/a:v1 ."], id="docker first"),
-        pytest.param("buildah podman", "build", ["podman build --tag r/a:v1 ."], id="podman before buildah"),
+        pytest.param("podman docker", "build", ["docker build --target manager --tag r/a:v1 ."], id="docker first"),
+        pytest.param("buildah podman", "build", ["podman build --target manager --tag r/a:v1 ."], id="podman before buildah"),
         pytest.param("buildah", "push", ["buildah push r/a:v1"], id="buildah alone"),
         pytest.param(
             "docker",
             "buildx",
-            ["docker buildx build --platform linux/amd64,linux/arm64 --push --tag r/a:v1 ."],
+            ["docker buildx build --target manager --platform linux/amd64,linux/arm64 --push --tag r/a:v1 ."],
             id="platforms with docker",
         ),
         pytest.param(
             "buildah",
             "buildx",
             [
-                "buildah build --platform linux/amd64,linux/arm64 --manifest r/a:v1 .",
+                "buildah build --target manager --platform linux/amd64,linux/arm64 --manifest r/a:v1 .",
                 "buildah manifest push --all r/a:v1 docker://r/a:v1",
             ],
             id="platforms with buildah",
@@ -58,9 +58,9 @@ def test_first_tool_builds_and_pushes(tmp_path: Path, tools: str, action: str, c
     assert run(tmp_path, action, "r/a:v1", tools=tools) == (0, calls, "")
 
 
-def test_named_tool_is_taken(tmp_path: Path) -> None:
-    found = run(tmp_path, "build", "a:v1", tools="docker nerdctl", CONTAINER_TOOL="nerdctl")
-    assert found == (0, ["nerdctl build --tag a:v1 ."], "")
+def test_named_tool_and_target_are_taken(tmp_path: Path) -> None:
+    found = run(tmp_path, "build", "a:v1", tools="docker nerdctl", CONTAINER_TOOL="nerdctl", TARGET="toolkit")
+    assert found == (0, ["nerdctl build --target toolkit --tag a:v1 ."], "")
 
 
 def test_missing_tools_are_one_line(tmp_path: Path) -> None:

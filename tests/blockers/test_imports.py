@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from upgrade_manager.api.blockers import Blocker
 
 row = pytest.param
+RESPONDS = "Check that the source's URL responds"
+HANGS = "if CDI hangs: kubectl -n ns rollout restart deploy/cdi-deployment"
 IMPORTING = {"type": "Imported", "status": "Unknown", "reason": "Importing"}
 BOUND = {"type": "Bound", "status": "False", "message": "PVC iso Pending", "reason": "Pending"}
 
@@ -79,7 +81,7 @@ def test_import_without_progress(view: FakeView, images: list[Any], volumes: lis
         "iso",
     )
     assert found.message == f"VirtualMachineImage ns/iso: its import makes no progress ({words})"
-    assert found.remedy == "kubectl describe virtualmachineimages.harvesterhci.io -n ns iso"
+    assert found.remedy == f"{RESPONDS}; kubectl get datavolumes,pods -n ns; {HANGS}"
     assert found.since == view.ago(600)
 
 
@@ -121,7 +123,7 @@ def test_words_of_an_importer_that_runs(view: FakeView, name: str, metadata: dic
         f"VirtualMachineImage ns/iso: its import makes no progress (12 %; Pod {name} is Running; "
         "it was restarted after: 404 Not Found)"
     )
-    assert found.remedy == f"kubectl logs -n ns {name}"
+    assert found.remedy == f"{RESPONDS}; kubectl logs -n ns {name}; {HANGS}"
 
 
 def test_import_without_cdi_reads_the_image_alone(view: FakeView) -> None:

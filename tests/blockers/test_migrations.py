@@ -53,6 +53,9 @@ def fixed(**condition: Any) -> dict[str, Any]:
     return instance(conditions=[{"type": "LiveMigratable", "status": "False", **condition}])
 
 
+RESTART = "kubectl -n harvester-system rollout restart deploy/virt-controller"
+MIGRATE = f"virtctl migrate db01 -n ns; if its migration does not begin: {RESTART}"
+STOP = "virtctl stop db01 -n ns"
 STRATEGY = {**instance(), "spec": {"evictionStrategy": "None"}}
 BARE = {"metadata": {"name": "db01", "namespace": "ns"}, "status": 1}
 ARRIVED = migration("Succeeded", name="arrived", created="2026-01-01T11:30:00Z")
@@ -61,53 +64,53 @@ OLD = migration("Failed", name="old", created="2026-01-01T09:00:00Z")
 
 @pytest.mark.rule("blockers: a VM that does not leave its node is named with its migration and a command")
 @pytest.mark.parametrize(
-    ("found", "migrations", "why", "verb"),
+    ("found", "migrations", "why", "remedy"),
     [
-        row(instance(), [], "it has no migration", "migrate", id="no migration"),
-        row(instance(), [OLD], "it has no migration", "migrate", id="only of an earlier VM"),
-        row(instance(), [ARRIVED], "it has no migration", "migrate", id="none since it came to the node"),
-        row(instance(), [migration("Pending")], "migration m is Pending", "stop", id="pending"),
-        row(instance(), [migration("")], "migration m is new", "stop", id="new"),
+        row(instance(), [], "it has no migration", MIGRATE, id="no migration"),
+        row(instance(), [OLD], "it has no migration", MIGRATE, id="only of an earlier VM"),
+        row(instance(), [ARRIVED], "it has no migration", MIGRATE, id="none since it came to the node"),
+        row(instance(), [migration("Pending")], "migration m is Pending", STOP, id="pending"),
+        row(instance(), [migration("")], "migration m has not begun", RESTART, id="new"),
         row(
             instance(),
             [migration("Running", name="b", created="2026-01-01T11:30:00Z"), migration("Failed", name="a")],
             "migration b is Running",
-            "stop",
+            STOP,
             id="the newest runs",
         ),
         row(
             instance(),
             [migration("Failed", failureReason="target pod\x07 unschedulable.")],
             "migration m is Failed: target pod unschedulable",
-            "migrate",
+            MIGRATE,
             id="failed",
         ),
-        row(instance(), [migration("Failed")], "migration m is Failed", "migrate", id="failed without words"),
+        row(instance(), [migration("Failed")], "migration m is Failed", MIGRATE, id="failed without words"),
         row(
             fixed(reason="HostDeviceNotLiveMigratable", message="VMI uses a PCI host device"),
             [],
             "KubeVirt cannot migrate it: HostDeviceNotLiveMigratable: VMI uses a PCI host device",
-            "stop",
+            STOP,
             id="cannot migrate",
         ),
-        row(fixed(), [], "KubeVirt cannot migrate it: LiveMigratable is False", "stop", id="without words"),
-        row(STRATEGY, [], "its eviction strategy is None", "migrate", id="strategy"),
-        row(instance(metadata={"deletionTimestamp": "x"}), [], "it is stopping", "stop", id="stopping"),
+        row(fixed(), [], "KubeVirt cannot migrate it: LiveMigratable is False", STOP, id="without words"),
+        row(STRATEGY, [], "its eviction strategy is None", MIGRATE, id="strategy"),
+        row(instance(metadata={"deletionTimestamp": "x"}), [], "it is stopping", STOP, id="stopping"),
         row(
             {"metadata": {"name": "db01", "namespace": "ns"}, "status": 1},
             [],
             "it has no migration",
-            "migrate",
+            MIGRATE,
             id="bare",
         ),
     ],
 )
-def test_vm_that_stays(view: FakeView, found: dict[str, Any], migrations: list[Any], why: str, verb: str) -> None:
+def test_vm_that_stays(view: FakeView, found: dict[str, Any], migrations: list[Any], why: str, remedy: str) -> None:
     view.found["VirtualMachineInstance"], view.found["VirtualMachineInstanceMigration"] = [found], migrations
     (blocker,) = blockers(view)
     assert (blocker.reason, blocker.kind, blocker.name) == ("MigrationStuck", "VirtualMachineInstance", "db01")
     assert blocker.message == f"VirtualMachineInstance ns/db01: it does not leave node n1 ({why})"
-    assert (blocker.remedy, blocker.node, blocker.since) == (f"virtctl {verb} db01 -n ns", "n1", view.ago(600))
+    assert (blocker.remedy, blocker.node, blocker.since) == (remedy, "n1", view.ago(600))
 
 
 @pytest.mark.parametrize(

@@ -31,61 +31,85 @@ def crashing(state: dict[str, Any], *, restarts: int = 2, ready: bool = False, i
     return {"initContainerStatuses" if init else "containerStatuses": [status]}
 
 
+UNTAINT = "Free what the scheduler misses, or remove the taint: kubectl taint node NODE KEY-"
+PULL = "Make the registry and the image available to node n1, which pulls it again by itself"
+START = "Provide what it misses, or check containerd, a part of rke2-server or rke2-agent on node n1"
+KUBELET = "Check the kubelet, a part of the service rke2-server or rke2-agent: kubectl describe node n1"
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
 ENDED = {"terminated": {"exitCode": 1, "reason": "Error", "message": "no such file\n"}}
 RUNNING: dict[str, Any] = {"containerStatuses": [{"name": "c", "state": {"running": {}}}]}
 
 
 @pytest.mark.parametrize(
-    ("found", "reason", "text"),
+    ("found", "reason", "text", "first"),
     [
         row(
             pod(**unscheduled("0/3 nodes are available.")),
             "PodUnschedulable",
             "it cannot be scheduled (Unschedulable: 0/3 nodes are available)",
+            UNTAINT,
             id="unschedulable",
         ),
-        row(pod(**unscheduled(None)), "PodUnschedulable", "it cannot be scheduled (Unschedulable)", id="no message"),
+        row(
+            pod(**unscheduled(None)),
+            "PodUnschedulable",
+            "it cannot be scheduled (Unschedulable)",
+            UNTAINT,
+            id="no message",
+        ),
         row(
             pod(**waiting("ImagePullBackOff", 'Back-off pulling image "a/b:1"')),
             "ImagePullFailed",
             'its image cannot be pulled (ImagePullBackOff: Back-off pulling image "a/b:1")',
+            PULL,
             id="image",
         ),
         row(
             pod("Running", **waiting("CrashLoopBackOff", "back-off 10s")),
             "ContainerFailing",
             "a container does not start (CrashLoopBackOff: back-off 10s)",
+            START,
             id="crash loop",
         ),
         row(
             pod(**waiting("CreateContainerConfigError", 'secret "x" not found', init=True)),
             "ContainerFailing",
             'a container does not start (CreateContainerConfigError: secret "x" not found)',
+            START,
             id="init container",
         ),
         row(
             pod(**waiting("ContainerCreating")),
             "PodPending",
             "it does not start (its containers are being created)",
+            KUBELET,
             id="creating",
         ),
         row(
             pod(reason="NodeAffinity", message="Pod was rejected"),
             "PodPending",
             "it does not start (NodeAffinity: Pod was rejected)",
+            KUBELET,
             id="rejected",
         ),
-        row({"metadata": {"name": "p", "namespace": "ns"}}, "PodPending", "it does not start", id="without status"),
-        row(pod(conditions=None, containerStatuses=[None]), "PodPending", "it does not start", id="null lists"),
+        row(
+            {"metadata": {"name": "p", "namespace": "ns"}},
+            "PodPending",
+            "it does not start (the scheduler has not assigned it to a node)",
+            "Check the scheduler: kubectl -n kube-system get pods -l component=kube-scheduler",
+            id="without status",
+        ),
+        row(
+            pod(conditions=None, containerStatuses=[None]), "PodPending", "it does not start", KUBELET, id="null lists"
+        ),
     ],
 )
-def test_pod_that_does_not_run(found: dict[str, Any], reason: str, text: str) -> None:
+def test_pod_that_does_not_run(found: dict[str, Any], reason: str, text: str, first: str) -> None:
     blocker = pod_blocker(found, node="", since=NOON)
     assert blocker is not None
     assert (blocker.reason, blocker.kind, blocker.namespace, blocker.name) == (reason, "Pod", "ns", "p")
     assert blocker.message.startswith(f"Pod ns/p: {text}")
-    assert blocker.remedy == "kubectl describe pod -n ns p"
+    assert blocker.remedy == f"{first}; kubectl describe pod -n ns p"
     assert blocker.since == NOON
 
 
@@ -122,6 +146,7 @@ def test_crash_loop_is_one_blocker_in_all_its_states(found: dict[str, Any]) -> N
     assert blocker is not None
     assert blocker.reason == "ContainerFailing"
     assert blocker.message == "Pod ns/p: a container is restarted after errors (exit code 1, Error: no such file)"
+    assert blocker.remedy == "kubectl logs -n ns p --all-containers --previous"
 
 
 @pytest.mark.parametrize(

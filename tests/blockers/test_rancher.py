@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 row = pytest.param
 NEXT = "waiting for Rancher to drain the next node"
-LOGS = "kubectl -n cattle-system logs -l app=rancher --tail=100 --prefix"
+LOGS = (
+    "kubectl -n cattle-system logs -l app=rancher --tail=100 --prefix; "
+    "if Rancher hangs: kubectl -n cattle-system rollout restart deploy/rancher"
+)
+STATUS = "kubectl -n cattle-system rollout status deploy/rancher"
+SCALE = "kubectl -n cattle-system scale deploy/rancher --replicas=1"
 DRAINED = "Secret fleet-local/m-machine-plan: Rancher has not drained node n1 and upgraded its Kubernetes"
 SILENT = "Rancher does not report why"
 
@@ -52,14 +57,15 @@ def _runs(view: FakeView) -> None:
 
 @pytest.mark.rule("blockers: a Rancher that does nothing is named with its Deployment or its conditions")
 @pytest.mark.parametrize(
-    ("deployments", "state"),
+    ("deployments", "state", "remedy"),
     [
-        row([], "does not exist", id="no Deployment"),
-        row([{"status": {"availableReplicas": 0}}], "is not available", id="no replica"),
-        row([{"status": {"availableReplicas": "1"}}], "is not available", id="wrong type"),
+        row([], "does not exist", "Install it again; kubectl -n cattle-system get deploy", id="no Deployment"),
+        row([{"status": {"availableReplicas": 0}}], "is not available", STATUS, id="no replica"),
+        row([{"spec": {"replicas": 0}}], "is scaled to 0 replicas", SCALE, id="scaled down"),
+        row([{"status": {"availableReplicas": "1"}}], "is not available", STATUS, id="wrong type"),
     ],
 )
-def test_rancher_that_does_not_run_comes_first(view: FakeView, deployments: list[Any], state: str) -> None:
+def test_rancher_that_does_not_run_comes_first(view: FakeView, deployments: list[Any], state: str, remedy: str) -> None:
     view.found["Deployment"], view.found["Machine"] = deployments, [reports("m", "draining node")]
     (found,) = blockers(view, planner(view))
     assert (found.reason, found.kind, found.namespace, found.name) == (
@@ -69,7 +75,7 @@ def test_rancher_that_does_not_run_comes_first(view: FakeView, deployments: list
         "rancher",
     )
     assert found.message == f"Deployment cattle-system/rancher {state}; {NEXT}"
-    assert found.remedy == "kubectl -n cattle-system rollout status deploy/rancher"
+    assert found.remedy == remedy
     assert [one.resource.kind for one in view.read] == ["Deployment"]
 
 

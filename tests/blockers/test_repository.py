@@ -47,7 +47,9 @@ def test_object_is_named_if_no_pod_is_to_blame(view: FakeView, kind: WaitKind) -
         view.ago(60),
     )
     assert found.message == f"{kind.object_kind} ns/r: the upgrade repository does not serve (1 of 2 replicas)"
-    assert found.remedy == f"kubectl get pods -n ns -l {PODS}"
+    assert found.remedy == (
+        f"kubectl describe pods -n ns -l {PODS}; if they hang: kubectl -n ns rollout restart deploy/r"
+    )
 
 
 @pytest.mark.parametrize("kind", [WaitKind.DEPLOYMENT, WaitKind.SERVICE])

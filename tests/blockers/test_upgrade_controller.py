@@ -19,6 +19,9 @@ DEPLOYMENT = "Deployment cattle-system/system-upgrade-controller"
 LOGS = "kubectl -n cattle-system logs deploy/system-upgrade-controller"
 STATUS = "kubectl -n cattle-system rollout status deploy/system-upgrade-controller"
 RESTART = "kubectl -n cattle-system rollout restart deploy/system-upgrade-controller"
+INSTALL = "Install it again; kubectl -n cattle-system get deploy"
+SCALE = "kubectl -n cattle-system scale deploy/system-upgrade-controller --replicas=1"
+HANGS = f"{LOGS}; {RESTART}"
 LABEL = "plan.upgrade.cattle.io/p"
 MANAGED = {"matchLabels": {"harvesterhci.io/managed": "true"}}
 EVENT = {"involvedObject": {"name": "p"}, "message": "jobs.batch is forbidden"}
@@ -51,25 +54,36 @@ def blockers(view: FakeView, *, age: float = 60, detail: str = "") -> Sequence[B
 @pytest.mark.parametrize(
     ("deployment", "detail", "events", "message", "remedy"),
     [
-        row([], "", [EVENT], f"{DEPLOYMENT} does not exist; Plan p gets no Jobs", STATUS, id="no controller"),
-        row([{}], "", [], f"{DEPLOYMENT} is not available; Plan p gets no Jobs", STATUS, id="without status"),
-        row([0], "", [], f"{DEPLOYMENT} is not available; Plan p gets no Jobs", STATUS, id="not available"),
+        row([], "", [EVENT], f"{DEPLOYMENT} does not exist; Plan p is not processed", INSTALL, id="no controller"),
+        row([{}], "", [], f"{DEPLOYMENT} is not available; Plan p is not processed", STATUS, id="without status"),
+        row([0], "", [], f"{DEPLOYMENT} is not available; Plan p is not processed", STATUS, id="not available"),
+        row([None], "", [], f"{DEPLOYMENT} is scaled to 0 replicas; Plan p is not processed", SCALE, id="scaled down"),
         row(
             [1],
             "plan is not valid",
             [EVENT],
-            "Plan cattle-system/p gets no Jobs (plan is not valid)",
+            "Plan cattle-system/p is not processed (plan is not valid)",
             LOGS,
             id="says why",
         ),
-        row([1], "", [EVENT], "Plan cattle-system/p gets no Jobs (jobs.batch is forbidden)", LOGS, id="event"),
-        row([1], "", [], "Plan cattle-system/p gets no Jobs (the controller does not say why)", LOGS, id="silent"),
+        row([1], "", [EVENT], "Plan cattle-system/p is not processed (jobs.batch is forbidden)", LOGS, id="event"),
+        row(
+            [1],
+            "",
+            [],
+            "Plan cattle-system/p is not processed (the controller does not report why)",
+            HANGS,
+            id="silent",
+        ),
     ],
 )
 def test_silent_controller(
     view: FakeView, deployment: list[Any], detail: str, events: list[Any], message: str, remedy: str
 ) -> None:
-    view.found["Deployment"] = [{"status": {"availableReplicas": one}} if one != {} else one for one in deployment]
+    view.found["Deployment"] = [
+        {"spec": {"replicas": 0}} if one is None else {"status": {"availableReplicas": one} if one != {} else one}
+        for one in deployment
+    ]
     view.found["Event"], view.found["Plan"], view.found["Node"] = events, [plan()], [node("n1")]
     assert blockers(view, age=59) == []
     (found,) = blockers(view, detail=detail)
@@ -82,8 +96,8 @@ def test_silent_controller(
 @pytest.mark.parametrize(
     ("plans", "nodes", "words", "remedy"),
     [
-        row([], [node("n1")], "the controller has not processed it", RESTART, id="no Plan"),
-        row([{"status": {}}], [node("n1")], "the controller has not processed it", RESTART, id="without status"),
+        row([], [node("n1")], "the controller has set no condition", RESTART, id="no Plan"),
+        row([{"status": {}}], [node("n1")], "the controller has set no condition", RESTART, id="without status"),
         row(
             [plan(selector={"matchLabels": {"x": "y"}})],
             [node("n2"), node("n1", x="y"), node("n3")],
@@ -105,9 +119,13 @@ def test_silent_controller(
             f"kubectl label nodes -l harvesterhci.io/managed=true {LABEL}-",
             id="stale labels",
         ),
-        row([plan()], [labelled("n1"), node("n2")], "the controller does not say why", LOGS, id="one is done"),
+        row([plan()], [labelled("n1"), node("n2")], "the controller does not report why", HANGS, id="one is done"),
         row(
-            [plan()], [labelled("n1", "other")], "the controller does not say why", LOGS, id="label of another version"
+            [plan()],
+            [labelled("n1", "other")],
+            "the controller does not report why",
+            HANGS,
+            id="label of another version",
         ),
     ],
 )
@@ -118,17 +136,17 @@ def test_controller_that_reports_nothing(
     view.found["Plan"], view.found["Node"] = plans, nodes
     (found,) = blockers(view)
     assert (found.kind, found.name, found.node) == ("Plan", "p", "")
-    assert (found.message, found.remedy) == (f"Plan cattle-system/p gets no Jobs ({words})", remedy)
+    assert (found.message, found.remedy) == (f"Plan cattle-system/p is not processed ({words})", remedy)
 
 
 @pytest.mark.parametrize(
     ("events", "applying", "words"),
     [
-        row([repeated()], None, "the API server refuses them", id="repeated"),
-        row([repeated(count=1)], None, "the controller does not say why", id="once"),
-        row([repeated(involvedObject={"name": "q"})], None, "the controller does not say why", id="another Plan"),
-        row([repeated(count="2", message=None)], None, "the controller does not say why", id="wrong types"),
-        row([repeated()], ["n1"], "the controller does not say why", id="its Jobs exist"),
+        row([repeated()], None, "the API server refuses its Jobs", id="repeated"),
+        row([repeated(count=1)], None, "the controller does not report why", id="once"),
+        row([repeated(involvedObject={"name": "q"})], None, "the controller does not report why", id="another Plan"),
+        row([repeated(count="2", message=None)], None, "the controller does not report why", id="wrong types"),
+        row([repeated()], ["n1"], "the controller does not report why", id="its Jobs exist"),
     ],
 )
 def test_refused_jobs_show_in_repeated_events(view: FakeView, events: list[Any], applying: object, words: str) -> None:
@@ -137,7 +155,7 @@ def test_refused_jobs_show_in_repeated_events(view: FakeView, events: list[Any],
     # The view does not select.
     view.found["Event"] = [{**event, "reason": ""} for event in events]
     (found,) = blockers(view)
-    assert found.message == f"Plan cattle-system/p gets no Jobs ({words})"
+    assert found.message == f"Plan cattle-system/p is not processed ({words})"
     assert [one.field_selector for one in view.read if one.resource.kind == "Event"][:1] == [
         "involvedObject.kind=Plan,type=Warning"
     ]

@@ -35,7 +35,9 @@ def run(folder: Path, *arguments: str, tools: str, **environment: str) -> tuple[
     ("tools", "action", "calls"),
     [
         pytest.param("podman docker", "build", ["docker build --target manager --tag r/a:v1 ."], id="docker first"),
-        pytest.param("buildah podman", "build", ["podman build --target manager --tag r/a:v1 ."], id="podman before buildah"),
+        pytest.param(
+            "buildah podman", "build", ["podman build --target manager --tag r/a:v1 ."], id="podman before buildah"
+        ),
         pytest.param("buildah", "push", ["buildah push r/a:v1"], id="buildah alone"),
         pytest.param(
             "docker",

@@ -149,3 +149,20 @@ def test_plan_without_blockers_is_not_changed() -> None:
     status = StatusPatch({"metadata": {}, "status": {}}, now=virtual_now)
     status.blocked([])
     assert status.difference() == {}
+
+
+@pytest.mark.parametrize(
+    ("message", "waiting", "shown"),
+    [
+        pytest.param("Pod p: it does not start", "Job j runs", "Pod p: it does not start", id="more than the wait"),
+        pytest.param("Deployment d does not exist", "Job j runs", "Deployment d does not exist", id="no colon"),
+        pytest.param("Node n: it is NotReady", "n: it is NotReady", "", id="as the wait has it"),
+    ],
+)
+async def test_progressing_shows_what_the_first_blocker_adds(
+    cluster: Harvester, informers: PlanInformers, message: str, waiting: str, shown: str
+) -> None:
+    ctx = await begun(cluster, informers)
+    assert blockers.first_message(ctx, waiting) == ""
+    ctx.status.blocked([replace(blocker(), message=message)])
+    assert blockers.first_message(ctx, waiting) == shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.kube import fields
@@ -17,12 +17,29 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 
-def deployment_problem(view: View, namespace: str, name: str) -> str:
-    """Return why the Deployment does nothing; empty if at least one replica is available."""
+class Outage(NamedTuple):
+    """Why a Deployment does nothing, and what to do."""
+
+    problem: str
+    remedy: str
+
+
+def outage(view: View, namespace: str, name: str) -> Outage | None:
+    """Return why the Deployment does nothing; None if at least one replica is available."""
+    named = f"Deployment {namespace}/{name}"
     found = _read(view, namespace, name)
-    if found and (fields.number(found[0], "status", "availableReplicas") or 0) > 0:
-        return ""
-    return f"Deployment {namespace}/{name} {'is not available' if found else 'does not exist'}"
+    if not found:
+        return Outage(f"{named} does not exist", f"Install it again; kubectl -n {namespace} get deploy")
+    if fields.number(found[0], "status", "availableReplicas"):
+        return None
+    if fields.number(found[0], "spec", "replicas") == 0:
+        return Outage(f"{named} is scaled to 0 replicas", f"kubectl -n {namespace} scale deploy/{name} --replicas=1")
+    return Outage(f"{named} is not available", f"kubectl -n {namespace} rollout status deploy/{name}")
+
+
+def restart(namespace: str, name: str) -> str:
+    """Return the command that restarts a controller that hangs."""
+    return f"kubectl -n {namespace} rollout restart deploy/{name}"
 
 
 def has_just_started(view: View, namespace: str, name: str, *, within: timedelta) -> bool:
@@ -36,8 +53,3 @@ def has_just_started(view: View, namespace: str, name: str, *, within: timedelta
 def _read(view: View, namespace: str, name: str) -> Sequence[Object]:
     selector = f"metadata.name={name}"
     return view.objects(Selection(resource=DEPLOYMENTS, namespace=namespace, field_selector=selector))
-
-
-def rollout_status(namespace: str, name: str) -> str:
-    """Return the command that shows whether the Deployment becomes available."""
-    return f"kubectl -n {namespace} rollout status deploy/{name}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.condition_words import unmet_conditions
+from upgrade_manager.blockers.deployments import restart
 from upgrade_manager.blockers.finder import START, Finder
 from upgrade_manager.blockers.pods import POD_REASONS, pod_blocker, start_progress
 from upgrade_manager.blockers.view import Unreadable
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 #: Harvester reports progress in whole percents.
 PROGRESS = timedelta(minutes=10)
+_CDI = "cdi-deployment"
 _IMPORTERS = "cdi.kubevirt.io=importer"
 #: The backend that does not use the Containerized Data Importer (CDI).
 _BACKING_IMAGE = "backingimage"
@@ -101,14 +103,15 @@ def _data_volume_words(volume: Object) -> Iterator[str]:
 
 def _stuck(wait: Wait, words: list[str], pod: Object) -> Blocker:
     reported = "; ".join(filter(None, words)) or "Harvester does not report why"
-    describe = f"kubectl describe {VIRTUAL_MACHINE_IMAGES.name} -n {wait.namespace} {wait.name}"
+    place = f"-n {wait.namespace}"
+    look = f"kubectl logs {place} {objects.name(pod)}" if pod else f"kubectl get datavolumes,pods {place}"
     return Blocker(
         reason=BlockerReason.IMPORT_STUCK,
         kind=wait.kind.object_kind,
         namespace=wait.namespace,
         name=wait.name,
         message=f"VirtualMachineImage {wait.namespace}/{wait.name}: its import makes no progress ({reported})",
-        remedy=f"kubectl logs -n {wait.namespace} {objects.name(pod)}" if pod else describe,
+        remedy=f"Check that the source's URL responds; {look}; if CDI hangs: {restart(wait.namespace, _CDI)}",
         since=wait.progressed,
     )
 

@@ -6,9 +6,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.api.names import label_value
 from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.deployments import restart
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.label_selectors import one_of
 from upgrade_manager.blockers.wait import WaitKind
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 #: KubeVirt migrates the VMs of a node within that time.
 EVACUATION = timedelta(minutes=10)
+_MIGRATE, _STOP = "virtctl migrate {name} -n {namespace}", "virtctl stop {name} -n {namespace}"
+#: For a controller of KubeVirt that hangs.
+_RESTART = restart(HARVESTER_SYSTEM, "virt-controller")
 _IMMOVABLE = "KubeVirt cannot migrate it"
 _NODE_LABEL = "kubevirt.io/nodeName"
 _INSTANCE_LABEL = "kubevirt.io/vmi-name"
@@ -91,8 +95,7 @@ def _migrations(view: View, instances: Sequence[Object]) -> Sequence[Object]:
 
 def _blocker(wait: Wait, instance: Object, migrations: Sequence[Object]) -> Blocker:
     namespace, name = objects.key(instance)
-    why, is_movable = _state(instance, migrations)
-    verb = "migrate" if is_movable else "stop"
+    why, remedies = _state(instance, migrations)
     return Blocker(
         reason=BlockerReason.MIGRATION_STUCK,
         kind="VirtualMachineInstance",
@@ -100,20 +103,25 @@ def _blocker(wait: Wait, instance: Object, migrations: Sequence[Object]) -> Bloc
         name=name,
         node=wait.node,
         message=f"VirtualMachineInstance {namespace}/{name}: it does not leave node {wait.node} ({why})",
-        remedy=f"virtctl {verb} {name} -n {namespace}",
+        remedy="; if its migration does not begin: ".join(
+            one.format(name=name, namespace=namespace) for one in remedies
+        ),
         since=wait.progressed,
     )
 
 
-def _state(instance: Object, migrations: Sequence[Object]) -> tuple[str, bool]:
-    """Return why the instance is still there, and whether another migration may help."""
+def _state(instance: Object, migrations: Sequence[Object]) -> tuple[str, Sequence[str]]:
+    """Return why the instance is still there, and the remedies."""
     if objects.is_deleting(instance):
-        return "it is stopping", False
+        return "it is stopping", (_STOP,)
     active = [one for one in migrations if _phase(one) not in ENDED]
     if active:
-        return f"migration {fields.name(active[-1])} is {_phase(active[-1]) or 'new'}", False
+        phase = _phase(active[-1])
+        return f"migration {fields.name(active[-1])} {f'is {phase}' if phase else 'has not begun'}", (
+            _STOP if phase else _RESTART,
+        )
     obstacle = _obstacle(instance)
-    return obstacle or _last(migrations), not obstacle.startswith(_IMMOVABLE)
+    return obstacle or _last(migrations), (_STOP,) if obstacle.startswith(_IMMOVABLE) else (_MIGRATE, _RESTART)
 
 
 def _obstacle(instance: Object) -> str:

@@ -42,7 +42,7 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     words = fields.excerpt(ready, "message") or fields.text(ready, "reason")
     is_ready = fields.text(ready, "status") == "True"
     if is_ready:
-        remedy = f"Reboot node {wait.name}, and check on its console which system it boots"
+        remedy = f"Reboot node {wait.name}, which is drained, and select the release's system on its console"
     else:
         remedy = f"Check the console of node {wait.name}; kubectl describe node {wait.name}"
     yield Blocker(

@@ -54,9 +54,31 @@ def pod_blocker(pod: Object, *, node: str, since: datetime) -> Blocker | None:
         name=objects.name(pod),
         node=node or fields.text(pod, "spec", "nodeName"),
         message=f"Pod {named}: {text}",
-        remedy=f"kubectl describe pod -n {objects.namespace(pod)} {objects.name(pod)}",
+        remedy=_remedy(reason, pod, node=fields.text(pod, "spec", "nodeName")),
         since=since,
     )
+
+
+def _remedy(reason: BlockerReason, pod: Object, *, node: str) -> str:
+    """Return what to do, and the command that shows more."""
+    describe = f"kubectl describe pod -n {objects.namespace(pod)} {objects.name(pod)}"
+    if reason is BlockerReason.POD_UNSCHEDULABLE:
+        return f"Free what the scheduler misses, or remove the taint: kubectl taint node NODE KEY-; {describe}"
+    if reason is BlockerReason.IMAGE_PULL_FAILED:
+        return f"Make the registry and the image available to node {node}, which pulls it again by itself; {describe}"
+    if reason is BlockerReason.POD_PENDING:
+        return f"{_delayed_by(node)}; {describe}"
+    if any(map(_last_crash, _containers(pod))):
+        return f"kubectl logs -n {objects.namespace(pod)} {objects.name(pod)} --all-containers --previous"
+    return (
+        f"Provide what it misses, or check containerd, a part of rke2-server or rke2-agent on node {node}; {describe}"
+    )
+
+
+def _delayed_by(node: str) -> str:
+    if not node:
+        return "Check the scheduler: kubectl -n kube-system get pods -l component=kube-scheduler"
+    return f"Check the kubelet, a part of the service rke2-server or rke2-agent: kubectl describe node {node}"
 
 
 def start_progress(pod: Object) -> datetime | None:
@@ -83,7 +105,7 @@ def _problem(pod: Object) -> tuple[BlockerReason | None, str]:
     if fields.text(pod, "status", "phase") == "Running":
         return None, ""
     node = fields.text(pod, "spec", "nodeName")
-    started = "its containers are being created" if node else "it has no node yet; check the scheduler"
+    started = "its containers are being created" if node else "the scheduler has not assigned it to a node"
     words = _words(fields.mapping(pod, "status")) or started
     return BlockerReason.POD_PENDING, f"it does not start ({words})"
 

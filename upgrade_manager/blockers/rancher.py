@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.blockers.condition_words import unmet_conditions
-from upgrade_manager.blockers.deployments import deployment_problem, has_just_started, rollout_status
+from upgrade_manager.blockers.deployments import has_just_started, outage, restart
 from upgrade_manager.blockers.drains import drain_blockers
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.view import Unreadable
@@ -59,14 +59,14 @@ def _drain_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
 
 def _silent(view: View, wait: Wait, waits_for: str) -> Iterator[Blocker]:
     blocker = partial(Blocker, reason=BlockerReason.RANCHER_SILENT, node=wait.node, since=wait.since)
-    problem = deployment_problem(view, CATTLE_SYSTEM, _DEPLOYMENT)
-    if problem:
+    stopped = outage(view, CATTLE_SYSTEM, _DEPLOYMENT)
+    if stopped:
         yield blocker(
             kind="Deployment",
             namespace=CATTLE_SYSTEM,
             name=_DEPLOYMENT,
-            message=f"{problem}; {waits_for}",
-            remedy=rollout_status(CATTLE_SYSTEM, _DEPLOYMENT),
+            message=f"{stopped.problem}; {waits_for}",
+            remedy=stopped.remedy,
         )
         return
     if has_just_started(view, CATTLE_SYSTEM, _DEPLOYMENT, within=PLANNER):
@@ -78,7 +78,7 @@ def _silent(view: View, wait: Wait, waits_for: str) -> Iterator[Blocker]:
         namespace=wait.namespace,
         name=wait.name,
         message=f"{kind} {wait.namespace}/{wait.name}: {waits_for} ({reported})",
-        remedy=_LOGS,
+        remedy=f"{_LOGS}; if Rancher hangs: {restart(CATTLE_SYSTEM, _DEPLOYMENT)}",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.blockers.deployments import restart
 from upgrade_manager.blockers.finder import START, Finder, from_start
 from upgrade_manager.blockers.pods import POD_REASONS, pod_blocker, start_progress
 from upgrade_manager.blockers.wait import WaitKind
@@ -37,7 +38,8 @@ def _unavailable(wait: Wait) -> Blocker:
         namespace=wait.namespace,
         name=wait.name,
         message=f"{kind} {wait.namespace}/{wait.name}: the upgrade repository does not serve ({wait.detail})",
-        remedy=f"kubectl get pods -n {wait.namespace} -l {wait.pods}",
+        remedy=f"kubectl describe pods -n {wait.namespace} -l {wait.pods}; if they hang: "
+        f"{restart(wait.namespace, wait.name)}",
         since=wait.since,
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import LABEL_HOSTNAME, MANAGED_SELECTOR, suc_node_label
-from upgrade_manager.blockers.deployments import deployment_problem, has_just_started, rollout_status
+from upgrade_manager.blockers.deployments import has_just_started, outage, restart
 from upgrade_manager.blockers.finder import START, Finder, from_start
 from upgrade_manager.blockers.label_selectors import matches
 from upgrade_manager.blockers.wait import WaitKind
@@ -30,10 +30,10 @@ _DISABLED = "disabled"
 
 def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     """Yield the controller if it does not run, else the nodes that it does not process, and the Plan."""
-    problem = deployment_problem(view, wait.namespace, _CONTROLLER)
-    if problem:
-        message, remedy = f"{problem}; Plan {wait.name} gets no Jobs", rollout_status(wait.namespace, _CONTROLLER)
-        yield _blocker(wait, kind="Deployment", name=_CONTROLLER, message=message, remedy=remedy)
+    stopped = outage(view, wait.namespace, _CONTROLLER)
+    if stopped:
+        message = f"{stopped.problem}; Plan {wait.name} is not processed"
+        yield _blocker(wait, kind="Deployment", name=_CONTROLLER, message=message, remedy=stopped.remedy)
         return
     if has_just_started(view, wait.namespace, _CONTROLLER, within=START):
         return
@@ -68,8 +68,7 @@ def _silence(view: View, wait: Wait, nodes: Sequence[Object]) -> tuple[str, str]
     found = view.objects(Selection(resource=SUC_PLANS, namespace=wait.namespace, field_selector=selector))
     plan = found[0] if found else {}
     if not fields.items(plan, "status", "conditions"):
-        restart = f"kubectl -n {wait.namespace} rollout restart deploy/{_CONTROLLER}"
-        return "the controller has not processed it", restart
+        return "the controller has set no condition", restart(wait.namespace, _CONTROLLER)
     other = [one for one in nodes if not matches(fields.value(plan, "spec", "nodeSelector"), objects.labels(one))]
     if other:
         delete = f"kubectl delete {SUC_PLANS.name} -n {wait.namespace} {wait.name}"
@@ -79,8 +78,8 @@ def _silence(view: View, wait: Wait, nodes: Sequence[Object]) -> tuple[str, str]
         clear = f"kubectl label nodes -l {MANAGED_SELECTOR} {label}-"
         return f"all nodes have its label {label} already, perhaps of an earlier Plan of its name", clear
     if _is_refused(view, wait, plan):
-        return "the API server refuses them", _logs(wait)
-    return "the controller does not say why", _logs(wait)
+        return "the API server refuses its Jobs", _trial(wait)
+    return "the controller does not report why", f"{_logs(wait)}; {restart(wait.namespace, _CONTROLLER)}"
 
 
 def _is_refused(view: View, wait: Wait, plan: Object) -> bool:
@@ -99,8 +98,14 @@ def _logs(wait: Wait) -> str:
     return f"kubectl -n {wait.namespace} logs deploy/{_CONTROLLER}"
 
 
+def _trial(wait: Wait) -> str:
+    """Return the command that creates nothing, and prints why the API server refuses Jobs."""
+    trial = f"kubectl create job -n {wait.namespace} trial --image=trial --dry-run=server"
+    return f"Repair what refuses Jobs; {trial} prints the refusal"
+
+
 def _plan(wait: Wait, words: str, remedy: str) -> Blocker:
-    message = f"Plan {wait.namespace}/{wait.name} gets no Jobs ({fields.excerpt(words)})"
+    message = f"Plan {wait.namespace}/{wait.name} is not processed ({fields.excerpt(words)})"
     return _blocker(wait, kind="Plan", name=wait.name, message=message, remedy=remedy)
 
 

@@ -71,7 +71,7 @@ def first_message(ctx: ReconcileContext, waiting: str) -> str:
     known = read_blockers(ctx.status["blockers"])
     found = known[0].message if known and known[0].reason.stalls else ""
     _, _, problem = found.partition(": ")
-    return "" if problem in waiting else found
+    return "" if (problem or found) in waiting else found
 
 
 def known_since(ctx: ReconcileContext, kind: str, name: str) -> datetime | None:

@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.missing_nodes import MissingNode
 
+#: What to do about a hook of another controller.
+_FOREIGN = (
+    "Start the controller that has to acknowledge it; or remove the hook from preDrainHooks and postDrainHooks: "
+    f"kubectl -n {FLEET_LOCAL} edit {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER}"
+)
 #: The waits for a delay of the end, by its kind.
 _DELAYS = {
     DelayKind.RANCHER: WaitKind.RANCHER,
@@ -103,7 +108,7 @@ class NodeWaits:
             elif kind is WaitKind.CORDONED_NODE:
                 yield node_wait(self.ctx, kind, delay.node, detail=delay.problem, remedy=delay.remedy)
             else:
-                remedy = delay.remedy or _show(delay.secret)
+                remedy = delay.remedy or _FOREIGN
                 yield self._secret(kind, delay.secret, delay.node, detail=delay.problem, remedy=remedy)
 
     def _missing(self, node: str) -> Iterator[Wait]:
@@ -165,7 +170,7 @@ class NodeWaits:
 
     def _foreign(self, view: NodeView, others: Sequence[str]) -> Wait:
         detail = f"other controllers have not acknowledged their hooks: {name_list(others)}"
-        return self._secret(WaitKind.FOREIGN_HOOK, view.secret, view.name, detail=detail, remedy=_show(view.secret))
+        return self._secret(WaitKind.FOREIGN_HOOK, view.secret, view.name, detail=detail, remedy=_FOREIGN)
 
     def _rancher(self, since: datetime, *, detail: str, node: str = "") -> Wait:
         return Wait(
@@ -219,11 +224,6 @@ class NodeWaits:
             detail=detail,
             remedy=remedy,
         )
-
-
-def _show(secret: str) -> str:
-    """Return the command that shows the hooks and their acknowledgements, without the Secret's data."""
-    return f"kubectl get secret -n {FLEET_LOCAL} {secret} -o jsonpath='{{.metadata.annotations}}'"
 
 
 def node_wait(

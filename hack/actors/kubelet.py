@@ -9,8 +9,8 @@ from hack.actors.caches import BY_NODE
 from hack.actors.container_work import claims_of, container_of, missing_from, process_of
 from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.freezer import REGISTRY, RUNTIME, kubelet_of
-from hack.actors.pod_status import ended, is_over, is_ready, ready, running, unready, waiting
-from hack.actors.selectors import UNREACHABLE, refusal
+from hack.actors.pod_status import ended, is_over, is_ready, ready, rejected, running, unready, waiting
+from hack.actors.selectors import UNREACHABLE, is_rejected
 from hack.actors.toolkit import Ended
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _USER_AGENT = "kubelet"
 #: Responses to a delete that end the work: accepted, not found, or another Pod has the name.
 _REMOVED = {200, 202, 404, 409}
+_INTOLERANT = "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"
 
 
 class Containers(Protocol):
@@ -134,6 +135,10 @@ class Kubelet:
         if self._is_unreachable(pod):
             # The kubelet posts the status of its node first.
             return None
+        node = self._nodes.store.get(objects.spec(pod)["nodeName"])
+        if node is not None and is_rejected(pod, node):
+            await self._write(pod, rejected(pod, reason="TaintToleration", message=_INTOLERANT))
+            return None
         why = self._obstacle(pod)
         if why:
             self._timers.stop(objects.uid(pod), "start")
@@ -154,12 +159,8 @@ class Kubelet:
         return any(taint.get("key") == UNREACHABLE for taint in objects.spec(node).get("taints") or ())
 
     def _obstacle(self, pod: Object) -> str:
-        node = self._nodes.store.get(objects.spec(pod)["nodeName"])
-        if node is None:
+        if self._nodes.store.get(objects.spec(pod)["nodeName"]) is None:
             return "NodeNotFound: the node does not exist"
-        refused = refusal(pod, node)
-        if refused:
-            return f"TaintToleration: {refused}"
         return self._missing_volume(pod) or self._broken_host(pod) or missing_from(pod)
 
     def _missing_volume(self, pod: Object) -> str:

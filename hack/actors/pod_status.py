@@ -31,6 +31,11 @@ def waiting(pod: Object, why: str) -> Object:
     return {**objects.status(pod), "phase": "Pending", "containerStatuses": _containers(pod, state, is_up=False)}
 
 
+def rejected(pod: Object, *, reason: str, message: str) -> Object:
+    """Build the status of a Pod that the kubelet does not admit."""
+    return {**objects.status(pod), "phase": "Failed", "reason": reason, "message": f"Pod was rejected: {message}"}
+
+
 def running(pod: Object, *, at: str, ready: bool, restarted: bool = False) -> Object:
     """Build the status of a Pod whose containers run."""
     old = objects.status(pod)

@@ -77,6 +77,12 @@ def refusal(pod: Object, node: Object) -> str:
     return ""
 
 
+def is_rejected(pod: Object, node: Object) -> bool:
+    """Report whether a kubelet rejects the Pod: of the taints, it checks only those with the effect NoExecute."""
+    taints = objects.spec(node).get("taints") or ()
+    return any(taint.get("effect") == NO_EXECUTE and not tolerates(pod, taint) for taint in taints)
+
+
 def fits_node(pod: Object, node: Object) -> bool:
     """Report whether node selector and required node affinity match the node."""
     labels, spec = objects.labels(node), objects.spec(pod)

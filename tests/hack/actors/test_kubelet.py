@@ -9,7 +9,7 @@ import pytest
 from hack.actors.container_work import missing_from, unset_variable
 from hack.cluster.scenario import load
 from hack.simulation import Simulation
-from tests.support.actor_cluster import TOLERATIONS, job
+from tests.support.actor_cluster import job
 from tests.support.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -18,6 +18,7 @@ from upgrade_manager.kube.resources import JOBS, NODES, PODS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
 
 
@@ -54,8 +55,17 @@ def test_script_with_unset_variable_fails() -> None:
     assert unset_variable(given) == "HARVESTER_UPGRADE_POD_NAME: unbound variable"
 
 
-@pytest.mark.parametrize("node", ["node-0", ""], ids=["bound beforehand", "to be scheduled"])
-async def test_cordoned_node_accepts_only_tolerating_pods(node: str) -> None:
+async def is_complete(client: Client, name: str) -> bool:
+    return objects.is_condition_true(await client.get(JOBS, name, namespace="harvester-system"), "Complete")
+
+
+def strict_job(name: str, *, node: str = "") -> Object:
+    given = job(name, command=["sh", "-c", "true"], node=node)
+    given["spec"]["template"]["spec"]["tolerations"] = []
+    return given
+
+
+async def test_cordoned_node_gets_only_tolerating_pods() -> None:
     async with Simulation(load("three-nodes").changed(vms={"count": 0})) as simulation:
         client = simulation.client()
 
@@ -63,19 +73,45 @@ async def test_cordoned_node_accepts_only_tolerating_pods(node: str) -> None:
             for name in simulation.scenario.nodes.names:
                 await client.patch(NODES, name, MergePatch({"spec": {"unschedulable": value}}))
 
-        async def done(name: str) -> bool:
-            return objects.is_condition_true(await client.get(JOBS, name, namespace="harvester-system"), "Complete")
-
         await cordon(value=True)
-        for name, tolerations in (("tolerant", TOLERATIONS), ("strict", [])):
-            given = job(name, command=["sh", "-c", "true"], node=node)
-            given["spec"]["template"]["spec"]["tolerations"] = tolerations
-            await client.create(JOBS, given)
-        await eventually(lambda: done("tolerant"))
+        await client.create(JOBS, strict_job("strict"))
+        await client.create(JOBS, job("tolerant", command=["sh", "-c", "true"], node=""))
+        await eventually(lambda: is_complete(client, "tolerant"))
         await asyncio.sleep(60)
-        assert not await done("strict")
+        assert not await is_complete(client, "strict")
         await cordon(value=None)
-        await eventually(lambda: done("strict"))
+        await eventually(lambda: is_complete(client, "strict"))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"unschedulable": True},
+        {"taints": [{"key": "example.com/maintenance", "effect": "NoSchedule"}]},
+    ],
+    ids=["cordoned", "NoSchedule"],
+)
+async def test_kubelet_runs_an_assigned_pod_that_the_scheduler_would_not(spec: Object) -> None:
+    async with Simulation("one-node") as simulation:
+        client = simulation.client()
+        await client.patch(NODES, "node-0", MergePatch({"spec": spec}))
+        await client.create(JOBS, strict_job("assigned", node="node-0"))
+        await eventually(lambda: is_complete(client, "assigned"))
+
+
+async def test_kubelet_rejects_a_pod_that_does_not_tolerate_no_execute() -> None:
+    async with Simulation("one-node") as simulation:
+        client = simulation.client()
+        taint = {"key": "example.com/maintenance", "effect": "NoExecute"}
+        await client.patch(NODES, "node-0", MergePatch({"spec": {"taints": [taint]}}))
+        await client.create(JOBS, strict_job("assigned", node="node-0"))
+
+        async def rejected() -> bool:
+            pods = (await client.list(PODS, namespace="harvester-system")).items
+            return any(objects.status(one).get("reason") == "TaintToleration" for one in pods)
+
+        await eventually(rejected)
+        assert not await is_complete(client, "assigned")
 
 
 async def test_pod_starts_when_its_node_is_registered_again() -> None:

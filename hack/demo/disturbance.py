@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from hack.demo.stalls import STALLS
 from upgrade_manager.api.blockers import read_blockers
+from upgrade_manager.api.conditions import PROGRESSING
+from upgrade_manager.api.phases import TERMINAL
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
@@ -22,6 +24,12 @@ if TYPE_CHECKING:
 
 #: Seconds for which a blocker is shown before the remedy.
 SHOWN = 10.0
+#: Seconds without a blocker after the remedy, until it counts as cleared.
+SETTLED = 5.0
+#: Seconds after which a blocker with another reason than the expected ones counts as the break's.
+UNEXPECTED = 30.0
+#: Seconds without progress and without a blocker, after which the remedy is due. Blockers take up to 600.
+TIMEOUT = 900.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,8 +38,16 @@ class _Disturbance:
     stall: Stall
     remedy: Sequence[Command] = ()
     is_broken: bool = False
-    #: When its blocker appeared, in the loop's time.
+    #: The plan's progress when it was broken, later when a blocker was last there.
+    progress: object = None
+    #: When the upgrade last progressed before a blocker appeared, in the loop's time.
+    moved: float = 0.0
+    #: When its blocker appeared, or its remedy was due without one.
     appeared: float | None = None
+    #: The first blocker.
+    blocker: Blocker | None = None
+    #: When a blocker was last there.
+    seen: float = 0.0
     is_mended: bool = False
     is_over: bool = False
 
@@ -55,36 +71,92 @@ class Disturbances:
     async def advance(self, plan: Object) -> None:
         """Do what is due. Raises KubeError."""
         recorded = {entry["phase"] for entry in objects.status(plan).get("phaseTransitionTimestamps") or ()}
-        blockers = read_blockers(objects.status(plan).get("blockers"))
         for one in self.items:
-            if not one.is_broken and one.stall.phase in recorded:
+            if one.is_over:
+                continue
+            if recorded & TERMINAL:
+                self._end(one)
+            elif one.is_broken:
+                await self._follow(one, plan)
+            elif one.stall.phase in recorded:
                 await self._break(one, plan)
-            elif one.is_broken and not one.is_over:
-                found = next((blocker for blocker in blockers if blocker.reason in one.stall.reasons), None)
-                await self._follow(one, found)
+
+    def _end(self, one: _Disturbance) -> None:
+        one.is_over = True
+        if one.appeared is None:
+            self.screen.say(f"\nThe upgrade ended without a blocker of this break ({one.name}).")
 
     async def _break(self, one: _Disturbance, plan: Object) -> None:
         damage, one.remedy = await one.stall.steps(self.client, plan)
         if not damage:
             return
         one.is_broken = True
+        one.moved, one.progress = _now(), _progress(plan)
         self.screen.say(f"\nBreaking ({one.name}): {one.stall.what}\n{_lines(damage)}")
         for command in damage:
             await command.run(self.client)
 
-    async def _follow(self, one: _Disturbance, blocker: Blocker | None) -> None:
-        now = asyncio.get_running_loop().time()
-        if blocker is not None and one.appeared is None:
-            one.appeared = now
-            due = "run this" if self.hold else f"in {SHOWN:.0f} s"
-            self.screen.say(f"\n{_report(blocker)}\nMending ({due}):\n{_lines(one.remedy)}")
-        if blocker is None and one.appeared is not None:
+    async def _follow(self, one: _Disturbance, plan: Object) -> None:
+        blockers = read_blockers(objects.status(plan).get("blockers"))
+        if one.appeared is None:
+            self._await_blocker(one, plan, blockers)
+        elif any(_is_of(one, blocker) for blocker in blockers):
+            one.seen, one.progress = _now(), _progress(plan)
+        elif self._is_cleared(one, plan):
             one.is_over = True
             self.screen.say(f"\nThe blocker is cleared ({one.name}); the upgrade continues.")
-        elif one.appeared is not None and not one.is_mended and not self.hold and now - one.appeared >= SHOWN:
+        if one.appeared is not None and not one.is_mended and not self.hold and _now() - one.appeared >= SHOWN:
             one.is_mended = True
             for command in one.remedy:
                 await command.run(self.client)
+            one.seen = _now()
+
+    def _is_cleared(self, one: _Disturbance, plan: Object) -> bool:
+        """Report whether it is repaired: of a user's repair, only the progress of the upgrade is known."""
+        if self.hold:
+            return _progress(plan) != one.progress
+        return one.is_mended and _now() - one.seen >= SETTLED
+
+    def _await_blocker(self, one: _Disturbance, plan: Object, blockers: Sequence[Blocker]) -> None:
+        if one.progress != (progress := _progress(plan)):
+            one.moved, one.progress = _now(), progress
+        expected = (blocker for blocker in blockers if blocker.reason in one.stall.reasons)
+        one.blocker = next(expected, None) or self._unexpected(one, blockers)
+        if one.blocker is None and _now() - one.moved < TIMEOUT:
+            return
+        one.appeared = one.seen = _now()
+        due = "run this" if self.hold else f"in {SHOWN:.0f} s"
+        report = _report(one.blocker) if one.blocker else _silence(one, plan)
+        self.screen.say(f"\n{report}\nMending ({due}):\n{_lines(one.remedy)}")
+
+    def _unexpected(self, one: _Disturbance, blockers: Sequence[Blocker]) -> Blocker | None:
+        """Return a lasting blocker that no other break explains."""
+        if _now() - one.moved < UNEXPECTED:
+            return None
+        others = [other for other in self.items if other is not one and other.is_broken and not other.is_over]
+        return next((found for found in blockers if not any(_is_of(other, found) for other in others)), None)
+
+
+def _is_of(one: _Disturbance, blocker: Blocker) -> bool:
+    return blocker.reason in one.stall.reasons or (one.blocker is not None and blocker.reason == one.blocker.reason)
+
+
+def _progress(plan: Object) -> object:
+    """Return what changes whenever the upgrade takes a step."""
+    status = objects.status(plan)
+    nodes = status.get("nodeUpgradeStatuses") or {}
+    return status.get("currentPhase"), {name: entry.get("state") for name, entry in nodes.items()}
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _silence(one: _Disturbance, plan: Object) -> str:
+    """Say what is known where the plan names nothing that fits."""
+    status = objects.status(plan)
+    waiting = (objects.condition(plan, PROGRESSING) or {}).get("message") or "no message"
+    return f"No blocker of this break ({one.name}) within {TIMEOUT:.0f} s. {status.get('currentPhase')}: {waiting}"
 
 
 def _report(blocker: Blocker) -> str:

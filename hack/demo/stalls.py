@@ -263,8 +263,13 @@ STALLS: Mapping[str, Stall] = {
     "hook-lost": _stall(
         "NodeUpgrading", "Rancher upgrades a node's Kubernetes without a drain", _undrained, Reason.HOOK_LOST
     ),
+    # From here on, the manager creates the Jobs; the ones of the system-upgrade-controller follow at the end.
     "write-refused": _stall(
-        "ImagePreloading", "a policy engine stops, and its webhook refuses Jobs", _refused, Reason.WRITE_REFUSED
+        "NodeUpgrading",
+        "a policy engine stops, and its webhook refuses Jobs",
+        _refused,
+        Reason.WRITE_REFUSED,
+        Reason.UPGRADE_CONTROLLER_SILENT,
     ),
     "paused": _stall("MetadataPopulating", "a user pauses a node", _paused, Reason.NODE_PAUSED),
 }

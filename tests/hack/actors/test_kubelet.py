@@ -91,7 +91,7 @@ async def test_cordoned_node_gets_only_tolerating_pods() -> None:
     ],
     ids=["cordoned", "NoSchedule"],
 )
-async def test_kubelet_runs_an_assigned_pod_that_the_scheduler_would_not(spec: Object) -> None:
+async def test_kubelet_runs_an_assigned_pod_on_a_closed_node(spec: Object) -> None:
     async with Simulation("one-node") as simulation:
         client = simulation.client()
         await client.patch(NODES, "node-0", MergePatch({"spec": spec}))
@@ -99,7 +99,7 @@ async def test_kubelet_runs_an_assigned_pod_that_the_scheduler_would_not(spec: O
         await eventually(lambda: is_complete(client, "assigned"))
 
 
-async def test_kubelet_rejects_a_pod_that_does_not_tolerate_no_execute() -> None:
+async def test_kubelet_rejects_pods_that_must_not_execute() -> None:
     async with Simulation("one-node") as simulation:
         client = simulation.client()
         taint = {"key": "example.com/maintenance", "effect": "NoExecute"}

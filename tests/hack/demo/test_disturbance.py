@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hack.demo.commands import scale
-from hack.demo.disturbance import Disturbances
+from hack.demo.disturbance import SETTLED, SHOWN, TIMEOUT, UNEXPECTED, Disturbances
 from hack.demo.stalls import STALLS
 from hack.simulation import Simulation
 from tests.support.upgrade import started
 from upgrade_manager.display.screen import Lines
-from upgrade_manager.kube.resources import DEPLOYMENTS
+from upgrade_manager.kube.resources import CONFIG_MAPS, DEPLOYMENTS
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.client import Client
 
 #: Virtual seconds until a blocker must be there.
 LATEST = 1900.0
@@ -54,4 +58,117 @@ async def test_held_break_waits_for_the_user() -> None:
         remedy = "kubectl scale -n cattle-system deployment/system-upgrade-controller --replicas=1"
         assert said[-1].endswith(f"Mending (run this):\n  {remedy}")
         await scale(DEPLOYMENTS, "system-upgrade-controller", "cattle-system", 1).run(stage.client)
+        await stage.succeed()
+
+
+def plan_with(*reasons: str, node: str = "PreDraining", ended: bool = False) -> Any:
+    """Build a plan with blockers of these reasons."""
+    phases = ["ImagePreloading", "Succeeded"] if ended else ["ImagePreloading"]
+    blocker = {"kind": "Pod", "name": "p", "message": "m", "remedy": "r", "since": "2026-01-02T03:04:05Z"}
+    status = {
+        "currentPhase": phases[-1],
+        "phaseTransitionTimestamps": [{"phase": phase} for phase in phases],
+        "nodeUpgradeStatuses": {"node-0": {"state": node}},
+        "conditions": [{"type": "Progressing", "message": "Waiting for a Pod."}],
+        "blockers": [blocker | {"reason": reason} for reason in reasons],
+    }
+    return {"metadata": {"name": "demo"}, "status": status}
+
+
+async def broken(client: Client, *names: str, said: list[str], hold: bool = False) -> Disturbances:
+    """Break the upgrade."""
+    found = Disturbances.of(names, client=client, screen=Lines(said.append), hold=hold)
+    await found.advance(plan_with())
+    said.clear()
+    return found
+
+
+async def frozen(client: Client) -> list[str]:
+    """Return the names of what is frozen."""
+    return [one["data"]["frozen"] for one in (await client.list(CONFIG_MAPS, namespace="kube-system")).items]
+
+
+async def test_held_break_is_cleared_only_when_the_upgrade_moves() -> None:
+    said: list[str] = []
+    async with Simulation("one-node") as simulation:
+        breaks = await broken(simulation.client(), "scheduler", said=said, hold=True)
+        for reasons in (["PodPending"], [], ["PodPending"], []):
+            await breaks.advance(plan_with(*reasons))
+            await asyncio.sleep(60)
+        await breaks.advance(plan_with())
+        assert [text.split()[0] for text in said] == ["Blocked"]
+        await breaks.advance(plan_with(node="PreDrained"))
+        assert CLEARED in said[-1]
+
+
+async def test_mended_break_is_cleared_once_no_blocker_comes_back() -> None:
+    said: list[str] = []
+    async with Simulation("one-node") as simulation:
+        breaks = await broken(simulation.client(), "scheduler", said=said)
+        for reasons, wait in ((["PodPending"], SHOWN), ([], SETTLED - 1), (["PodPending"], 0), ([], SETTLED - 1)):
+            await breaks.advance(plan_with(*reasons))
+            await asyncio.sleep(wait)
+        await breaks.advance(plan_with())
+        assert [text.split()[0] for text in said] == ["Blocked"]
+        assert await frozen(simulation.client()) == []
+        await asyncio.sleep(1)
+        await breaks.advance(plan_with())
+        assert CLEARED in said[-1]
+
+
+async def test_unexpected_blocker_is_mended_too_once_it_lasts() -> None:
+    said: list[str] = []
+    async with Simulation("one-node") as simulation:
+        breaks = await broken(simulation.client(), "scheduler", "image-pull", said=said)
+        # Explained by the other break.
+        await asyncio.sleep(UNEXPECTED)
+        await breaks.advance(plan_with("ImagePullFailed"))
+        assert len(said) == 1
+        await breaks.advance(plan_with("ImagePullFailed", "JobSlow"))
+        assert said[-1].startswith("\nBlocked (JobSlow): m\n")
+        await asyncio.sleep(SHOWN)
+        await breaks.advance(plan_with("JobSlow"))
+        assert await frozen(simulation.client()) == []
+
+
+async def test_break_without_a_blocker_is_mended_after_a_limit() -> None:
+    said: list[str] = []
+    async with Simulation("one-node") as simulation:
+        breaks = await broken(simulation.client(), "scheduler", said=said)
+        await asyncio.sleep(TIMEOUT)
+        await breaks.advance(plan_with(node="PreDrained"))
+        await asyncio.sleep(TIMEOUT - 1)
+        await breaks.advance(plan_with(node="PreDrained"))
+        assert said == []
+        await asyncio.sleep(1)
+        await breaks.advance(plan_with(node="PreDrained"))
+        assert said[0].startswith("\nNo blocker of this break (scheduler) within 900 s. ImagePreloading: Waiting for")
+        await asyncio.sleep(SHOWN)
+        await breaks.advance(plan_with(node="PreDrained"))
+        assert await frozen(simulation.client()) == []
+
+
+async def test_upgrade_that_a_break_does_not_hold_up_is_reported() -> None:
+    said: list[str] = []
+    async with Simulation("one-node") as simulation:
+        breaks = await broken(simulation.client(), "scheduler", said=said)
+        for _ in range(2):
+            await breaks.advance(plan_with(ended=True))
+        assert said == ["\nThe upgrade ended without a blocker of this break (scheduler)."]
+
+
+async def test_refused_jobs_are_reported_whenever_it_begins() -> None:
+    """The system-upgrade-controller's Jobs are refused first."""
+    said: list[str] = []
+    async with Simulation() as simulation, started(simulation) as stage:
+        damage, remedy = await STALLS["write-refused"].steps(stage.client, await stage.plan())
+        await damage[0].run(stage.client)
+        breaks = Disturbances.of(["write-refused"], client=stage.client, screen=Lines(said.append), hold=True)
+        breaks.items[0].remedy, breaks.items[0].is_broken = remedy, True
+        async with asyncio.timeout(LATEST):
+            while not said:
+                await breaks.advance(await stage.plan())
+                await asyncio.sleep(1)
+        assert said[0].startswith("\nBlocked (UpgradeControllerSilent): ")
+        await remedy[0].run(stage.client)
         await stage.succeed()

@@ -21,7 +21,12 @@ PARAMETERS = [
 REGENERATE = "if that is meant: python -m tests.support.stall_matrix"
 
 
-@pytest.mark.rule("blockers: a component that hangs in any phase is named in time, and nothing else is")
+@pytest.mark.rule(
+    "blockers: a component that hangs in any phase is named in time, and nothing else is",
+    "blockers: a VM that does not leave its node is named with its migration and a command",
+    "blockers: a Rancher that does nothing is named with its Deployment or its conditions",
+    "blockers: an import without progress is named with its importer's message",
+)
 @pytest.mark.parametrize("cell", PARAMETERS)
 async def test_what_holds_the_upgrade_up_is_named_in_time(cell: Cell) -> None:
     outcome = await stall_matrix.run(cell)

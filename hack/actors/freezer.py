@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: The process of each actor that has one: a Deployment of that name, where it exists.
+#: The process of each actor that has one: its container and its Deployment have that name, where they exist.
 PROCESSES = {
     "UpgradeController": "system-upgrade-controller",
     "Planner": "rancher",
     "Drainer": "rancher",
     "Rancher": "rancher",
+    "ImageController": "cdi-deployment",
     "VirtualMachineController": "virt-controller",
     "EvacuationController": "virt-controller",
     "MigrationController": "virt-controller",
+}
+#: Where the Deployments are.
+NAMESPACES = {
+    "system-upgrade-controller": CATTLE_SYSTEM,
+    "rancher": CATTLE_SYSTEM,
+    "cdi-deployment": HARVESTER_SYSTEM,
+    "virt-controller": HARVESTER_SYSTEM,
 }
 #: Images cannot be pulled while it is frozen.
 REGISTRY = "Registry"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hack.actors.freezer import PROCESSES
-from upgrade_manager.api.keys import CATTLE_SYSTEM
+from hack.actors.freezer import NAMESPACES
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import DEPLOYMENTS
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ProcessController:
-    """Follows the Deployments in cattle-system whose processes are simulated by actors."""
+    """Follows the Deployments whose processes are simulated by actors."""
 
     def __init__(self, context: ActorContext) -> None:
         self._context = context
@@ -33,7 +32,7 @@ class ProcessController:
 
     async def _follow(self, key: tuple[str, str]) -> RequeueAfter:
         namespace, name = key
-        if namespace != CATTLE_SYSTEM or name not in PROCESSES.values():
+        if NAMESPACES.get(name) != namespace:
             return None
         deployment = self._deployments.store.get(name, namespace)
         is_running = deployment is None or bool(objects.status(deployment).get("availableReplicas"))

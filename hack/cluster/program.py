@@ -77,7 +77,7 @@ async def cluster(options: Options, scenario: Scenario) -> AsyncIterator[Running
         containers = _containers(options, stack, repo_url=repository.url)
         population = Population(
             backend,
-            scenario,
+            scenario.changed(operators=True),
             seed=options.seed,
             scale=options.scale,
             iso_base=repository.url,

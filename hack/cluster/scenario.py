@@ -277,6 +277,8 @@ class Scenario(_Part):
     api_servers: dict[str, ApiServer] = Field(default_factory=dict)
     #: Whether Rancher's and Harvester's services exist, which `cluster-upgrade` upgrades.
     services: bool = False
+    #: Whether the controllers of CDI and KubeVirt have Deployments, whose restart mends them.
+    operators: bool = False
     provision_generation: int = 3
     #: Longhorn's replica-replenishment-wait-interval; None means that the setting does not exist.
     replenishment_interval: str | None = "600"

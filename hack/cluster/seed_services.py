@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.helm_storage import DEPLOYED, revision
-from upgrade_manager.api.keys import CATTLE_SYSTEM, LONGHORN_SYSTEM, SETTING_SERVER_VERSION
+from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, LONGHORN_SYSTEM, SETTING_SERVER_VERSION
 
 if TYPE_CHECKING:
     from hack.cluster.scenario import Scenario
@@ -37,15 +37,24 @@ RANCHER_VALUES: Object = {
 
 
 def controllers(scenario: Scenario) -> list[Object]:
-    """Build the Deployments of Rancher and the system-upgrade-controller, whose Pods run on cordoned nodes, too."""
+    """Build the Deployments of the controllers that actors play; their Pods run on cordoned nodes, too."""
     images = {
         "rancher": f"rancher/rancher:{scenario.software.rancher}",
         "system-upgrade-controller": "rancher/system-upgrade-controller:v0.16.0",
     }
     found = [_deployment(name, CATTLE_SYSTEM, image) for name, image in images.items()]
+    found += _operators() if scenario.operators else []
     for deployment in found:
         deployment["spec"]["template"]["spec"]["tolerations"] = [{"operator": "Exists"}]
     return found
+
+
+def _operators() -> list[Object]:
+    """Build the Deployments of CDI's controller and of the two replicas of KubeVirt's."""
+    importer = _deployment("cdi-deployment", HARVESTER_SYSTEM, "registry.suse.com/suse/sles/15.7/cdi-controller")
+    migrator = _deployment("virt-controller", HARVESTER_SYSTEM, "registry.suse.com/suse/sles/15.7/virt-controller")
+    migrator["spec"]["replicas"] = 2
+    return [importer, migrator]
 
 
 def deployments(scenario: Scenario) -> list[Object]:

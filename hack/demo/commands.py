@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
+from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import DEPLOYMENTS
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
@@ -51,16 +54,21 @@ class Create:
 
     resource: Resource
     manifest: Object
-    text: str = ""
 
     async def run(self, client: Client) -> None:
         """See Command."""
-        head = {"apiVersion": self.resource.api_version, "kind": self.resource.kind}
-        await client.create(self.resource, {**head, **self.manifest})
+        await client.create(self.resource, self._whole)
 
     def __str__(self) -> str:
-        """Return the command line."""
-        return self.text or f"kubectl create -f {self.resource.kind.lower()}.yaml"
+        """Return the command line.
+
+        `kubectl create configmap` would send protobuf, which the embedded API server refuses.
+        """
+        return f"echo '{json.dumps(self._whole, separators=(',', ':'))}' | kubectl apply -f -"
+
+    @property
+    def _whole(self) -> Object:
+        return {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **self.manifest}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +92,14 @@ def scale(resource: Resource, name: str, namespace: str, replicas: int) -> Patch
     """Return `kubectl scale`."""
     text = f"kubectl scale -n {namespace} {resource.kind.lower()}/{name} --replicas={replicas}"
     return Patch(resource=resource, name=name, namespace=namespace, body={"spec": {"replicas": replicas}}, text=text)
+
+
+def restart(name: str, namespace: str) -> Patch:
+    """Return `kubectl rollout restart` of a Deployment."""
+    template = {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": format_time(datetime.now(UTC))}}}
+    text = f"kubectl rollout restart -n {namespace} deployment/{name}"
+    body = {"spec": {"template": template}}
+    return Patch(resource=DEPLOYMENTS, name=name, namespace=namespace, body=body, text=text)
 
 
 def creation(obj: Object) -> Object:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hack.actors.freezer import REGISTRY, REPOSITORY, RUNTIME, boot_of, kubelet_of
+from hack.actors.freezer import NAMESPACES as DEPLOYED_IN
+from hack.actors.freezer import PROCESSES, REGISTRY, REPOSITORY, RUNTIME, boot_of, kubelet_of
 from hack.actors.kinds import SERVICE_ACCOUNTS
 from hack.actors.machine_plan import encoded, plan_of
 from hack.actors.planner import SECRET_SELECTOR, tiers
 from hack.actors.switch import KEY, NAMESPACE
-from hack.demo.commands import Create, Delete, Patch, creation, scale
+from hack.demo.commands import Create, Delete, Patch, creation, restart, scale
 from upgrade_manager.api.blockers import BlockerReason as Reason
 from upgrade_manager.api.keys import (
     CATTLE_SYSTEM,
@@ -68,17 +69,33 @@ class Stall:
     steps: Steps
 
 
-def _frozen(what: str) -> Steps:
-    """Freeze a part of the cluster that no API object stands for."""
-    name = f"broken-{what.lower()}"
-    text = f"kubectl create configmap -n {NAMESPACE} {name} --from-literal={KEY}={what}"
-    manifest = {"metadata": {"name": name, "namespace": NAMESPACE}, "data": {KEY: what}}
+def _freezing(what: str) -> tuple[Command, Command]:
+    """Freeze a part of the cluster that no API object stands for, and thaw it."""
+    place = {"name": f"broken-{what.lower()}", "namespace": NAMESPACE}
+    damage = Create(resource=CONFIG_MAPS, manifest={"metadata": place, "data": {KEY: what}})
+    return damage, Delete(resource=CONFIG_MAPS, **place)
 
+
+def _frozen(what: str) -> Steps:
     async def steps(_: Client, __: Object) -> tuple[Sequence[Command], Sequence[Command]]:
-        damage = Create(resource=CONFIG_MAPS, manifest=manifest, text=text)
-        return [damage], [Delete(resource=CONFIG_MAPS, name=name, namespace=NAMESPACE)]
+        damage, remedy = _freezing(what)
+        return [damage], [remedy]
 
     return steps
+
+
+def _hanging(*actors: str) -> Steps:
+    """Let parts of a controller hang until its Deployment is restarted."""
+    process = PROCESSES.get(actors[0], actors[0])
+
+    async def steps(_: Client, __: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+        return [_freezing(actor)[0] for actor in actors], [restart(process, DEPLOYED_IN[process])]
+
+    return steps
+
+
+async def _hanging_repository(_: Client, plan: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+    return [_freezing(REPOSITORY)[0]], [restart(f"{objects.name(plan)}-repo", HARVESTER_SYSTEM)]
 
 
 def _stopped(name: str) -> Steps:
@@ -105,9 +122,8 @@ async def _taint(client: Client, _: Object) -> tuple[Sequence[Command], Sequence
 
 async def _account(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:
     account = await client.get(SERVICE_ACCOUNTS, "harvester", namespace=HARVESTER_SYSTEM)
-    text = f"kubectl create serviceaccount -n {HARVESTER_SYSTEM} harvester"
     damage = Delete(resource=SERVICE_ACCOUNTS, name="harvester", namespace=HARVESTER_SYSTEM)
-    return [damage], [Create(resource=SERVICE_ACCOUNTS, manifest=creation(account), text=text)]
+    return [damage], [Create(resource=SERVICE_ACCOUNTS, manifest=creation(account))]
 
 
 async def _unmanaged(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:
@@ -243,19 +259,19 @@ STALLS: Mapping[str, Stall] = {
     "no-pod": _stall("ImagePreloading", "the ServiceAccount of the Jobs is deleted", _account, Reason.JOB_HAS_NO_POD),
     "scheduler": _stall("ImagePreloading", "the scheduler hangs", _frozen("Scheduler"), Reason.POD_PENDING),
     "kubelet": _stall("NodeUpgrading", "the kubelet of a node hangs", _dead_kubelet, Reason.POD_PENDING),
-    "import": _stall("ISODownloading", "the importer hangs", _frozen("ImageController"), Reason.IMPORT_STUCK),
+    "import": _stall("ISODownloading", "the importer hangs", _hanging("ImageController"), Reason.IMPORT_STUCK),
     "suc": _stall("MetadataPopulating", f"{SUC} is scaled down", _stopped(SUC), Reason.UPGRADE_CONTROLLER_SILENT),
     "repository": _stall(
-        "RepoCreating", "the web server of the repository hangs", _frozen(REPOSITORY), Reason.REPOSITORY_UNAVAILABLE
+        "RepoCreating", "the web server of the repository hangs", _hanging_repository, Reason.REPOSITORY_UNAVAILABLE
     ),
     "reboot": _stall("NodeUpgrading", "a node boots its old system", _old_os, Reason.NODE_NOT_BACK),
     "pdb": _stall("ClusterUpgrading", "an application allows no eviction", _budget, Reason.DRAIN_FAILING),
     "migration": _stall(
-        "NodeUpgrading", "KubeVirt's controller hangs", _frozen("virt-controller"), Reason.MIGRATION_STUCK
+        "NodeUpgrading", "KubeVirt's controller hangs", _hanging("virt-controller"), Reason.MIGRATION_STUCK
     ),
     "volume": _stall("NodeUpgrading", "a volume asks for disks that no node has", _diskless, Reason.VOLUME_DEGRADED),
     "rancher": _stall("NodeUpgrading", f"{RANCHER} is scaled down", _stopped(RANCHER), Reason.RANCHER_SILENT),
-    "planner": _stall("NodeUpgrading", "Rancher's planner hangs", _frozen("Planner"), Reason.RANCHER_SILENT),
+    "planner": _stall("NodeUpgrading", "Rancher hangs", _hanging("Planner", "Drainer"), Reason.RANCHER_SILENT),
     "node-label": _stall("NodeUpgrading", "a node loses its managed label", _unmanaged, Reason.NODE_MISSING),
     "hook-foreign": _stall(
         "NodeUpgrading", "a backup tool adds a drain hook, and does not answer", _foreign_hook, Reason.HOOK_FOREIGN

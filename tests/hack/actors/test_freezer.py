@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.actors.freezer import PROCESSES, Freezer, kubelet_of
+from hack.actors.freezer import NAMESPACES, PROCESSES, Freezer, kubelet_of
 from hack.actors.nodes import GRACE
+from hack.cluster.scenario import load
+from hack.demo import commands
 from hack.simulation import Simulation
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import DEPLOYMENTS, NODES, PODS
+from upgrade_manager.kube.resources import CONFIG_MAPS, DEPLOYMENTS, NODES, PODS
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
 
 PLACE = "cattle-system"
-SUC, RANCHER = "system-upgrade-controller", "rancher"
+SUC = "system-upgrade-controller"
+CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap"}
 POD: Object = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -34,7 +39,8 @@ async def ready(client: Client, node: str) -> str:
 
 
 async def available(client: Client, name: str) -> int:
-    return objects.status(await client.get(DEPLOYMENTS, name, namespace=PLACE)).get("availableReplicas") or 0
+    found = await client.get(DEPLOYMENTS, name, namespace=NAMESPACES[name])
+    return objects.status(found).get("availableReplicas") or 0
 
 
 async def test_heartbeats_of_a_frozen_kubelet_stop() -> None:
@@ -66,19 +72,19 @@ async def test_frozen_actor_acts_again_when_thawed(actor: str) -> None:
         assert objects.status(pod)["phase"] == "Running"
 
 
-@pytest.mark.parametrize("process", [SUC, RANCHER])
+@pytest.mark.parametrize("process", NAMESPACES)
 async def test_frozen_process_is_not_available(process: str) -> None:
-    async with Simulation() as simulation:
+    async with Simulation(load("one-node").changed(operators=True)) as simulation:
         client, actors = simulation.client(), [actor for actor, name in PROCESSES.items() if name == process]
         await asyncio.sleep(5)
-        assert await available(client, process) == 1
+        assert await available(client, process) >= 1
         assert not any(map(simulation.freezer.is_frozen, actors))
         simulation.freezer.freeze(process)
         await asyncio.sleep(2)
         assert await available(client, process) == 0
         simulation.freezer.thaw(process)
         await asyncio.sleep(5)
-        assert await available(client, process) == 1
+        assert await available(client, process) >= 1
         assert not any(map(simulation.freezer.is_frozen, actors))
 
 
@@ -89,6 +95,53 @@ async def test_controller_without_a_pod_does_nothing() -> None:
             await client.patch(DEPLOYMENTS, SUC, MergePatch({"spec": {"replicas": replicas}}), namespace=PLACE)
             await asyncio.sleep(5)
             assert simulation.freezer.is_frozen("UpgradeController") == (replicas == 0)
+
+
+async def hang(client: Client, what: str) -> None:
+    metadata = {"name": "hang", "namespace": "kube-system"}
+    await client.create(CONFIG_MAPS, {**CONFIG_MAP, "metadata": metadata, "data": {"frozen": what}})
+    await asyncio.sleep(1)
+
+
+async def delete_pod(client: Client, name: str) -> None:
+    pod = (await client.list(PODS, namespace=NAMESPACES[name], label_selector=f"app={name}")).items[0]
+    await client.delete(PODS, objects.name(pod), namespace=NAMESPACES[name])
+
+
+async def restart(client: Client, name: str) -> None:
+    await commands.restart(name, NAMESPACES[name]).run(client)
+
+
+@pytest.mark.parametrize("repair", [restart, delete_pod])
+@pytest.mark.parametrize("actor", ["Planner", "Drainer", "UpgradeController", "ImageController", "virt-controller"])
+async def test_restart_of_its_deployment_thaws_an_actor(
+    actor: str, repair: Callable[[Client, str], Awaitable[None]]
+) -> None:
+    async with Simulation(load("one-node").changed(operators=True)) as simulation:
+        client, process = simulation.client(), PROCESSES.get(actor, actor)
+        await asyncio.sleep(5)
+        await hang(client, actor)
+        for other in NAMESPACES.keys() - {process}:
+            await repair(client, other)
+        await asyncio.sleep(60)
+        assert simulation.freezer.is_frozen(actor)
+        await repair(client, process)
+        await asyncio.sleep(10)
+        assert not simulation.freezer.is_frozen(actor)
+        assert (await client.list(CONFIG_MAPS, namespace="kube-system")).items == []
+        assert await available(client, process) >= 1
+
+
+async def test_first_pods_of_a_hanging_process_hang() -> None:
+    async with Simulation("one-node") as simulation:
+        client = simulation.client()
+        await hang(client, SUC)
+        await client.patch(DEPLOYMENTS, SUC, MergePatch({"spec": {"replicas": 2}}), namespace=PLACE)
+        await asyncio.sleep(60)
+        assert await available(client, SUC) == 0
+        await restart(client, SUC)
+        await asyncio.sleep(10)
+        assert await available(client, SUC) == 2
 
 
 def test_actor_acts_once_all_have_thawed_it() -> None:

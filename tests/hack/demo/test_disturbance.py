@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hack.cluster.scenario import load
 from hack.demo.commands import scale
 from hack.demo.disturbance import SETTLED, SHOWN, TIMEOUT, UNEXPECTED, Disturbances
 from hack.demo.stalls import STALLS
@@ -30,7 +31,8 @@ NAMES = [pytest.param(name, marks=() if name in FEW else pytest.mark.full) for n
 @pytest.mark.parametrize("name", NAMES)
 async def test_break_is_reported_and_mended(name: str) -> None:
     said: list[str] = []
-    async with Simulation() as simulation, started(simulation) as stage:
+    scenario = load("three-nodes").changed(operators=True)
+    async with Simulation(scenario) as simulation, started(simulation) as stage:
         broken = Disturbances.of([name], client=stage.client, screen=Lines(said.append), hold=False)
         async with asyncio.timeout(LATEST):
             while CLEARED not in "".join(said):
@@ -49,7 +51,8 @@ def test_readme_lists_the_names() -> None:
 
 async def test_held_break_waits_for_the_user() -> None:
     said: list[str] = []
-    async with Simulation() as simulation, started(simulation) as stage:
+    scenario = load("three-nodes").changed(operators=True)
+    async with Simulation(scenario) as simulation, started(simulation) as stage:
         broken = Disturbances.of(["suc"], client=stage.client, screen=Lines(said.append), hold=True)
         for _ in range(600):
             await broken.advance(await stage.plan())

@@ -5,6 +5,7 @@ same table against it and against kube-apiserver. Offered are:
 
 - The built-in kinds in `builtin.py`, and CustomResourceDefinitions with one version, a structural schema of the
   keywords in `schema/definition.py`, CEL rules, printer columns and a status subresource.
+- The scale subresource of Deployments.
 - Create, update, delete, lists, pages, watches with bookmarks and 410, JSON, merge and strategic merge patches, dry
   run, fieldValidation, finalizers, propagation, grace periods, garbage collection, deletion of namespaces.
 - Objects, PartialObjectMetadata and Tables in JSON; aggregated discovery; OpenAPI for kubectl explain.
@@ -21,6 +22,7 @@ Refused are:
 
 Known differences:
 
+- Admission webhooks see a change of a Scale as one of the Deployment.
 - Built-in objects are checked for types and unknown fields; their own rules (immutable fields,
   required values) are not checked.
 - Schemas and CEL rules of CustomResourceDefinitions are only checked for syntax and for keywords that are not offered.

@@ -101,6 +101,7 @@ ROWS: tuple[Row, ...] = (
         "deployments",
         "Deployment",
         short_names=("deploy",),
+        scale_subresource=True,
         annotated_generation=True,
         status_keeps=("labels",),
     ),

@@ -31,6 +31,7 @@ VERSION = {
 
 #: The only format of the documents; Kubernetes 1.35 has no other version of it.
 _FORMAT = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryList"}
+_SCALE = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
 _SUBRESOURCE_VERBS = ["get", "patch", "update"]
 
 
@@ -88,6 +89,9 @@ def _discovered_resource(row: Row) -> dict[str, Any]:
         entry["shortNames"] = list(row.short_names)
     if row.categories:
         entry["categories"] = list(row.categories)
-    if row.status_subresource:
-        entry["subresources"] = [{"subresource": "status", "responseKind": own, "verbs": _SUBRESOURCE_VERBS}]
+    kinds = ({"scale": _SCALE} if row.scale_subresource else {}) | ({"status": own} if row.status_subresource else {})
+    if kinds:
+        entry["subresources"] = [
+            {"subresource": name, "responseKind": kind, "verbs": _SUBRESOURCE_VERBS} for name, kind in kinds.items()
+        ]
     return entry

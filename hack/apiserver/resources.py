@@ -44,6 +44,8 @@ class Row:
     verbs: tuple[str, ...] = STORED_VERBS
     #: Whether status has a subresource.
     status_subresource: bool = False
+    #: Whether `kubectl scale` changes its replicas.
+    scale_subresource: bool = False
     #: Whether a create keeps the status in spite of the subresource, as for a Node.
     status_on_create: bool = False
     #: Returns the initial status, which replaces the one in the request; None keeps that.

@@ -96,7 +96,7 @@ def _is_builtin(group: str, table: ResourceTable) -> bool:
 def _has(row: Row, subresource: str) -> bool:
     if subresource == "finalize":
         return row.resource.name == "namespaces"
-    return subresource == "status" and row.status_subresource
+    return (subresource == "status" and row.status_subresource) or (subresource == "scale" and row.scale_subresource)
 
 
 def _verb(request: Request, row: Row, name: str, subresource: str) -> str:

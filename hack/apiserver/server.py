@@ -24,6 +24,7 @@ from hack.apiserver.reading import Reader
 from hack.apiserver.request_info import attributes_of
 from hack.apiserver.resources import ResourceTable
 from hack.apiserver.route import resolve
+from hack.apiserver.scaling import SUBRESOURCE, Scaler
 from hack.apiserver.schema import stages
 from hack.apiserver.status import StatusError, no_such_path
 from hack.apiserver.storage import Storage
@@ -74,6 +75,7 @@ class ApiServer:
         )
         self._reader = Reader(storage=self.storage, lister=self.lister, now=now, random=random)
         self._binder = Binder(table=self.table, writer=writer, now=now)
+        self._scaler = Scaler(writer=writer)
         self._writing = Writing(writer=writer, authenticator=self.authenticator, now=now)
         bootstrap(self.storage, now=now, random=random)
 
@@ -140,6 +142,8 @@ class ApiServer:
         """Route a request to the handler of its kind."""
         if route.row.resource.name == "bindings":
             return await self._binder.respond(route, request, user)
+        if route.subresource == SUBRESOURCE:
+            return await self._scaler.respond(route, request, user)
         if route.verb == "watch":
             return self._reader.watch(route, request)
         if route.verb in {"get", "list"}:

@@ -74,6 +74,11 @@ _JOB_LABELS = {
     "job-name": "one",
 }
 _JOB = {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}}
+DEPLOYMENT = f"{DEPLOYMENTS}/one"
+SCALE = f"{DEPLOYMENT}/scale"
+_SCALE_KIND = {"kind": "Scale", "apiVersion": "autoscaling/v1"}
+_SCALE = _SCALE_KIND | {"metadata.name": "one", "status": {"replicas": 0, "selector": "a=b"}}
+_TWO = {"spec": {"replicas": 2}}
 SPACES = "/api/v1/namespaces"
 OTHER = f"{SPACES}/$word-2"
 #: Has a finalizer, so that it stays Terminating.
@@ -162,6 +167,36 @@ ROWS = {
             "metadata.generation": 1,
             "metadata.annotations": "absent",
         },
+    ),
+    "Scale of a Deployment": Row(
+        given=(post(DEPLOYMENTS, _deployment(a="b")),),
+        when=get(SCALE),
+        then={"code": 200, **_SCALE, "metadata.uid": "$uid", "spec": {}},
+    ),
+    "Scale is patched": Row(
+        given=(post(DEPLOYMENTS, _deployment(a="b")),),
+        when=merge(SCALE, {"spec": {"replicas": 3}}, dryRun="All"),
+        then={"code": 200, **_SCALE, "spec": {"replicas": 3}},
+    ),
+    "Scale is replaced": Row(
+        given=(post(DEPLOYMENTS, _deployment(a="b")),),
+        when=put(SCALE, _META | _SCALE_KIND | {"spec": {"replicas": 2}}, dryRun="All"),
+        then={"code": 200, **_SCALE, "spec": {"replicas": 2}},
+    ),
+    "Scale changes the replicas": Row(
+        given=(post(DEPLOYMENTS, _deployment(a="b")), merge(SCALE, _TWO)),
+        when=get(DEPLOYMENT),
+        then={"code": 200, "spec.replicas": 2, "metadata.generation": 2},
+    ),
+    "old resourceVersion of a Scale is a conflict": Row(
+        given=(post(DEPLOYMENTS, _deployment(a="b")),),
+        when=put(SCALE, with_metadata(_SCALE_KIND | _TWO, resourceVersion="1")),
+        then=conflict("deployments.apps"),
+    ),
+    "Scale of a missing Deployment": Row(when=get(SCALE), then=not_found("deployments.apps")),
+    "DaemonSet has no Scale": Row(
+        when=get("/apis/apps/v1/namespaces/$ns/daemonsets/one/scale"),
+        then=refused(404, "NotFound", "the server could not find the requested resource", {}),
     ),
     "Job gets defaults": Row(
         when=post(JOBS, _META | {"spec": _JOB}),

@@ -46,6 +46,14 @@ async def test_custom_kind_is_in_aggregated_discovery(api: BareApi) -> None:
     await drop(api)
 
 
+async def test_scale_is_in_aggregated_discovery(api: BareApi) -> None:
+    answer = await RawClient(api.transport, headers={"accept": ACCEPT}).get("/apis")
+    (group,) = [one for one in answer.body["items"] if one["metadata"].get("name") == "apps"]
+    (found,) = [one for one in group["versions"][0]["resources"] if one["resource"] == "deployments"]
+    kind = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+    assert found["subresources"][0] == {"subresource": "scale", "responseKind": kind, "verbs": READ_WRITE}
+
+
 async def test_core_group_is_in_aggregated_discovery(api: BareApi) -> None:
     answer = await RawClient(api.transport, headers={"accept": ACCEPT}).get("/api")
     (group,) = answer.body["items"]

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 SHOWN = 10.0
 #: Seconds without a blocker after the remedy, until it counts as cleared.
 SETTLED = 5.0
-#: Seconds after which a blocker with another reason than the expected ones counts as the break's.
+#: By the manager's clock, seconds after which a blocker with another reason than the expected ones counts as the break's.
 UNEXPECTED = 30.0
-#: Seconds without progress and without a blocker, after which the remedy is due. Blockers take up to 600.
+#: By the manager's clock, seconds without progress and without a blocker, after which the remedy is due. Blockers take up to 600.
 TIMEOUT = 900.0
 
 
@@ -60,13 +60,15 @@ class Disturbances:
     screen: Screen
     #: The user runs the remedies.
     hold: bool
+    #: Seconds of the manager's clock in one of the demo's.
+    rate: float
     items: list[_Disturbance] = field(default_factory=list)
 
     @classmethod
-    def of(cls, names: Iterable[str], *, client: Client, screen: Screen, hold: bool) -> Disturbances:
+    def of(cls, names: Iterable[str], *, client: Client, screen: Screen, hold: bool, rate: float) -> Disturbances:
         """Prepare the breaks of these names."""
         items = [_Disturbance(name=name, stall=STALLS[name]) for name in names]
-        return cls(client=client, screen=screen, hold=hold, items=items)
+        return cls(client=client, screen=screen, hold=hold, rate=rate, items=items)
 
     async def advance(self, plan: Object) -> None:
         """Do what is due. Raises KubeError."""
@@ -122,16 +124,20 @@ class Disturbances:
             one.moved, one.progress = _now(), progress
         expected = (blocker for blocker in blockers if blocker.reason in one.stall.reasons)
         one.blocker = next(expected, None) or self._unexpected(one, blockers)
-        if one.blocker is None and _now() - one.moved < TIMEOUT:
+        if one.blocker is None and self._waited(one) < TIMEOUT:
             return
         one.appeared = one.seen = _now()
         due = "run this" if self.hold else f"in {SHOWN:.0f} s"
         report = _report(one.blocker) if one.blocker else _silence(one, plan)
         self.screen.say(f"\n{report}\nMending ({due}):\n{_lines(one.remedy)}")
 
+    def _waited(self, one: _Disturbance) -> float:
+        """Return the seconds since the break or the last progress, by the manager's clock."""
+        return (_now() - one.moved) * self.rate
+
     def _unexpected(self, one: _Disturbance, blockers: Sequence[Blocker]) -> Blocker | None:
         """Return a lasting blocker that no other break explains."""
-        if _now() - one.moved < UNEXPECTED:
+        if self._waited(one) < UNEXPECTED:
             return None
         others = [other for other in self.items if other is not one and other.is_broken and not other.is_over]
         return next((found for found in blockers if not any(_is_of(other, found) for other in others)), None)

@@ -209,7 +209,9 @@ async def _watch(client: Client, programs: Programs, screen: Screen, *, plan: Ob
             view = await follow(
                 programs,
                 screen,
-                Disturbances.of(options.stalls, client=client, screen=screen, hold=options.hold),
+                Disturbances.of(
+                    options.stalls, client=client, screen=screen, hold=options.hold, rate=options.time.rate
+                ),
                 plan=plan,
                 now=options.time.now,
                 plans=plans,

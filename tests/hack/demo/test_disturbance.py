@@ -33,7 +33,7 @@ async def test_break_is_reported_and_mended(name: str) -> None:
     said: list[str] = []
     scenario = load("three-nodes").changed(operators=True)
     async with Simulation(scenario) as simulation, started(simulation) as stage:
-        broken = Disturbances.of([name], client=stage.client, screen=Lines(said.append), hold=False)
+        broken = Disturbances.of([name], client=stage.client, screen=Lines(said.append), hold=False, rate=1.0)
         async with asyncio.timeout(LATEST):
             while CLEARED not in "".join(said):
                 await broken.advance(await stage.plan())
@@ -53,7 +53,7 @@ async def test_held_break_waits_for_the_user() -> None:
     said: list[str] = []
     scenario = load("three-nodes").changed(operators=True)
     async with Simulation(scenario) as simulation, started(simulation) as stage:
-        broken = Disturbances.of(["suc"], client=stage.client, screen=Lines(said.append), hold=True)
+        broken = Disturbances.of(["suc"], client=stage.client, screen=Lines(said.append), hold=True, rate=1.0)
         for _ in range(600):
             await broken.advance(await stage.plan())
             await asyncio.sleep(0.2)
@@ -78,9 +78,9 @@ def plan_with(*reasons: str, node: str = "PreDraining", ended: bool = False) -> 
     return {"metadata": {"name": "demo"}, "status": status}
 
 
-async def broken(client: Client, *names: str, said: list[str], hold: bool = False) -> Disturbances:
+async def broken(client: Client, *names: str, said: list[str], hold: bool = False, rate: float = 1.0) -> Disturbances:
     """Break the upgrade."""
-    found = Disturbances.of(names, client=client, screen=Lines(said.append), hold=hold)
+    found = Disturbances.of(names, client=client, screen=Lines(said.append), hold=hold, rate=rate)
     await found.advance(plan_with())
     said.clear()
     return found
@@ -134,13 +134,14 @@ async def test_unexpected_blocker_is_mended_too_once_it_lasts() -> None:
         assert await frozen(simulation.client()) == []
 
 
-async def test_break_without_a_blocker_is_mended_after_a_limit() -> None:
+@pytest.mark.parametrize("rate", [1.0, 10.0])
+async def test_break_without_a_blocker_is_mended_after_a_limit(rate: float) -> None:
     said: list[str] = []
     async with Simulation("one-node") as simulation:
-        breaks = await broken(simulation.client(), "scheduler", said=said)
-        await asyncio.sleep(TIMEOUT)
+        breaks = await broken(simulation.client(), "scheduler", said=said, rate=rate)
+        await asyncio.sleep(TIMEOUT / rate)
         await breaks.advance(plan_with(node="PreDrained"))
-        await asyncio.sleep(TIMEOUT - 1)
+        await asyncio.sleep(TIMEOUT / rate - 1)
         await breaks.advance(plan_with(node="PreDrained"))
         assert said == []
         await asyncio.sleep(1)
@@ -166,7 +167,7 @@ async def test_refused_jobs_are_reported_whenever_it_begins() -> None:
     async with Simulation() as simulation, started(simulation) as stage:
         damage, remedy = await STALLS["write-refused"].steps(stage.client, await stage.plan())
         await damage[0].run(stage.client)
-        breaks = Disturbances.of(["write-refused"], client=stage.client, screen=Lines(said.append), hold=True)
+        breaks = Disturbances.of(["write-refused"], client=stage.client, screen=Lines(said.append), hold=True, rate=1.0)
         breaks.items[0].remedy, breaks.items[0].is_broken = remedy, True
         async with asyncio.timeout(LATEST):
             while not said:

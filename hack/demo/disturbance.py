@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 SHOWN = 10.0
 #: Seconds without a blocker after the remedy, until it counts as cleared.
 SETTLED = 5.0
-#: By the manager's clock, seconds after which a blocker with another reason than the expected ones counts as the break's.
+#: The manager's seconds without progress, after which a blocker with an unexpected reason counts as the break's.
 UNEXPECTED = 30.0
-#: By the manager's clock, seconds without progress and without a blocker, after which the remedy is due. Blockers take up to 600.
+#: The manager's seconds without progress and a blocker, after which the remedy is due. Blockers take up to 600.
 TIMEOUT = 900.0
 
 

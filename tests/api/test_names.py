@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 
 from upgrade_manager.api.keys import Component, JobType
 from upgrade_manager.api.names import (
+    EVENT_DIGEST,
     MAX_LABEL,
     MAX_NAME,
     ImageReference,
     component_name,
     dns_label,
+    event_digest,
     image_display_name,
     image_problem,
     is_namespace,
@@ -232,3 +234,13 @@ def test_problem_of_an_image_name(image: str, problem: str) -> None:
     found = image_problem(image)
     assert found.startswith(problem)
     assert bool(found) == bool(problem)
+
+
+def test_event_digest_is_of_the_plan_and_what_happened() -> None:
+    digests = {
+        event_digest("u1", "NodeUpgraded/n1"),
+        event_digest("u1", "NodeUpgraded/n2"),
+        event_digest("u2", "x\ud800"),
+    }
+    assert [len(digest) for digest in digests] == [EVENT_DIGEST] * 3
+    assert event_digest("u1", "NodeUpgraded/n1") in digests

@@ -80,6 +80,11 @@ def test_cause_has_attempts_and_failed_condition(condition: dict[str, Any], atte
     assert JobState.of(job(condition, failed=attempts)).cause == f"Job harvester-system/j {cause}"
 
 
+def test_attempts_that_are_not_counted_yet_count() -> None:
+    status = {"failed": 1, "uncountedTerminatedPods": {"failed": ["u1"], "succeeded": None}}
+    assert JobState.of(job(**status)).failed_attempts == 2
+
+
 @pytest.mark.parametrize(
     ("spec", "conditions", "suspended"),
     [

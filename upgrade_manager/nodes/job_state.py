@@ -80,7 +80,7 @@ class JobState:
             progress=progress,
             reason=condition.get("reason", ""),
             message=condition.get("message", ""),
-            failed_attempts=status.get("failed") or 0,
+            failed_attempts=_failed(status),
             backoff_limit=limit if isinstance(limit, int) else DEFAULT_BACKOFF_LIMIT,
             suspended=progress is Progress.RUNNING and bool(spec.get("suspend")),
             repeated=(metadata.get("labels") or {}).get(LABEL_REPEATED) == "true",
@@ -126,6 +126,12 @@ class JobState:
     @property
     def _condition(self) -> str:
         return ": ".join(part for part in (self.reason, self.message) if part)
+
+
+def _failed(status: Mapping[str, Any]) -> int:
+    """Count the failed Pods, also those that the Job controller has recorded and not counted yet."""
+    uncounted = (status.get("uncountedTerminatedPods") or {}).get("failed") or ()
+    return (status.get("failed") or 0) + len(uncounted)
 
 
 def _has_pod(status: Mapping[str, Any]) -> bool:

@@ -68,21 +68,16 @@ def test_time_of_resumption_is_that_of_the_condition(status: dict[str, str], exp
 
 @pytest.mark.rule("nodes: CAUSE is the message of the Job's condition")
 @pytest.mark.parametrize(
-    ("condition", "attempts", "cause"),
+    ("condition", "cause"),
     [
-        pytest.param(FAILED, 0, "failed: BackoffLimitExceeded: it was tried 3 times", id="both"),
-        pytest.param(true("Failed", reason="X"), 1, "failed: X", id="a reason only"),
-        pytest.param(true("Failed", message="why"), 3, "failed after 3 attempts: why", id="a message only"),
-        pytest.param(true("Failed"), 2, "failed after 2 attempts", id="neither"),
+        pytest.param(FAILED, "Job harvester-system/j failed: BackoffLimitExceeded: it was tried 3 times", id="both"),
+        pytest.param(true("Failed", reason="X"), "Job harvester-system/j failed: X", id="a reason only"),
+        pytest.param(true("Failed", message="why"), "Job harvester-system/j failed: why", id="a message only"),
+        pytest.param(true("Failed"), "Job harvester-system/j failed", id="neither"),
     ],
 )
-def test_cause_has_attempts_and_failed_condition(condition: dict[str, Any], attempts: int, cause: str) -> None:
-    assert JobState.of(job(condition, failed=attempts)).cause == f"Job harvester-system/j {cause}"
-
-
-def test_attempts_that_are_not_counted_yet_count() -> None:
-    status = {"failed": 1, "uncountedTerminatedPods": {"failed": ["u1"], "succeeded": None}}
-    assert JobState.of(job(**status)).failed_attempts == 2
+def test_cause_has_the_failed_condition(condition: dict[str, Any], cause: str) -> None:
+    assert JobState.of(job(condition)).cause == cause
 
 
 @pytest.mark.parametrize(

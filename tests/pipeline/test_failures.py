@@ -47,12 +47,11 @@ class Failure:
 def failing(last: str, work: str, cause: str, job: str, *, force: bool = False, **states: str) -> Failure:
     """Return the failure of a Job, which is kept, on the second node unless `states` has no state of it."""
     node = SECOND if "second" in states else ""
-    attempts = 2 if job.startswith("cattle-system/") else 3
     nodes = {"first": "node-0", "second": SECOND, "third": "node-1"}
     return Failure(
         faults=fault(work, node),
         last=last,
-        cause=(f"{cause} failed: Job {job}", f"failed after {attempts} attempts: {LIMIT}: the last words"),
+        cause=(f"{cause} failed: Job {job}", f"failed: {LIMIT}: the last words"),
         kept=(f"Job {job}",),
         nodes={nodes[name]: state for name, state in states.items()},
         again={**BY_VERSION, "force": True} if force else BY_VERSION,

@@ -231,7 +231,7 @@ async def test_failed_job_fails_the_upgrade_with_its_message(simulate: Simulate)
         interval = await stage.client.get(LONGHORN_SETTINGS, INTERVAL, namespace="longhorn-system")
     status, reason, message = condition(plan, "Progressing")
     assert (status, reason) == ("False", "Failed")
-    assert message.startswith(f"node node-0 upgrade failed: Job harvester-system/{JOB} failed after 3 attempts: ")
+    assert message.startswith(f"node node-0 upgrade failed: Job harvester-system/{JOB} failed: BackoffLimitExceeded")
     assert message.endswith(f": no space left on device; log: kubectl logs -n harvester-system job/{JOB}")
     assert node_states(plan) == {"node-0": "SingleNodeUpgradeFailed"}
     assert phases_of(plan)[-2:] == ["NodeUpgrading", FAILED]

@@ -80,7 +80,7 @@ class JobState:
             progress=progress,
             reason=condition.get("reason", ""),
             message=condition.get("message", ""),
-            failed_attempts=_failed(status),
+            failed_attempts=status.get("failed") or 0,
             backoff_limit=limit if isinstance(limit, int) else DEFAULT_BACKOFF_LIMIT,
             suspended=progress is Progress.RUNNING and bool(spec.get("suspend")),
             repeated=(metadata.get("labels") or {}).get(LABEL_REPEATED) == "true",
@@ -96,10 +96,8 @@ class JobState:
 
     @property
     def cause(self) -> str:
-        """The failed Job, its attempts and its condition, for messages."""
-        attempts = f" after {self.failed_attempts} attempts" if self.failed_attempts > 1 else ""
-        condition = f": {self._condition}" if self._condition else ""
-        return f"Job {self.namespace}/{self.name} failed{attempts}{condition}"
+        """The failed Job and its condition, for messages."""
+        return f"Job {self.namespace}/{self.name} failed" + (f": {self._condition}" if self._condition else "")
 
     @property
     def is_failing(self) -> bool:
@@ -126,12 +124,6 @@ class JobState:
     @property
     def _condition(self) -> str:
         return ": ".join(part for part in (self.reason, self.message) if part)
-
-
-def _failed(status: Mapping[str, Any]) -> int:
-    """Count the failed Pods, also those that the Job controller has recorded and not counted yet."""
-    uncounted = (status.get("uncountedTerminatedPods") or {}).get("failed") or ()
-    return (status.get("failed") or 0) + len(uncounted)
 
 
 def _has_pod(status: Mapping[str, Any]) -> bool:

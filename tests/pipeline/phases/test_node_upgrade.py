@@ -209,7 +209,7 @@ async def test_failure_names_node_and_cause(stage: NodeUpgradeRun) -> None:
     await stage.request("n1", "pre")
     await stage.fail("n1", "pre-drain")
     assert await stage.run() == Failed(
-        cause="node n1 upgrade failed: Job harvester-system/up-node-upgrade-pre-drain-n1 failed after 3 attempts: "
+        cause="node n1 upgrade failed: Job harvester-system/up-node-upgrade-pre-drain-n1 failed: "
         "BackoffLimitExceeded; log: kubectl logs -n harvester-system job/up-node-upgrade-pre-drain-n1"
     )
     assert await stage.states() == {"n1": "PreDrainFailed", "n2": "ImagePreloaded"}

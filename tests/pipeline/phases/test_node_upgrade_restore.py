@@ -74,7 +74,7 @@ async def test_restore_failure_fails_neither_node_nor_plan(back: NodeUpgradeRun)
     await back.fail("n1", "restore-vm")
     for _ in range(3):
         assert isinstance(await back.run(), Waiting)
-    job = "Job harvester-system/up-node-upgrade-restore-vm-n1 failed after 3 attempts: BackoffLimitExceeded"
+    job = "Job harvester-system/up-node-upgrade-restore-vm-n1 failed: BackoffLimitExceeded"
     entry = (await back.status())["nodeUpgradeStatuses"]["n1"]
     assert (entry["state"], entry["reason"]) == ("PostDrained", "RestoreVMFailed")
     assert job in entry["message"]

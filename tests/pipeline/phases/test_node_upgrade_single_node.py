@@ -132,8 +132,8 @@ async def test_failed_job_fails_the_plan(stage: NodeUpgradeRun) -> None:
     await stage.begin("n1")
     await stage.fail("n1", "single-node-upgrade", message="no luck")
     assert await stage.run() == Failed(
-        cause="node n1 upgrade failed: Job harvester-system/up-node-upgrade-single-node-upgrade-n1 failed "
-        "after 3 attempts: BackoffLimitExceeded: no luck; log: kubectl logs -n harvester-system "
+        cause="node n1 upgrade failed: Job harvester-system/up-node-upgrade-single-node-upgrade-n1 failed: "
+        "BackoffLimitExceeded: no luck; log: kubectl logs -n harvester-system "
         "job/up-node-upgrade-single-node-upgrade-n1"
     )
     assert await stage.states() == {"n1": "SingleNodeUpgradeFailed"}

@@ -182,6 +182,7 @@ async def assert_kept(simulation: Simulation, titles: tuple[str, ...]) -> None:
 )
 @pytest.mark.servers
 @failures
+@pytest.mark.thin
 async def test_cause_is_reported_and_failed_jobs_are_kept(simulate: Simulate, failure: Failure) -> None:
     async with simulate(RepairableScenario.of(**failure.faults)) as simulation:
         is_real = simulation.backend.has_controllers

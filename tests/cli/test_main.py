@@ -9,11 +9,11 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.process_result import ProcessResult
 from tests.support.processes import interrupted
 from upgrade_manager import __version__
 
@@ -33,24 +33,7 @@ users: [{{name: u, user: {{token: a-secret-token}}}}]
 """
 
 
-@dataclass(frozen=True)
-class Result:
-    """The exit status and the output of the command."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def line(self) -> str:
-        """The one line of output, on stderr."""
-        assert self.out == ""
-        assert self.err.count("\n") == 1, self.err
-        assert "Traceback" not in self.err
-        return self.err.strip()
-
-
-def command(home: Path, *arguments: str, **environ: str) -> Result:
+def command(home: Path, *arguments: str, **environ: str) -> ProcessResult:
     """Run the command in an empty home directory outside a cluster."""
     done = subprocess.run(  # noqa: S603  # the command under test
         [sys.executable, "-m", "upgrade_manager", *arguments],
@@ -60,7 +43,7 @@ def command(home: Path, *arguments: str, **environ: str) -> Result:
         timeout=40,
         check=False,
     )
-    return Result(done.returncode, done.stdout, done.stderr)
+    return ProcessResult(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import re
 import sys
 from asyncio.subprocess import PIPE
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +17,7 @@ from hack.cluster import scenario as scenarios
 from hack.cluster.options import Options
 from hack.cluster.program import cluster
 from hack.simulation import Simulation
+from tests.support.process_result import ProcessResult
 from upgrade_manager.cli.preflight import PlanError, check, read_plan
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
@@ -36,14 +36,7 @@ spec: {version: v1.8.0}
 NEED_A_PLAN = {"version", "image", "pause list"}
 
 
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-
-async def command(*arguments: str, kubeconfig: Path, given: str = "") -> Result:
+async def command(*arguments: str, kubeconfig: Path, given: str = "") -> ProcessResult:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "upgrade_manager", "preflight", f"--kubeconfig={kubeconfig}", *arguments),
         env={"PATH": os.environ["PATH"], "HOME": str(kubeconfig.parent), "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -52,7 +45,7 @@ async def command(*arguments: str, kubeconfig: Path, given: str = "") -> Result:
         stderr=PIPE,
     )
     out, err = await process.communicate(given.encode())
-    return Result(process.returncode or 0, out.decode(), err.decode())
+    return ProcessResult(process.returncode or 0, out.decode(), err.decode())
 
 
 @asynccontextmanager
@@ -175,5 +168,5 @@ async def test_usage_error_gives_status_2(tmp_path: Path, arguments: list[str]) 
     assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
 
 
-def _run(folder: Path, arguments: list[str]) -> Result:
+def _run(folder: Path, arguments: list[str]) -> ProcessResult:
     return asyncio.run(command(*arguments, kubeconfig=folder / "kubeconfig"))

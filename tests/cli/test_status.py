@@ -23,7 +23,8 @@ from hack.cluster.options import Options
 from hack.cluster.program import cluster
 from hack.faults.rules import Delay, Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.displayed import at, plan
+from tests.support.displayed import MANIFEST, at, plan
+from tests.support.process_result import ProcessResult
 from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.cli.status import StatusError, choose, read_plans
 from upgrade_manager.kube import fields
@@ -36,28 +37,6 @@ from upgrade_manager.kube.resources import UPGRADE_PLANS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
-
-PLAN = {
-    "apiVersion": "management.harvesterhci.io/v1beta1",
-    "kind": "UpgradePlan",
-    "metadata": {"name": "demo"},
-    "spec": {"version": "v1.8.0"},
-}
-
-
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def line(self) -> str:
-        """The one line of output, on stderr."""
-        assert self.out == ""
-        assert self.err.count("\n") == 1, self.err
-        assert self.err.startswith("upgrade-manager")
-        return self.err.strip()
 
 
 async def start(kubeconfig: Path, *arguments: str, stdout: int = PIPE) -> asyncio.subprocess.Process:
@@ -74,10 +53,10 @@ async def start(kubeconfig: Path, *arguments: str, stdout: int = PIPE) -> asynci
     )
 
 
-async def command(kubeconfig: Path, *arguments: str) -> Result:
+async def command(kubeconfig: Path, *arguments: str) -> ProcessResult:
     process = await start(kubeconfig, *arguments)
     out, err = await process.communicate()
-    return Result(process.returncode or 0, out.decode(), err.decode())
+    return ProcessResult(process.returncode or 0, out.decode(), err.decode())
 
 
 @dataclass(frozen=True)
@@ -117,7 +96,7 @@ async def served(folder: Path) -> AsyncIterator[Served]:
 async def test_status_is_printed_in_each_format(tmp_path: Path) -> None:
     async with served(tmp_path) as cluster:
         assert (await command(cluster.kubeconfig)).line.endswith(": no UpgradePlan found")
-        await cluster.client.create(UPGRADE_PLANS, PLAN)
+        await cluster.client.create(UPGRADE_PLANS, MANIFEST)
         await cluster.set(currentPhase="Initializing")
         missing = await command(cluster.kubeconfig, "nope")
         assert missing.line.endswith(": UpgradePlan nope not found. Run kubectl get upgradeplans")
@@ -134,7 +113,7 @@ async def test_status_is_printed_in_each_format(tmp_path: Path) -> None:
 @pytest.mark.real_loop
 async def test_watch_on_a_pipe_ends_with_the_plan(tmp_path: Path) -> None:
     async with served(tmp_path) as cluster:
-        await cluster.client.create(UPGRADE_PLANS, PLAN)
+        await cluster.client.create(UPGRADE_PLANS, MANIFEST)
         process = await start(cluster.kubeconfig, "--watch")
         assert process.stdout is not None
         await process.stdout.readuntil(b"ImageCleanup")
@@ -154,7 +133,7 @@ async def test_watch_on_a_pipe_ends_with_the_plan(tmp_path: Path) -> None:
 async def test_signal_ends_a_watch_and_restores_the_cursor(tmp_path: Path, number: signal.Signals, status: int) -> None:
     terminal, output = os.openpty()
     async with served(tmp_path) as cluster:
-        await cluster.client.create(UPGRADE_PLANS, PLAN)
+        await cluster.client.create(UPGRADE_PLANS, MANIFEST)
         process = await start(cluster.kubeconfig, "--watch", stdout=output)
         shown = ""
         while "ImageCleanup" not in shown:
@@ -173,7 +152,7 @@ async def test_signal_ends_a_watch_and_restores_the_cursor(tmp_path: Path, numbe
 @pytest.mark.real_loop
 async def test_deleted_plan_ends_a_watch_with_status_1(tmp_path: Path) -> None:
     async with served(tmp_path) as cluster:
-        await cluster.client.create(UPGRADE_PLANS, PLAN)
+        await cluster.client.create(UPGRADE_PLANS, MANIFEST)
         process = await start(cluster.kubeconfig, "-w", "-ojson")
         assert process.stdout is not None
         await process.stdout.readuntil(b"\n}\n")

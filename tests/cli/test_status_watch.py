@@ -12,6 +12,7 @@ import pytest
 
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
+from tests.support.displayed import MANIFEST
 from upgrade_manager.cli.status_watch import PlanWatch
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.patch import MergePatch
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
     from upgrade_manager.display.model import View
     from upgrade_manager.kube.objects import Object
 
-PLAN = {
-    "apiVersion": "management.harvesterhci.io/v1beta1",
-    "kind": "UpgradePlan",
-    "metadata": {"name": "demo"},
-    "spec": {"version": "v1.8.0"},
-}
 #: Seconds in which a change is seen, and in which an idle watch is observed.
 SOON, LONG = 3.0, 200.0
 
@@ -98,7 +93,7 @@ async def watched(*rules: Rule, redraws: bool = False) -> AsyncIterator[Watched]
     async with Simulation(actors=False) as simulation, asyncio.TaskGroup() as group:
         for rule in rules:
             simulation.middleware.add(rule)
-        plan = await simulation.apply(PLAN)
+        plan = await simulation.apply(MANIFEST)
         client = Client(simulation.transport(), user_agent="status", random=Random(0))
         watch = PlanWatch(client, plan, [], now=simulation.now, random=Random(0))
         screen = Recorder(redraws=redraws)
@@ -165,7 +160,7 @@ async def test_plan_of_the_same_name_is_another_one() -> None:
         await plan.simulation.backend.stop_api_server()
         direct = Client(plan.simulation.server, user_agent="test", random=Random(0))
         await direct.delete(UPGRADE_PLANS, "demo")
-        await direct.create(UPGRADE_PLANS, PLAN)
+        await direct.create(UPGRADE_PLANS, MANIFEST)
         await plan.simulation.backend.start_api_server()
         await asyncio.sleep(LONG)
         assert plan.task.result() is False

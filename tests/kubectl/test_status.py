@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.accounts import grant
-from tests.support.kubectl import ProcessResult, installed
+from tests.support.kubectl import installed
 from tests.support.polling import eventually
+from tests.support.process_result import ProcessResult
 
 if TYPE_CHECKING:
     from tests.support.kubectl import Cluster

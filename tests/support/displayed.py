@@ -17,6 +17,13 @@ START = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 #: When the plan of `running_view` is shown.
 NOW = START + timedelta(minutes=72)
 UID = "2f4a"
+#: A plan as a user creates it.
+MANIFEST = {
+    "apiVersion": "management.harvesterhci.io/v1beta1",
+    "kind": "UpgradePlan",
+    "metadata": {"name": "demo"},
+    "spec": {"version": "v1.8.0"},
+}
 
 
 def at(seconds: float) -> str:

@@ -9,7 +9,6 @@ import os
 import shutil
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -25,6 +24,7 @@ from hack.control_plane.backend import direct
 from tests.support.accounts import ACCOUNTS
 from tests.support.cluster_reset import reset
 from tests.support.polling import eventually
+from tests.support.process_result import ProcessResult
 from tests.support.raw_client import RawClient
 from upgrade_manager.api.crd import crd_manifest
 from upgrade_manager.kube.client import Client
@@ -47,30 +47,6 @@ WIDGETS = f"{CRDS}/widgets.example.com"
 _CREATED, _EXISTS, _NOT_FOUND = 201, 409, 404
 #: Seconds until a kind is served or deleted.
 _DISCOVERY_TIMEOUT = 20.0
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessResult:
-    """A program's exit status and output."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        """The output line by line."""
-        return self.out.splitlines()
-
-    @property
-    def rows(self) -> list[list[str]]:
-        """The output as cells of each line."""
-        return [line.split() for line in self.lines]
-
-    @property
-    def json(self) -> Any:
-        """The output parsed."""
-        return json.loads(self.out)
 
 
 class Cluster:

@@ -194,6 +194,5 @@ def _line(obj: object, *path: str) -> str:
 
 def _printable(text: str) -> str:
     """Return the text as one line that cannot control a terminal."""
-    shown = "".join(character if character.isprintable() else " " for character in text[: 2 * _MAX_TEXT])
-    line = " ".join(shown.split())
+    line = fields.one_line(text[: 2 * _MAX_TEXT])
     return line if len(line) <= _MAX_TEXT else line[: _MAX_TEXT - 1] + "…"

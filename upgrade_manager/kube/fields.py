@@ -42,9 +42,16 @@ def number(obj: object, *path: str) -> int | None:
 
 def excerpt(obj: object, *path: str) -> str:
     """Return the string at the path for a message: one printable line of limited length, without a full stop."""
-    start = text(obj, *path)[: 2 * _MAX_EXCERPT]
-    line = " ".join("".join(character if character.isprintable() else " " for character in start).split())
+    line = one_line(text(obj, *path)[: 2 * _MAX_EXCERPT])
     return line[:_MAX_EXCERPT] + "…" if len(line) > _MAX_EXCERPT else line.rstrip(".")
+
+
+def one_line(text: str) -> str:
+    """Return the text as one printable line.
+
+    Whitespace, control characters, line separators and bidirectional marks become single spaces.
+    """
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
 
 
 def is_true(obj: object, *path: str) -> bool:

@@ -26,6 +26,7 @@ from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
 from upgrade_manager.api.status import node_entry, record_phase
 from upgrade_manager.api.timestamps import format_duration, parse_time, seconds_between
+from upgrade_manager.kube import fields
 from upgrade_manager.kube.patch import merge_diff
 
 if TYPE_CHECKING:
@@ -46,11 +47,8 @@ _BLOCKED = frozenset(map(str, BlockerReason))
 
 
 def one_line(text: str, *, limit: int = MESSAGE_LIMIT) -> str:
-    """Convert text to a message for conditions and events: one line, printable, of bounded length.
-
-    Whitespace, control characters, line separators and bidirectional marks become single spaces.
-    """
-    line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    """Convert text to a message for conditions and events: one line, printable, of bounded length."""
+    line = fields.one_line(text)
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 

@@ -62,4 +62,4 @@ async def test_dependents_are_deleted_with_their_owner(cluster: Cluster) -> None
     }
     await cluster.wire.post(MAPS, {"metadata": {"name": "child", "ownerReferences": [owner]}})
     await cluster.succeed("delete", "up", "demo")
-    await cluster.succeed("wait", "--for=delete", "configmap/child", "--timeout=60s")
+    await cluster.succeed("wait", "--for=delete", "configmap/child", "--timeout=120s")

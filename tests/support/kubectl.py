@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 PLANS = "/apis/management.harvesterhci.io/v1beta1/upgradeplans"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-#: Seconds until a running kubectl is killed.
-TIMEOUT = 40.0
+#: Seconds until a running kubectl is killed; more than the 120 that a test lets it wait for the real garbage collector.
+TIMEOUT = 150.0
 
 #: The kind that a test may define.
 WIDGETS = f"{CRDS}/widgets.example.com"

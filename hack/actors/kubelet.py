@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Protocol
 
 from hack.actors.caches import BY_NODE
-from hack.actors.container_work import claims_of, container_of, missing_from, process_of
+from hack.actors.container_work import claims_of, container_of, missing_from
 from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.freezer import REGISTRY, RUNTIME, kubelet_of
 from hack.actors.pod_status import ended, is_over, is_ready, ready, rejected, running, unready, waiting
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from hack.actors.context import ActorContext
     from hack.actors.controller_loop import RequeueAfter
+    from hack.actors.servers import Servers
     from hack.actors.toolkit import Progress
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
@@ -47,9 +48,10 @@ class Containers(Protocol):
 class Kubelet:
     """Simulates the kubelet of every node whose host is up."""
 
-    def __init__(self, context: ActorContext, containers: Containers) -> None:
+    def __init__(self, context: ActorContext, containers: Containers, servers: Servers) -> None:
         self._context = context
         self._containers = containers
+        self._servers = servers
         self._client = context.client(_USER_AGENT)
         self._pods = context.caches.of(PODS)
         self._nodes = context.caches.of(NODES)
@@ -103,6 +105,7 @@ class Kubelet:
     def _forget(self, pod: Object) -> None:
         self._timers.forget(objects.uid(pod))
         self._containers.forget(pod)
+        self._servers.forget(pod)
         self._boots.pop(objects.uid(pod), None)
 
     async def _reconcile(self, key: tuple[str, str]) -> RequeueAfter:
@@ -190,16 +193,7 @@ class Kubelet:
 
     async def _run(self, pod: Object) -> RequeueAfter:
         if objects.spec(pod).get("restartPolicy") != "Never":
-            if self._context.freezer.hangs(process_of(pod)):
-                if is_ready(pod):
-                    await self._write(pod, unready(pod, at=self._context.timestamp()))
-                return None
-            if is_ready(pod):
-                return None
-            left = self._left(pod, "ready", self._context.scenario.durations.repository_start)
-            if left <= 0:
-                await self._write(pod, ready(pod, at=self._context.timestamp()))
-            return left or None
+            return await self._serve(pod)
         progress = await self._containers.look(pod)
         if isinstance(progress, Ended):
             at = self._context.timestamp()
@@ -207,10 +201,19 @@ class Kubelet:
             return None
         return progress
 
+    async def _serve(self, pod: Object) -> RequeueAfter:
+        serving, at = await self._servers.look(pod), self._context.timestamp()
+        if serving.restarted:
+            await self._write(pod, running(pod, at=at, ready=False, restarted=True))
+        elif serving.is_ready != is_ready(pod):
+            await self._write(pod, (ready if serving.is_ready else unready)(pod, at=at))
+        return serving.again
+
     async def _restart(self, pod: Object) -> RequeueAfter:
         """Restart a Pod whose host rebooted."""
         self._timers.forget(objects.uid(pod))
         self._containers.forget(pod)
+        self._servers.forget(pod)
         boot, at = self._context.hosts.of(objects.spec(pod)["nodeName"]).boot_id, self._context.timestamp()
         if objects.spec(pod).get("restartPolicy") == "Never":
             await self._write(pod, ended(pod, code=255, message="", reason="Unknown", at=at))
@@ -222,7 +225,7 @@ class Kubelet:
 
     async def _stop(self, pod: Object) -> RequeueAfter:
         if not is_over(pod):
-            left = self._left(pod, "stop", self._context.scenario.durations.pod_stop)
+            left = await self._servers.stop(pod)
             if left > 0:
                 return left
             await self._write(pod, ended(pod, code=137, message="", reason="Error", at=self._context.timestamp()))

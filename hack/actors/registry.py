@@ -27,6 +27,7 @@ from hack.actors.processes import ProcessController
 from hack.actors.rancher import Rancher
 from hack.actors.repository import Repository
 from hack.actors.scheduler import Scheduler
+from hack.actors.servers import SimulatedServers
 from hack.actors.switch import FreezerSwitch
 from hack.actors.system_agent import SystemAgent
 from hack.actors.toolkit import Toolkit
@@ -40,10 +41,13 @@ if TYPE_CHECKING:
 
     from hack.actors.context import Actor, ActorContext
     from hack.actors.kubelet import Containers
+    from hack.actors.servers import Servers
     from hack.apiserver.handlers import Handlers
 
     #: Makes the containers of the toolkit from their context and the simulated ones.
     ContainersFactory: TypeAlias = Callable[[ActorContext, Toolkit], Containers]
+    #: Makes the containers that serve from the kubelets' context.
+    ServersFactory: TypeAlias = Callable[[ActorContext], Servers]
 
 
 def simulated(_: ActorContext, toolkit: Toolkit) -> Containers:
@@ -55,18 +59,24 @@ class ActorRegistry:
     """All actors of one cluster.
 
     `kubernetes` enables the actors of kube-controller-manager, which a backend with the real one does not need;
-    `containers` replaces the simulated containers of the toolkit.
+    `containers` replaces the simulated containers of the toolkit, and `servers` those of Deployments.
     """
 
     def __init__(
-        self, context: ActorContext, *, kubernetes: bool = True, containers: ContainersFactory = simulated
+        self,
+        context: ActorContext,
+        *,
+        kubernetes: bool = True,
+        containers: ContainersFactory = simulated,
+        servers: ServersFactory = SimulatedServers,
     ) -> None:
         self._context = context
         self.repository = Repository(context.for_actor("repository"))
         toolkit = containers(context.for_actor("containers"), Toolkit(context.for_actor("toolkit"), self.repository))
         self._stats = KubeletStats(context.for_actor("kubelet stats"))
         self._orders = VirtualMachineOrders(context.for_actor("vm orders"))
-        self._actors: list[tuple[str, Actor]] = [("kubelet", Kubelet(context.for_actor("kubelet"), toolkit))]
+        kubelets = context.for_actor("kubelet")
+        self._actors: list[tuple[str, Actor]] = [("kubelet", Kubelet(kubelets, toolkit, servers(kubelets)))]
         kinds: tuple[Callable[[ActorContext], Actor], ...] = (
             Scheduler,
             NodeKeeper,

@@ -43,7 +43,8 @@ class InClusterRepositoryClient:
 class RepositoryServer:
     """The repository over HTTP: /PLAN/harvester-iso/… is the plan's repository, /iso/FILE the ISO.
 
-    A repository that does not run closes the connection, since others share the port.
+    Requests for the host of a Service get that plan's repository, without /PLAN. A repository that does not run closes
+    the connection, since others share the port.
     """
 
     def __init__(self, *, host: str = "127.0.0.1", port: int = 0) -> None:
@@ -80,11 +81,12 @@ class RepositoryServer:
         return web.Response(body=b"harvester" * 64, content_type="application/octet-stream")
 
     async def _file(self, request: web.Request) -> web.Response:
-        service = repo_service_name(request.match_info["plan"])
+        service, path = repo_service_name(request.match_info["plan"]), "/" + request.match_info["path"].lstrip("/")
+        if f".{HARVESTER_SYSTEM}" in request.host:
+            service, path = request.host.partition(".")[0], request.path
         if self._repository is None or not self._repository.is_up(service):
             if request.transport is not None:
                 request.transport.abort()
             return web.Response(status=503)
-        path = "/" + request.match_info["path"].lstrip("/")
         answer = self._repository.answer(path)
         return web.Response(status=answer.status, body=answer.body, headers=dict(answer.headers))

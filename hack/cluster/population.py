@@ -12,6 +12,7 @@ from hack.actors.context import ActorContext
 from hack.actors.freezer import Freezer
 from hack.actors.hosts import Hosts
 from hack.actors.registry import ActorRegistry, simulated
+from hack.actors.servers import SimulatedServers
 from hack.cluster.foreign import our_crd, service_crds
 from hack.cluster.quorum import Quorum
 from hack.cluster.seeds import Seeds
@@ -21,7 +22,7 @@ from upgrade_manager.kube.client import Client
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hack.actors.registry import ContainersFactory
+    from hack.actors.registry import ContainersFactory, ServersFactory
     from hack.cluster.backend import Backend
     from hack.cluster.scenario import Scenario
 
@@ -32,7 +33,7 @@ class Population:
     """Hosts and actors of one scenario; their random sources derive from the seed.
 
     `iso_base` is the URL of the server that has the ISO, `scale` a factor on all durations; `containers` replaces the
-    simulated containers of the toolkit.
+    simulated containers of the toolkit, and `servers` those of Deployments.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Population:
         scale: float,
         iso_base: str,
         containers: ContainersFactory = simulated,
+        servers: ServersFactory = SimulatedServers,
     ) -> None:
         self._backend = backend
         self._scenario = scenario
@@ -66,7 +68,9 @@ class Population:
             iso_url=self.iso_url,
             freezer=self.freezer,
         )
-        self.registry = ActorRegistry(context, kubernetes=not backend.has_controllers, containers=containers)
+        self.registry = ActorRegistry(
+            context, kubernetes=not backend.has_controllers, containers=containers, servers=servers
+        )
         self.registry.answer(backend.handlers)
 
     async def create(self, *, api_url: str, install_crds: bool) -> None:

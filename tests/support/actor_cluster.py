@@ -15,6 +15,7 @@ from hack.actors.jobs import JobController
 from hack.actors.kinds import SERVICE_ACCOUNTS
 from hack.actors.kubelet import Kubelet
 from hack.actors.scheduler import Scheduler
+from hack.actors.servers import SimulatedServers
 from hack.actors.toolkit import Ended
 from hack.bench.recorder import Recorder
 from hack.cluster import scenario as scenarios
@@ -149,7 +150,11 @@ class ActorCluster:
     def job_actors(self, pods: ScriptedPods) -> list[Actor]:
         """Return the actors that run Jobs in these Pods."""
         contexts = [self.context.for_actor(name) for name in ("jobs", "scheduler", "kubelet")]
-        return [JobController(contexts[0]), Scheduler(contexts[1]), Kubelet(contexts[2], pods)]
+        return [
+            JobController(contexts[0]),
+            Scheduler(contexts[1]),
+            Kubelet(contexts[2], pods, SimulatedServers(contexts[2])),
+        ]
 
     @asynccontextmanager
     async def play(self, *actors: Actor) -> AsyncIterator[None]:

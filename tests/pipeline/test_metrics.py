@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from upgrade_manager import __version__
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES
 from upgrade_manager.kube.store import Store
-from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
+from upgrade_manager.pipeline.metrics import MAX_STATE_SETS, PlanCollector, UpgradeMetrics
 from upgrade_manager.pipeline.progress import ProgressTracker
 from upgrade_manager.runtime.metrics import Metrics
 
@@ -197,6 +197,36 @@ def test_only_the_leader_exports_plans(reading: Reading) -> None:
     reading.is_leader = False
     reading.plans(STARTING)
     assert b'plan="up"' not in generate_latest(reading.metrics.registry)
+
+
+@pytest.mark.rule("metrics: the progress ratio never falls")
+def test_new_leader_does_not_reduce_the_progress(reading: Reading) -> None:
+    def upgraded(*states: str) -> dict[str, Any]:
+        nodes = {f"n{index}": {"state": state} for index, state in enumerate(states)}
+        return plan(("NodeUpgrading", 0), nodeUpgradeStatuses=nodes)
+
+    store = Store()
+    collector = PlanCollector(
+        store, progress=reading.upgrades.progress, now=lambda: reading.now, is_leader=lambda: reading.is_leader
+    )
+    reading.metrics.registry.register(collector)
+    ratios: list[float | None] = []
+    joined = upgraded("PostDrained", "ImagePreloaded", "ImagePreloaded")
+    for is_leader, found in [(True, upgraded("PostDrained")), (False, joined), (True, joined)]:
+        reading.is_leader = is_leader
+        store.replace([found], "1")
+        collector.refresh()
+        ratios.append(reading.value("progress_ratio", plan="up"))
+    assert ratios == [0.45, None, 0.45]
+
+
+def test_nodes_of_a_large_plan_have_one_series_each(reading: Reading) -> None:
+    states = {f"n{index}": {"state": "PreDraining"} for index in range(MAX_STATE_SETS)}
+    reading.plans(plan(nodeUpgradeStatuses=states), plan(name="large", nodeUpgradeStatuses={**states, "one": {}}))
+    assert reading.value("node_state", plan="up", node="n1", state="PreDrained") == 0
+    assert reading.value("node_state", plan="large", node="n1", state="PreDraining") == 1
+    assert reading.value("node_state", plan="large", node="n1", state="PreDrained") is None
+    assert reading.value("node_state", plan="large", node="one", state="PreDrained") == 0
 
 
 def test_build_is_exported(reading: Reading) -> None:

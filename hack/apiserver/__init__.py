@@ -8,26 +8,30 @@ same table against it and against kube-apiserver. Offered are:
 - The scale subresource of Deployments.
 - Create, update, delete, lists, pages, watches with bookmarks and 410, JSON, merge and strategic merge patches, dry
   run, fieldValidation, finalizers, propagation, grace periods, garbage collection, deletion of namespaces.
-- Objects, PartialObjectMetadata and Tables in JSON; aggregated discovery; OpenAPI for kubectl explain.
+- Objects, PartialObjectMetadata and Tables in JSON; bodies in protobuf, as kubectl's typed commands send them;
+  aggregated discovery; OpenAPI for kubectl explain.
 - Bearer tokens, RBAC, impersonation of users and groups, TokenReview, SubjectAccessReview, validating webhooks.
 
 Refused are:
 
 - Other kinds, versions, subresources and `/api/v1/watch/...`: 404.
 - Streaming lists, as with the feature gate WatchList off, resourceVersionMatch and pages of an old version: 422.
-- Plain discovery, responses in protobuf, CBOR or YAML: 406. Server-side apply and bodies in protobuf or CBOR: 415.
+- Plain discovery, responses in protobuf, CBOR or YAML: 406.
+- Server-side apply and bodies in CBOR: 415. So are bodies in protobuf of kinds without an entry in `gotypes.json`, and
+  with fields whose type there is `any`.
 - Other keywords, functions and subresources in CustomResourceDefinitions: 422.
 - Orphaning of dependents, also by default as for Jobs, and delete options in the query: 422.
 - Impersonation of a uid or of extra fields: 400.
 
 Known differences:
 
+- MutatingWebhookConfigurations are stored, and their webhooks are not called; ResourceQuotas do not limit anything.
 - Admission webhooks see a change of a Scale as one of the Deployment.
 - Built-in objects are checked for types and unknown fields; their own rules (immutable fields,
   required values) are not checked.
 - Schemas and CEL rules of CustomResourceDefinitions are only checked for syntax and for keywords that are not offered.
 - Kinds without columns in `columns.py`, and Jobs in wide tables, show fewer columns.
-- There are no managedFields, admission plugins, quotas or RBAC escalation checks.
+- There are no managedFields, admission plugins or RBAC escalation checks.
 - A strategic merge patch appends new list items and does not arrange them.
 - Continue tokens expire as soon as the history is compacted.
 """

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from hack.apiserver.bodies import object_body
 from hack.apiserver.route import Route
 from hack.apiserver.status import JSON_HEADERS, bad_request, conflict
 from hack.apiserver.stored import encode
-from hack.apiserver.writing import object_body, write_options
+from hack.apiserver.writing import write_options
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube.resources import Resource
 from upgrade_manager.kube.transport import Response

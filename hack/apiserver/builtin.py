@@ -30,6 +30,11 @@ def _review(group: str, plural: str, kind: str) -> Row:
     return _row(group, plural, kind, namespaced=False, verbs=REVIEW_VERBS)
 
 
+def _hooks(plural: str, kind: str) -> Row:
+    group, categories = "admissionregistration.k8s.io", ("api-extensions",)
+    return _row(group, plural, kind, namespaced=False, generation=True, categories=categories)
+
+
 def _pending(pod: dict[str, Any]) -> dict[str, Any]:
     """Return the initial status of a Pod."""
     _ = pod
@@ -62,6 +67,7 @@ ROWS: tuple[Row, ...] = (
     ),
     _row("", "persistentvolumeclaims", "PersistentVolumeClaim", short_names=("pvc",), status_subresource=True),
     _workload("", "pods", "Pod", short_names=("po",), selectable=_POD_FIELDS, graceful=True, initial_status=_pending),
+    _row("", "resourcequotas", "ResourceQuota", short_names=("quota",), status_subresource=True),
     _row("", "secrets", "Secret", selectable=("type",)),
     _row("", "serviceaccounts", "ServiceAccount", short_names=("sa",)),
     _row(
@@ -76,14 +82,8 @@ ROWS: tuple[Row, ...] = (
     _row("", "bindings", "Binding", verbs=REVIEW_VERBS),
     _review("authentication.k8s.io", "tokenreviews", "TokenReview"),
     _review("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview"),
-    _row(
-        "admissionregistration.k8s.io",
-        "validatingwebhookconfigurations",
-        "ValidatingWebhookConfiguration",
-        namespaced=False,
-        generation=True,
-        categories=("api-extensions",),
-    ),
+    _hooks("mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
+    _hooks("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
     _row(
         "apiextensions.k8s.io",
         "customresourcedefinitions",

@@ -115,6 +115,15 @@ _POD_SPEC = {
 }
 _TEMPLATE = {"metadata": {}, "spec": _POD_SPEC}
 _BINDING = {"roleRef?": {"apiGroup": _RBAC}, "subjects[]": {"apiGroup": _subject_group}}
+_HOOK = {
+    "failurePolicy": "Fail",
+    "matchPolicy": "Equivalent",
+    "namespaceSelector": {},
+    "objectSelector": {},
+    "timeoutSeconds": 10,
+    "rules[]": {"scope": "*"},
+    "clientConfig?": {"service?": {"port": 443}},
+}
 
 #: Keyed by plural.group.
 DEFAULTS: dict[str, dict[str, Any]] = {
@@ -153,15 +162,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "endpointslices.discovery.k8s.io": {"ports[]": {"name": "", "protocol": "TCP"}},
     f"clusterrolebindings.{_RBAC}": _BINDING,
     f"rolebindings.{_RBAC}": _BINDING,
-    "validatingwebhookconfigurations.admissionregistration.k8s.io": {
-        "webhooks[]": {
-            "failurePolicy": "Fail",
-            "matchPolicy": "Equivalent",
-            "namespaceSelector": {},
-            "objectSelector": {},
-            "timeoutSeconds": 10,
-            "rules[]": {"scope": "*"},
-            "clientConfig?": {"service?": {"port": 443}},
-        }
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": {
+        "webhooks[]": _HOOK | {"reinvocationPolicy": "Never"},
     },
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks[]": _HOOK},
 }

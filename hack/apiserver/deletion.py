@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hack.apiserver.json_text import JsonError, read
+from hack.apiserver.bodies import delete_options_body
 from hack.apiserver.metadata import tidy
 from hack.apiserver.schema.decoding import DecodingError, decode
 from hack.apiserver.schema.field_error import UNOFFERED, forbidden, not_supported, required
@@ -44,23 +44,10 @@ class DeleteOptions:
     dry_run: bool = False
 
 
-def _body(request: Request) -> Any:
-    """Return the options in the body. Raises StatusError 400."""
-    if not request.body.strip():
-        return {}
-    try:
-        body = read(request.body)
-    except JsonError as error:
-        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from error
-    if not isinstance(body, dict) or body.get("kind", "DeleteOptions") != "DeleteOptions":
-        raise bad_request("the body of a delete must be DeleteOptions")
-    return body
-
-
 def delete_options(request: Request, row: Row) -> DeleteOptions:
-    """Parse the options. Raises StatusError 400 or 422."""
+    """Parse the options. Raises StatusError 400, 415 or 422."""
     try:
-        given = decode(_body(request), delete_options_type(), unknown=[])
+        given = decode(delete_options_body(request), delete_options_type(), unknown=[])
     except DecodingError as error:
         raise bad_request(str(error)) from error
     errors = [*_option_errors(request, row, given), *dry_run_errors(given.get("dryRun") or [])]

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from hack.apiserver.storage import Storage
 
 #: Kinds that are never sent to webhooks, so that a broken configuration can be repaired.
-CONFIGURATIONS = {"validatingwebhookconfigurations.admissionregistration.k8s.io"}
+CONFIGURATIONS = frozenset(
+    f"{kind}webhookconfigurations.admissionregistration.k8s.io" for kind in ("mutating", "validating")
+)
 _EXPRESSION_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from hack.apiserver.bodies import media_type, object_body
 from hack.apiserver.patches import patched
 from hack.apiserver.status import JSON_HEADERS, bad_request, not_found
 from hack.apiserver.stored import encode
-from hack.apiserver.writing import media_type, object_body, write_options
+from hack.apiserver.writing import write_options
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from hack.apiserver import reviews
 from hack.apiserver.admission import WriteOptions
+from hack.apiserver.bodies import media_type, object_body
 from hack.apiserver.deletion import DeleteOptions, delete_options, dry_run_errors
-from hack.apiserver.json_text import JsonError, json_type, read
 from hack.apiserver.list_options import list_options
 from hack.apiserver.metadata import decoded
 from hack.apiserver.patches import check_media_type, patched
@@ -20,9 +20,7 @@ from hack.apiserver.schema.stages import shape
 from hack.apiserver.status import (
     JSON_HEADERS,
     StatusError,
-    bad_request,
     invalid_options,
-    unsupported_media_type,
     warning_header,
 )
 from hack.apiserver.stored import encode
@@ -35,12 +33,10 @@ if TYPE_CHECKING:
     from hack.apiserver.admission import Object
     from hack.apiserver.authentication import Authenticator
     from hack.apiserver.identity import User
-    from hack.apiserver.resources import Row
     from hack.apiserver.stored import Stored
     from hack.apiserver.writes import Writer
     from upgrade_manager.kube.transport import Request
 
-JSON = "application/json"
 _NOT_FOUND = 404
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 #: The kind of a verb's options in error messages.
@@ -151,31 +147,6 @@ def write_options(route: Route, request: Request, user: User) -> WriteOptions:
         field_validation=validation,
         patch=route.verb == "patch",
     )
-
-
-def media_type(request: Request) -> str:
-    """Return the format of a request's body, without parameters."""
-    return request.headers.get("content-type", "").partition(";")[0].strip()
-
-
-def object_body(request: Request, row: Row) -> Object:
-    """Return the object in a JSON body. Raises StatusError 400 or 415."""
-    if media_type(request) != JSON:
-        raise unsupported_media_type((JSON,))
-    try:
-        body = read(request.body)
-    except JsonError as error:
-        raise _unrecognized(row, f"couldn't get version/kind; json parse error: {error}") from error
-    if body is not None and not isinstance(body, dict):
-        raise _unrecognized(row, f"cannot unmarshal {json_type(body)}")
-    body = body or {}
-    if row.custom and not body.get("kind"):
-        raise _unrecognized(row, "Object 'Kind' is missing")
-    return body
-
-
-def _unrecognized(row: Row, message: str) -> StatusError:
-    return bad_request(f"the object provided is unrecognized (must be of type {row.resource.kind}): {message}")
 
 
 def _headers(options: WriteOptions) -> dict[str, str]:

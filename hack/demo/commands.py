@@ -60,10 +60,7 @@ class Create:
         await client.create(self.resource, self._whole)
 
     def __str__(self) -> str:
-        """Return the command line.
-
-        `kubectl create configmap` would send protobuf, which the embedded API server refuses.
-        """
+        """Return the command line."""
         return f"echo '{json.dumps(self._whole, separators=(',', ':'))}' | kubectl apply -f -"
 
     @property

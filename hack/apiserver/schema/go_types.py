@@ -29,6 +29,8 @@ class Type:
     form: Form
     #: The name in Go's messages.
     name: str
+    #: The name of a struct in the tables.
+    key: str = ""
     #: The kind of a leaf.
     leaf: str = ""
     #: The element type of lists, maps and `or`.
@@ -94,7 +96,7 @@ class _Types:
             return Type(form="leaf", name=text, leaf=text)
         known = self._texts[text]
         name = "v1." + text.partition(".")[2]
-        made = self._made[text] = Type(form="struct", name=name)
+        made = self._made[text] = Type(form="struct", name=name, key=text)
         made.fields.update({key: self._field(key, value) for key, value in known.items()})
         made.shown = tuple(found for key, found in made.fields.items() if _is_shown(found, known[key]))
         return made

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hack.apiserver.posting import Target
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+MUTATING = HOOKS.replace("validating", "mutating")
 
 
 class Reviewer:
@@ -127,3 +128,13 @@ async def test_concurrent_write_during_a_review_is_detected(wire: RawClient, rev
     assert answer.status == (409 if named else 200)
     if not named:
         assert answer.body["spec"] == {"size": 2, "late": True}
+
+
+async def test_mutating_webhook_is_stored_and_not_called(wire: RawClient, reviewer: Reviewer) -> None:
+    stored = await wire.post(MUTATING, {"metadata": {"name": "hooks"}, "webhooks": [hook(**rule())]})
+    assert stored.body["webhooks"][0]["reinvocationPolicy"] == "Never"
+    assert (await wire.get(MUTATING)).names == ["hooks"]
+    await wire.post(WIDGETS, widget("a"))
+    assert reviewer.requests == []
+    nameless = await wire.post(MUTATING, {"metadata": {"name": "other"}, "webhooks": [hook(name="x")]})
+    assert nameless.status == 422

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
 from hack.actors.placement import is_final
+from hack.actors.virt_api import VMI_LABEL
 from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -23,7 +24,6 @@ FROM_NODE = 2
 _INTERVAL = 5.0
 _MIN_INTERVAL = 0.1
 EVACUATION = "kubevirt.io/evacuationMigration"
-VMI_LABEL = "kubevirt.io/vmi-name"
 
 
 class EvacuationController:

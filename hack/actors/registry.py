@@ -32,6 +32,7 @@ from hack.actors.switch import FreezerSwitch
 from hack.actors.system_agent import SystemAgent
 from hack.actors.toolkit import Toolkit
 from hack.actors.upgrade_controller import UpgradeController
+from hack.actors.virt_api import VirtApi
 from hack.actors.virtual_machines import VirtualMachineController
 from hack.actors.vm_orders import HEALTH_PATH, PATH, VirtualMachineOrders
 
@@ -50,6 +51,10 @@ if TYPE_CHECKING:
     ServersFactory: TypeAlias = Callable[[ActorContext], Servers]
 
 
+#: What kube-controller-manager does.
+_KUBERNETES = (DeploymentController, EndpointSliceController, JobController, DisruptionController)
+
+
 def simulated(_: ActorContext, toolkit: Toolkit) -> Containers:
     """Return the simulated containers."""
     return toolkit
@@ -58,8 +63,9 @@ def simulated(_: ActorContext, toolkit: Toolkit) -> Containers:
 class ActorRegistry:
     """All actors of one cluster.
 
-    `kubernetes` enables the actors of kube-controller-manager, which a backend with the real one does not need;
-    `containers` replaces the simulated containers of the toolkit, and `servers` those of Deployments.
+    `kubernetes` enables the actors of kube-controller-manager, which a backend with the real one does not need; that
+    one needs virt-api instead, whose webhook the embedded server has built in. `containers` replaces the simulated
+    containers of the toolkit, and `servers` those of Deployments.
     """
 
     def __init__(
@@ -97,9 +103,7 @@ class ActorRegistry:
             FreezerSwitch,
         )
         kinds += (Rancher, Harvester) if context.scenario.services else ()
-        core = (
-            (DeploymentController, EndpointSliceController, JobController, DisruptionController) if kubernetes else ()
-        )
+        core = _KUBERNETES if kubernetes else (VirtApi,)
         self._actors += [(kind.__name__, kind(context.for_actor(kind.__name__))) for kind in (*kinds, *core)]
 
     def answer(self, handlers: Handlers) -> None:

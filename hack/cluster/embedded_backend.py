@@ -8,6 +8,7 @@ from random import Random
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Self
 
+from hack.actors.virt_api import migration_stage
 from hack.apiserver.identity import ADMIN
 from hack.apiserver.posting import NoPoster
 from hack.apiserver.server import ApiServer
@@ -38,6 +39,7 @@ class EmbeddedBackend:
 
     def __init__(self, *, seed: int, now: Callable[[], datetime], poster: Poster, least: float, most: float) -> None:
         self.server = ApiServer(now=now, random=Random(f"{seed}/server"), poster=poster)
+        self.server.chain.mutating.append(migration_stage)
         self.line = BreakableTransport(self.server)
         self.transport: Transport = self.line
         self.client_transport: Transport = self.line

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hack.actors.virt_api import VirtApi
 from hack.cluster.scenario import load
 from hack.simulation import Simulation
+from tests.support.actor_cluster import ActorCluster
 from tests.support.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound
@@ -23,6 +25,7 @@ from upgrade_manager.kube.resources import (
 )
 
 if TYPE_CHECKING:
+    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
 
 TAINT = {"key": "kubevirt.io/drain", "value": "draining", "effect": "NoSchedule"}
@@ -127,3 +130,33 @@ async def test_volume_is_degraded_while_a_replica_node_is_down() -> None:
         (engine,) = (await client.list(LONGHORN_ENGINES)).items
         assert sorted(engine["status"]["replicaModeMap"].values()) == ["ERR", "RW", "RW"]
         await eventually(lambda: has("healthy"))
+
+
+MIGRATION = {
+    "apiVersion": "kubevirt.io/v1",
+    "kind": "VirtualMachineInstanceMigration",
+    "metadata": {"name": "mine", "namespace": "default", "labels": {"a": "b"}},
+    "spec": {"vmiName": "vm"},
+}
+LABELS = {"a": "b", "kubevirt.io/vmi-name": "vm"}
+
+
+async def test_migration_is_labelled_while_virt_controller_hangs() -> None:
+    async with cluster({}) as simulation:
+        simulation.freezer.freeze("virt-controller")
+        created = await simulation.client().create(MIGRATIONS, MIGRATION)
+        assert objects.labels(created) == LABELS
+
+
+async def test_migration_is_labelled_after_its_creation() -> None:
+    stage = ActorCluster()
+    await stage.prepare(groups=("kubevirt.io",))
+    async with stage.play(VirtApi(stage.context.for_actor("VirtApi"))):
+        created = await stage.client.create(MIGRATIONS, MIGRATION)
+        assert objects.labels(created) == {"a": "b"}
+        await eventually(lambda: is_labelled(stage.client))
+
+
+async def is_labelled(client: Client) -> bool:
+    found = await client.get(MIGRATIONS, "mine", namespace="default")
+    return objects.labels(found) == LABELS

@@ -1,6 +1,6 @@
-"""Calendar and event loop that run faster than real time, equal in all processes that are given the same start.
+"""Calendar and event loop that run faster than real time, equal in all processes with the same arguments.
 
-`python -m hack.fast_time RATE START run …` runs the upgrade manager in it: minutes of waiting take seconds.
+`python -m hack.fast_time RATE EQUAL_AT run …` runs the upgrade manager in it: minutes of waiting take seconds.
 """
 
 from __future__ import annotations
@@ -22,29 +22,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FastTime:
-    """So many seconds pass in one real second, since `start`."""
+    """So many seconds pass in one real second; at `equal_at` it is the real time, and before that it is earlier.
+
+    While it is earlier, kubectl, whose clock is the real one, can show ages.
+    """
 
     rate: float
-    start: datetime
+    equal_at: datetime
 
     def now(self) -> datetime:
         """Return the calendar time."""
-        passed = (datetime.now(UTC) - self.start).total_seconds()
-        return self.start + timedelta(seconds=passed * self.rate)
+        passed = (datetime.now(UTC) - self.equal_at).total_seconds()
+        return self.equal_at + timedelta(seconds=passed * self.rate)
 
     def arguments(self) -> list[str]:
         """Return the command-line arguments from which `parse` makes it."""
-        return [str(self.rate), self.start.isoformat()]
+        return [str(self.rate), self.equal_at.isoformat()]
 
     @classmethod
-    def parse(cls, rate: str, start: str) -> FastTime:
+    def parse(cls, rate: str, equal_at: str) -> FastTime:
         """Read it from a command line."""
-        return cls(rate=float(rate), start=datetime.fromisoformat(start))
+        return cls(rate=float(rate), equal_at=datetime.fromisoformat(equal_at))
 
 
 def real_time() -> FastTime:
     """Return the real time."""
-    return FastTime(rate=1.0, start=datetime.now(UTC))
+    return FastTime(rate=1.0, equal_at=datetime.now(UTC))
 
 
 class FastEventLoop(asyncio.SelectorEventLoop):
@@ -85,9 +88,9 @@ def patched_manager(time: FastTime) -> Iterator[None]:
 
 def main(arguments: list[str]) -> None:
     """Run the manager's program, which exits."""
-    rate, start, *rest = arguments
+    rate, equal_at, *rest = arguments
     program = str(Path(sys.executable).with_name("upgrade-manager"))
-    with patched_manager(FastTime.parse(rate, start)), mock.patch.object(sys, "argv", [program, *rest]):
+    with patched_manager(FastTime.parse(rate, equal_at)), mock.patch.object(sys, "argv", [program, *rest]):
         runpy.run_path(program, run_name="__main__")
 
 

@@ -88,7 +88,8 @@ def _add_wiring_flags(parser: argparse.ArgumentParser) -> None:
         default="simulated",
         help="what runs in the Jobs: simulated containers, or our commands on trees of files (simulated)",
     )
-    add("--fast-time", nargs=2, metavar=("RATE", "START"), help="embedded API server: its clock runs faster since then")
+    help_text = "embedded API server: its clock runs so many times faster, and is right at that time"
+    add("--fast-time", nargs=2, metavar=("RATE", "EQUAL_AT"), help=help_text)
     add("--hosts", type=Path, metavar="FOLDER", help="where these trees are kept (a temporary folder)")
     add(
         "--service",

@@ -65,7 +65,8 @@ async def cluster(options: Options, scenario: Scenario) -> AsyncIterator[Running
     Raises OSError where a port or a file cannot be used, AssetsError or ControlPlaneError without a real API server.
     """
     async with AsyncExitStack() as stack:
-        authority = Authority(now=utc_now())
+        # Valid in the cluster's time, too.
+        authority = Authority(now=options.time.now())
         backend = await stack.enter_async_context(await _backend(options, stack))
         # The middleware is in front of the API server, as in process; without rules it counts requests.
         middleware = Middleware(backend.client_transport, random=Random(f"{options.seed}/middleware"))

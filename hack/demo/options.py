@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,7 +91,12 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     options = Options(**vars(parser.parse_args(arguments)))
     # A real API server's clock cannot run faster.
     is_fast = options.stalls and options.api == "embedded"
-    return replace(options, time=replace(options.time, rate=RATE)) if is_fast else options
+    return replace(options, time=_fast_time(options.timeout)) if is_fast else options
+
+
+def _fast_time(timeout: float) -> FastTime:
+    """Return a time that is never later than the real one until the time limit."""
+    return FastTime(rate=RATE, equal_at=datetime.now(UTC) + timedelta(seconds=timeout))
 
 
 def _add_plan_flags(parser: argparse.ArgumentParser) -> None:

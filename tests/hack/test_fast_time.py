@@ -22,7 +22,7 @@ def test_timers_are_due_earlier() -> None:
 
 
 def test_arguments_make_the_same_time() -> None:
-    time = FastTime(rate=RATE, start=datetime.now(UTC))
+    time = FastTime(rate=RATE, equal_at=datetime.now(UTC))
     assert FastTime.parse(*time.arguments()) == time
 
 
@@ -32,7 +32,13 @@ def test_manager_runs_in_it() -> None:
     async def main() -> type:
         return type(asyncio.get_running_loop())
 
-    with patched_manager(FastTime(rate=RATE, start=start)):
+    with patched_manager(FastTime(rate=RATE, equal_at=start)):
         assert SystemClock().now() >= start + timedelta(hours=RATE)
         assert asyncio.run(main()) is FastEventLoop
     assert SystemClock().now() < start + timedelta(hours=RATE)
+
+
+def test_it_is_earlier_than_real_time_before_they_are_equal() -> None:
+    now = datetime.now(UTC)
+    time = FastTime(rate=12.0, equal_at=now + timedelta(hours=1))
+    assert now - timedelta(hours=11) <= time.now() < now - timedelta(hours=10)

@@ -73,14 +73,14 @@ def test_names_and_scope() -> None:
 
 @pytest.mark.rule(
     "api: kubectl get shows VERSION, CURRENTPHASE, AVAILABLE, PROGRESSING, DEGRADED and AGE",
-    "api: kubectl get -o wide adds IMAGE, PREVIOUS, TARGET, ESTIMATEDCOMPLETION and MESSAGE",
+    "api: kubectl get -o wide adds IMAGE, PREVIOUS, TARGET, ESTIMATEDCOMPLETION, STALLED and MESSAGE",
 )
 def test_printer_columns() -> None:
     columns = version()["additionalPrinterColumns"]
     narrow = [column["name"].upper() for column in columns if not column.get("priority")]
     wide = [column["name"].upper() for column in columns if column.get("priority") == 1]
     assert narrow == ["VERSION", "CURRENTPHASE", "AVAILABLE", "PROGRESSING", "DEGRADED", "AGE"]
-    assert wide == ["IMAGE", "PREVIOUS", "TARGET", "ESTIMATEDCOMPLETION", "MESSAGE"]
+    assert wide == ["IMAGE", "PREVIOUS", "TARGET", "ESTIMATEDCOMPLETION", "STALLED", "MESSAGE"]
 
 
 def test_metadata_has_no_schema() -> None:

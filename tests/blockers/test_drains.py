@@ -83,7 +83,8 @@ def test_error_of_rancher_is_reported_at_once(view: FakeView) -> None:
         "Secret fleet-local/m-machine-plan: Rancher cannot drain node n1 "
         '(error when evicting pods/"p" -n "ns": [31mCannot evict pod)'
     )
-    assert found.remedy == "kubectl get pods -A --field-selector spec.nodeName=n1"
+    command = "kubectl get pods -A --field-selector spec.nodeName=n1"
+    assert found.remedy == f"Delete or move what it cannot evict: {command}"
 
 
 def test_budget_is_named_beside_the_error(view: FakeView) -> None:
@@ -232,7 +233,7 @@ def test_pod_that_does_not_end_is_named(view: FakeView, finalizers: object, why:
     (found,) = blockers(view, age=900)
     assert (found.reason, found.kind, found.name, found.since) == ("DrainFailing", "Pod", "p", view.ago(900))
     assert found.message == f"Pod ns/p: it is deleted, but does not end on node n1 ({why})"
-    assert found.remedy == "kubectl describe pod -n ns p"
+    assert found.remedy == "Show what keeps it: kubectl describe pod -n ns p"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 row = pytest.param
 ABOUT = {"involvedObject": {"name": "j"}}
+ALLOW = "Allow what the event reports, for example by a larger ResourceQuota"
+CONTROLLER = (
+    "Check the Job controller: kubectl -n kube-system logs -l component=kube-controller-manager --tail=20 --prefix"
+)
 
 
 def job(view: FakeView, *, age: float = 100, **status: Any) -> JobState:
@@ -87,7 +91,7 @@ def test_pod_that_is_no_blocker(view: FakeView, age: float, phase: str) -> None:
 @pytest.mark.parametrize(
     ("events", "words"),
     [
-        row([], "no event says why; check the Job controller", id="no event"),
+        row([], "no event says why", id="no event"),
         row(
             [
                 {**ABOUT, "message": "old", "lastTimestamp": "2026-01-01T01:00:00Z"},
@@ -106,7 +110,37 @@ def test_job_without_pod_has_the_events_words(view: FakeView, events: list[Any],
     (found,) = blockers(view, job(view))
     assert (found.reason, found.kind, found.name) == ("JobHasNoPod", "Job", "j")
     assert found.message.startswith(f"Job ns/j: no Pod is created ({words}")
-    assert found.remedy == "kubectl describe job -n ns j"
+    do = CONTROLLER if words == "no event says why" else ALLOW
+    assert found.remedy == f"(1) {do} (2) Show its events: kubectl describe job -n ns j"
+
+
+ACCOUNT = {"spec": {"template": {"spec": {"serviceAccountName": "harvester"}}}}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "accounts", "do"),
+    [
+        row([ACCOUNT], [], "Create the ServiceAccount: kubectl create serviceaccount -n ns harvester", id="no account"),
+        row([ACCOUNT], [{}], ALLOW, id="its account exists"),
+        row([{"spec": {"template": 1}}], [], ALLOW, id="wrong types"),
+        row([], [], ALLOW, id="no Job"),
+    ],
+)
+def test_job_whose_pods_are_refused(view: FakeView, jobs: list[Any], accounts: list[Any], do: str) -> None:
+    view.found["Event"] = [{**ABOUT, "message": "forbidden"}]
+    view.found["Job"], view.found["ServiceAccount"] = jobs, accounts
+    (found,) = blockers(view, job(view))
+    assert found.remedy.startswith(f"(1) {do} (2) ")
+
+
+def test_refusal_is_reported_without_the_rights_to_read_more(view: FakeView) -> None:
+    view.found["Event"], view.found["Job"] = [{**ABOUT, "message": "forbidden"}], [ACCOUNT]
+    view.errors["ServiceAccount"] = "no rights"
+    (found,) = blockers(view, job(view))
+    assert (found.message, found.remedy[: len(ALLOW) + 4]) == (
+        "Job ns/j: no Pod is created (forbidden)",
+        f"(1) {ALLOW}",
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,7 +155,7 @@ def test_job_is_slow_after_its_usual_time(view: FakeView, work: str, minutes: in
     assert (found.reason, found.since) == ("JobSlow", view.ago(60 * minutes))
     since = format_time(view.ago(60 * minutes))
     assert found.message == f"Job ns/j: no progress since {since}; usually it takes at most {minutes} minutes"
-    assert found.remedy == "kubectl logs -n ns job/j"
+    assert found.remedy == "Show what it does: kubectl logs -n ns job/j"
 
 
 def test_new_step_is_progress(view: FakeView) -> None:

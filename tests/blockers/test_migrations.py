@@ -54,8 +54,9 @@ def fixed(**condition: Any) -> dict[str, Any]:
 
 
 RESTART = "kubectl -n harvester-system rollout restart deploy/virt-controller"
-MIGRATE = f"virtctl migrate db01 -n ns; if its migration does not begin: {RESTART}"
-STOP = "virtctl stop db01 -n ns"
+MIGRATE = f"(1) Migrate it: virtctl migrate db01 -n ns (2) If the migration does not begin: {RESTART}"
+STOP = "Stop the VM: virtctl stop db01 -n ns"
+FORCE = "If its system does not shut down: virtctl stop db01 -n ns --force --grace-period=0"
 STRATEGY = {**instance(), "spec": {"evictionStrategy": "None"}}
 BARE = {"metadata": {"name": "db01", "namespace": "ns"}, "status": 1}
 ARRIVED = migration("Succeeded", name="arrived", created="2026-01-01T11:30:00Z")
@@ -70,7 +71,7 @@ OLD = migration("Failed", name="old", created="2026-01-01T09:00:00Z")
         row(instance(), [OLD], "it has no migration", MIGRATE, id="only of an earlier VM"),
         row(instance(), [ARRIVED], "it has no migration", MIGRATE, id="none since it came to the node"),
         row(instance(), [migration("Pending")], "migration m is Pending", STOP, id="pending"),
-        row(instance(), [migration("")], "migration m has not begun", RESTART, id="new"),
+        row(instance(), [migration("")], "migration m has not begun", f"Restart KubeVirt: {RESTART}", id="new"),
         row(
             instance(),
             [migration("Running", name="b", created="2026-01-01T11:30:00Z"), migration("Failed", name="a")],
@@ -95,7 +96,7 @@ OLD = migration("Failed", name="old", created="2026-01-01T09:00:00Z")
         ),
         row(fixed(), [], "KubeVirt cannot migrate it: LiveMigratable is False", STOP, id="without words"),
         row(STRATEGY, [], "its eviction strategy is None", MIGRATE, id="strategy"),
-        row(instance(metadata={"deletionTimestamp": "x"}), [], "it is stopping", STOP, id="stopping"),
+        row(instance(metadata={"deletionTimestamp": "x"}), [], "it is stopping", FORCE, id="stopping"),
         row(
             {"metadata": {"name": "db01", "namespace": "ns"}, "status": 1},
             [],

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from upgrade_manager.blockers.pods import pod_blocker, start_progress
+
+if TYPE_CHECKING:
+    from tests.blockers.conftest import FakeView
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 row = pytest.param
@@ -31,7 +34,7 @@ def crashing(state: dict[str, Any], *, restarts: int = 2, ready: bool = False, i
     return {"initContainerStatuses" if init else "containerStatuses": [status]}
 
 
-UNTAINT = "Free what the scheduler misses, or remove the taint: kubectl taint node NODE KEY-"
+FREE = "Free what the scheduler misses"
 PULL = "Make the registry and the image available to node n1, which pulls it again by itself"
 START = "Provide what it misses, or check containerd, a part of rke2-server or rke2-agent on node n1"
 KUBELET = "Check the kubelet, a part of the service rke2-server or rke2-agent: kubectl describe node n1"
@@ -47,14 +50,14 @@ RUNNING: dict[str, Any] = {"containerStatuses": [{"name": "c", "state": {"runnin
             pod(**unscheduled("0/3 nodes are available.")),
             "PodUnschedulable",
             "it cannot be scheduled (Unschedulable: 0/3 nodes are available)",
-            UNTAINT,
+            FREE,
             id="unschedulable",
         ),
         row(
             pod(**unscheduled(None)),
             "PodUnschedulable",
             "it cannot be scheduled (Unschedulable)",
-            UNTAINT,
+            FREE,
             id="no message",
         ),
         row(
@@ -104,12 +107,12 @@ RUNNING: dict[str, Any] = {"containerStatuses": [{"name": "c", "state": {"runnin
         ),
     ],
 )
-def test_pod_that_does_not_run(found: dict[str, Any], reason: str, text: str, first: str) -> None:
-    blocker = pod_blocker(found, node="", since=NOON)
+def test_pod_that_does_not_run(view: FakeView, found: dict[str, Any], reason: str, text: str, first: str) -> None:
+    blocker = pod_blocker(view, found, node="", since=NOON)
     assert blocker is not None
     assert (blocker.reason, blocker.kind, blocker.namespace, blocker.name) == (reason, "Pod", "ns", "p")
     assert blocker.message.startswith(f"Pod ns/p: {text}")
-    assert blocker.remedy == f"{first}; kubectl describe pod -n ns p"
+    assert blocker.remedy == f"(1) {first} (2) Show its events: kubectl describe pod -n ns p"
     assert blocker.since == NOON
 
 
@@ -123,8 +126,8 @@ def test_pod_that_does_not_run(found: dict[str, Any], reason: str, text: str, fi
         row(pod(metadata={"deletionTimestamp": "x"}), id="deleting"),
     ],
 )
-def test_pod_that_runs_is_no_blocker(found: dict[str, Any]) -> None:
-    assert pod_blocker(found, node="n1", since=NOON) is None
+def test_pod_that_runs_is_no_blocker(view: FakeView, found: dict[str, Any]) -> None:
+    assert pod_blocker(view, found, node="n1", since=NOON) is None
 
 
 @pytest.mark.rule("blockers: a crash loop is one blocker in all its states")
@@ -141,12 +144,12 @@ def test_pod_that_runs_is_no_blocker(found: dict[str, Any]) -> None:
         row(pod("Pending", **crashing({"running": {}}, init=True)), id="init container"),
     ],
 )
-def test_crash_loop_is_one_blocker_in_all_its_states(found: dict[str, Any]) -> None:
-    blocker = pod_blocker(found, node="", since=NOON)
+def test_crash_loop_is_one_blocker_in_all_its_states(view: FakeView, found: dict[str, Any]) -> None:
+    blocker = pod_blocker(view, found, node="", since=NOON)
     assert blocker is not None
     assert blocker.reason == "ContainerFailing"
     assert blocker.message == "Pod ns/p: a container is restarted after errors (exit code 1, Error: no such file)"
-    assert blocker.remedy == "kubectl logs -n ns p --all-containers --previous"
+    assert blocker.remedy == "Show why it ended: kubectl logs -n ns p --all-containers --previous"
 
 
 @pytest.mark.parametrize(
@@ -158,19 +161,28 @@ def test_crash_loop_is_one_blocker_in_all_its_states(found: dict[str, Any]) -> N
         row({"containerStatuses": [{"restartCount": "1", "lastState": {"terminated": [1]}}]}, id="wrong types"),
     ],
 )
-def test_restarted_container_that_is_no_crash_loop(container: dict[str, Any]) -> None:
-    assert pod_blocker(pod("Running", **container), node="", since=NOON) is None
+def test_restarted_container_that_is_no_crash_loop(view: FakeView, container: dict[str, Any]) -> None:
+    assert pod_blocker(view, pod("Running", **container), node="", since=NOON) is None
 
 
-def test_node_of_the_wait_comes_first() -> None:
+def test_taint_comes_before_what_else_the_scheduler_may_miss(view: FakeView) -> None:
+    taint = {"key": "maintenance", "effect": "NoSchedule"}
+    view.found["Node"] = [{"metadata": {"name": "n1"}, "spec": {"taints": [taint]}}]
+    blocker = pod_blocker(view, pod(**unscheduled("0/1 nodes are available.")), node="", since=NOON)
+    assert blocker is not None
+    remove = "Remove the taint of node n1: kubectl taint node n1 maintenance:NoSchedule-"
+    assert blocker.remedy == f"(1) {remove} (2) Show its events: kubectl describe pod -n ns p"
+
+
+def test_node_of_the_wait_comes_first(view: FakeView) -> None:
     for node, expected in (("n2", "n2"), ("", "n1")):
-        blocker = pod_blocker(pod(), node=node, since=NOON)
+        blocker = pod_blocker(view, pod(), node=node, since=NOON)
         assert blocker is not None
         assert blocker.node == expected
 
 
-def test_hostile_words_become_one_short_line() -> None:
-    blocker = pod_blocker(pod(**unscheduled("a\x1b[31m\nb\u202e" + "c" * 1_000_000)), node="", since=NOON)
+def test_hostile_words_become_one_short_line(view: FakeView) -> None:
+    blocker = pod_blocker(view, pod(**unscheduled("a\x1b[31m\nb\u202e" + "c" * 1_000_000)), node="", since=NOON)
     assert blocker is not None
     assert len(blocker.message) < 500
     assert "\n" not in blocker.message

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 row = pytest.param
 NEXT = "waiting for Rancher to drain the next node"
 LOGS = (
-    "kubectl -n cattle-system logs -l app=rancher --tail=100 --prefix; "
-    "if Rancher hangs: kubectl -n cattle-system rollout restart deploy/rancher"
+    "(1) Show its log: kubectl -n cattle-system logs -l app=rancher --tail=100 --prefix "
+    "(2) If the log has no new lines, Rancher hangs: kubectl -n cattle-system rollout restart deploy/rancher"
 )
-STATUS = "kubectl -n cattle-system rollout status deploy/rancher"
+STATUS = (
+    "(1) Watch it: kubectl -n cattle-system rollout status deploy/rancher "
+    "(2) Show its conditions: kubectl -n cattle-system describe deploy/rancher"
+)
 SCALE = "kubectl -n cattle-system scale deploy/rancher --replicas=1"
 DRAINED = "Secret fleet-local/m-machine-plan: Rancher has not drained node n1 and upgraded its Kubernetes"
 SILENT = "Rancher does not report why"
@@ -59,7 +62,7 @@ def _runs(view: FakeView) -> None:
 @pytest.mark.parametrize(
     ("deployments", "state", "remedy"),
     [
-        row([], "does not exist", "Install it again; kubectl -n cattle-system get deploy", id="no Deployment"),
+        row([], "does not exist", "Install it again: kubectl -n cattle-system get deploy", id="no Deployment"),
         row([{"status": {"availableReplicas": 0}}], "is not available", STATUS, id="no replica"),
         row([{"spec": {"replicas": 0}}], "is scaled to 0 replicas", SCALE, id="scaled down"),
         row([{"status": {"availableReplicas": "1"}}], "is not available", STATUS, id="wrong type"),

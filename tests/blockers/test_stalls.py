@@ -41,7 +41,9 @@ async def test_unschedulable_pod_is_named_until_it_runs() -> None:
         plan = await stage.until_plan(is_stalled)
         (blocker,) = objects.status(plan)["blockers"]
         assert (blocker["kind"], blocker["reason"]) == ("Pod", "PodUnschedulable")
-        assert blocker["remedy"].endswith(f"; kubectl describe pod -n harvester-system {blocker['name']}")
+        assert blocker["remedy"].endswith(
+            f"(2) Show its events: kubectl describe pod -n harvester-system {blocker['name']}"
+        )
         assert condition(plan, "Stalled")[:2] == ("True", "PodUnschedulable")
         await close(stage, on=False)
         plan = await stage.until_plan(lambda plan: not is_stalled(plan), seconds=30)

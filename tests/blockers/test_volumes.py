@@ -40,11 +40,11 @@ def volume(robustness: object, **status: Any) -> dict[str, Any]:
     [
         row(
             volume("degraded", kubernetesStatus=CLAIM),
-            "it is degraded, with a replica on node n1 (PersistentVolumeClaim default/disk-0; ",
+            "it is degraded, with a replica on node n1 (PersistentVolumeClaim default/disk-0)",
             id="degraded",
         ),
-        row(volume("faulted"), "it is faulted, with a replica on node n1 (Longhorn ", id="faulted, without claim"),
-        row(volume("degraded", kubernetesStatus=[]), "it is degraded, with a replica on node n1 (L", id="wrong types"),
+        row(volume("faulted"), "it is faulted, with a replica on node n1", id="faulted, without claim"),
+        row(volume("degraded", kubernetesStatus=[]), "it is degraded, with a replica on node n1", id="wrong types"),
     ],
 )
 def test_unhealthy_volume_of_the_node(view: FakeView, found: dict[str, Any], text: str) -> None:
@@ -52,8 +52,65 @@ def test_unhealthy_volume_of_the_node(view: FakeView, found: dict[str, Any], tex
     (blocker,) = blockers(view)
     assert (blocker.reason, blocker.kind, blocker.namespace) == ("VolumeDegraded", "Volume", "longhorn-system")
     assert (blocker.name, blocker.node, blocker.since) == ("v", "n1", view.ago(600))
-    assert blocker.message.startswith(f"Volume longhorn-system/v: {text}")
-    assert blocker.remedy == "kubectl describe volumes.longhorn.io -n longhorn-system v"
+    assert blocker.message == f"Volume longhorn-system/v: {text}"
+    assert blocker.remedy == (
+        "(1) Make nodes schedulable, with space on their disks: "
+        "kubectl get nodes.longhorn.io -n longhorn-system -o wide "
+        "(2) Show its replicas: kubectl get replicas.longhorn.io -n longhorn-system -l longhornvolume=v"
+    )
+
+
+UNSCHEDULED = {"type": "Scheduled", "status": "False", "reason": "ReplicaSchedulingFailure"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "conditions", "text", "give", "patch"),
+    [
+        row(
+            {"diskSelector": ["fast", "ssd"]},
+            [{**UNSCHEDULED, "message": "tags not fulfilled"}],
+            "Longhorn places no replica: tags not fulfilled; diskSelector fast, ssd",
+            "Give a disk fast, ssd as tags",
+            '{"diskSelector":null}',
+            id="disks",
+        ),
+        row(
+            {"nodeSelector": ["big"], "diskSelector": ["fast"]},
+            [{**UNSCHEDULED, "message": ""}],
+            "Longhorn places no replica: ReplicaSchedulingFailure; diskSelector fast; nodeSelector big",
+            "Give a disk fast and a node big as tags",
+            '{"diskSelector":null,"nodeSelector":null}',
+            id="disks and nodes",
+        ),
+        row(
+            {"nodeSelector": ["big", 1], "diskSelector": "x"},
+            [{"type": "Scheduled", "status": "True"}],
+            "nodeSelector big",
+            "Give a node big as tags",
+            '{"nodeSelector":null}',
+            id="nodes, wrong types",
+        ),
+    ],
+)
+def test_volume_whose_replica_has_no_place(
+    view: FakeView, spec: dict[str, Any], conditions: list[Any], text: str, give: str, patch: str
+) -> None:
+    found = {**volume("degraded", conditions=conditions), "spec": spec}
+    view.found["Volume"], view.found["Replica"] = [found], [ON_NODE]
+    (blocker,) = blockers(view)
+    assert blocker.message.endswith(f"with a replica on node n1 ({text})")
+    assert blocker.remedy == (
+        f"(1) {give} in Longhorn, where there is no replica yet: kubectl edit nodes.longhorn.io -n longhorn-system "
+        "(2) Or let any fit: kubectl patch volumes.longhorn.io -n longhorn-system v --type=merge "
+        f"""-p '{{"spec":{patch}}}'"""
+    )
+
+
+def test_volume_that_longhorn_places_nowhere_without_a_reason(view: FakeView) -> None:
+    found = volume("faulted", conditions=[{"type": "Scheduled", "status": "False"}])
+    view.found["Volume"], view.found["Replica"] = [found], [ON_NODE]
+    (blocker,) = blockers(view)
+    assert "(Longhorn places no replica: Scheduled is False)" in blocker.message
 
 
 @pytest.mark.parametrize(

@@ -44,12 +44,12 @@ async def test_get_shows_the_columns_of_a_plan(cluster: Cluster) -> None:
     assert rows[1][-1].endswith("s")
 
 
-@pytest.mark.rule("api: kubectl get -o wide adds IMAGE, PREVIOUS, TARGET, ESTIMATEDCOMPLETION and MESSAGE")
+@pytest.mark.rule("api: kubectl get -o wide adds IMAGE, PREVIOUS, TARGET, ESTIMATEDCOMPLETION, STALLED and MESSAGE")
 async def test_wide_output_adds_columns(cluster: Cluster) -> None:
     estimate = "2026-01-01T09:00:00Z"
     await cluster.plan(image="iso", status={**STATUS, "estimatedCompletion": estimate})
     rows = (await cluster.succeed("get", "up", "demo", "-o", "wide")).rows
-    assert rows[0][7:] == ["IMAGE", "PREVIOUS", "TARGET", "ESTIMATEDCOMPLETION", "MESSAGE"]
+    assert rows[0][7:] == ["IMAGE", "PREVIOUS", "TARGET", "ESTIMATEDCOMPLETION", "STALLED", "MESSAGE"]
     assert rows[1][-5:] == ["iso", "v1.7.1", "v1.8.0", estimate, "waiting"]
 
 

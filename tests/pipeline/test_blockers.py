@@ -78,7 +78,7 @@ async def test_overdue_wait_is_reported_until_it_is_over(cluster: Harvester, inf
     assert (entry["kind"], entry["name"], entry["reason"]) == ("Pod", "j-1", "PodPending")
     stalled = objects.condition(plan, "Stalled") or {}
     assert (stalled["status"], stalled["reason"]) == ("True", "PodPending")
-    assert stalled["message"] == f"{entry['message']}. {entry['remedy']}."
+    assert stalled["message"] == f"{entry['message']}. {entry['remedy']}"
     assert cluster.recorder.recorded == [("PodPending", f"{entry['message']}. {entry['remedy']}")]
     ctx = await again(cluster, informers)
     blockers.clear(ctx)
@@ -131,7 +131,7 @@ async def test_stalled_shows_the_first_blocker_and_counts_the_others() -> None:
     assert len(status["blockers"]) == MAX_BLOCKERS
     (stalled,) = status["conditions"]
     assert (stalled["type"], stalled["status"], stalled["reason"]) == ("Stalled", "True", "PodPending")
-    assert stalled["message"] == f"M. R. And {MAX_BLOCKERS + 4} more: see status.blockers"
+    assert stalled["message"] == f"M. {MAX_BLOCKERS + 4} more in status.blockers. R"
 
 
 async def test_stalled_that_is_set_again_keeps_its_time() -> None:

@@ -12,6 +12,7 @@ from hack.faults.rules import LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.upgrade import condition, started
 from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.remedy import WEBHOOKS
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.refusals import OVERDUE
 
@@ -51,7 +52,7 @@ async def test_refused_write_is_named_until_it_succeeds() -> None:
         assert (blocker["kind"], blocker["namespace"]) == ("Plan", "cattle-system")
         assert blocker["name"].startswith("upgrade-")
         assert "a webhook refuses the write" in blocker["message"]
-        assert "kubectl get validatingwebhookconfigurations" in blocker["remedy"]
+        assert blocker["remedy"].startswith("(1) Check the manager's permissions (deploy/rbac): kubectl auth ")
         assert condition(plan, "Stalled")[:2] == ("True", "WriteRefused")
         simulation.middleware.remove(rule)
         plan = await stage.until_plan(lambda plan: not reasons(plan), seconds=30)
@@ -72,6 +73,19 @@ async def test_refusal_that_passes_is_not_named() -> None:
         simulation.middleware.remove(rule)
         await stage.succeed()
         assert "WriteRefused" not in await event_reasons(stage)
+
+
+async def test_webhook_that_refuses_is_named() -> None:
+    refusal = Refuse(status=500, reason="InternalError", message='failed calling webhook "deny.example.com": refused')
+    async with Simulation() as simulation, started(simulation) as stage:
+        rule = Rule(match=Match(verbs=("create",), resource="plans.upgrade.cattle.io"), action=refusal)
+        simulation.middleware.add(rule)
+        plan = await stage.until_plan(lambda plan: reasons(plan) == ["WriteRefused"])
+        (blocker,) = objects.status(plan)["blockers"]
+        assert blocker["remedy"] == (
+            '(1) Start the service of webhook "deny.example.com", or let it allow the write '
+            f"(2) Or find the configuration that lists it, and delete that: {WEBHOOKS}"
+        )
 
 
 async def test_lost_connection_is_no_refusal() -> None:

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from tests.support.nodes import POST, PRE
-from upgrade_manager.pipeline.upgrade_strategy import has_hooks, holds_nodes, merge, with_hooks, without_hooks
+from upgrade_manager.pipeline.upgrade_strategy import (
+    has_hooks,
+    holds_nodes,
+    merge,
+    with_hooks,
+    without_foreign_hooks,
+    without_hooks,
+)
 
 DRAIN_OPTIONS = {
     "enabled": True,
@@ -142,3 +149,20 @@ def test_values_of_others_are_kept(original: Any, change: dict[str, Any], merged
 
 def test_removed_strategy_stays_removed() -> None:
     assert merge(OWN, with_hooks(OWN), None) is None
+
+
+@pytest.mark.parametrize(
+    ("strategy", "changed"),
+    [
+        pytest.param(None, {}, id="none"),
+        pytest.param(hooks(PRE, "b"), {}, id="not there"),
+        pytest.param(hooks(PRE, "a", "b"), hooks(PRE, "b"), id="one of three"),
+        pytest.param(
+            {"workerDrainOptions": {"postDrainHooks": [{"annotation": "a"}], "timeout": 1}},
+            {"workerDrainOptions": {"postDrainHooks": []}},
+            id="the only one",
+        ),
+    ],
+)
+def test_lists_that_change_without_a_foreign_hook(strategy: Any, changed: Any) -> None:
+    assert without_foreign_hooks(strategy, {"a"}) == changed

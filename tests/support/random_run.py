@@ -54,9 +54,8 @@ _SETTLE_SECONDS = 120.0
 _PROMPT = 3.0
 #: Virtual seconds between two polls of a plan.
 _INTERVAL = 0.1
-#: Part of the message that advises to drain all nodes, and the virtual seconds after which a user does.
-_ADVICE = "raise spec.rkeConfig.provisionGeneration by 1"
-_ADVICE_SECONDS = 600.0
+#: Virtual seconds after which a user reads the blockers again.
+_READ_INTERVAL = 600.0
 #: Virtual seconds between two attempts of a user's request.
 _RETRY_INTERVAL = 1.0
 #: Interference after which Rancher drains upgraded nodes again.
@@ -311,11 +310,12 @@ async def _follow_advice(stage: UpgradeRun) -> None:
         patch = MergePatch({"spec": {"rkeConfig": {"provisionGeneration": generation}}})
         await stage.client.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL)
 
-    before, message = "", ""
-    while _ADVICE not in message or message != before:
-        await asyncio.sleep(_ADVICE_SECONDS)
+    is_lost = False
+    while not is_lost:
+        await asyncio.sleep(_READ_INTERVAL)
         with suppress(NotFound, Transient):
-            before, message = message, condition(await stage.plan(), "Progressing")[2]
+            blockers = objects.status(await stage.plan()).get("blockers") or ()
+            is_lost = any(one["reason"] == BlockerReason.HOOK_LOST for one in blockers)
     await _retry(raise_generation)
 
 

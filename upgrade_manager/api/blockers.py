@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 #: Entries in the status; the Stalled condition counts the others.
 MAX_BLOCKERS = 50
-#: Characters of a message or remedy.
+#: Characters of a message.
 MAX_TEXT = 400
+#: Characters of a remedy: a command that is cut would be another one.
+MAX_REMEDY = 800
 #: Bytes of all entries: long names, and texts in other scripts, would be more than 64 kB.
 MAX_BYTES = 60_000
 
@@ -104,7 +106,7 @@ class Blocker:
             "name": self.name,
             "reason": str(self.reason),
             "message": self.message[:MAX_TEXT],
-            "remedy": self.remedy[:MAX_TEXT],
+            "remedy": self.remedy[:MAX_REMEDY],
             "since": format_time(self.since),
         }
 

@@ -96,6 +96,7 @@ def _columns() -> list[dict[str, Any]]:
         _column("Previous", ".status.previousVersion", "Harvester version before the upgrade.", wide=True),
         _column("Target", ".status.releaseMetadata.harvester", "Target version of Harvester.", wide=True),
         _column("EstimatedCompletion", ".status.estimatedCompletion", "Estimated end of the upgrade.", wide=True),
+        _column("Stalled", _condition("Stalled", "reason"), "Why it waits too long; see status.blockers.", wide=True),
         _column("Message", _condition("Progressing", "message"), "What the upgrade waits for.", wide=True),
     ]
 

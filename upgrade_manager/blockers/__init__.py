@@ -4,6 +4,7 @@ __all__ = [
     "finder",
     "jobs",
     "pods",
+    "remedy",
     "table",
     "view",
     "wait",

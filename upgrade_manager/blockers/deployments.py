@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.kube import fields
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import DEPLOYMENTS
@@ -29,12 +30,14 @@ def outage(view: View, namespace: str, name: str) -> Outage | None:
     named = f"Deployment {namespace}/{name}"
     found = _read(view, namespace, name)
     if not found:
-        return Outage(f"{named} does not exist", f"Install it again; kubectl -n {namespace} get deploy")
+        return Outage(f"{named} does not exist", f"Install it again: kubectl -n {namespace} get deploy")
     if fields.number(found[0], "status", "availableReplicas"):
         return None
     if fields.number(found[0], "spec", "replicas") == 0:
         return Outage(f"{named} is scaled to 0 replicas", f"kubectl -n {namespace} scale deploy/{name} --replicas=1")
-    return Outage(f"{named} is not available", f"kubectl -n {namespace} rollout status deploy/{name}")
+    watch = f"Watch it: kubectl -n {namespace} rollout status deploy/{name}"
+    show = f"Show its conditions: kubectl -n {namespace} describe deploy/{name}"
+    return Outage(f"{named} is not available", steps(watch, show))
 
 
 def restart(namespace: str, name: str) -> str:

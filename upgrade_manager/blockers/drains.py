@@ -67,7 +67,7 @@ def _error(wait: Wait) -> Blocker:
         name=wait.name,
         node=wait.node,
         message=f"Secret {wait.namespace}/{wait.name}: Rancher cannot drain node {wait.node} ({words})",
-        remedy=f"kubectl get pods -A --field-selector spec.nodeName={wait.node}",
+        remedy=f"Delete or move what it cannot evict: kubectl get pods -A --field-selector spec.nodeName={wait.node}",
         since=wait.since,
     )
 
@@ -102,7 +102,7 @@ def _lingering(wait: Wait, pod: Object) -> Blocker:
         name=objects.name(pod),
         node=wait.node,
         message=f"Pod {fields.qualified_name(pod)}: it is deleted, but does not end on node {wait.node} ({why})",
-        remedy=f"kubectl describe pod -n {objects.namespace(pod)} {objects.name(pod)}",
+        remedy=f"Show what keeps it: kubectl describe pod -n {objects.namespace(pod)} {objects.name(pod)}",
         since=wait.since,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from upgrade_manager.blockers.condition_words import unmet_conditions
 from upgrade_manager.blockers.deployments import restart
 from upgrade_manager.blockers.finder import START, Finder
 from upgrade_manager.blockers.pods import POD_REASONS, pod_blocker, start_progress
+from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube import fields, objects
@@ -49,11 +51,11 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
             # The image's conditions are worth more than the error alone.
             words.append(str(error))
     since = start_progress(pod) or wait.progressed
-    stopped = pod_blocker(pod, node="", since=since) if pod and view.now - since >= START else None
+    stopped = pod_blocker(view, pod, node="", since=since) if pod and view.now - since >= START else None
     if stopped is not None:
         yield stopped
     # Always: after a restart it shows since when the image makes no progress.
-    yield _stuck(wait, words, pod)
+    yield _stuck(wait, words, pod, url=fields.excerpt(image, "spec", "url"))
 
 
 def _named(view: View, resource: Resource, wait: Wait) -> Object:
@@ -101,17 +103,19 @@ def _data_volume_words(volume: Object) -> Iterator[str]:
         yield f"DataVolume {condition}"
 
 
-def _stuck(wait: Wait, words: list[str], pod: Object) -> Blocker:
+def _stuck(wait: Wait, words: list[str], pod: Object, *, url: str) -> Blocker:
     reported = "; ".join(filter(None, words)) or "Harvester does not report why"
     place = f"-n {wait.namespace}"
     look = f"kubectl logs {place} {objects.name(pod)}" if pod else f"kubectl get datavolumes,pods {place}"
+    source = [f"Check that the source responds: curl -I {shlex.quote(url)}"] if url else []
+    hangs = f"If there is no error, CDI hangs: {restart(wait.namespace, _CDI)}"
     return Blocker(
         reason=BlockerReason.IMPORT_STUCK,
         kind=wait.kind.object_kind,
         namespace=wait.namespace,
         name=wait.name,
         message=f"VirtualMachineImage {wait.namespace}/{wait.name}: its import makes no progress ({reported})",
-        remedy=f"Check that the source's URL responds; {look}; if CDI hangs: {restart(wait.namespace, _CDI)}",
+        remedy=steps(*source, f"Show what it does: {look}", hangs),
         since=wait.progressed,
     )
 

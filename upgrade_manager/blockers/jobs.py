@@ -10,11 +10,13 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.timestamps import format_time, parse_time
 from upgrade_manager.blockers.finder import START, Finder
 from upgrade_manager.blockers.pods import POD_REASONS, pod_blocker, start_progress
+from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.pager import Selection
-from upgrade_manager.kube.resources import PODS
+from upgrade_manager.kube.resources import JOBS, PODS, SERVICE_ACCOUNTS
 from upgrade_manager.nodes.expected_times import expected_seconds
 from upgrade_manager.nodes.job_state import JobState, Progress
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 LABEL_JOB_NAME = "batch.kubernetes.io/job-name"
+_CONTROLLER_LOGS = "kubectl -n kube-system logs -l component=kube-controller-manager --tail=20 --prefix"
 
 
 def job_wait(
@@ -68,7 +71,7 @@ def _start_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     newest = max(pods, key=_created)
     since = start_progress(newest) or wait.since
     if view.now - since >= START:
-        found = pod_blocker(newest, node=wait.node, since=since)
+        found = pod_blocker(view, newest, node=wait.node, since=since)
         if found is not None:
             yield found
 
@@ -79,13 +82,44 @@ def _created(pod: Object) -> str:
 
 def _no_pod(view: View, wait: Wait) -> Blocker:
     words = latest_warning(view, kind="Job", namespace=wait.namespace, name=wait.name)
+    if words:
+        reason, do = words, _permit(view, wait)
+    else:
+        reason, do = "no event says why", f"Check the Job controller: {_CONTROLLER_LOGS}"
     return _blocker(
         wait,
         BlockerReason.JOB_HAS_NO_POD,
-        message=f"no Pod is created ({words or 'no event says why; check the Job controller'})",
-        remedy=f"kubectl describe job -n {wait.namespace} {wait.name}",
+        message=f"no Pod is created ({reason})",
+        remedy=steps(do, f"Show its events: kubectl describe job -n {wait.namespace} {wait.name}"),
         since=wait.since,
     )
+
+
+def _permit(view: View, wait: Wait) -> str:
+    """Return what lets the API server accept the Job's Pods. Raises NotSynced."""
+    try:
+        account = _absent_account(view, wait)
+    except Unreadable:
+        account = ""  # the event's words are worth more than that error
+    if account:
+        return f"Create the ServiceAccount: kubectl create serviceaccount -n {wait.namespace} {account}"
+    return "Allow what the event reports, for example by a larger ResourceQuota"
+
+
+def _absent_account(view: View, wait: Wait) -> str:
+    """Return the Job's ServiceAccount if it does not exist; without one its Pods have the namespace's default."""
+    named = f"metadata.name={wait.name}"
+    jobs = view.objects(Selection(resource=JOBS, namespace=wait.namespace, field_selector=named))
+    account = fields.text(jobs[0], "spec", "template", "spec", "serviceAccountName") if jobs else ""
+    if not account:
+        return ""
+    accounts = Selection(
+        resource=SERVICE_ACCOUNTS,
+        namespace=wait.namespace,
+        field_selector=f"metadata.name={account}",
+        metadata_only=True,
+    )
+    return "" if view.objects(accounts) else account
 
 
 def _slow_overdue(wait: Wait) -> timedelta | None:
@@ -98,7 +132,7 @@ def _slow_blockers(_: View, wait: Wait) -> Iterator[Blocker]:
         BlockerReason.JOB_SLOW,
         message=f"no progress since {format_time(wait.progressed)}; usually it takes at most "
         f"{wait.usual / 60:.0f} minutes",
-        remedy=f"kubectl logs -n {wait.namespace} job/{wait.name}",
+        remedy=f"Show what it does: kubectl logs -n {wait.namespace} job/{wait.name}",
         since=wait.progressed,
     )
 

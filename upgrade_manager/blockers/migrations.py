@@ -12,6 +12,7 @@ from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.deployments import restart
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.label_selectors import one_of
+from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.pager import Selection
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 #: KubeVirt migrates the VMs of a node within that time.
 EVACUATION = timedelta(minutes=10)
-_MIGRATE, _STOP = "virtctl migrate {name} -n {namespace}", "virtctl stop {name} -n {namespace}"
 #: For a controller of KubeVirt that hangs.
 _RESTART = restart(HARVESTER_SYSTEM, "virt-controller")
 _IMMOVABLE = "KubeVirt cannot migrate it"
@@ -95,7 +95,7 @@ def _migrations(view: View, instances: Sequence[Object]) -> Sequence[Object]:
 
 def _blocker(wait: Wait, instance: Object, migrations: Sequence[Object]) -> Blocker:
     namespace, name = objects.key(instance)
-    why, remedies = _state(instance, migrations)
+    why, remedy = _state(instance, migrations)
     return Blocker(
         reason=BlockerReason.MIGRATION_STUCK,
         kind="VirtualMachineInstance",
@@ -103,25 +103,26 @@ def _blocker(wait: Wait, instance: Object, migrations: Sequence[Object]) -> Bloc
         name=name,
         node=wait.node,
         message=f"VirtualMachineInstance {namespace}/{name}: it does not leave node {wait.node} ({why})",
-        remedy="; if its migration does not begin: ".join(
-            one.format(name=name, namespace=namespace) for one in remedies
-        ),
+        remedy=remedy,
         since=wait.progressed,
     )
 
 
-def _state(instance: Object, migrations: Sequence[Object]) -> tuple[str, Sequence[str]]:
-    """Return why the instance is still there, and the remedies."""
+def _state(instance: Object, migrations: Sequence[Object]) -> tuple[str, str]:
+    """Return why the instance is still there, and the remedy."""
+    vm = f"{objects.name(instance)} -n {objects.namespace(instance)}"
+    stop = f"Stop the VM: virtctl stop {vm}"
     if objects.is_deleting(instance):
-        return "it is stopping", (_STOP,)
+        return "it is stopping", f"If its system does not shut down: virtctl stop {vm} --force --grace-period=0"
     active = [one for one in migrations if _phase(one) not in ENDED]
     if active:
-        phase = _phase(active[-1])
-        return f"migration {fields.name(active[-1])} {f'is {phase}' if phase else 'has not begun'}", (
-            _STOP if phase else _RESTART,
-        )
+        named, phase = f"migration {fields.name(active[-1])}", _phase(active[-1])
+        return (f"{named} is {phase}", stop) if phase else (f"{named} has not begun", f"Restart KubeVirt: {_RESTART}")
     obstacle = _obstacle(instance)
-    return obstacle or _last(migrations), (_STOP,) if obstacle.startswith(_IMMOVABLE) else (_MIGRATE, _RESTART)
+    if obstacle.startswith(_IMMOVABLE):
+        return obstacle, stop
+    migrate = f"Migrate it: virtctl migrate {vm}"
+    return obstacle or _last(migrations), steps(migrate, f"If the migration does not begin: {_RESTART}")
 
 
 def _obstacle(instance: Object) -> str:

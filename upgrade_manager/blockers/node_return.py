@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube import fields
 from upgrade_manager.kube.pager import Selection
@@ -44,7 +45,8 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     if is_ready:
         remedy = f"Reboot node {wait.name}, which is drained, and select the release's system on its console"
     else:
-        remedy = f"Check the console of node {wait.name}; kubectl describe node {wait.name}"
+        show = f"Show its conditions: kubectl describe node {wait.name}"
+        remedy = steps(f"Check the console of node {wait.name}, and start it", show)
     yield Blocker(
         reason=BlockerReason.NODE_NOT_BACK,
         kind="Node",

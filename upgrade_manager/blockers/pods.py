@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.blockers.taints import untaint_steps
 from upgrade_manager.kube import fields, objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
 
+    from upgrade_manager.blockers.view import View
     from upgrade_manager.kube.objects import Object
 
 #: Reasons of containers that start normally.
@@ -39,7 +42,7 @@ _STAGES = ("PodScheduled", "PodReadyToStartContainers", "Initialized")
 FINISHED = frozenset({"Succeeded", "Failed"})
 
 
-def pod_blocker(pod: Object, *, node: str, since: datetime) -> Blocker | None:
+def pod_blocker(view: View, pod: Object, *, node: str, since: datetime) -> Blocker | None:
     """Return why the Pod does not run; None if it runs, has run, or is being deleted."""
     if objects.is_deleting(pod) or fields.text(pod, "status", "phase") in FINISHED:
         return None
@@ -54,25 +57,26 @@ def pod_blocker(pod: Object, *, node: str, since: datetime) -> Blocker | None:
         name=objects.name(pod),
         node=node or fields.text(pod, "spec", "nodeName"),
         message=f"Pod {named}: {text}",
-        remedy=_remedy(reason, pod, node=fields.text(pod, "spec", "nodeName")),
+        remedy=steps(*_remedy(view, reason, pod, node=fields.text(pod, "spec", "nodeName"))),
         since=since,
     )
 
 
-def _remedy(reason: BlockerReason, pod: Object, *, node: str) -> str:
-    """Return what to do, and the command that shows more."""
-    describe = f"kubectl describe pod -n {objects.namespace(pod)} {objects.name(pod)}"
+def _remedy(view: View, reason: BlockerReason, pod: Object, *, node: str) -> Iterator[str]:
+    """Yield what to do, and the command that shows more."""
+    place = f"-n {objects.namespace(pod)} {objects.name(pod)}"
     if reason is BlockerReason.POD_UNSCHEDULABLE:
-        return f"Free what the scheduler misses, or remove the taint: kubectl taint node NODE KEY-; {describe}"
-    if reason is BlockerReason.IMAGE_PULL_FAILED:
-        return f"Make the registry and the image available to node {node}, which pulls it again by itself; {describe}"
-    if reason is BlockerReason.POD_PENDING:
-        return f"{_delayed_by(node)}; {describe}"
-    if any(map(_last_crash, _containers(pod))):
-        return f"kubectl logs -n {objects.namespace(pod)} {objects.name(pod)} --all-containers --previous"
-    return (
-        f"Provide what it misses, or check containerd, a part of rke2-server or rke2-agent on node {node}; {describe}"
-    )
+        yield from untaint_steps(view, pod) or ("Free what the scheduler misses",)
+    elif reason is BlockerReason.IMAGE_PULL_FAILED:
+        yield f"Make the registry and the image available to node {node}, which pulls it again by itself"
+    elif reason is BlockerReason.POD_PENDING:
+        yield _delayed_by(node)
+    elif any(map(_last_crash, _containers(pod))):
+        yield f"Show why it ended: kubectl logs {place} --all-containers --previous"
+        return
+    else:
+        yield f"Provide what it misses, or check containerd, a part of rke2-server or rke2-agent on node {node}"
+    yield f"Show its events: kubectl describe pod {place}"
 
 
 def _delayed_by(node: str) -> str:

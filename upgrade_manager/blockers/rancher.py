@@ -12,6 +12,7 @@ from upgrade_manager.blockers.condition_words import unmet_conditions
 from upgrade_manager.blockers.deployments import has_just_started, outage, restart
 from upgrade_manager.blockers.drains import drain_blockers
 from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube import fields
@@ -78,7 +79,10 @@ def _silent(view: View, wait: Wait, waits_for: str) -> Iterator[Blocker]:
         namespace=wait.namespace,
         name=wait.name,
         message=f"{kind} {wait.namespace}/{wait.name}: {waits_for} ({reported})",
-        remedy=f"{_LOGS}; if Rancher hangs: {restart(CATTLE_SYSTEM, _DEPLOYMENT)}",
+        remedy=steps(
+            f"Show its log: {_LOGS}",
+            f"If the log has no new lines, Rancher hangs: {restart(CATTLE_SYSTEM, _DEPLOYMENT)}",
+        ),
     )
 
 

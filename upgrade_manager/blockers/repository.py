@@ -8,6 +8,7 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.deployments import restart
 from upgrade_manager.blockers.finder import START, Finder, from_start
 from upgrade_manager.blockers.pods import POD_REASONS, pod_blocker, start_progress
+from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import PODS
@@ -23,7 +24,7 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     """Yield the Pods that do not start; if all have started long ago, the object that waits for them."""
     pods = view.objects(Selection(resource=PODS, namespace=wait.namespace, label_selector=wait.pods))
     times = [start_progress(pod) or wait.since for pod in pods]
-    found = [pod_blocker(pod, node="", since=since) for pod, since in zip(pods, times, strict=True)]
+    found = [pod_blocker(view, pod, node="", since=since) for pod, since in zip(pods, times, strict=True)]
     starting = [one for one in found if one is not None]
     yield from (one for one in starting if view.now - one.since >= START)
     if not starting and all(view.now - since >= START for since in times):
@@ -38,8 +39,10 @@ def _unavailable(wait: Wait) -> Blocker:
         namespace=wait.namespace,
         name=wait.name,
         message=f"{kind} {wait.namespace}/{wait.name}: the upgrade repository does not serve ({wait.detail})",
-        remedy=f"kubectl describe pods -n {wait.namespace} -l {wait.pods}; if they hang: "
-        f"{restart(wait.namespace, wait.name)}",
+        remedy=steps(
+            f"Restart its Pods, which run but do not serve: {restart(wait.namespace, wait.name)}",
+            f"Show their events: kubectl describe pods -n {wait.namespace} -l {wait.pods}",
+        ),
         since=wait.since,
     )
 

@@ -9,6 +9,7 @@ from upgrade_manager.api.keys import LABEL_HOSTNAME, MANAGED_SELECTOR, suc_node_
 from upgrade_manager.blockers.deployments import has_just_started, outage, restart
 from upgrade_manager.blockers.finder import START, Finder, from_start
 from upgrade_manager.blockers.label_selectors import matches
+from upgrade_manager.blockers.remedy import WEBHOOKS, steps
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.kube import fields, objects
@@ -79,7 +80,8 @@ def _silence(view: View, wait: Wait, nodes: Sequence[Object]) -> tuple[str, str]
         return f"all nodes have its label {label} already, perhaps of an earlier Plan of its name", clear
     if _is_refused(view, wait, plan):
         return "the API server refuses its Jobs", _trial(wait)
-    return "the controller does not report why", f"{_logs(wait)}; {restart(wait.namespace, _CONTROLLER)}"
+    hangs = f"If the log has no new lines, it hangs: {restart(wait.namespace, _CONTROLLER)}"
+    return "the controller does not report why", steps(f"Show its log: {_logs(wait)}", hangs)
 
 
 def _is_refused(view: View, wait: Wait, plan: Object) -> bool:
@@ -101,7 +103,7 @@ def _logs(wait: Wait) -> str:
 def _trial(wait: Wait) -> str:
     """Return the command that creates nothing, and prints why the API server refuses Jobs."""
     trial = f"kubectl create job -n {wait.namespace} trial --image=trial --dry-run=server"
-    return f"Repair what refuses Jobs; {trial} prints the refusal"
+    return steps(f"Show why, creating nothing: {trial}", f"Repair what refuses it; webhooks are in: {WEBHOOKS}")
 
 
 def _plan(wait: Wait, words: str, remedy: str) -> Blocker:

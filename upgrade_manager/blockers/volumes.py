@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
+from upgrade_manager.blockers.condition_words import condition_words
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.label_selectors import one_of
 from upgrade_manager.blockers.migrations import evacuation_overdue
+from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import LONGHORN_REPLICAS, LONGHORN_VOLUMES
+from upgrade_manager.nodes.sequencing import name_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
     from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.objects import Object
 
+#: Fields of a volume's spec: the tags of the disks and nodes that may have its replicas.
+_SELECTORS = ("diskSelector", "nodeSelector")
 _UNHEALTHY = frozenset({"degraded", "faulted"})
 # Labels that Longhorn sets, on replicas and on volumes.
 _NODE_LABEL = "longhornnode"
@@ -50,18 +56,44 @@ def _blocker(wait: Wait, volume: Object) -> Blocker:
     namespace, name = objects.key(volume)
     claim = fields.mapping(volume, "status", "kubernetesStatus")
     claimed = f"{fields.text(claim, 'namespace')}/{fields.text(claim, 'pvcName')}"
-    about = f"PersistentVolumeClaim {claimed}; " if fields.text(claim, "pvcName") else ""
+    about = [f"PersistentVolumeClaim {claimed}"] if fields.text(claim, "pvcName") else []
+    scheduled = fields.condition(volume, "Scheduled")
+    if fields.text(scheduled, "status") == "False":
+        about.append(f"Longhorn places no replica: {condition_words(scheduled) or 'Scheduled is False'}")
+    selectors = [f"{key} {_tags(volume, key)}" for key in _SELECTORS if _tags(volume, key)]
+    detail = "; ".join([*about, *selectors])
     return Blocker(
         reason=BlockerReason.VOLUME_DEGRADED,
         kind="Volume",
         namespace=namespace,
         name=name,
         node=wait.node,
-        message=f"Volume {namespace}/{name}: it is {_robustness(volume)}, with a replica on node {wait.node} ({about}"
-        "Longhorn rebuilds replicas where there is space)",
-        remedy=f"kubectl describe volumes.longhorn.io -n {namespace} {name}",
+        message=f"Volume {namespace}/{name}: it is {_robustness(volume)}, with a replica on node {wait.node}"
+        + (f" ({detail})" if detail else ""),
+        remedy=_remedy(volume),
         since=wait.since,
     )
+
+
+def _remedy(volume: Object) -> str:
+    """Return how Longhorn gets a place for the missing replica; it rebuilds the replica by itself then."""
+    place = f"-n {LONGHORN_SYSTEM}"
+    nodes = f"kubectl get nodes.longhorn.io {place} -o wide"
+    chosen = [key for key in _SELECTORS if _tags(volume, key)]
+    if not chosen:
+        replicas = f"kubectl get replicas.longhorn.io {place} -l {_VOLUME_LABEL}={objects.name(volume)}"
+        return steps(f"Make nodes schedulable, with space on their disks: {nodes}", f"Show its replicas: {replicas}")
+    wanted = " and ".join(f"{'a disk' if key == 'diskSelector' else 'a node'} {_tags(volume, key)}" for key in chosen)
+    patch = json.dumps({"spec": dict.fromkeys(chosen)}, separators=(",", ":"))
+    return steps(
+        f"Give {wanted} as tags in Longhorn, where there is no replica yet: kubectl edit nodes.longhorn.io {place}",
+        f"Or let any fit: kubectl patch volumes.longhorn.io {place} {objects.name(volume)} --type=merge -p '{patch}'",
+    )
+
+
+def _tags(volume: Object, key: str) -> str:
+    """Return the tags that nodes or disks with a replica must have."""
+    return name_list([one for one in fields.items(volume, "spec", key) if isinstance(one, str)])
 
 
 FINDERS = (

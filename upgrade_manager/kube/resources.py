@@ -76,6 +76,7 @@ PERSISTENT_VOLUME_CLAIMS = Resource(
 SERVICES = Resource(group="", version="v1", plural="services", kind="Service")
 EVENTS = Resource(group="", version="v1", plural="events", kind="Event")
 DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")
+SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
 JOBS = Resource(group="batch", version="v1", plural="jobs", kind="Job")
 ENDPOINT_SLICES = Resource(group="discovery.k8s.io", version="v1", plural="endpointslices", kind="EndpointSlice")
 VALIDATING_WEBHOOK_CONFIGURATIONS = Resource(

@@ -2,17 +2,15 @@
 
 Rancher drains a node before it upgrades its Kubernetes, and drains it for the new generation alone if its Kubernetes is
 the release's already. It upgrades nodes without a drain while the hooks are missing in upgradeStrategy, or after it was
-upgraded itself, and then it sets no hook any more. Nodes, Machines and Secrets look the same in both cases, so the
-message says what to do if the drain does not come.
+upgraded itself, and then it sets no hook any more. Nodes, Machines and Secrets look the same in both cases, and a
+blocker (HookLost) has the command if the drain does not come.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 from upgrade_manager.nodes.node_view import is_same
 from upgrade_manager.nodes.pending_hooks import held_nodes
 from upgrade_manager.nodes.sequencing import name_list
@@ -33,9 +31,8 @@ def next_node_message(observed: Observed, *, unstarted: Collection[str], release
         return NEXT_NODE
     verb, pronoun = ("runs", "it") if len(names) == 1 else ("run", "them")
     return (
-        f"{NEXT_NODE}; {name_list(names)} {verb} Kubernetes {release} already. If Rancher does not drain "
-        f"{pronoun} within 10 min, raise spec.rkeConfig.provisionGeneration by 1, so that it drains all nodes: "
-        f"kubectl -n {FLEET_LOCAL} edit {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER}"
+        f"{NEXT_NODE}; {name_list(names)} {verb} Kubernetes {release} already, and Rancher drains {pronoun} for the "
+        "new generation"
     )
 
 

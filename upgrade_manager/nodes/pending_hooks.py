@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
+    from upgrade_manager.nodes.model import Hook
     from upgrade_manager.nodes.node_view import Observed
 
 
@@ -55,6 +56,8 @@ class Delay:
     problem: str
     #: What to do; empty if it passes by itself.
     remedy: str = ""
+    #: Annotations of other controllers' hooks that are not acknowledged.
+    hooks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.kind is DelayKind.CORDON:
@@ -111,19 +114,18 @@ def _by_node(secrets: Store, machines: Store) -> list[tuple[str, Object]]:
 
 
 def _delay(node: str, secret: Object, key: str, *, acknowledges: bool, multi_node: bool) -> Delay:
-    kind, state = _state(secret, key, acknowledges=acknowledges, multi_node=multi_node)
-    name = objects.name(secret)
+    name, is_pre_drain = objects.name(secret), key == RKE_PRE_DRAIN
+    hook = machine_plan.pre_drain_hook(secret) if is_pre_drain else machine_plan.post_drain_hook(secret)
+    own = ANNOTATION_PRE_HOOK if is_pre_drain else ANNOTATION_POST_HOOK
+    kind, state = _state(hook, own, acknowledges=acknowledges, multi_node=multi_node)
     remove = f"kubectl annotate secret -n {FLEET_LOCAL} {name} {key}-" if kind is DelayKind.LEFTOVER else ""
     problem = f"{key} of Secret {FLEET_LOCAL}/{name} {state}"
-    return Delay(kind=kind, node=node, secret=name, problem=problem, remedy=remove)
+    return Delay(kind=kind, node=node, secret=name, problem=problem, remedy=remove, hooks=hook.others)
 
 
-def _state(secret: Object, key: str, *, acknowledges: bool, multi_node: bool) -> tuple[DelayKind, str]:
-    is_pre_drain = key == RKE_PRE_DRAIN
-    hook = machine_plan.pre_drain_hook(secret) if is_pre_drain else machine_plan.post_drain_hook(secret)
+def _state(hook: Hook, own: str, *, acknowledges: bool, multi_node: bool) -> tuple[DelayKind, str]:
     if not hook.requested:
-        name = ANNOTATION_PRE_HOOK if is_pre_drain else ANNOTATION_POST_HOOK
-        return DelayKind.FOREIGN, f"is the hook of another controller, which must acknowledge it (not {name})"
+        return DelayKind.FOREIGN, f"is the hook of another controller, which must acknowledge it (not {own})"
     if not hook.pending or acknowledges:
         # Each reconcile acknowledges the hooks of nodes that are done before this check.
         if hook.others:

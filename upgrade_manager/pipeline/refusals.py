@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.kube import objects
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.blockers.remedy import WEBHOOKS, steps
+from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.pipeline.blockers import known_since
 
@@ -21,10 +24,9 @@ if TYPE_CHECKING:
 OVERDUE = timedelta(seconds=30)
 #: The shortest time until a refusal is overdue: the calendar may lag behind the timer that waits for it.
 _LEAST = timedelta(seconds=0.1)
-_REMEDY = (
-    "Allow the write: check the webhooks (kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations) "
-    "and the rights of the manager's ServiceAccount"
-)
+#: The webhook in the message of the API server, which has no field for it.
+_WEBHOOK = re.compile(r'webhook "([^"]{1,253})"')
+_ACCOUNT = f"system:serviceaccount:{HARVESTER_SYSTEM}:harvester-upgrade-manager"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +61,7 @@ class Refusals:
                 namespace=written.namespace,
                 name=written.name or "*",
                 message=f"{written.kind} {written.name or '*'}: {refusal.message}",
-                remedy=_REMEDY,
+                remedy=_remedy(written, refusal.message),
                 since=refusal.since,
             )
             for written, refusal in plan.items()
@@ -75,3 +77,17 @@ class Refusals:
     def clear(self, ctx: ReconcileContext) -> None:
         """Forget the plan's refusals, after a reconcile without an error."""
         self._plans.pop(ctx.owner.uid, None)
+
+
+def _remedy(written: WrittenObject, message: str) -> str:
+    webhook = _WEBHOOK.search(fields.one_line(message))
+    if webhook:
+        return steps(
+            f'Start the service of webhook "{webhook[1]}", or let it allow the write',
+            f"Or find the configuration that lists it, and delete that: {WEBHOOKS}",
+        )
+    place = f" -n {written.namespace}" if written.namespace else ""
+    return steps(
+        f"Check the manager's permissions (deploy/rbac): kubectl auth can-i --list{place} --as={_ACCOUNT}",
+        f"Check the webhooks: {WEBHOOKS}",
+    )

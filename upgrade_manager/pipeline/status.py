@@ -225,8 +225,9 @@ class StatusPatch:
                 self._status["conditions"] = remove_condition(self._status.get("conditions"), STALLED)
             return
         first, others = stalling[0], len(blockers) - 1
-        more = f" And {others} more: see status.blockers" if others else ""
-        self._condition(STALLED, TRUE, first.reason, f"{first.message}. {first.remedy}.{more}")
+        more = f" {others} more in status.blockers." if others else ""
+        # A command at the end is not followed by a full stop.
+        self._condition(STALLED, TRUE, first.reason, f"{first.message}.{more} {first.remedy}")
 
     def _block_nodes(self, blockers: Sequence[Blocker]) -> None:
         """Set reason and message of nodes to their first blocker; remove those of earlier blockers."""

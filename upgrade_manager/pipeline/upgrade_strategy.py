@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 #: A concurrency, which is a string in Rancher's API.
 ONE = "1"
@@ -34,6 +34,15 @@ def without_hooks(strategy: Any) -> dict[str, Any] | None:
     if not isinstance(strategy, dict):
         return None
     return {name: _cleaned(value) if isinstance(value, dict) else value for name, value in strategy.items()}
+
+
+def without_foreign_hooks(strategy: Any, annotations: Collection[str]) -> dict[str, Any]:
+    """Return the lists of hooks that change if those of these annotations are removed: the body of a merge patch."""
+    return {
+        role: lists
+        for role, options in zip(_DRAIN_OPTIONS, _options(strategy), strict=True)
+        if (lists := _shorter_lists(options, annotations))
+    }
 
 
 def has_hooks(strategy: Any) -> bool:
@@ -74,6 +83,12 @@ def _three_way(original: Any, applied: Any, now: Any) -> Any:
 def _options(strategy: Any) -> list[dict[str, Any]]:
     found = strategy if isinstance(strategy, dict) else {}
     return [found.get(role) or {} for role in _DRAIN_OPTIONS]
+
+
+def _shorter_lists(options: Mapping[str, Any], annotations: Collection[str]) -> dict[str, Any]:
+    lists = {member: options.get(member) or [] for member in _HOOKS}
+    kept = {name: [one for one in hooks if one.get("annotation") not in annotations] for name, hooks in lists.items()}
+    return {member: hooks for member, hooks in kept.items() if hooks != lists[member]}
 
 
 def _names(options: Mapping[str, Any], member: str, annotation: str) -> bool:

@@ -310,7 +310,7 @@ async def _progress(ctx: ReconcileContext, state: _State) -> Completed | Waiting
     """Report the nodes that are not done; when all are, the hooks that are still set, and cordoned nodes."""
     unfinished = _unfinished(state)
     os, missing = state.target.release_os, state.missing
-    waits = NodeWaits(ctx=ctx, observed=state.observed, release_os=os, missing=missing)
+    waits = NodeWaits(ctx=ctx, observed=state.observed, release_os=os, cluster=state.cluster, missing=missing)
     if unfinished:
         busy = [await _node_progress(ctx, *pair) for pair in unfinished if _is_busy(*pair)][:MAX_NAMED_NODES]
         paused = paused_message(unfinished, cordoned=state.single is None)
@@ -320,7 +320,7 @@ async def _progress(ctx: ReconcileContext, state: _State) -> Completed | Waiting
         else:
             shown, release = _next_node(ctx, state), state.target.release_kubernetes
             skipped = undrained(state.observed, unstarted=_unstarted(ctx), release=release)
-            found = waits.of_rancher(skipped, state.cluster, detail=shown)
+            found = waits.of_rancher(skipped, detail=shown)
     else:
         cordoned = [view.name for view, _ in state.decisions if view.cordoned]
         delaying = delays(state.observed, cordoned=cordoned, multi_node=state.single is None)

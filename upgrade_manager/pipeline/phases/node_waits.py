@@ -25,6 +25,7 @@ from upgrade_manager.nodes.job_state import Progress
 from upgrade_manager.nodes.node_view import finished_seconds
 from upgrade_manager.nodes.pending_hooks import DelayKind
 from upgrade_manager.nodes.sequencing import name_list
+from upgrade_manager.pipeline import foreign_hooks
 from upgrade_manager.pipeline.blockers import known_since
 
 if TYPE_CHECKING:
@@ -38,11 +39,6 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.missing_nodes import MissingNode
 
-#: What to do about a hook of another controller.
-_FOREIGN = (
-    "Start the controller that has to acknowledge it; or remove the hook from preDrainHooks and postDrainHooks: "
-    f"kubectl -n {FLEET_LOCAL} edit {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER}"
-)
 #: The waits for a delay of the end, by its kind.
 _DELAYS = {
     DelayKind.RANCHER: WaitKind.RANCHER,
@@ -59,6 +55,8 @@ class NodeWaits:
     ctx: ReconcileContext
     observed: Observed
     release_os: str
+    #: Rancher's cluster; None if it is not known.
+    cluster: Object | None
     #: Recorded nodes that cannot be observed.
     missing: Mapping[str, MissingNode]
 
@@ -79,13 +77,13 @@ class NodeWaits:
             if others := (view.pre_drain.others or view.post_drain.others) if decision.state or decision.holds else ():
                 yield self._foreign(view, others)
 
-    def of_rancher(self, undrained: Sequence[str], cluster: Object | None, *, detail: str) -> Iterator[Wait]:
+    def of_rancher(self, undrained: Sequence[str], *, detail: str) -> Iterator[Wait]:
         """Yield the waits while no node is under way; `undrained` nodes run the release's Kubernetes already."""
         since = self._last_movement()
         if not undrained:
             yield self._rancher(since, detail=detail)
             return
-        generation = fields.number(cluster, "spec", "rkeConfig", "provisionGeneration") or 0
+        generation = fields.number(self.cluster, "spec", "rkeConfig", "provisionGeneration") or 0
         patch = json.dumps({"spec": {"rkeConfig": {"provisionGeneration": generation + 1}}}, separators=(",", ":"))
         for name in undrained:
             yield node_wait(
@@ -94,7 +92,8 @@ class NodeWaits:
                 name,
                 since=since,
                 detail="it runs the release's Kubernetes already, and Rancher does not drain it",
-                remedy=f"kubectl -n {FLEET_LOCAL} patch {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER} "
+                remedy="Let Rancher drain all nodes again, one at a time: "
+                f"kubectl -n {FLEET_LOCAL} patch {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER} "
                 f"--type=merge -p '{patch}'",
             )
 
@@ -108,7 +107,7 @@ class NodeWaits:
             elif kind is WaitKind.CORDONED_NODE:
                 yield node_wait(self.ctx, kind, delay.node, detail=delay.problem, remedy=delay.remedy)
             else:
-                remedy = delay.remedy or _FOREIGN
+                remedy = delay.remedy or foreign_hooks.remedy(self.cluster, delay.hooks)
                 yield self._secret(kind, delay.secret, delay.node, detail=delay.problem, remedy=remedy)
 
     def _missing(self, node: str) -> Iterator[Wait]:
@@ -170,7 +169,8 @@ class NodeWaits:
 
     def _foreign(self, view: NodeView, others: Sequence[str]) -> Wait:
         detail = f"other controllers have not acknowledged their hooks: {name_list(others)}"
-        return self._secret(WaitKind.FOREIGN_HOOK, view.secret, view.name, detail=detail, remedy=_FOREIGN)
+        remedy = foreign_hooks.remedy(self.cluster, others)
+        return self._secret(WaitKind.FOREIGN_HOOK, view.secret, view.name, detail=detail, remedy=remedy)
 
     def _rancher(self, since: datetime, *, detail: str, node: str = "") -> Wait:
         return Wait(

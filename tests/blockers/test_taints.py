@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from upgrade_manager.blockers.taints import untaint_steps
+from upgrade_manager.blockers.view import NotSynced
+
+if TYPE_CHECKING:
+    from tests.blockers.conftest import FakeView
+
+row = pytest.param
+TAINT = {"key": "a/b", "value": "v", "effect": "NoSchedule"}
+CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+DOWN = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
+REMOVE = "Remove the taint of node n1: kubectl taint node n1 a/b:NoSchedule-"
+
+
+def node(name: str, *taints: object, **labels: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "labels": labels}, "spec": {"taints": [*taints]}}
+
+
+def pod(*tolerations: object, **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "p", "namespace": "ns"}, "spec": {"tolerations": [*tolerations], **spec}}
+
+
+def affinity(*terms: object) -> dict[str, Any]:
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [*terms]}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
+def term(key: str, *values: str, operator: str = "In") -> dict[str, Any]:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": [*values]}]}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "found"),
+    [
+        row([node("n1", TAINT)], [REMOVE], id="one node"),
+        row([node("n1"), {"metadata": {"name": "n2"}}], [], id="no taints"),
+        row([node("n1", None, {"key": "x"}, {"key": "y", "effect": "PreferNoSchedule"})], [], id="keeps no Pod"),
+        row([node("n1", CORDON)], ["Uncordon node n1: kubectl uncordon n1"], id="cordoned"),
+        row(
+            [node("n1", DOWN)],
+            ["Remove the cause of taint node.kubernetes.io/unreachable of node n1: kubectl describe node n1"],
+            id="by Kubernetes itself",
+        ),
+        row(
+            [node("n2", CORDON, TAINT), node("n1", TAINT), node("n3", DOWN)],
+            [
+                "Remove the taint of 2 nodes: kubectl taint node n1 n2 a/b:NoSchedule-",
+                "Remove the cause of taint node.kubernetes.io/unreachable of node n3: kubectl describe node n3",
+            ],
+            id="the most frequent first",
+        ),
+        row(
+            [node(f"n{number}", TAINT) for number in range(6)],
+            ["Remove the taint of 6 nodes: kubectl taint node --all a/b:NoSchedule-"],
+            id="many nodes",
+        ),
+    ],
+)
+def test_taints_are_removed(view: FakeView, nodes: list[Any], found: list[str]) -> None:
+    view.found["Node"] = nodes
+    assert untaint_steps(view, pod()) == found
+
+
+@pytest.mark.parametrize(
+    ("toleration", "found"),
+    [
+        row({"operator": "Exists"}, [], id="everything"),
+        row({"operator": "Exists", "effect": "NoSchedule"}, [], id="the effect"),
+        row({"operator": "Exists", "effect": "NoExecute"}, [REMOVE], id="another effect"),
+        row({"key": "a/b", "operator": "Exists"}, [], id="the key"),
+        row({"key": "c", "operator": "Exists"}, [REMOVE], id="another key"),
+        row({"key": "a/b", "value": "v"}, [], id="the value"),
+        row({"key": "a/b", "operator": "Equal", "value": "w"}, [REMOVE], id="another value"),
+        row({"value": "v"}, [REMOVE], id="no key"),
+        row("x", [REMOVE], id="wrong type"),
+    ],
+)
+def test_tolerated_taints_do_not_matter(view: FakeView, toleration: object, found: list[str]) -> None:
+    view.found["Node"] = [node("n1", TAINT)]
+    assert untaint_steps(view, pod(toleration)) == found
+
+
+@pytest.mark.parametrize(
+    ("spec", "field_selector", "found"),
+    [
+        row({"nodeSelector": {"a": "b"}}, "", [REMOVE], id="selector"),
+        row({"nodeSelector": {"a": "c"}}, "", [], id="another selector"),
+        row(affinity(term("a", "c"), term("a", "b")), "", [REMOVE], id="one of two terms"),
+        row(affinity(term("a", "b", operator="NotIn")), "", [], id="another term"),
+        row({"affinity": {"nodeAffinity": 1}}, "", [REMOVE], id="wrong type"),
+        row({"nodeSelector": {"kubernetes.io/hostname": "n1"}}, "metadata.name=n1", [REMOVE], id="hostname"),
+        row(affinity(term("kubernetes.io/hostname", "n1")), "metadata.name=n1", [REMOVE], id="hostname of a term"),
+        row(affinity(term("kubernetes.io/hostname", "n1", "n2")), "", [REMOVE], id="several hostnames"),
+        row(affinity(term("kubernetes.io/hostname", "n2", operator="NotIn")), "", [REMOVE], id="not on a hostname"),
+    ],
+)
+def test_only_nodes_that_the_pod_may_have(
+    view: FakeView, spec: dict[str, Any], field_selector: str, found: list[str]
+) -> None:
+    view.found["Node"] = [node("n1", TAINT, a="b", **{"kubernetes.io/hostname": "n1"})]
+    assert untaint_steps(view, pod(**spec)) == found
+    assert [one.field_selector for one in view.read] == [field_selector]
+
+
+def test_nodes_that_cannot_be_read_are_left_out(view: FakeView) -> None:
+    view.errors["Node"] = "no rights"
+    assert untaint_steps(view, pod()) == []
+    view.errors["Node"] = ""
+    with pytest.raises(NotSynced):
+        untaint_steps(view, pod())

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from upgrade_manager.pipeline import foreign_hooks
+
+START = (
+    "(1) Start the controller that sets annotation a/hook of the Secret (2) Or remove its hook from preDrainHooks and "
+)
+EDIT = f"{START}postDrainHooks: kubectl edit -n fleet-local clusters.provisioning.cattle.io local"
+PATCH = f"{START}postDrainHooks: kubectl patch -n fleet-local clusters.provisioning.cattle.io local --type=merge -p "
+
+
+def cluster(strategy: object) -> dict[str, Any]:
+    return {"spec": {"rkeConfig": {"upgradeStrategy": strategy}}}
+
+
+@pytest.mark.parametrize(
+    ("found", "remedy"),
+    [
+        pytest.param(None, EDIT, id="unknown cluster"),
+        pytest.param(cluster(None), EDIT, id="no strategy"),
+        pytest.param(
+            cluster({"workerDrainOptions": {"preDrainHooks": [{"annotation": "a/hook"}, {"annotation": "b"}]}}),
+            f"{PATCH}'"
+            '{"spec":{"rkeConfig":{"upgradeStrategy":{"workerDrainOptions":{"preDrainHooks":[{"annotation":"b"}]}}}}}'
+            "'",
+            id="patch",
+        ),
+    ],
+)
+def test_hook_is_acknowledged_or_removed(found: dict[str, Any] | None, remedy: str) -> None:
+    assert foreign_hooks.remedy(found, ["a/hook"]) == remedy

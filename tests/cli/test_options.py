@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.cli.options import PreflightOptions, RunOptions, StatusOptions, parse_options
+from upgrade_manager.cli.options import RunOptions, parse_options
+from upgrade_manager.cli.user_options import PreflightOptions, StatusOptions
 from upgrade_manager.runtime.logging import LogFormat
 
 
@@ -19,6 +20,7 @@ def options(*flags: str, **environ: str) -> RunOptions:
     [
         pytest.param([], "kubeconfig", "", id="no kubeconfig"),
         pytest.param(["--kubeconfig", "/x"], "kubeconfig", "/x", id="a kubeconfig"),
+        pytest.param(["--context", "c"], "context", "c", id="a context"),
         pytest.param([], "leader_elect", False, id="no leader election by default"),
         pytest.param(["--leader-elect"], "leader_elect", True, id="leader election"),
         pytest.param(["--leader-elect=true"], "leader_elect", True, id="leader election as in Go"),

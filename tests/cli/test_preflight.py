@@ -18,7 +18,8 @@ from hack.cluster.options import Options
 from hack.cluster.program import cluster
 from hack.simulation import Simulation
 from tests.support.process_result import ProcessResult
-from upgrade_manager.cli.preflight import PlanError, check, read_plan
+from upgrade_manager.cli.preflight import check, read_plan
+from upgrade_manager.cli.session import CommandError
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
 from webhook.catalogue import CHECKS
@@ -128,7 +129,7 @@ async def test_missing_access_gives_status_1_and_one_line(tmp_path: Path) -> Non
 def test_file_without_one_plan_is_refused_in_one_line(tmp_path: Path, text: str, reason: str) -> None:
     file = tmp_path / "plan.yaml"
     file.write_text(text)
-    with pytest.raises(PlanError) as caught:
+    with pytest.raises(CommandError) as caught:
         read_plan(str(file))
     assert str(caught.value).startswith(f"{file}: {reason}")
     assert "\n" not in str(caught.value)
@@ -139,7 +140,7 @@ def test_unreadable_file_is_refused(tmp_path: Path, content: bytes | None) -> No
     file = tmp_path / "plan.yaml"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(PlanError, match=f"^{file}: "):
+    with pytest.raises(CommandError, match=f"^{file}: "):
         read_plan(str(file))
 
 

@@ -21,13 +21,8 @@ import yaml
 from hack.cluster import scenario as scenarios
 from hack.cluster.options import Options
 from hack.cluster.program import cluster
-from hack.faults.rules import Delay, Match, Refuse, Rule
-from hack.simulation import Simulation
-from tests.support.displayed import MANIFEST, at, plan
+from tests.support.displayed import MANIFEST
 from tests.support.process_result import ProcessResult
-from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
-from upgrade_manager.cli.status import StatusError, choose, read_plans
-from upgrade_manager.kube import fields
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
@@ -183,47 +178,3 @@ async def test_missing_access_gives_status_1_and_one_line(tmp_path: Path) -> Non
 async def test_usage_error_gives_status_2(tmp_path: Path, arguments: list[str]) -> None:
     result = await command(tmp_path / "missing", *arguments)
     assert (result.code, "--help" in result.line) == (2, True)
-
-
-@pytest.mark.parametrize(
-    ("action", "reason"),
-    [
-        pytest.param(Refuse(status=403, reason="Forbidden"), "list upgradeplans.* Check", id="forbidden"),
-        pytest.param(Refuse(status=401, reason="Unauthorized"), "401 Unauthorized.* Check", id="unauthorized"),
-        pytest.param(
-            Refuse(status=404, reason="NotFound"), "CRD not found. Run kubectl apply -k deploy/crds", id="no CRD"
-        ),
-        pytest.param(Delay(least=60, most=60), "no response within 15 s", id="silent"),
-    ],
-)
-async def test_plans_that_cannot_be_read_give_one_sentence(action: Refuse | Delay, reason: str) -> None:
-    async with Simulation(actors=False) as simulation:
-        simulation.middleware.add(Rule(match=Match(resource="upgradeplans*"), action=action))
-        client = Client(simulation.transport(), user_agent="status", random=random.Random(0))
-        with pytest.raises(StatusError, match=reason) as caught:
-            await read_plans(client, "")
-    assert "\n" not in str(caught.value)
-
-
-def named(name: str, minute: int, **status: Any) -> dict[str, Any]:
-    return {"metadata": {"name": name, "creationTimestamp": at(60 * minute)}, "status": plan(**status)["status"]}
-
-
-BLOCKED = {"conditions": [{"type": "Available", "status": "False", "reason": CONCURRENT_UPGRADE_BLOCKED}]}
-RUNNING, FAILED = {"currentPhase": "NodeUpgrading"}, {"currentPhase": "Failed"}
-
-
-@pytest.mark.rule("status: the newest plan that has not ended is shown, else the newest")
-@pytest.mark.parametrize(
-    ("plans", "chosen"),
-    [
-        pytest.param([named("a", 1, **FAILED), named("b", 2, **FAILED)], "b", id="the newest of those that have ended"),
-        pytest.param([named("a", 1, **RUNNING), named("b", 2, **FAILED)], "a", id="the running one"),
-        pytest.param([named("a", 1, **RUNNING), named("b", 2, **BLOCKED)], "a", id="not the one that it blocks"),
-        pytest.param([named("a", 1, **FAILED), named("b", 2), named("c", 1)], "b", id="one without a status"),
-        pytest.param([{"metadata": None}, named("a", 1, **FAILED)], "", id="one without metadata"),
-    ],
-)
-def test_newest_plan_that_has_not_ended_is_chosen(plans: list[dict[str, Any]], chosen: str) -> None:
-    assert fields.name(choose(plans, "")) == chosen
-    assert fields.name(choose(plans[::-1], "")) == chosen

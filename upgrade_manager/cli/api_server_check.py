@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 #: Seconds for the response.
 RESPONSE_TIMEOUT = 15.0
+CRD_NOT_FOUND = "UpgradePlan CRD not found. Run kubectl apply -k deploy/crds"
 
 _log = structlog.get_logger(__name__)
 
@@ -41,15 +42,10 @@ class ApiServerCheck:
         try:
             async with asyncio.timeout(RESPONSE_TIMEOUT):
                 await self._client.raw("GET", UPGRADE_PLANS.path(), query=(("limit", "1"),))
-        except NotFound as error:
-            raise self._error("UpgradePlan CRD not found. Run kubectl apply -k deploy/crds") from error
-        except TimeoutError:
-            self._log_retry(f"no response within {RESPONSE_TIMEOUT:.0f} s")
-            return False
-        except KubeError as error:
+        except (KubeError, TimeoutError) as error:
             if _is_permanent(error):
-                raise self._error(f"{error}. Check the kubeconfig or service account") from error
-            self._log_retry(str(error))
+                raise StartError(f"API server {self._server}: {cause(error)}") from error
+            _log.warning("API server not available; retrying", server=self._server, error=cause(error))
             return False
         self._passed.set()
         return True
@@ -65,14 +61,19 @@ class ApiServerCheck:
         """Wait until a request has succeeded."""
         await self._passed.wait()
 
-    def _error(self, reason: str) -> StartError:
-        return StartError(f"API server {self._server}: {reason}")
 
-    def _log_retry(self, reason: str) -> None:
-        _log.warning("API server not available; retrying", server=self._server, error=reason)
+def cause(error: KubeError | TimeoutError) -> str:
+    """Return why a request for UpgradePlans failed, and what to do, for the user."""
+    if isinstance(error, NotFound):
+        return CRD_NOT_FOUND
+    if isinstance(error, TimeoutError):
+        return f"no response within {RESPONSE_TIMEOUT:.0f} s"
+    return f"{error}. Check the kubeconfig or service account" if _is_permanent(error) else str(error)
 
 
-def _is_permanent(error: KubeError) -> bool:
+def _is_permanent(error: KubeError | TimeoutError) -> bool:
     """Return True if the server or the certificate check rejects the configuration."""
-    is_rejected = isinstance(error, Terminal) or error.status == HTTPStatus.UNAUTHORIZED
+    if isinstance(error, TimeoutError):
+        return False
+    is_rejected = isinstance(error, Terminal | NotFound) or error.status == HTTPStatus.UNAUTHORIZED
     return is_rejected or error.reason == UNTRUSTED

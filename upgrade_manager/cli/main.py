@@ -3,6 +3,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from upgrade_manager.cli.user_options import UserOptions
 
 #: Commands that run until they are stopped.
 _SERVICES = (["run"], ["webhook"])
@@ -31,28 +35,37 @@ def _run(arguments: list[str]) -> int:
 
     # Before the options, which import structlog.
     lean_imports.skip_optional_parts()
-    from upgrade_manager.cli.options import PreflightOptions, RunOptions, StatusOptions, parse_options  # noqa: PLC0415
+    from upgrade_manager.cli.options import RunOptions, parse_options  # noqa: PLC0415
+    from upgrade_manager.cli.toolkit_options import ToolkitOptions  # noqa: PLC0415
 
     options = parse_options(arguments, os.environ)
     # Imported late, so that `--help` and usage errors are fast.
-    if isinstance(options, PreflightOptions):
-        from upgrade_manager.cli.preflight import preflight  # noqa: PLC0415
-
-        return preflight(options)
-    if isinstance(options, StatusOptions):
-        lean_imports.import_aiohttp_without_authorities()
-        lean_imports.allow_rich()
-        from upgrade_manager.cli.status import status  # noqa: PLC0415
-
-        return status(options)
     if isinstance(options, RunOptions):
         lean_imports.import_aiohttp_without_authorities()
         from upgrade_manager.cli.run import run  # noqa: PLC0415
 
         return run(options)
-    from upgrade_manager.cli.toolkit import run_toolkit  # noqa: PLC0415
+    if isinstance(options, ToolkitOptions):
+        from upgrade_manager.cli.toolkit import run_toolkit  # noqa: PLC0415
 
-    return run_toolkit(options)
+        return run_toolkit(options)
+    lean_imports.import_aiohttp_without_authorities()
+    lean_imports.allow_rich()
+    return _run_for_user(options)
+
+
+def _run_for_user(options: UserOptions) -> int:
+    from upgrade_manager.cli import user_options as user  # noqa: PLC0415  # as above
+
+    if isinstance(options, user.PreflightOptions):
+        from upgrade_manager.cli.preflight import preflight  # noqa: PLC0415
+
+        return preflight(options)
+    if isinstance(options, user.StatusOptions):
+        from upgrade_manager.cli.status import status  # noqa: PLC0415
+
+        return status(options)
+    raise AssertionError(options)
 
 
 def _stop(*_: object) -> None:

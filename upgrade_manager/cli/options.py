@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from upgrade_manager import __version__
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
-from upgrade_manager.cli.toolkit_options import ToolkitOptions, add_toolkit_commands, object_name, toolkit_options
+from upgrade_manager.cli.toolkit_options import ToolkitOptions, add_toolkit_commands, toolkit_options
+from upgrade_manager.cli.user_options import UserOptions, add_access_flags, add_user_commands, user_options
 from upgrade_manager.runtime.logging import LEVELS, LogFormat
 
 if TYPE_CHECKING:
@@ -18,14 +19,6 @@ DEFAULT_REPO_URL = "http://{service}.harvester-system"
 #: Exit status of a usage error, as of argparse and kubectl.
 USAGE = 2
 _EPILOG = "exit status: 0 after SIGTERM or SIGINT, 1 after an error, 2 for a usage error"
-_PREFLIGHT = "check whether an upgrade may start"
-_PREFLIGHT_EPILOG = "exit status: 0 if no check failed, 1 after a failed check or without access, 2 for a usage error"
-_STATUS = "show how an upgrade proceeds"
-_STATUS_EPILOG = (
-    "exit status: 0, also of an upgrade that failed and after Ctrl-C; 1 without the plan or access to it, "
-    "2 for a usage error"
-)
-_KUBECONFIG = "kubeconfig file; else $KUBECONFIG, the service account, ~/.kube/config"
 _MAX_PORT = 65535
 _LABEL = "[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?"
 _HOST = rf"(?:{_LABEL}(?:\.{_LABEL})*\.?|\[[0-9a-f:.]+\])"
@@ -42,6 +35,7 @@ class RunOptions:
     #: Serve the admission webhook, and upgrade nothing.
     webhook_only: bool = False
     kubeconfig: str = ""
+    context: str = ""
     leader_elect: bool = False
     #: Host and port of `/metrics`; None turns it off.
     metrics: tuple[str, int] | None = None
@@ -62,30 +56,6 @@ class RunOptions:
     webhook_certificates: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreflightOptions:
-    """Options of `upgrade-manager preflight`."""
-
-    kubeconfig: str = ""
-    #: File with a plan, "-" for standard input; "" for none.
-    file: str = ""
-    #: `table` or `json`.
-    output: str = "table"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusOptions:
-    """Options of `upgrade-manager status`."""
-
-    kubeconfig: str = ""
-    #: "" for the newest plan that has not ended, else the newest.
-    plan: str = ""
-    #: Show changes until the plan has ended.
-    watch: bool = False
-    #: `table`, `json` or `yaml`.
-    output: str = "table"
-
-
 class _Parser(argparse.ArgumentParser):
     """Reports a usage error in one line."""
 
@@ -100,10 +70,17 @@ class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
         return super()._get_help_string(action) if action.default else action.help
 
 
-def parse_options(
-    arguments: Sequence[str], environ: Mapping[str, str]
-) -> RunOptions | PreflightOptions | StatusOptions | ToolkitOptions:
+def parse_options(arguments: Sequence[str], environ: Mapping[str, str]) -> RunOptions | UserOptions | ToolkitOptions:
     """Parse the command line; a usage error ends the process."""
+    parser, commands = command_line()
+    flags = parser.parse_args(arguments)
+    if flags.command in {"run", "webhook"}:
+        return _run_options(flags, environ, parser=commands["run"])
+    return user_options(flags) or toolkit_options(flags, environ, parser=commands[flags.command])
+
+
+def command_line() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
+    """Return the parser of the command line, and those of its commands."""
     parser = _Parser(
         prog="upgrade-manager", allow_abbrev=False, description="Upgrades Harvester clusters as UpgradePlans declare."
     )
@@ -118,19 +95,9 @@ def parse_options(
             _add_run_flags(command)
         else:
             command.set_defaults(leader_elect=False, repo_url=DEFAULT_REPO_URL)
-    command = commands.add_parser("preflight", help=_PREFLIGHT, epilog=_PREFLIGHT_EPILOG, allow_abbrev=False)
-    _add_preflight_flags(command)
-    command = commands.add_parser("status", help=_STATUS, epilog=_STATUS_EPILOG, allow_abbrev=False)
-    _add_status_flags(command)
+    add_user_commands(commands)
     add_toolkit_commands(commands)
-    flags = parser.parse_args(arguments)
-    if flags.command == "preflight":
-        return PreflightOptions(kubeconfig=flags.kubeconfig, file=flags.filename, output=flags.output)
-    if flags.command == "status":
-        return StatusOptions(kubeconfig=flags.kubeconfig, plan=flags.plan or "", watch=flags.watch, output=flags.output)
-    if flags.command in {"run", "webhook"}:
-        return _run_options(flags, environ, parser=commands.choices["run"])
-    return toolkit_options(flags, environ, parser=commands.choices[flags.command])
+    return parser, commands.choices
 
 
 def _run_options(
@@ -140,6 +107,7 @@ def _run_options(
     return RunOptions(
         webhook_only=webhook_only,
         kubeconfig=flags.kubeconfig,
+        context=flags.context,
         leader_elect=flags.leader_elect,
         metrics=flags.metrics_bind_address,
         metrics_secure=flags.metrics_secure,
@@ -175,24 +143,9 @@ def _add_run_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_preflight_flags(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--kubeconfig", default="", help=_KUBECONFIG)
-    add("-f", "--filename", default="", help="file with an UpgradePlan, - for standard input; else only the cluster")
-    add("-o", "--output", choices=["table", "json"], default="table", help="format")
-
-
-def _add_status_flags(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("plan", metavar="PLAN", nargs="?", type=object_name, help="else the newest that has not ended")
-    add("--kubeconfig", default="", help=_KUBECONFIG)
-    add("-w", "--watch", action="store_true", help="show changes until the plan has ended, or Ctrl-C")
-    add("-o", "--output", choices=["table", "json", "yaml"], default="table", help="format")
-
-
 def _add_common_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--kubeconfig", default="", help=_KUBECONFIG)
+    add_access_flags(parser)
     add("--metrics-bind-address", type=_address, default=":8443", help="[HOST]:PORT of /metrics; 0 turns it off")
     add("--metrics-secure", type=_boolean, nargs="?", const=True, default=True, help="TLS and authorization")
     add("--health-probe-bind-address", type=_address, default=":8081", help="[HOST]:PORT of probes; 0 turns them off")

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import random
-import signal
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import API_VERSION, KIND
-from upgrade_manager.cli.api_server_check import ApiServerCheck, StartError
-from upgrade_manager.cli.application import USER_AGENT
 from upgrade_manager.cli.options import USAGE
+from upgrade_manager.cli.session import CommandError, connected, run_command
 from upgrade_manager.kube import fields
-from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.clock import SystemClock
-from upgrade_manager.kube.config import ConfigError
-from upgrade_manager.kube.http_transport import HttpTransport
-from upgrade_manager.kube.kubeconfig import load_config
-from upgrade_manager.runtime.logging import LogFormat, configure_logging
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 from webhook.admission import is_skipped
 from webhook.catalogue import CHECKS
 from webhook.check import CheckResult, Finding, Subject
@@ -31,9 +21,10 @@ from webhook.review import printable
 from webhook.runner import run_checks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Coroutine, Iterator, Sequence
 
-    from upgrade_manager.cli.options import PreflightOptions
+    from upgrade_manager.cli.user_options import PreflightOptions
+    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
     from webhook.check import Check
 
@@ -44,12 +35,6 @@ SKIPPED = "skipped"
 _FAILED = "failed"
 _NEEDS_PLAN = "needs a plan. Use -f FILE"
 _WEBHOOK_SKIPS = "The webhook skips all checks of this plan, because it has the annotation skip-webhook."
-#: Exit status after Ctrl-C, as of a shell.
-_INTERRUPTED = 130
-
-
-class PlanError(Exception):
-    """The file does not contain one UpgradePlan; the text is for the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,29 +54,26 @@ class Row:
 
 def preflight(options: PreflightOptions) -> int:
     """Check the cluster and the plan, print the results, and return the exit status."""
-    # Until here these signals end the process silently, with status 0.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    configure_logging(level="error", log_format=LogFormat.CONSOLE, stream=sys.stderr, now=SystemClock().now)
-    try:
+
+    def work() -> Coroutine[Any, Any, int]:
+        # Before the event loop, so that Ctrl-C ends a wait for standard input.
         plan = read_plan(options.file) if options.file else {}
-        rows = asyncio.run(_check(plan, options))
-    except (PlanError, StartError, ConfigError) as error:
-        sys.stderr.write(f"upgrade-manager: {error}\n")
-        return USAGE if isinstance(error, PlanError) else 1
-    except KeyboardInterrupt:
-        return _INTERRUPTED
-    except Exception as error:  # noqa: BLE001  # such as a server's URL with an impossible port
-        sys.stderr.write(f"upgrade-manager: preflight failed: {type(error).__name__}: {error}\n")
-        return 1
+        return _preflight(plan, options)
+
+    return run_command("preflight", work)
+
+
+async def _preflight(plan: Object, options: PreflightOptions) -> int:
+    async with connected(command="preflight", kubeconfig=options.kubeconfig, context=options.context) as session:
+        await session.read(session.client.raw("GET", UPGRADE_PLANS.path(), query=(("limit", "1"),)))
+        rows = await check(plan, session.client)
     skips = is_skipped(plan)
-    text = _json(plan, rows, skips=skips) if options.output == "json" else _table(rows, skips=skips)
-    sys.stdout.write(text)
+    sys.stdout.write(_json(plan, rows, skips=skips) if options.output == "json" else _table(rows, skips=skips))
     return int(any(row.outcome == _FAILED for row in rows))
 
 
 def read_plan(file: str) -> Object:
-    """Read a plan from YAML or JSON. Raises PlanError."""
+    """Read a plan from YAML or JSON. Raises CommandError."""
     # Imported late: the manager does not read manifests.
     import yaml  # noqa: PLC0415
 
@@ -100,27 +82,17 @@ def read_plan(file: str) -> Object:
         text = sys.stdin.read() if file == STANDARD_INPUT else Path(file).read_text(encoding="utf-8")
         documents = [document for document in yaml.safe_load_all(text) if document is not None]
     except OSError as error:
-        raise PlanError(f"{shown}: {error.strerror}") from error
+        raise CommandError(f"{shown}: {error.strerror}", status=USAGE) from error
     # ValueError: not UTF-8, or a value such as a date that does not exist.
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise PlanError(f"{shown}: not YAML: {reason}") from error
+        raise CommandError(f"{shown}: not YAML: {reason}", status=USAGE) from error
     if len(documents) != 1:
-        raise PlanError(f"{shown}: {len(documents)} documents. Use a file with one {KIND}")
+        raise CommandError(f"{shown}: {len(documents)} documents. Use a file with one {KIND}", status=USAGE)
     [plan] = documents
     if fields.text(plan, "kind") != KIND or fields.text(plan, "apiVersion") != API_VERSION:
-        raise PlanError(f"{shown}: not an {KIND} of {API_VERSION}")
+        raise CommandError(f"{shown}: not an {KIND} of {API_VERSION}", status=USAGE)
     return dict(plan)
-
-
-async def _check(plan: Object, options: PreflightOptions) -> list[Row]:
-    """Run the checks, without a plan those that need none. Raises ConfigError and StartError."""
-    config = await load_config(environ=os.environ, now=SystemClock().now, kubeconfig=options.kubeconfig)
-    async with HttpTransport(config, on_response=lambda *_: None) as transport:
-        client = Client(transport, user_agent=USER_AGENT, random=random.Random())
-        if not await ApiServerCheck(client, server=config.server, random=random.Random()).attempt():
-            raise StartError(f"API server {config.server} is not available")
-        return await check(plan, client)
 
 
 async def check(plan: Object, client: Client) -> list[Row]:

@@ -76,7 +76,9 @@ async def _run(options: RunOptions, clock: SystemClock) -> None:
 
 @asynccontextmanager
 async def _environment(options: RunOptions, clock: SystemClock) -> AsyncIterator[tuple[Environment, Metrics, str]]:
-    config = await load_config(environ=os.environ, now=clock.now, kubeconfig=options.kubeconfig)
+    config = await load_config(
+        environ=os.environ, now=clock.now, kubeconfig=options.kubeconfig, context=options.context
+    )
     metrics = Metrics(CollectorRegistry())
     ProcessCollector(registry=metrics.registry)
     async with (

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import DEFAULT_NAMESPACE
+from upgrade_manager.cli.plans import events_of
 from upgrade_manager.display.view import build
 from upgrade_manager.kube import fields
 from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.pager import Selection
-from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,12 +26,6 @@ if TYPE_CHECKING:
 TICK = 1.0
 #: Seconds without a connection after which that is shown; a watch that is reopened takes less.
 LOST_AFTER = 2.0
-
-
-def events_of(plan: Object) -> Selection:
-    """Return the selection of the plan's events."""
-    uid = fields.text(plan, "metadata", "uid")
-    return Selection(resource=EVENTS, namespace=DEFAULT_NAMESPACE, field_selector=f"involvedObject.uid={uid}")
 
 
 class PlanWatch:

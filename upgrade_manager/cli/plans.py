@@ -1,0 +1,56 @@
+"""Reads the plan that a command is about, and its events."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import DEFAULT_NAMESPACE, KIND
+from upgrade_manager.cli.api_server_check import RESPONSE_TIMEOUT
+from upgrade_manager.display.view import state_of_plan
+from upgrade_manager.kube import fields
+from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.pager import Selection
+from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from upgrade_manager.cli.session import Session
+    from upgrade_manager.kube.objects import Object
+
+
+async def read_plans(session: Session, name: str) -> list[Object]:
+    """Return the plan of that name, without a name all. Raises CommandError."""
+    selector = f"metadata.name={name}" if name else ""
+    return (await session.read(session.client.list(UPGRADE_PLANS, field_selector=selector))).items
+
+
+def choose(session: Session, plans: Sequence[Object], name: str) -> Object:
+    """Return the newest plan that has not ended, else the newest. Raises CommandError without a plan."""
+    if not plans:
+        raise session.error(f"{KIND} {name} not found. Run kubectl get upgradeplans" if name else f"no {KIND} found")
+    return max(plans, key=_rank)
+
+
+def _rank(plan: Object) -> tuple[bool, str, str]:
+    created = fields.text(plan, "metadata", "creationTimestamp")
+    return not state_of_plan(plan).is_end, created, fields.name(plan)
+
+
+def events_of(plan: Object) -> Selection:
+    """Return the selection of the plan's events."""
+    uid = fields.text(plan, "metadata", "uid")
+    return Selection(resource=EVENTS, namespace=DEFAULT_NAMESPACE, field_selector=f"involvedObject.uid={uid}")
+
+
+async def read_optional(session: Session, selection: Selection) -> tuple[list[Object], str]:
+    """Return the selected objects; none, and the reason, if the user may not read them."""
+    try:
+        async with asyncio.timeout(RESPONSE_TIMEOUT):
+            listed = await session.client.list(
+                selection.resource, namespace=selection.namespace, field_selector=selection.field_selector
+            )
+    except (KubeError, TimeoutError) as error:
+        return [], str(error) or "no response"
+    return listed.items, ""

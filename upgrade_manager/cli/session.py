@@ -1,0 +1,98 @@
+"""What the commands for users have in common: signals, one-line errors, and a client for the kubeconfig's cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sys
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from upgrade_manager import __version__
+from upgrade_manager.cli.api_server_check import RESPONSE_TIMEOUT, cause
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.clock import SystemClock
+from upgrade_manager.kube.config import ConfigError
+from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.http_transport import HttpTransport
+from upgrade_manager.kube.kubeconfig import load_config
+from upgrade_manager.runtime.logging import LogFormat, configure_logging
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+
+Answer = TypeVar("Answer")
+
+
+class CommandError(Exception):
+    """The command cannot do its work; the text is for the user."""
+
+    def __init__(self, message: str, *, status: int = 1) -> None:
+        super().__init__(message)
+        #: The exit status.
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """The connection of one command."""
+
+    client: Client
+    #: The URL of the API server, for messages.
+    server: str
+
+    async def read(self, answer: Awaitable[Answer]) -> Answer:
+        """Wait for one of the first responses, as a user does. Raises CommandError."""
+        try:
+            async with asyncio.timeout(RESPONSE_TIMEOUT):
+                return await answer
+        except (KubeError, TimeoutError) as error:
+            raise self.error(cause(error)) from error
+
+    def error(self, reason: str) -> CommandError:
+        """Return an error that names the server."""
+        return CommandError(f"API server {self.server}: {reason}")
+
+
+@asynccontextmanager
+async def connected(*, command: str, kubeconfig: str, context: str) -> AsyncIterator[Session]:
+    """Connect to the cluster. Raises ConfigError."""
+    config = await load_config(environ=os.environ, now=SystemClock().now, kubeconfig=kubeconfig, context=context)
+    async with HttpTransport(config, on_response=lambda *_: None) as transport:
+        user_agent = f"upgrade-manager-{command}/{__version__}"
+        yield Session(client=Client(transport, user_agent=user_agent, random=random.Random()), server=config.server)
+
+
+def run_command(name: str, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
+    """Run a command to its end and return its exit status; `work` may read files before it returns the coroutine."""
+    try:
+        # Until here these signals end the process silently.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        configure_logging(level="error", log_format=LogFormat.CONSOLE, stream=sys.stderr, now=SystemClock().now)
+        with asyncio.Runner() as runner:
+            status = runner.run(work())
+        sys.stdout.flush()
+    except (CommandError, ConfigError) as error:
+        say(str(error))
+        return error.status if isinstance(error, CommandError) else 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except asyncio.CancelledError:
+        return 128 + signal.SIGTERM
+    except BrokenPipeError:
+        # Such as `| head`; Python would report it again at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:  # noqa: BLE001  # such as a server's URL with an impossible port
+        say(f"{name} failed: {type(error).__name__}: {error}")
+        return 1
+    return status
+
+
+def say(text: str) -> None:
+    """Write a message for the user to standard error."""
+    sys.stderr.write(f"upgrade-manager: {text}\n")

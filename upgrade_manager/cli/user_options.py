@@ -1,0 +1,122 @@
+"""Options of the commands for users: preflight, status, report, completion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from upgrade_manager.cli.toolkit_options import object_name
+
+if TYPE_CHECKING:
+    import argparse
+
+SHELLS = ("bash", "zsh", "fish")
+_KUBECONFIG = "kubeconfig file; else $KUBECONFIG, the service account, ~/.kube/config"
+_CONTEXT = "context of the kubeconfig; else the current one"
+_PLAN = "else the newest that has not ended"
+_PREFLIGHT = "check whether an upgrade may start"
+_PREFLIGHT_EPILOG = "exit status: 0 if no check failed, 1 after a failed check or without access, 2 for a usage error"
+_STATUS = "show how an upgrade proceeds"
+_STATUS_EPILOG = (
+    "exit status: 0, also of an upgrade that failed and after Ctrl-C in a watch; 1 without the plan or access to it, "
+    "2 for a usage error"
+)
+_REPORT = "write a page about an upgrade"
+_REPORT_EPILOG = "exit status: 0 if the page is written, 1 without the plan or access to it, 2 for a usage error"
+_COMPLETION = "print the script that completes this command in a shell"
+_COMPLETION_EPILOG = "bash: source <(upgrade-manager completion bash); fish: upgrade-manager completion fish | source"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreflightOptions:
+    """Options of `upgrade-manager preflight`."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    #: File with a plan, "-" for standard input; "" for none.
+    file: str = ""
+    #: `table` or `json`.
+    output: str = "table"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusOptions:
+    """Options of `upgrade-manager status`."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    #: "" for the newest plan that has not ended, else the newest.
+    plan: str = ""
+    #: Show changes until the plan has ended.
+    watch: bool = False
+    #: `table`, `json` or `yaml`.
+    output: str = "table"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions:
+    """Options of `upgrade-manager report`."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    #: "" for the newest plan that has not ended, else the newest.
+    plan: str = ""
+    #: The file to write, "-" for standard output.
+    output: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionOptions:
+    """Options of `upgrade-manager completion`."""
+
+    shell: str
+
+
+UserOptions: TypeAlias = "PreflightOptions | StatusOptions | ReportOptions | CompletionOptions"
+
+
+def add_access_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that select the cluster, named as those of kubectl."""
+    parser.add_argument("--kubeconfig", metavar="FILE", default="", help=_KUBECONFIG)
+    parser.add_argument("--context", metavar="NAME", default="", help=_CONTEXT)
+
+
+def add_user_commands(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add a parser for each command."""
+
+    def add(name: str, purpose: str, epilog: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = commands.add_parser(name, help=purpose, epilog=epilog, allow_abbrev=False)
+        return parser
+
+    preflight = add("preflight", _PREFLIGHT, _PREFLIGHT_EPILOG)
+    preflight.add_argument(
+        "-f", "--filename", metavar="FILE", default="", help="an UpgradePlan, - for standard input; else the cluster"
+    )
+    preflight.add_argument("-o", "--output", choices=["table", "json"], default="table", help="format")
+    status = add("status", _STATUS, _STATUS_EPILOG)
+    status.add_argument("plan", metavar="PLAN", nargs="?", type=object_name, help=_PLAN)
+    status.add_argument("-w", "--watch", action="store_true", help="show changes until the plan has ended, or Ctrl-C")
+    status.add_argument("-o", "--output", choices=["table", "json", "yaml"], default="table", help="format")
+    report = add("report", _REPORT, _REPORT_EPILOG)
+    report.add_argument("plan", metavar="PLAN", nargs="?", type=object_name, help=_PLAN)
+    report.add_argument(
+        "-o", "--output", metavar="FILE", required=True, help="the HTML file to write, - for standard output"
+    )
+    for parser in (preflight, status, report):
+        add_access_flags(parser)
+    completion = add("completion", _COMPLETION, _COMPLETION_EPILOG)
+    completion.add_argument("shell", choices=SHELLS, help="the shell")
+
+
+def user_options(flags: argparse.Namespace) -> UserOptions | None:
+    """Return the options of such a command; None for another one."""
+    if flags.command == "completion":
+        return CompletionOptions(shell=flags.shell)
+    access = {"kubeconfig": flags.kubeconfig, "context": getattr(flags, "context", "")}
+    if flags.command == "preflight":
+        return PreflightOptions(**access, file=flags.filename, output=flags.output)
+    if flags.command == "status":
+        return StatusOptions(**access, plan=flags.plan or "", watch=flags.watch, output=flags.output)
+    if flags.command == "report":
+        return ReportOptions(**access, plan=flags.plan or "", output=flags.output)
+    return None

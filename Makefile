@@ -55,6 +55,11 @@ test-all: setup kubectl ## Run all tests that need no real control plane: sweeps
 test-real: real-kube helm kubectl ## Run the tests of the real API server, which is built first where that was not done
 	@$(PYTEST) -n $(REAL_WORKERS) --maxprocesses $(REAL_WORKERS) --tier real $(TEST_ARGS)
 
+.PHONY: test-display
+test-display: setup ## Run the tests that need Chromium or tmux, which are installed on Debian as root
+	@hack/display_tools.sh
+	@$(PYTEST) --tier display --basetemp build/display $(TEST_ARGS)
+
 .PHONY: sweep
 sweep: setup ## Crash managers at every write, and lose every event of a watch; the tests visit every twelfth or tenth
 	@$(PYTEST) --tier sweep tests/pipeline/test_crash_sweep.py tests/pipeline/test_crash_sweep_ends.py \

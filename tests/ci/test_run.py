@@ -23,6 +23,7 @@ TARGETS = (
     "coverage",
     "test-all",
     "test-real",
+    "test-display",
     "demo",
     "wheel",
     "images-debian",

@@ -43,9 +43,11 @@ print(json.dumps(sorted(sys.modules)))
 """
 #: What the manager does not use, or only in a child process, or only with a kubeconfig.
 UNUSED = {
+    "argcomplete",
     "cffi",
     "cryptography",
     "importlib.metadata",
+    "jinja2",
     "kubernetes_asyncio",
     "multiprocessing",
     "pdb",
@@ -61,6 +63,7 @@ UNUSED = {
 }
 UNUSED_OWN = {
     "upgrade_manager.cli.preflight",
+    "upgrade_manager.cli.report",
     "upgrade_manager.cli.status",
     "upgrade_manager.display",
     "upgrade_manager.api.crd",
@@ -136,10 +139,13 @@ def test_command_of_a_job_loads_no_server_and_no_controller(command: str) -> Non
     assert UNUSED_BY_COMMANDS & modules == set()
 
 
-def test_status_loads_rich_and_not_the_manager() -> None:
+@pytest.mark.parametrize(
+    ("command", "library"), [(["status"], "rich.console"), (["report", "-o", "-"], "jinja2")], ids=["status", "report"]
+)
+def test_command_for_users_loads_its_library_only(command: list[str], library: str) -> None:
     script = (
         "import json, sys\n"
-        "sys.argv = ['upgrade-manager', 'status', '--kubeconfig=/missing']\n"
+        f"sys.argv = ['upgrade-manager', *{command!r}, '--kubeconfig=/missing']\n"
         "from upgrade_manager.cli.main import main\n"
         "main()\n"
         "print(json.dumps(sorted(sys.modules)))\n"
@@ -148,6 +154,6 @@ def test_status_loads_rich_and_not_the_manager() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=40, check=True
     )
     modules = set(json.loads(done.stdout))
-    assert {"rich.console", "rich.live"} <= modules
-    assert (UNUSED_BY_COMMANDS - {"rich.console"}) & modules == set()
+    assert library in modules
+    assert (UNUSED_BY_COMMANDS - {library}) & modules == set()
     assert "upgrade_manager.pipeline" not in modules

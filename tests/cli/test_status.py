@@ -5,85 +5,30 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import random
 import re
 import signal
-import sys
 from asyncio.subprocess import PIPE
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
-from hack.cluster import scenario as scenarios
-from hack.cluster.options import Options
-from hack.cluster.program import cluster
 from tests.support.displayed import MANIFEST
-from tests.support.process_result import ProcessResult
-from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.http_transport import HttpTransport
-from upgrade_manager.kube.kubeconfig import load_config
-from upgrade_manager.kube.patch import MergePatch
+from tests.support.served import manager, result, served
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
+
+    from tests.support.process_result import ProcessResult
 
 
 async def start(kubeconfig: Path, *arguments: str, stdout: int = PIPE) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "upgrade_manager", "status", f"--kubeconfig={kubeconfig}", *arguments),
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(kubeconfig.parent),
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            "TERM": "xterm",
-        },
-        stdout=stdout,
-        stderr=PIPE,
-    )
+    return await manager("status", f"--kubeconfig={kubeconfig}", *arguments, home=kubeconfig.parent, stdout=stdout)
 
 
 async def command(kubeconfig: Path, *arguments: str) -> ProcessResult:
-    process = await start(kubeconfig, *arguments)
-    out, err = await process.communicate()
-    return ProcessResult(process.returncode or 0, out.decode(), err.decode())
-
-
-@dataclass(frozen=True)
-class Served:
-    """A cluster without actors, and without a manager."""
-
-    kubeconfig: Path
-    client: Client
-
-    async def set(self, **status: Any) -> None:
-        await self.client.patch(UPGRADE_PLANS, "demo", MergePatch({"status": status}), subresource="status")
-
-
-@asynccontextmanager
-async def served(folder: Path) -> AsyncIterator[Served]:
-    """Serve a simulated cluster over HTTPS."""
-    kubeconfig = folder / "kubeconfig"
-    options = Options(
-        api="embedded",
-        scenario="three-nodes",
-        kubeconfig=kubeconfig,
-        scale=1.0,
-        seed=0,
-        port=0,
-        install_crds=True,
-        services={},
-    )
-    async with cluster(options, scenarios.load("three-nodes")):
-        config = await load_config(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(kubeconfig))
-        async with HttpTransport(config) as transport:
-            client = Client(transport, user_agent="test", random=random.Random(0))
-            yield Served(kubeconfig=kubeconfig, client=client)
+    return await result(await start(kubeconfig, *arguments))
 
 
 @pytest.mark.rule("status: a missing plan or missing access is one line, with exit status 1")
@@ -99,7 +44,7 @@ async def test_status_is_printed_in_each_format(tmp_path: Path) -> None:
         table, document, text = [
             await command(cluster.kubeconfig, *arguments) for arguments in ([], ["demo", "-ojson"], ["demo", "-oyaml"])
         ]
-        assert [(result.code, result.err) for result in (table, document, text)] == [(0, "")] * 3
+        assert [(one.code, one.err) for one in (table, document, text)] == [(0, "")] * 3
         assert re.match(r"UpgradePlan +demo  Running\n", table.out)
         found = [json.loads(document.out), yaml.safe_load(text.out)]
         assert [(one["plan"], one["phase"]) for one in found] == [("demo", "Initializing")] * 2
@@ -176,5 +121,5 @@ async def test_missing_access_gives_status_1_and_one_line(tmp_path: Path) -> Non
 @pytest.mark.thin
 @pytest.mark.real_loop
 async def test_usage_error_gives_status_2(tmp_path: Path, arguments: list[str]) -> None:
-    result = await command(tmp_path / "missing", *arguments)
-    assert (result.code, "--help" in result.line) == (2, True)
+    ended = await command(tmp_path / "missing", *arguments)
+    assert (ended.code, "--help" in ended.line) == (2, True)

@@ -44,7 +44,13 @@ def test_names_and_values_are_those_of_kubernetes() -> None:
         "warnings",
     ]
     assert (found["started"], found["ended"], found["elapsedSeconds"]) == ("2030-01-01T12:00:00Z", None, 4320.0)
-    assert found["phases"][6] == {"name": "NodeUpgrade", "state": "active", "seconds": 2880.0}
+    assert found["phases"][6] == {
+        "name": "NodeUpgrade",
+        "state": "active",
+        "started": "2030-01-01T12:24:00Z",
+        "ended": None,
+        "seconds": 2880.0,
+    }
     assert found["nodes"][1] == {
         "name": "node-1",
         "state": "WaitingReboot",

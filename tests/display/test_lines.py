@@ -13,7 +13,8 @@ from upgrade_manager.display.model import EventRow, NodeRow, PhaseRow, PhaseStat
 from upgrade_manager.display.view import build
 
 QUIET = replace(
-    build(plan(), [], now=START), phases=(PhaseRow(name="Initialize", state=PhaseState.PENDING, seconds=None),)
+    build(plan(), [], now=START),
+    phases=(PhaseRow(name="Initialize", state=PhaseState.PENDING, started=None, ended=None, seconds=None),),
 )
 WARNING = EventRow(time=START, type="Warning", reason="ImageCleanupSkipped", message="no list", count=1)
 REPEATED = EventRow(time=START, type="Normal", reason="PhaseCompleted", message="Completed phase Initialize", count=1)
@@ -24,7 +25,7 @@ def node(name: str, state: str, message: str = "") -> NodeRow:
 
 
 def phase(mark: PhaseState, seconds: float) -> dict[str, Any]:
-    return {"phases": (PhaseRow(name="Initialize", state=mark, seconds=seconds),)}
+    return {"phases": (PhaseRow(name="Initialize", state=mark, started=START, ended=None, seconds=seconds),)}
 
 
 @pytest.mark.parametrize(

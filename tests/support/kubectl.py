@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from hack.control_plane.control_plane import ControlPlane
     from upgrade_manager.kube.transport import Transport
 
+#: Permissions of users on UpgradePlans.
+ROLES = Path(__file__).parents[2] / "deploy" / "rbac" / "upgradeplan-roles.yaml"
 PLANS = "/apis/management.harvesterhci.io/v1beta1/upgradeplans"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 

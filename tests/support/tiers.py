@@ -7,6 +7,7 @@
 | sweep | the full tier, with sweeps that visit every point |
 | real | tests marked `servers`, on the real API server, and tests marked `assets`; of `thin` ones the first case |
 | real-full | all of these |
+| display | tests marked `display`, which no other tier has |
 
 A test marked `servers` exists twice. The event loop selects its server: the embedded server's time is virtual, the
 real one's is not.
@@ -29,13 +30,14 @@ if TYPE_CHECKING:
 
     Loops = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
 
-DEFAULT, FULL, SWEEP, REAL, REAL_FULL = TIERS = ("default", "full", "sweep", "real", "real-full")
+DEFAULT, FULL, SWEEP, REAL, REAL_FULL, DISPLAY = TIERS = ("default", "full", "sweep", "real", "real-full", "display")
 EMBEDDED = "embedded"
 MARKERS = (
     "full: the test is left out of the default tier",
     "thin: only the first case of the test is in the default tier, and in the real one",
     "real_loop: the test needs sockets or processes, so time is real",
     "servers: the test runs once on each API server",
+    "display: the test needs Chromium or tmux",
     "assets: the test runs on the real API server only, or on its files",
 )
 #: Seconds for a test in real time, which waits for the real controllers.
@@ -93,6 +95,8 @@ def _is_real(tier: str) -> bool:
 
 
 def _in_tier(item: pytest.Item, tier: str) -> bool:
+    if (item.get_closest_marker("display") is not None) != (tier == DISPLAY):
+        return False
     if (server_of(item) == REAL) != _is_real(tier):
         return False
     return tier != DEFAULT or item.get_closest_marker("full") is None
@@ -109,11 +113,12 @@ def _first_cases(items: list[pytest.Item]) -> Iterator[pytest.Item]:
 
 
 def has_no_test(path: Path, tier: str) -> bool:
-    """Whether a file need not be imported: none of its tests runs on the real API server."""
-    if not _is_real(tier) or not path.name.startswith("test_"):
+    """Whether a file need not be imported: none of its tests is in the tier."""
+    marks = ("mark.display",) if tier == DISPLAY else ("mark.servers", "mark.assets") if _is_real(tier) else ()
+    if not marks or not path.name.startswith("test_"):
         return False
     text = path.read_text(encoding="utf-8")
-    return "mark.servers" not in text and "mark.assets" not in text
+    return not any(mark in text for mark in marks)
 
 
 def assets() -> Assets:

@@ -65,6 +65,10 @@ def _run_for_user(options: UserOptions) -> int:
         from upgrade_manager.cli.status import status  # noqa: PLC0415
 
         return status(options)
+    if isinstance(options, user.ReportOptions):
+        from upgrade_manager.cli.report import report  # noqa: PLC0415
+
+        return report(options)
     raise AssertionError(options)
 
 

@@ -1,6 +1,6 @@
-"""An upgrade as its operators see it: a view of the plan and its events, as tables, lines or a document.
+"""An upgrade as its operators see it: a view of the plan and its events, for the terminal, scripts or a browser.
 
-It sends no requests. Only `tables` and `screen` import rich.
+It sends no requests. Only `tables` and `screen` import rich, and only `page` jinja2.
 """
 
-__all__ = ["document", "lines", "model", "screen", "tables", "view"]
+__all__ = ["document", "lines", "model", "page", "report", "screen", "tables", "view"]

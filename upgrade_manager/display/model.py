@@ -42,6 +42,10 @@ class PhaseRow:
 
     name: str
     state: PhaseState
+    #: None before the start.
+    started: datetime | None
+    #: None before the end; a phase that failed ended with the plan.
+    ended: datetime | None
     #: The duration so far; None before the start.
     seconds: float | None
 

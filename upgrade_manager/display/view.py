@@ -8,11 +8,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.names import EVENT_DIGEST, event_digest
 from upgrade_manager.api.node_states import NodeState, state_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
 from upgrade_manager.api.progress import progress_ratio
 from upgrade_manager.api.timestamps import parse_time, seconds_between
+from upgrade_manager.display.milestones import Milestones, event_time, recorded_milestones
 from upgrade_manager.display.model import BlockerRow, EventRow, NodeRow, PhaseRow, PhaseState, PlanState, View
 from upgrade_manager.kube import fields
 from upgrade_manager.nodes.milestones import MilestoneReason
@@ -48,7 +48,7 @@ def build(plan: Object, events: Sequence[Object], *, now: datetime) -> View:
     state = state_of_plan(plan)
     ended = times.get(state) or (max(times.values(), default=None) if state.is_end else None)
     started = min(times.values(), default=None)
-    nodes = _nodes(plan, _first_times(events))
+    nodes = _nodes(plan, recorded_milestones(plan, events))
     rows = tuple(_event(event) for event in sorted(events, key=_order))
     phases = tuple(_phase(phase, times, failed=state is PlanState.FAILED, end=ended or now) for phase in PhaseName)
     return View(
@@ -95,9 +95,11 @@ def _times(status: Mapping[str, Any]) -> dict[str, datetime]:
 def _phase(phase: PhaseName, times: Mapping[str, datetime], *, failed: bool, end: datetime) -> PhaseRow:
     begun, completed = times.get(phase.active), times.get(phase.completed)
     if begun is None:
-        return PhaseRow(name=phase.value, state=PhaseState.PENDING, seconds=None)
+        return PhaseRow(name=phase.value, state=PhaseState.PENDING, started=None, ended=None, seconds=None)
     mark = PhaseState.DONE if completed is not None else PhaseState.FAILED if failed else PhaseState.ACTIVE
-    return PhaseRow(name=phase.value, state=mark, seconds=seconds_between(begun, completed or end))
+    ended = None if mark is PhaseState.ACTIVE else completed or end
+    seconds = seconds_between(begun, ended or end)
+    return PhaseRow(name=phase.value, state=mark, started=begun, ended=ended, seconds=seconds)
 
 
 def _is_between_phases(phases: Sequence[PhaseRow]) -> bool:
@@ -115,17 +117,15 @@ def _progress(state: PlanState, times: Mapping[str, datetime], nodes: Sequence[N
     return progress_ratio(valid)
 
 
-def _nodes(plan: Object, recorded: Mapping[str, datetime]) -> tuple[NodeRow, ...]:
-    """Return the nodes; `recorded` has the times of the plan's events by their digests."""
+def _nodes(plan: Object, recorded: Mapping[str, Milestones]) -> tuple[NodeRow, ...]:
     rows = []
     for name, entry in fields.mapping(plan, "status", "nodeUpgradeStatuses").items():
         state = _line(entry, "state")
         milestone = _MILESTONES.get(known) if (known := state_of(state)) else None
-        digest = event_digest(fields.text(plan, "metadata", "uid"), f"{milestone}/{name}")
         row = NodeRow(
-            name=_printable(name),
+            name=printable(name),
             state=state,
-            since=recorded.get(digest) if milestone else None,
+            since=recorded[name].get(milestone) if milestone else None,
             reason=_line(entry, "reason"),
             message=_line(entry, "message"),
         )
@@ -140,7 +140,7 @@ def _blocker(entry: Mapping[str, Any]) -> BlockerRow:
 
 def _event(event: Object) -> EventRow:
     return EventRow(
-        time=_last_time(event),
+        time=event_time(event),
         type=_line(event, "type"),
         reason=_line(event, "reason"),
         message=_line(event, "message"),
@@ -151,21 +151,7 @@ def _event(event: Object) -> EventRow:
 def _order(event: Object) -> tuple[datetime, int, str]:
     """Sort by time, which is in whole seconds, then by the order of the writes."""
     version = fields.text(event, "metadata", "resourceVersion")
-    return _last_time(event) or _LONG_AGO, len(version), version
-
-
-def _first_times(events: Sequence[Object]) -> dict[str, datetime]:
-    """Return when each event happened first, by the digest at the end of its name."""
-    times = {
-        fields.name(event)[-EVENT_DIGEST:]: parse_time(event.get("firstTimestamp")) or _last_time(event)
-        for event in events
-    }
-    return {digest: time for digest, time in times.items() if time is not None}
-
-
-def _last_time(event: Object) -> datetime | None:
-    moments = (event.get("lastTimestamp"), event.get("eventTime"), fields.value(event, "metadata", "creationTimestamp"))
-    return next((time for moment in moments if (time := parse_time(moment)) is not None), None)
+    return event_time(event) or _LONG_AGO, len(version), version
 
 
 def _target(plan: Object) -> str:
@@ -189,10 +175,10 @@ def _message(plan: Object, condition: str) -> str:
 
 
 def _line(obj: object, *path: str) -> str:
-    return _printable(fields.text(obj, *path))
+    return printable(fields.text(obj, *path))
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Return the text as one line that cannot control a terminal."""
     line = fields.one_line(text[: 2 * _MAX_TEXT])
     return line if len(line) <= _MAX_TEXT else line[: _MAX_TEXT - 1] + "…"

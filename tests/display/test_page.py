@@ -1,0 +1,116 @@
+"""The page's HTML."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.displayed import NOW, plan
+from tests.support.reported import HOSTILE_TEXT, failed, running, succeeded
+from upgrade_manager.display.page import UNFOLDED_NODES, to_html
+from upgrade_manager.display.report import report
+
+if TYPE_CHECKING:
+    from upgrade_manager.display.report import Report
+
+VOID = {"meta"}
+REPORTS = {
+    "succeeded": succeeded(),
+    "failed": failed(),
+    "running": running(node_0="PreDraining"),
+    "pending": report(plan(), [], [], [], now=NOW),
+}
+
+
+class Page(HTMLParser):
+    """Collects elements, attributes and texts, and checks that elements are closed in order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.cells: list[str] = []
+        self.text = ""
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "td":
+            self.cells.append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if "td" in self.open:
+            self.cells[-1] += data.strip()
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.mark.rule("report: the page is one file, without scripts and without anything from the network")
+@pytest.mark.parametrize("of", REPORTS.values(), ids=REPORTS.keys())
+def test_page_is_whole_and_needs_no_network(of: Report) -> None:
+    html = to_html(of)
+    page = Page(html)
+    tags = {tag for tag, _ in page.elements}
+    assert tags & {"script", "link", "img", "iframe", "object", "base", "form", "a"} == set()
+    assert {name for _, attributes in page.elements for name in attributes if name.startswith("on")} == set()
+    assert re.findall(r"(?:https?:)?//[a-z]|@import|url\((?!#)", html.partition("</style>")[0]) == []
+    assert not {"src", "href"} & {name for _, attributes in page.elements for name in attributes}
+
+
+@pytest.mark.rule("report: texts of other components are escaped")
+def test_hostile_texts_are_shown_as_they_are() -> None:
+    page = Page(to_html(failed()))
+    assert page.text.count(HOSTILE_TEXT) >= 8
+    assert page.named("img") == page.named("script") == []
+
+
+@pytest.mark.rule("report: what the bars show is also in tables and in labels")
+def test_bars_and_tables_have_the_same_data() -> None:
+    of = succeeded()
+    page = Page(to_html(of))
+    labels = [one["aria-label"] or "" for one in page.named("svg") if one.get("class") == "bars"]
+    assert len(labels) == len(of.view.phases) + len(of.nodes)
+    assert "ClusterUpgrade: Completed phase, 12:41:40 to 13:21:40, 40 min 0 s" in labels
+    assert any("node-1: Rebooting, 14:13:20 to 14:20:50, 7 min 30 s" in label for label in labels)
+    assert {"ClusterUpgrade", "2030-01-01 12:41:40", "40 min 0 s", "14:20:50", "7 min 30 s"} <= set(page.cells)
+
+
+def test_page_is_accessible() -> None:
+    page = Page(to_html(succeeded()))
+    assert page.named("html") == [{"lang": "en"}]
+    assert len(page.named("title")) >= 1
+    images = [one for one in page.named("svg") if one.get("role") == "img"]
+    assert all(one.get("aria-label") for one in images)
+    headings = {one["id"] for one in page.named("h2")}
+    assert {one["aria-labelledby"] for one in page.named("section")} == headings
+    assert len(page.named("caption")) == len(page.named("table"))
+    assert all(one.get("data-label") for one in page.named("td"))
+
+
+def test_reason_of_a_failure_and_what_is_missing_are_shown() -> None:
+    text = Page(to_html(failed())).text
+    assert "Why it failed" in text
+    assert text.rindex(HOSTILE_TEXT) > text.index("The API server keeps events")
+
+
+@pytest.mark.parametrize(("count", "folded"), [(UNFOLDED_NODES, False), (UNFOLDED_NODES + 1, True)])
+def test_many_nodes_are_folded(count: int, folded: bool) -> None:  # noqa: FBT001  # a value of the table
+    assert bool(Page(to_html(succeeded(count))).named("details")) is folded
+
+
+def test_equal_reports_are_equal_pages() -> None:
+    assert to_html(succeeded()) == to_html(succeeded())

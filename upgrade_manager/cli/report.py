@@ -1,0 +1,56 @@
+"""The command `upgrade-manager report`: a page about an upgrade, for those who were not there."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from upgrade_manager.cli.plans import choose, events_of, read_optional, read_plans
+from upgrade_manager.cli.session import CommandError, connected, run_command, say
+from upgrade_manager.display import page
+from upgrade_manager.display import report as reports
+from upgrade_manager.kube.clock import SystemClock
+from upgrade_manager.kube.pager import Selection
+from upgrade_manager.kube.resources import NODES
+
+if TYPE_CHECKING:
+    from upgrade_manager.cli.user_options import ReportOptions
+
+STANDARD_OUTPUT = "-"
+
+
+def report(options: ReportOptions) -> int:
+    """Write the page and return the exit status."""
+    return run_command("report", lambda: _report(options))
+
+
+async def _report(options: ReportOptions) -> int:
+    async with connected(command="report", kubeconfig=options.kubeconfig, context=options.context) as session:
+        plan = choose(session, await read_plans(session, options.plan), options.plan)
+        # Users may be allowed to read plans only.
+        (events, no_events), (nodes, no_nodes) = await asyncio.gather(
+            read_optional(session, events_of(plan)), read_optional(session, Selection(resource=NODES))
+        )
+    gaps = [f"{what} are not shown: {reason}" for what, reason in _gaps(no_events, no_nodes) if reason]
+    for gap in gaps:
+        say(gap)
+    write(options.output, page.to_html(reports.report(plan, events, nodes, gaps, now=SystemClock().now())))
+    return 0
+
+
+def _gaps(no_events: str, no_nodes: str) -> list[tuple[str, str]]:
+    return [("Events and the steps of nodes", no_events), ("Versions of nodes", no_nodes)]
+
+
+def write(output: str, text: str) -> None:
+    """Write the page to a file or standard output. Raises CommandError."""
+    if output == STANDARD_OUTPUT:
+        sys.stdout.write(text)
+        return
+    try:
+        Path(output).write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise CommandError(f"{output} cannot be written: {reason}. Use -o with a file that you may write") from error

@@ -1,0 +1,97 @@
+"""The report as one HTML page without scripts, fonts or images from elsewhere: it opens from disk, offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from upgrade_manager import __version__
+from upgrade_manager.api.timestamps import format_duration, format_time, seconds_between
+from upgrade_manager.display.model import PhaseState, PlanState
+from upgrade_manager.display.timeline import SpanKind
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from upgrade_manager.display.report import Report
+    from upgrade_manager.display.timeline import Span, Timeline
+
+#: In place of what is not known.
+ABSENT = "\N{EN DASH}"
+#: More nodes than that are folded away until the reader opens them.
+UNFOLDED_NODES = 50
+#: What the legend and the descriptions of bars call each kind.
+LABELS = {
+    SpanKind.DONE: "Completed phase",
+    SpanKind.ACTIVE: "Running phase",
+    SpanKind.FAILED: "Failed",
+    SpanKind.PAUSED: "Paused",
+    SpanKind.DRAINING: "Draining, Kubernetes",
+    SpanKind.UPGRADING: "Operating system",
+    SpanKind.REBOOTING: "Rebooting",
+    SpanKind.UNRECORDED: "Times not recorded",
+}
+
+
+def to_html(report: Report) -> str:
+    """Return the page. All texts are escaped."""
+    environment = Environment(
+        autoescape=True,
+        loader=FileSystemLoader(Path(__file__).parent),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters.update({"clock": clock, "duration": duration, "moment": moment, "percent": percent})
+    page = environment.get_template("report.html")
+    return page.render(
+        report=report,
+        view=report.view,
+        absent=ABSENT,
+        describe=describe,
+        labels=LABELS,
+        legend=legend(report.timeline),
+        PhaseState=PhaseState,
+        PlanState=PlanState,
+        SpanKind=SpanKind,
+        upgraded=sum(node.is_upgraded for node in report.nodes),
+        unfolded_nodes=UNFOLDED_NODES,
+        utc=format_time,
+        version=__version__,
+    )
+
+
+def legend(timeline: Timeline | None) -> list[SpanKind]:
+    """Return the kinds of bars that occur, in the order of an upgrade."""
+    rows = (*timeline.phases, *timeline.nodes) if timeline is not None else ()
+    found = {span.kind for row in rows for span in row.spans}
+    return [kind for kind in SpanKind if kind in found]
+
+
+def describe(name: str, span: Span) -> str:
+    """Return the description of a bar, for tooltips and screen readers."""
+    end = "now" if span.is_open else clock(span.ended)
+    took = duration(seconds_between(span.begun, span.ended))
+    return f"{name}: {LABELS[span.kind]}, {clock(span.begun)} to {end}, {took}"
+
+
+def moment(time: datetime | None) -> str:
+    """Return date and time of day."""
+    return f"{time:%Y-%m-%d %H:%M:%S}" if time is not None else ABSENT
+
+
+def clock(time: datetime | None) -> str:
+    """Return the time of day."""
+    return f"{time:%H:%M:%S}" if time is not None else ABSENT
+
+
+def duration(seconds: float | None) -> str:
+    """Return a duration."""
+    return format_duration(seconds) if seconds is not None else ABSENT
+
+
+def percent(share: float) -> str:
+    """Return a position for SVG and CSS."""
+    return f"{100 * share:.3f}%"

@@ -1,0 +1,160 @@
+"""The report of an upgrade, as data for the page: a pure function of the plan, its events, the nodes and the time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.node_states import state_of
+from upgrade_manager.api.timestamps import parse_time, seconds_between
+from upgrade_manager.display.milestones import recorded_milestones
+from upgrade_manager.display.timeline import SpanKind, timeline
+from upgrade_manager.display.view import build, printable
+from upgrade_manager.kube import fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from upgrade_manager.display.model import EventRow, NodeRow, View
+    from upgrade_manager.display.timeline import Bars, Timeline
+    from upgrade_manager.kube.objects import Object
+
+#: The reasons of events about settings that the upgrade changes and gives back.
+SETTING_EVENTS = frozenset({"SettingChanged", "SettingRestored", "SettingNotRestored", "DrainHooksAdded"})
+#: Components of a release, and their fields in releaseMetadata.
+_COMPONENTS = {
+    "Operating system": "os",
+    "Kubernetes": "kubernetes",
+    "Rancher": "rancher",
+    "Harvester chart": "harvesterChart",
+    "Monitoring chart": "monitoringChart",
+    "Minimum version before": "minUpgradableVersion",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportNode:
+    """A node, its upgrade and what it runs."""
+
+    row: NodeRow
+    bars: Bars | None
+    #: As the Node reports them; empty if the Node cannot be read.
+    os: str
+    kubernetes: str
+
+    def seconds(self, kind: str) -> float | None:
+        """Return how long the steps of that kind took together; None if none is known."""
+        found = [span for span in self.bars.spans if span.kind == kind] if self.bars is not None else []
+        return sum(seconds_between(span.begun, span.ended) for span in found) if found else None
+
+    @property
+    def is_upgraded(self) -> bool:
+        """True if it runs the new release."""
+        state = state_of(self.row.state)
+        return state is not None and state.upgraded
+
+    @property
+    def took(self) -> float | None:
+        """The seconds from its first to its last known step; None without one."""
+        spans = self.bars.spans if self.bars is not None else ()
+        return seconds_between(spans[0].begun, spans[-1].ended) if spans else None
+
+    @property
+    def begun(self) -> datetime | None:
+        """When its upgrade began; None if that is unknown."""
+        spans = self.bars.spans if self.bars is not None else ()
+        return spans[0].begun if spans and spans[0].kind is not SpanKind.UNRECORDED else None
+
+    @property
+    def ended(self) -> datetime | None:
+        """When its last known step ended; None while it goes on."""
+        spans = self.bars.spans if self.bars is not None else ()
+        return spans[-1].ended if spans and not spans[-1].is_open else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldSetting:
+    """A setting that is changed now and will be given back."""
+
+    object: str
+    field: str
+    original: str
+    applied: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All that the page shows."""
+
+    view: View
+    #: None before the start.
+    timeline: Timeline | None
+    #: Components and their versions in the release.
+    versions: tuple[tuple[str, str], ...]
+    nodes: tuple[ReportNode, ...]
+    held_settings: tuple[HeldSetting, ...]
+    setting_events: tuple[EventRow, ...]
+    #: What could not be read, and why.
+    gaps: tuple[str, ...]
+
+
+def report(
+    plan: Object, events: Sequence[Object], nodes: Sequence[Object], gaps: Sequence[str], *, now: datetime
+) -> Report:
+    """Return the report of a plan."""
+    view = build(plan, events, now=now)
+    returned = {name: time for node in nodes if (time := _ready_since(node)) for name in [printable(fields.name(node))]}
+    recorded = {printable(name): times for name, times in recorded_milestones(plan, events).items()}
+    bars = timeline(view, recorded, returned)
+    return Report(
+        view=view,
+        timeline=bars,
+        versions=tuple(_versions(plan)),
+        nodes=tuple(_nodes(view, bars, nodes)),
+        held_settings=tuple(_held_settings(plan)),
+        setting_events=tuple(event for event in view.events if event.reason in SETTING_EVENTS),
+        gaps=tuple(map(printable, gaps)),
+    )
+
+
+def _ready_since(node: Object) -> datetime | None:
+    ready = fields.condition(node, "Ready")
+    return parse_time(fields.value(ready, "lastTransitionTime")) if fields.text(ready, "status") == "True" else None
+
+
+def _versions(plan: Object) -> Iterator[tuple[str, str]]:
+    for component, field in _COMPONENTS.items():
+        if version := printable(fields.text(plan, "status", "releaseMetadata", field)):
+            yield component, version
+
+
+def _nodes(view: View, bars: Timeline | None, nodes: Sequence[Object]) -> Iterator[ReportNode]:
+    found = {printable(fields.name(node)): fields.mapping(node, "status", "nodeInfo") for node in nodes}
+    rows = {one.name: one for one in bars.nodes} if bars is not None else {}
+    for row in view.nodes:
+        info = found.get(row.name, {})
+        yield ReportNode(
+            row=row,
+            bars=rows.get(row.name),
+            os=printable(fields.text(info, "osImage")),
+            kubernetes=printable(fields.text(info, "kubeletVersion")),
+        )
+
+
+def _held_settings(plan: Object) -> Iterator[HeldSetting]:
+    for entry in fields.items(plan, "status", "originals"):
+        if isinstance(entry, dict):
+            yield HeldSetting(
+                object=printable(fields.text(entry, "object")),
+                field=printable(fields.text(entry, "field")),
+                original=_value(entry.get("original")),
+                applied=_value(entry.get("applied")),
+            )
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "not set"
+    return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

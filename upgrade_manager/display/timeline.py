@@ -1,0 +1,194 @@
+"""The upgrade as bars over time, a Gantt chart: what each phase and each node did when."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.node_states import state_of
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.display.model import PhaseState
+from upgrade_manager.nodes.milestones import MilestoneReason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+
+    from upgrade_manager.display.milestones import Milestones
+    from upgrade_manager.display.model import NodeRow, PhaseRow, View
+
+
+class SpanKind(StrEnum):
+    """What goes on during a span; the value is a CSS class of the page."""
+
+    DONE = "done"
+    ACTIVE = "active"
+    FAILED = "failed"
+    PAUSED = "paused"
+    DRAINING = "draining"
+    UPGRADING = "upgrading"
+    REBOOTING = "rebooting"
+    #: The times of its parts are not recorded.
+    UNRECORDED = "unrecorded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A bar."""
+
+    kind: SpanKind
+    begun: datetime
+    ended: datetime
+    #: It goes on, so its end is the present.
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """The bars of one phase or node, in order."""
+
+    name: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """All bars, from the start of the upgrade to its end or the present."""
+
+    begun: datetime
+    ended: datetime
+    ticks: tuple[datetime, ...]
+    phases: tuple[Bars, ...]
+    nodes: tuple[Bars, ...]
+
+    def share(self, moment: datetime) -> float:
+        """Return where the moment is, from 0 at the start to 1 at the end."""
+        return min(1.0, max(0.0, (moment - self.begun) / (self.ended - self.begun)))
+
+
+_UPGRADED = MilestoneReason.NODE_UPGRADED
+#: What begins with a milestone.
+_BEGINS = {
+    MilestoneReason.NODE_PAUSED: SpanKind.PAUSED,
+    MilestoneReason.NODE_DRAINING: SpanKind.DRAINING,
+    MilestoneReason.NODE_UPGRADING: SpanKind.UPGRADING,
+    MilestoneReason.NODE_REBOOTING: SpanKind.REBOOTING,
+}
+_PHASES = {
+    PhaseState.DONE: SpanKind.DONE,
+    PhaseState.ACTIVE: SpanKind.ACTIVE,
+    PhaseState.FAILED: SpanKind.FAILED,
+}
+#: Seconds between two marks of the axis.
+_STEPS = (1, 5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 7 * 86400)
+_MOST_TICKS = 8
+
+
+def timeline(view: View, recorded: Mapping[str, Milestones], returned: Mapping[str, datetime]) -> Timeline | None:
+    """Return the bars of an upgrade that has started.
+
+    `returned` has the time since which each node is Ready: where events have expired, it is the end of its upgrade.
+    """
+    if view.started is None:
+        return None
+    begun, ended = view.started, max(view.ended or view.now, view.started + timedelta(seconds=1))
+    phases = tuple(Bars(name=row.name, spans=_phase(row, view.now)) for row in view.phases)
+    nodes = tuple(_nodes(view, recorded, returned))
+    return Timeline(begun=begun, ended=ended, ticks=ticks(begun, ended), phases=phases, nodes=nodes)
+
+
+def ticks(begun: datetime, ended: datetime) -> tuple[datetime, ...]:
+    """Return round moments for the axis, at most eight."""
+    seconds = (ended - begun).total_seconds()
+    step = next((step for step in _STEPS if seconds / step < _MOST_TICKS), int(seconds / _MOST_TICKS) + 1)
+    midnight = begun.replace(hour=0, minute=0, second=0, microsecond=0)
+    first = -(-(begun - midnight).total_seconds() // step)
+    count = int((seconds + (begun - midnight).total_seconds()) // step - first) + 1
+    return tuple(midnight + timedelta(seconds=(first + index) * step) for index in range(count))
+
+
+def _phase(row: PhaseRow, now: datetime) -> tuple[Span, ...]:
+    if row.started is None:
+        return ()
+    is_open = row.ended is None
+    return (Span(kind=_PHASES[row.state], begun=row.started, ended=row.ended or now, is_open=is_open),)
+
+
+def _nodes(view: View, recorded: Mapping[str, Milestones], returned: Mapping[str, datetime]) -> Iterator[Bars]:
+    """Yield the bars of all nodes; Rancher upgrades one after the other, so one begins when the one before it ends."""
+    phase = next(row for row in view.phases if row.name == PhaseName.NODE_UPGRADE)
+    if phase.started is None:
+        yield from (Bars(name=row.name, spans=()) for row in view.nodes)
+        return
+    window = (phase.started, phase.ended or view.now)
+    ends = {row.name: end for row in view.nodes if (end := _end(row, recorded, returned, window)) is not None}
+    ordered = [window[0], *sorted(ends.values())]
+    for row in view.nodes:
+        end = ends.get(row.name)
+        known = _Node(
+            row=row,
+            milestones=recorded.get(row.name, {}),
+            start=ordered[max(0, bisect_left(ordered, end or window[1]) - 1)],
+            end=end,
+            limit=window[1],
+        )
+        yield Bars(name=row.name, spans=tuple(known.spans(view)))
+
+
+def _end(
+    row: NodeRow,
+    recorded: Mapping[str, Milestones],
+    returned: Mapping[str, datetime],
+    window: tuple[datetime, datetime],
+) -> datetime | None:
+    """Return when the upgrade of a node ended; None if it did not, or if that is unknown."""
+    state = state_of(row.state)
+    if state is None or not state.upgraded:
+        return None
+    found = recorded.get(row.name, {}).get(_UPGRADED) or returned.get(row.name)
+    return found if found is not None and window[0] <= found <= window[1] else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Node:
+    """What is known of one node's upgrade."""
+
+    row: NodeRow
+    milestones: Milestones
+    #: When the node before it was done.
+    start: datetime
+    #: None if it is not done, or if that is unknown.
+    end: datetime | None
+    #: The end of the phase, or the present.
+    limit: datetime
+
+    def spans(self, view: View) -> Iterator[Span]:
+        """Yield the spans, each up to the next milestone; what came before the first known one is unrecorded."""
+        begins = [(time, reason) for reason, time in self.milestones.items() if reason is not _UPGRADED]
+        begins.sort(key=lambda pair: pair[0])
+        yield from self._before(begins[0] if begins else None, is_single=len(view.nodes) == 1)
+        following = [*(time for time, _ in begins[1:]), self.end]
+        for (time, reason), after in zip(begins, following, strict=False):
+            kind = _BEGINS.get(reason)
+            if kind is None or (after is None and self._is_done):
+                continue
+            if after is None and self.row.state.endswith("Failed"):
+                kind = SpanKind.FAILED
+            is_open = after is None and not view.state.is_end
+            yield Span(kind=kind, begun=time, ended=max(time, after or self.limit), is_open=is_open)
+
+    @property
+    def _is_done(self) -> bool:
+        state = state_of(self.row.state)
+        return state is not None and state.upgraded
+
+    def _before(self, first: tuple[datetime, MilestoneReason] | None, *, is_single: bool) -> Iterator[Span]:
+        begins = {MilestoneReason.NODE_PAUSED, MilestoneReason.NODE_DRAINING}
+        if is_single:
+            begins.add(MilestoneReason.NODE_UPGRADING)
+        until = first[0] if first is not None else self.end
+        if until is not None and self.start < until and (first is None or first[1] not in begins):
+            yield Span(kind=SpanKind.UNRECORDED, begun=self.start, ended=until)

@@ -52,7 +52,7 @@ test-all: setup kubectl ## Run all tests that need no real control plane: sweeps
 	@$(PYTEST) --tier full $(TEST_ARGS)
 
 .PHONY: test-real
-test-real: real-kube helm kubectl ## Run the tests of the real API server, which is built first where that was not done
+test-real: real-kube helm prometheus kubectl ## Run the tests of the real API server, which is built first where that was not done
 	@$(PYTEST) -n $(REAL_WORKERS) --maxprocesses $(REAL_WORKERS) --tier real $(TEST_ARGS)
 
 .PHONY: test-display
@@ -72,6 +72,10 @@ real-kube: setup ## Build a real control plane into the user's cache, once (abou
 .PHONY: helm
 helm: setup ## Build the pinned Helm into the user's cache, once (about 2 minutes), and link it into .venv/bin
 	@$(BIN)/python -m hack.control_plane helm
+
+.PHONY: prometheus
+prometheus: setup ## Unpack Debian's Prometheus into the user's cache, once, where the machine has none
+	@$(BIN)/python -m hack.prometheus
 
 .PHONY: rules
 rules: setup ## List what the manager promises, and the tests that hold it to that

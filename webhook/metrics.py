@@ -31,6 +31,7 @@ class WebhookMetrics:
         self._seconds = Histogram(
             f"{prefix}_duration_seconds", "Duration of a review.", labels, buckets=BUCKETS, registry=registry
         )
+        self.ready = Gauge(f"{prefix}_ready", "1 while the webhook is served with a certificate.", registry=registry)
         self.in_flight = Gauge(f"{prefix}_requests_in_flight", "Reviews in progress.", registry=registry)
         self._checks = Counter(f"{prefix}_checks", "Checks of plans.", ("check", "outcome"), registry=registry)
         self._findings = Counter(f"{prefix}_check_findings", "Findings of checks.", ("check",), registry=registry)

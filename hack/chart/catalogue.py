@@ -9,6 +9,10 @@ _CERT_MANAGER = f'(and {_WEBHOOK} (eq .Values.webhook.certificates "cert-manager
 _SELF_MADE = f'(and {_WEBHOOK} (eq .Values.webhook.certificates "self-made"))'
 _ISSUER = ".Values.webhook.certManager.issuerRef"
 
+#: The value that replaces the start of the alerts' runbook_url.
+_RUNBOOKS = "https://github.com/harvester/harvester-upgrade-manager/blob/main/docs/runbooks"
+_ALERTS = ("UpgradeFailed", "UpgradeStalled", "UpgradeDegraded", "ManagerDown", "WebhookDown")
+
 _DEPLOYMENT = (
     Edit("replicas: 2", "replicas: {{ .Values.replicas }}"),
     after(
@@ -103,6 +107,9 @@ _DEPLOYMENT = (
     ),
 )
 
+#: Files that the chart's own templates read, by their path in the chart: the path in deploy.
+COPIES = {"files/dashboard.json": "grafana/dashboard.json"}
+
 TEMPLATES = (
     Template(
         source="crds/management.harvesterhci.io_upgradeplans.yaml",
@@ -177,6 +184,26 @@ TEMPLATES = (
                 "  namespace: harvester-system\n  labels:\n    app.kubernetes.io/name: harvester-upgrade-manager\n",
                 "    {{- with .Values.serviceMonitor.labels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n",
             ),
+        ),
+    ),
+    Template(
+        source="prometheus/prometheus-rule.yaml",
+        condition=".Values.prometheusRule.enabled",
+        has_templates=True,
+        edits=(
+            after(
+                "  namespace: harvester-system\n  labels:\n    app.kubernetes.io/name: harvester-upgrade-manager\n",
+                "    {{- with .Values.prometheusRule.labels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n",
+            ),
+            *(
+                Edit(f"{_RUNBOOKS}/{name}.md\n", f"{{{{ .Values.prometheusRule.runbookURL }}}}/{name}.md\n")
+                for name in _ALERTS
+            ),
+            Edit(
+                "        # The last part is exported by the API servers",
+                f"        {{{{- if {_WEBHOOK} }}}}\n        # The last part is exported by the API servers",
+            ),
+            after("runbookURL }}/WebhookDown.md\n", "        {{- end }}\n"),
         ),
     ),
     Template(

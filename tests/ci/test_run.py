@@ -20,6 +20,7 @@ TARGETS = (
     "manifests",
     "real-kube",
     "helm",
+    "prometheus",
     "coverage",
     "test-all",
     "test-real",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,12 +14,15 @@ from hack.simulation import Simulation
 from upgrade_manager.cli.options import RunOptions, parse_options
 from upgrade_manager.cli.servers import add_webhook
 from upgrade_manager.kube.clock import SystemClock
+from upgrade_manager.runtime.cert_watcher import CERTIFICATE, KEY
 from upgrade_manager.runtime.healthz import Probes
-from upgrade_manager.runtime.manager import Stage
+from upgrade_manager.runtime.manager import Stage, always_ready
 from upgrade_manager.runtime.metrics import Metrics
+from upgrade_manager.runtime.self_signed import make_pem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from pathlib import Path
 
     from upgrade_manager.runtime.manager import Manager
 
@@ -30,9 +35,19 @@ class Recorder:
 
     def __init__(self) -> None:
         self.added: list[tuple[Stage, str]] = []
+        #: By name: how each is run, and when it is ready.
+        self.runnables: dict[str, tuple[Callable[[], Coroutine[Any, Any, None]], Callable[[], Awaitable[None]]]] = {}
 
-    def add(self, stage: Stage, name: str, _run: object, **_options: Any) -> None:
+    def add(
+        self,
+        stage: Stage,
+        name: str,
+        run: Callable[[], Coroutine[Any, Any, None]],
+        *,
+        ready: Callable[[], Awaitable[None]] = always_ready,
+    ) -> None:
         self.added.append((stage, name))
+        self.runnables[name] = run, ready
 
 
 @pytest.mark.parametrize(
@@ -64,3 +79,31 @@ async def test_options_decide_what_runs(
         # A self-made certificate must be served first.
         assert ((await probes.readyz.report())[0] == 200) is is_ready
     assert recorder.added == added
+
+
+@pytest.mark.real_loop
+async def test_webhook_is_ready_once_it_is_served(tmp_path: Path) -> None:
+    for name in (CERTIFICATE, KEY):
+        (tmp_path / name).write_bytes(make_pem(now=datetime.now(UTC)))
+    recorder, metrics = Recorder(), Metrics(CollectorRegistry())
+
+    def ready() -> float | None:
+        metrics.refresh()
+        return metrics.registry.get_sample_value("harvester_upgrade_admission_ready")
+
+    async with Simulation(actors=False) as simulation, asyncio.TaskGroup() as group:
+        add_webhook(
+            cast("Manager", recorder),
+            RunOptions(webhook=("127.0.0.1", 0), webhook_certificates=str(tmp_path)),
+            probes=Probes(),
+            metrics=metrics,
+            client=simulation.client(),
+            clock=SystemClock(),
+            random=Random(0),
+        )
+        assert ready() == 0
+        run, bound = recorder.runnables["webhook"]
+        task = group.create_task(run())
+        await bound()
+        assert ready() == 1
+        task.cancel()

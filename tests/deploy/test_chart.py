@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from hack.chart.catalogue import TEMPLATES
+from hack.chart.catalogue import COPIES, TEMPLATES
 from tests.support.kustomize import DEFAULT, DEPLOY, objects
 from upgrade_manager import __version__
 from upgrade_manager.runtime.cert_watcher import context_from_pem
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CHART = DEPLOY / "chart"
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
-WRITTEN = {"_helpers.tpl", "NOTES.txt", "conflicts.yaml", "tests/services.yaml"}
+WRITTEN = {"_helpers.tpl", "NOTES.txt", "conflicts.yaml", "grafana/dashboard.yaml", "tests/services.yaml"}
 HOOK = (CHART / "templates/tests/services.yaml").read_text()
 
 
@@ -35,6 +35,8 @@ def test_templates_are_up_to_date() -> None:
     generated = {template.source: template.text(DEPLOY) for template in TEMPLATES}
     assert files == WRITTEN | generated.keys()
     assert {name: (CHART / "templates" / name).read_text() for name in generated} == generated
+    for name, source in COPIES.items():
+        assert (CHART / name).read_text() == (DEPLOY / source).read_text()
 
 
 def test_every_manifest_has_a_template() -> None:

@@ -14,7 +14,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.assets
 
-ALL = ("webhook.certificates=cert-manager", "serviceMonitor.enabled=true", "networkPolicy.enabled=true")
+ALL = (
+    "webhook.certificates=cert-manager",
+    "serviceMonitor.enabled=true",
+    "prometheusRule.enabled=true",
+    "dashboard.enabled=true",
+    "networkPolicy.enabled=true",
+)
 
 
 @pytest.fixture
@@ -78,6 +84,8 @@ def test_chart_passes_helm_lint(helm: Helm) -> None:
         pytest.param(["crds.install=false"], {"CustomResourceDefinition"}, set[str](), id="no CRD"),
         pytest.param(["networkPolicy.enabled=true"], set[str](), {"NetworkPolicy"}, id="network policy"),
         pytest.param(["serviceMonitor.enabled=true"], set[str](), {"ServiceMonitor"}, id="ServiceMonitor"),
+        pytest.param(["prometheusRule.enabled=true"], set[str](), {"PrometheusRule"}, id="alerts"),
+        pytest.param(["dashboard.enabled=true"], set[str](), {"ConfigMap"}, id="dashboard"),
     ],
 )
 def test_switch_changes_the_kinds(helm: Helm, settings: list[str], missing: set[str], added: set[str]) -> None:
@@ -124,6 +132,22 @@ def test_api_servers_alone_reach_the_webhook(helm: Helm) -> None:
     (policy,) = [one["spec"] for one in manifests if one["kind"] == "NetworkPolicy"]
     (rule,) = [rule for rule in policy["ingress"] if {"port": "webhook"} in rule["ports"]]
     assert rule["from"] == [{"ipBlock": {"cidr": "192.0.2.11/32"}}]
+
+
+def test_monitoring_follows_its_values(helm: Helm) -> None:
+    settings = [
+        "prometheusRule.labels.release=a",
+        "prometheusRule.runbookURL=https://a.example/b",
+        "webhook.enabled=false",
+    ]
+    settings += ["prometheusRule.enabled=true", "dashboard.enabled=true", "dashboard.namespace=b"]
+    found = {one["kind"]: one for one in helm.rendered(*settings)}
+    rule = found["PrometheusRule"]
+    alerts = {alert["alert"]: alert for alert in rule["spec"]["groups"][0]["rules"]}
+    assert rule["metadata"]["labels"]["release"] == "a"
+    assert "WebhookDown" not in alerts
+    assert alerts["ManagerDown"]["annotations"]["runbook_url"] == "https://a.example/b/ManagerDown.md"
+    assert found["ConfigMap"]["metadata"]["namespace"] == "b"
 
 
 @pytest.mark.parametrize(

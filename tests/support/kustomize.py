@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DEPLOY = Path(__file__).parents[2] / "deploy"
 DEFAULT = DEPLOY / "default"
 #: Kustomize components that a user may add to the default.
-COMPONENTS = ("certmanager", "prometheus", "network-policy")
+COMPONENTS = ("certmanager", "prometheus", "grafana", "network-policy")
 
 
 def files(folder: Path) -> Iterator[Path]:

@@ -55,7 +55,7 @@ def add_webhook(
     if not options.webhooks or options.webhook is None:
         return
     if options.webhook_certificates:
-        tls = CertWatcher(Path(options.webhook_certificates)).context
+        tls, has_certificate = CertWatcher(Path(options.webhook_certificates)).context, _always
     else:
         rotation = CertificateRotation(
             client,
@@ -64,16 +64,18 @@ def add_webhook(
             now=clock.now,
             random=random,
         )
-        tls = rotation.context
+        tls, has_certificate = rotation.context, rotation.has_valid_certificate
         probes.readyz.add("webhook-certificate", rotation.check)
         manager.add(Stage.WEBHOOKS, "webhook-certificate", rotation.run)
     live = SharedReader(LiveReader(client))
     caches = ClusterCaches(client, listings=LARGE, changes=CORDONED_NODES, live=live, random=random)
     manager.add(Stage.OTHERS, "webhook-caches", caches.run)
-    server = webhook_server(
-        Admission(live, caches=caches),
-        metrics=WebhookMetrics(metrics, checks=[check.name for check in CHECKS]),
-        address=options.webhook,
-        tls=tls,
-    )
+    webhook_metrics = WebhookMetrics(metrics, checks=[check.name for check in CHECKS])
+    server = webhook_server(Admission(live, caches=caches), metrics=webhook_metrics, address=options.webhook, tls=tls)
+    metrics.on_scrape(lambda: webhook_metrics.ready.set(server.port > 0 and has_certificate()))
     manager.add(Stage.WEBHOOKS, server.name, server.run, ready=server.bound)
+
+
+def _always() -> bool:
+    """Return True: without a pair that loads, the server does not start."""
+    return True

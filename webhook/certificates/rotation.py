@@ -68,9 +68,13 @@ class CertificateRotation:
         front.sni_callback = self._choose
         return front
 
+    def has_valid_certificate(self) -> bool:
+        """Return True while a valid certificate is served."""
+        return self._served is not None and self._served.is_valid(self._now())
+
     async def check(self) -> None:
         """Readiness: raise Unhealthy unless a valid certificate is served."""
-        if self._served is None or not self._served.is_valid(self._now()):
+        if not self.has_valid_certificate():
             raise Unhealthy(f"webhook has no valid certificate: {self._error}")
 
     async def run(self) -> None:

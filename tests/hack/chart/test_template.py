@@ -59,3 +59,9 @@ def test_condition_encloses_the_whole_file(tmp_path: Path) -> None:
 def test_edit_that_does_not_fit_is_refused(tmp_path: Path, edit: Edit, source: str, message: str) -> None:
     with pytest.raises(EditError, match=message):
         template(tmp_path, edit, source=source)
+
+
+def test_templates_of_another_program_are_copied(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("a: '{{ $labels.b }} and {{ $value }}'\n")
+    text = Template(source="a.yaml", has_templates=True).text(tmp_path)
+    assert text.splitlines()[-1] == "a: '{{`{{ $labels.b }}`}} and {{`{{ $value }}`}}'"

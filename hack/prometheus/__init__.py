@@ -1,0 +1,1 @@
+"""Prometheus and promtool, for the tests of metrics, alerts and the dashboard."""

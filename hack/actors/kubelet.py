@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Protocol
 
 from hack.actors.caches import BY_NODE
-from hack.actors.container_work import claims_of, container_of, missing_from
+from hack.actors.container_work import claims_of, container_of, missing_from, process_of
 from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.freezer import REGISTRY, RUNTIME, kubelet_of
+from hack.actors.pod_failures import PodFailures, failed_probe
 from hack.actors.pod_status import ended, is_over, is_ready, ready, rejected, running, unready, waiting
 from hack.actors.selectors import UNREACHABLE, is_rejected
 from hack.actors.toolkit import Ended
@@ -58,6 +60,7 @@ class Kubelet:
         self._claims = context.caches.of(PERSISTENT_VOLUME_CLAIMS)
         self._loop: ControllerLoop[tuple[str, str]] = context.loop("kubelet", self._reconcile, workers=256)
         self._timers = Timers()
+        self._failures = PodFailures(context, self._client, component="kubelet")
         #: The boot ID under which a Pod's containers were started, by uid: a reboot ends them.
         self._boots: dict[str, str] = {}
         self._pods.subscribe(self._pod_changed)
@@ -70,7 +73,9 @@ class Kubelet:
         """Run until cancelled."""
         await self._context.caches.synced()
         self._wake_all("")
-        await self._loop.run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._failures.run(), name="kubelet events")
+            group.create_task(self._loop.run(), name="kubelet")
 
     def _wake_all(self, _: str) -> None:
         for pod in self._pods.store.list():
@@ -104,6 +109,7 @@ class Kubelet:
 
     def _forget(self, pod: Object) -> None:
         self._timers.forget(objects.uid(pod))
+        self._failures.forget(pod)
         self._containers.forget(pod)
         self._servers.forget(pod)
         self._boots.pop(objects.uid(pod), None)
@@ -140,6 +146,7 @@ class Kubelet:
             return None
         node = self._nodes.store.get(objects.spec(pod)["nodeName"])
         if node is not None and is_rejected(pod, node):
+            self._failures.record(pod, f"TaintToleration: {_INTOLERANT}")
             await self._write(pod, rejected(pod, reason="TaintToleration", message=_INTOLERANT))
             return None
         why = self._obstacle(pod)
@@ -148,7 +155,8 @@ class Kubelet:
             new = waiting(pod, why)
             if new != objects.status(pod):
                 await self._write(pod, new)
-            return None
+            return None if node is None else self._failures.record(pod, why)
+        self._failures.forget(pod)
         left = self._left(pod, "start", self._context.scenario.durations.pod_start)
         if left > 0:
             return left
@@ -207,6 +215,8 @@ class Kubelet:
             await self._write(pod, running(pod, at=at, ready=False, restarted=True))
         elif serving.is_ready != is_ready(pod):
             await self._write(pod, (ready if serving.is_ready else unready)(pod, at=at))
+        if self._context.freezer.hangs(process_of(pod)) and (why := failed_probe(pod)):
+            return self._failures.record(pod, why)
         return serving.again
 
     async def _restart(self, pod: Object) -> RequeueAfter:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
 from hack.actors.conditions import TRANSITION, with_condition
 from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.kinds import BINDINGS
+from hack.actors.pod_failures import PodFailures
 from hack.actors.selectors import fits_node, matches, refusal
 from upgrade_manager.api.keys import LABEL_HOSTNAME
 from upgrade_manager.kube import objects
@@ -34,6 +36,7 @@ class Scheduler:
         self._nodes = context.caches.of(NODES)
         self._loop: ControllerLoop[tuple[str, str]] = context.loop("scheduler", self._bind, workers=1)
         self._timers = Timers()
+        self._failures = PodFailures(context, self._client, component="default-scheduler")
         self._pods.subscribe(self._pod_changed)
         self._nodes.subscribe(self._node_changed)
         #: Unschedulable Pods, which are requeued when a node changes or a Pod is deleted.
@@ -41,9 +44,13 @@ class Scheduler:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await self._context.run_loop(self._loop, self._pods, objects.key)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._failures.run(), name="scheduler events")
+            group.create_task(self._context.run_loop(self._loop, self._pods, objects.key), name="scheduler")
 
     def _pod_changed(self, change: Change) -> None:
+        if change.kind.value == "deleted":
+            self._failures.forget(change.obj)
         if not objects.spec(change.obj).get("nodeName"):
             self._loop.add(objects.key(change.obj))
         elif change.kind.value == "deleted" or _is_over(change.obj):
@@ -68,9 +75,11 @@ class Scheduler:
         node, why = self._choose(pod)
         if not node:
             self._waiting[key] = None
+            self._failures.record(pod, f"FailedScheduling: {why}")
             await self._mark_unschedulable(pod, why)
             return None
         self._timers.forget(objects.uid(pod))
+        self._failures.forget(pod)
         await self._assign(pod, node)
         return None
 

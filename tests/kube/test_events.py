@@ -151,6 +151,19 @@ async def test_volatile_numbers_do_not_make_another_event() -> None:
     assert counts(requests) == [("POST", messages[0], 1), ("PATCH", messages[1], 2), ("PATCH", messages[2], 3)]
 
 
+async def test_event_that_an_earlier_process_sent_is_not_repeated() -> None:
+    stored = success({"count": 4, "firstTimestamp": "2025-11-21T08:00:00Z"})
+    known, *repeated = await sent_for({"is_known": True}, {}, replies=(CONFLICT, CONFLICT, stored))
+    assert (known[0], known[2]["count"]) == ("POST", 1)
+    assert [(verb, body.get("count")) for verb, _, body in repeated] == [("POST", 1), ("PATCH", None), ("PATCH", 5)]
+
+
+async def test_event_that_an_earlier_process_did_not_send_is_created() -> None:
+    created, repeated = await sent_for({"is_known": True}, {})
+    assert (created[0], created[2]["count"]) == ("POST", 1)
+    assert (repeated[0], repeated[2]["count"]) == ("PATCH", 2)
+
+
 async def test_flood_is_rate_limited() -> None:
     async with recording(transport := accepting()) as recorder:
         for _ in range(40):

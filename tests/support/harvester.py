@@ -91,10 +91,17 @@ class FakeEventRecorder(EventRecorder):
         self.recorded: list[tuple[str, str]] = []
         #: Their unique names, or empty strings.
         self.names: list[str] = []
+        #: Those that an earlier process should have recorded.
+        self.known: list[tuple[str, str]] = []
 
-    def record(self, about: Object, *, type_: str, reason: str, message: str, name: str = "") -> None:
+    def record(
+        self, about: Object, *, type_: str, reason: str, message: str, name: str = "", is_known: bool = False
+    ) -> None:
         """Record it."""
         _ = (about, type_)
+        if is_known:
+            self.known.append((reason, message))
+            return
         self.recorded.append((reason, message))
         self.names.append(name)
 

@@ -61,7 +61,7 @@ class EventSeries:
     message: str
     first: datetime
     last: datetime
-    #: Occurrences in this process.
+    #: Occurrences in this process; 0 for one that an earlier process should have recorded.
     count: int = 1
     #: Occurrences that an earlier process has counted.
     earlier: int = 0
@@ -99,7 +99,7 @@ class EventSeries:
             "reportingInstance": "",
             "firstTimestamp": format_time(self.first),
             **self.latest(),
-            "count": self.total,
+            "count": max(1, self.total),
         }
 
     @property

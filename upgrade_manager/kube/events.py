@@ -53,11 +53,14 @@ class EventRecorder:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def record(self, about: Object, *, type_: str, reason: str, message: str, name: str = "") -> None:
+    def record(
+        self, about: Object, *, type_: str, reason: str, message: str, name: str = "", is_known: bool = False
+    ) -> None:
         """Record an Event about an object. `type_` is Normal or Warning.
 
         An Event with a `name` exists exactly once, even if several processes record it; it is not counted, combined or
-        rate-limited.
+        rate-limited. One that `is_known` is created only if the earlier process that knew it has not: it may have died
+        before it sent the Event.
         """
         now = self._now()
         series = EventSeries(
@@ -68,6 +71,7 @@ class EventRecorder:
             message=message,
             first=now,
             last=now,
+            count=0 if is_known else 1,
             is_named=bool(name),
         )
         correlator = self._correlator
@@ -110,7 +114,7 @@ class EventRecorder:
         self._arrived.set()
 
     async def _send(self, series: EventSeries) -> None:
-        if not series.is_stored and await self._create(series):
+        if not series.is_stored and (await self._create(series) or not series.count):
             return
         try:
             if not series.is_stored:
@@ -135,6 +139,7 @@ class EventRecorder:
             if not series.is_named:
                 return False
         series.is_stored = True
+        series.count = max(1, series.count)
         return True
 
     async def _retry(self, series: EventSeries, error: KubeError) -> None:

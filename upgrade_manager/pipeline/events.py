@@ -110,12 +110,16 @@ class PlanEvents:
             # A milestone of the node, as its end is.
             return
         times = self._blockers.setdefault(objects.uid(plan), {})
-        now = self._now()
-        if is_known and now - times.setdefault(blocker.identity, now) < REPEAT_WINDOW:
+        now, last = self._now(), times.get(blocker.identity)
+        if is_known and last is not None and now - last < REPEAT_WINDOW:
             return
         times[blocker.identity] = now
-        message = one_line(f"{blocker.message}. {blocker.remedy}")
-        self._recorder.record(plan, type_=WARNING, reason=blocker.reason, message=message)
+        # As in the status, from which another process knows it.
+        entry = blocker.entry()
+        message = one_line(f"{entry['message']}. {entry['remedy']}")
+        # The process that wrote the status may have died before it sent the event.
+        is_sent = is_known and last is None
+        self._recorder.record(plan, type_=WARNING, reason=blocker.reason, message=message, is_known=is_sent)
 
     def blocker_cleared(self, plan: Object, blocker: Blocker) -> None:
         """Record that it does not hold the upgrade up any more."""

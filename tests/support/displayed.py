@@ -61,8 +61,13 @@ def milestone(reason: str, node: str, *, second: int) -> dict[str, Any]:
     return event(reason, f"Node {node}: …", second=second, type_="Normal", name=name)
 
 
-def running_view() -> View:
-    """Return a view of an upgrade that a node holds up."""
+def condition(type_: str, message: str) -> dict[str, str]:
+    """Return a condition that is True."""
+    return {"type": type_, "status": "True", "reason": "Test", "message": message, "lastTransitionTime": at(0)}
+
+
+def running_plan() -> dict[str, Any]:
+    """Return a plan that a node holds up."""
     waiting = "node-1: rebooting for 18 min; NotReady since 12:54:00; check its console (1 of 3 nodes done)"
     blocker = {
         "kind": "Pod",
@@ -80,8 +85,8 @@ def running_view() -> View:
         "estimatedCompletion": at(72 * 60 + 48 * 60),
         "phaseTransitionTimestamps": times(*PHASE_VALUES[:13], step=120),
         "conditions": [
-            {"type": "Progressing", "status": "True", "message": waiting},
-            {"type": "Degraded", "status": "True", "message": "patch nodes node-1: 500 InternalError"},
+            condition("Progressing", waiting),
+            condition("Degraded", "patch nodes node-1: 500 InternalError"),
         ],
         "nodeUpgradeStatuses": {
             "node-0": {"state": "PostDrained"},
@@ -90,9 +95,14 @@ def running_view() -> View:
         },
         "blockers": [blocker],
     }
+    return plan(**status)
+
+
+def running_view() -> View:
+    """Return the view of that plan."""
     events = [
         milestone("NodeUpgraded", "node-0", second=2400),
         milestone("NodeRebooting", "node-1", second=3240),
         event("DrainFailing", "Pod instance-manager-0 cannot be evicted", second=3600, count=3),
     ]
-    return build(plan(**status), events, now=NOW)
+    return build(running_plan(), events, now=NOW)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, Self
@@ -10,6 +11,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from upgrade_manager.display.keyboard import without_echo
 from upgrade_manager.display.lines import changes
 from upgrade_manager.display.tables import NODE_ROWS, display
 
@@ -60,13 +62,15 @@ class Terminal:
         self._spinner = Spinner("dots", style="cyan")
         self._live = Live(console=console, refresh_per_second=8, vertical_overflow="crop")
         self._notice = ""
+        self._end = ExitStack()
 
     def __enter__(self) -> Self:
-        self._live.start()
+        self._end.enter_context(without_echo())
+        self._end.enter_context(self._live)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._live.stop()
+        self._end.close()
 
     def say(self, text: str) -> None:
         """Print above the display without folding, so that commands can be copied."""

@@ -1,0 +1,42 @@
+"""`upgrade-manager status --watch` in a real terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.displayed import MANIFEST, running_plan
+from tests.support.served import environment, served
+from tests.support.tmux import terminal
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.display, pytest.mark.real_loop]
+HEADINGS = ("UpgradePlan", "upgrade  ", "progress", "   PHASE", "NODE  ", "BLOCKERS")
+
+
+@pytest.mark.rule("status: nothing wraps in terminals of 80 and 200 columns, and Ctrl-C leaves the last display")
+@pytest.mark.parametrize("width", [80, 200])
+async def test_watch_fits_the_terminal_and_ends_with_ctrl_c(tmp_path: Path, width: int) -> None:
+    async with served(tmp_path) as cluster:
+        await cluster.client.create(UPGRADE_PLANS, MANIFEST)
+        await cluster.set(**running_plan()["status"])
+        command = [sys.executable, "-m", "upgrade_manager", "status", "-w", f"--kubeconfig={cluster.kubeconfig}"]
+        async with terminal(tmp_path, command, width=width, height=50, environment=environment(tmp_path)) as session:
+            shown = await session.until(lambda text: "get poddisruptionbudgets" in text)
+            assert all(len(line) <= width for line in shown)
+            starts = [next(i for i, line in enumerate(shown) if line.startswith(heading)) for heading in HEADINGS]
+            assert starts == sorted(starts)
+            # Redrawn in place: one display, however long it goes on.
+            await cluster.set(currentPhase="NodeUpgrading", previousVersion="v1.7.2")
+            shown = await session.until(lambda text: "v1.7.2" in text)
+            assert sum(line.startswith("UpgradePlan") for line in shown) == 1
+            await session.press("C-c")
+            ended = await session.until(lambda text: "status " in text)
+    assert [line for line in ended if line][-1] == "status 0"
+    assert sum(line.startswith("UpgradePlan") for line in ended) == 1
+    assert "Traceback" not in "".join(ended)

@@ -68,7 +68,7 @@ def test_hook_is_acknowledged_when_the_node_is_back() -> None:
 def test_post_drain_hook_of_others_holds_the_phase(state: NodeState) -> None:
     hook = Hook(requested="D", acknowledged="D", others=("example.com/hook",))
     decision = decide(replace(DONE, state=state, post_drain=hook))
-    text = "n1: waiting for other controllers to acknowledge their hooks on Secret fleet-local/s1: example.com/hook"
+    text = "n1: other controllers have not acknowledged their hooks: example.com/hook (Secret fleet-local/s1)"
     assert decision == Decision(state=NodeState.POST_DRAINED, progress=text, holds=True)
 
 

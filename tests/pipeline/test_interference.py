@@ -352,7 +352,7 @@ async def test_hook_of_another_controller_is_reported(simulate: Simulate, list_:
         changed = await strategy(simulation)
         changed["controlPlaneDrainOptions"][list_].insert(0, {"annotation": "example.com/hook"})
         await set_strategy(simulation, changed)
-        text = "waiting for other controllers to acknowledge their hooks on Secret fleet-local/"
+        text = "other controllers have not acknowledged their hooks: "
         plan = await stage.until_plan(lambda plan: text in progress(plan))
         assert "example.com/hook" in progress(plan)
         changed["controlPlaneDrainOptions"][list_].pop(0)

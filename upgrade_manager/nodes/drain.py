@@ -76,7 +76,7 @@ def _after_pre_drain(view: NodeView) -> str:
 def others_message(secret: str, hook: Hook) -> str:
     """Return the progress of a node whose drain waits for hooks of other controllers."""
     names = name_list(hook.others)
-    return f"waiting for other controllers to acknowledge their hooks on Secret {FLEET_LOCAL}/{secret}: {names}"
+    return f"other controllers have not acknowledged their hooks: {names} (Secret {FLEET_LOCAL}/{secret})"
 
 
 def _post_drain(view: NodeView, release_os: str) -> Decision:

@@ -14,6 +14,7 @@ from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.displayed import MANIFEST
 from upgrade_manager.cli.status_watch import PlanWatch
+from upgrade_manager.display.expectation import UNKNOWN_PACE
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
@@ -95,7 +96,7 @@ async def watched(*rules: Rule, redraws: bool = False) -> AsyncIterator[Watched]
             simulation.middleware.add(rule)
         plan = await simulation.apply(MANIFEST)
         client = Client(simulation.transport(), user_agent="status", random=Random(0))
-        watch = PlanWatch(client, plan, [], now=simulation.now, random=Random(0))
+        watch = PlanWatch(client, plan, [], pace=UNKNOWN_PACE, now=simulation.now, random=Random(0))
         screen = Recorder(redraws=redraws)
         task = group.create_task(watch.follow(screen))
         await asyncio.sleep(SOON)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import DEFAULT_NAMESPACE, KIND
 from upgrade_manager.cli.api_server_check import RESPONSE_TIMEOUT
+from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace, pace_of
 from upgrade_manager.display.view import state_of_plan
 from upgrade_manager.kube import fields
 from upgrade_manager.kube.errors import KubeError
@@ -54,3 +55,11 @@ async def read_optional(session: Session, selection: Selection) -> tuple[list[Ob
     except (KubeError, TimeoutError) as error:
         return [], str(error) or "no response"
     return listed.items, ""
+
+
+async def read_pace(session: Session, plan: Object) -> Pace:
+    """Return how long phases took in other upgrades; unknown for a plan that has ended, which needs no estimate."""
+    if state_of_plan(plan).is_end:
+        return UNKNOWN_PACE
+    plans, _ = await read_optional(session, Selection(resource=UPGRADE_PLANS))
+    return pace_of(one for one in plans if fields.name(one) != fields.name(plan))

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from upgrade_manager.cli.plans import choose, events_of, read_optional, read_plans
+from upgrade_manager.cli.plans import choose, events_of, read_optional, read_pace, read_plans
 from upgrade_manager.cli.session import CommandError, connected, run_command, say
 from upgrade_manager.display import page
 from upgrade_manager.display import report as reports
@@ -30,13 +30,15 @@ async def _report(options: ReportOptions) -> int:
     async with connected(command="report", kubeconfig=options.kubeconfig, context=options.context) as session:
         plan = choose(session, await read_plans(session, options.plan), options.plan)
         # Users may be allowed to read plans only.
-        (events, no_events), (nodes, no_nodes) = await asyncio.gather(
-            read_optional(session, events_of(plan)), read_optional(session, Selection(resource=NODES))
+        (events, no_events), (nodes, no_nodes), pace = await asyncio.gather(
+            read_optional(session, events_of(plan)),
+            read_optional(session, Selection(resource=NODES)),
+            read_pace(session, plan),
         )
     gaps = [f"{what} are not shown: {reason}" for what, reason in _gaps(no_events, no_nodes) if reason]
     for gap in gaps:
         say(gap)
-    write(options.output, page.to_html(reports.report(plan, events, nodes, gaps, now=SystemClock().now())))
+    write(options.output, page.to_html(reports.report(plan, events, nodes, gaps, now=SystemClock().now(), pace=pace)))
     return 0
 
 

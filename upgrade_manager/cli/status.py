@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from upgrade_manager.api.keys import KIND
-from upgrade_manager.cli.plans import choose, events_of, read_optional, read_plans
+from upgrade_manager.cli.plans import choose, events_of, read_optional, read_pace, read_plans
 from upgrade_manager.cli.session import CommandError, connected, run_command, say
 from upgrade_manager.cli.status_watch import PlanWatch
 from upgrade_manager.display.document import to_json, to_yaml
@@ -36,11 +36,13 @@ def status(options: StatusOptions) -> int:
 async def _status(options: StatusOptions) -> int:
     async with connected(command="status", kubeconfig=options.kubeconfig, context=options.context) as session:
         plan = choose(session, await read_plans(session, options.plan), options.plan)
-        events, refusal = await read_optional(session, events_of(plan))
+        (events, refusal), pace = await asyncio.gather(
+            read_optional(session, events_of(plan)), read_pace(session, plan)
+        )
         if refusal:
             say(f"warnings are not shown: {refusal}")
         screen = screen_of(options.output, watch=options.watch)
-        watch = PlanWatch(session.client, plan, events, now=SystemClock().now, random=random.Random())
+        watch = PlanWatch(session.client, plan, events, pace=pace, now=SystemClock().now, random=random.Random())
         if options.watch:
             return await _follow(watch, screen, name=fields.name(plan))
         screen.show(watch.view())

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from random import Random
 
+    from upgrade_manager.display.expectation import Pace
     from upgrade_manager.display.model import View
     from upgrade_manager.display.screen import Screen
     from upgrade_manager.kube.client import Client
@@ -32,7 +33,14 @@ class PlanWatch:
     """Watches a plan and its events, which were read before."""
 
     def __init__(
-        self, client: Client, plan: Object, events: Sequence[Object], *, now: Callable[[], datetime], random: Random
+        self,
+        client: Client,
+        plan: Object,
+        events: Sequence[Object],
+        *,
+        pace: Pace,
+        now: Callable[[], datetime],
+        random: Random,
     ) -> None:
         name = fields.name(plan)
         plans = Selection(resource=UPGRADE_PLANS, field_selector=f"metadata.name={name}")
@@ -40,6 +48,7 @@ class PlanWatch:
         self._events = Informer(client, events_of(plan), handlers=[self._on_change], random=random)
         self._plan = plan
         self._known_events = events
+        self._pace = pace
         self._now = now
         self._changed = asyncio.Event()
         #: When the connection was lost; None while it works.
@@ -47,7 +56,7 @@ class PlanWatch:
 
     def view(self) -> View:
         """Return the view of the present state."""
-        return build(self._plan, self._known_events, now=self._now())
+        return build(self._plan, self._known_events, now=self._now(), pace=self._pace)
 
     async def follow(self, screen: Screen) -> bool:
         """Show the plan until it has ended and its objects are removed; return False if it was deleted."""

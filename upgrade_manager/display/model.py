@@ -104,6 +104,7 @@ class View:
     ended: datetime | None
     #: Seconds from the start to the end, or until now.
     elapsed_seconds: float
+    #: None where neither this upgrade nor an earlier one shows it.
     estimated_completion: datetime | None
     #: 0 to 1.
     progress: float

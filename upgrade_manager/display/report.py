@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.timestamps import parse_time, seconds_between
+from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace
 from upgrade_manager.display.milestones import recorded_milestones
 from upgrade_manager.display.timeline import SpanKind, timeline
 from upgrade_manager.display.view import build, printable
@@ -101,10 +102,16 @@ class Report:
 
 
 def report(
-    plan: Object, events: Sequence[Object], nodes: Sequence[Object], gaps: Sequence[str], *, now: datetime
+    plan: Object,
+    events: Sequence[Object],
+    nodes: Sequence[Object],
+    gaps: Sequence[str],
+    *,
+    now: datetime,
+    pace: Pace = UNKNOWN_PACE,
 ) -> Report:
     """Return the report of a plan."""
-    view = build(plan, events, now=now)
+    view = build(plan, events, now=now, pace=pace)
     returned = {name: time for node in nodes if (time := _ready_since(node)) for name in [printable(fields.name(node))]}
     recorded = {printable(name): times for name, times in recorded_milestones(plan, events).items()}
     bars = timeline(view, recorded, returned)

@@ -12,6 +12,7 @@ from upgrade_manager.api.node_states import NodeState, state_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
 from upgrade_manager.api.progress import progress_ratio
 from upgrade_manager.api.timestamps import parse_time, seconds_between
+from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace, expected_end
 from upgrade_manager.display.milestones import Milestones, event_time, recorded_milestones
 from upgrade_manager.display.model import BlockerRow, EventRow, NodeRow, PhaseRow, PhaseState, PlanState, View
 from upgrade_manager.kube import fields
@@ -41,8 +42,8 @@ _MILESTONES = {
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-def build(plan: Object, events: Sequence[Object], *, now: datetime) -> View:
-    """Build the view of a plan from its events, in any order."""
+def build(plan: Object, events: Sequence[Object], *, now: datetime, pace: Pace = UNKNOWN_PACE) -> View:
+    """Build the view of a plan from its events, in any order, and the pace of earlier upgrades."""
     status = fields.mapping(plan, "status")
     times = _times(status)
     state = state_of_plan(plan)
@@ -51,6 +52,7 @@ def build(plan: Object, events: Sequence[Object], *, now: datetime) -> View:
     nodes = _nodes(plan, recorded_milestones(plan, events))
     rows = tuple(_event(event) for event in sorted(events, key=_order))
     phases = tuple(_phase(phase, times, failed=state is PlanState.FAILED, end=ended or now) for phase in PhaseName)
+    estimate = parse_time(status.get("estimatedCompletion")) or expected_end(phases, nodes, pace, now=now)
     return View(
         plan=fields.name(plan),
         state=state,
@@ -60,7 +62,7 @@ def build(plan: Object, events: Sequence[Object], *, now: datetime) -> View:
         started=started,
         ended=ended,
         elapsed_seconds=seconds_between(started, ended or now) if started else 0.0,
-        estimated_completion=None if state.is_end else parse_time(status.get("estimatedCompletion")),
+        estimated_completion=estimate if state is PlanState.RUNNING else None,
         progress=_progress(state, times, nodes),
         phases=phases,
         nodes=nodes,

@@ -1,0 +1,90 @@
+"""When an upgrade will end, from the phases of earlier ones on the same cluster.
+
+The manager's own estimate, from the nodes that this upgrade has done, takes precedence; it starts with the first node.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import timedelta
+from statistics import median
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.timestamps import parse_time, seconds_between
+from upgrade_manager.display.model import PhaseState
+from upgrade_manager.kube import fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from upgrade_manager.display.model import NodeRow, PhaseRow
+    from upgrade_manager.kube.objects import Object
+
+#: Phases that work on one node after the other.
+_NODE_BY_NODE = frozenset({PhaseName.NODE_UPGRADE, PhaseName.IMAGE_CLEANUP})
+
+#: Seconds above which a phase waited for people, or a clock was wrong.
+_LONGEST = 7 * 86400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How long phases took in earlier upgrades of the cluster."""
+
+    #: Median seconds; of phases that work node by node, for each node. Empty without an earlier upgrade.
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    #: The usual number of nodes, for a plan that has not recorded its own yet.
+    nodes: float = 0
+
+
+UNKNOWN_PACE = Pace()
+
+
+def pace_of(plans: Iterable[Object]) -> Pace:
+    """Return the pace of the phases that these plans have completed."""
+    seconds, counts = defaultdict(list), []
+    for plan in plans:
+        nodes = len(fields.mapping(plan, "status", "nodeUpgradeStatuses"))
+        if nodes:
+            counts.append(nodes)
+        for phase, duration in _completed(plan):
+            if nodes or phase not in _NODE_BY_NODE:
+                seconds[phase.value].append(duration / nodes if phase in _NODE_BY_NODE else duration)
+    return Pace(
+        seconds={phase: median(found) for phase, found in seconds.items()}, nodes=median(counts) if counts else 0
+    )
+
+
+def _completed(plan: Object) -> Iterator[tuple[PhaseName, float]]:
+    entries = fields.items(plan, "status", "phaseTransitionTimestamps")
+    times = {fields.text(one, "phase"): parse_time(fields.value(one, "phaseTransitionTimestamp")) for one in entries}
+    for phase in PhaseName:
+        begun, ended = times.get(phase.active), times.get(phase.completed)
+        if begun is None or ended is None:
+            continue
+        duration = seconds_between(begun, ended)
+        if duration <= _LONGEST:
+            yield phase, duration
+
+
+def expected_end(phases: Sequence[PhaseRow], nodes: Sequence[NodeRow], pace: Pace, *, now: datetime) -> datetime | None:
+    """Return when the phases that are left will have taken as long as usual; None if that is unknown.
+
+    The upgrade has started. While a node waits for a user, its end is unknown.
+    """
+    if any(row.state == NodeState.UPGRADE_PAUSED for row in nodes):
+        return None
+    left = 0.0
+    for row in phases:
+        if row.state is PhaseState.DONE:
+            continue
+        usual = pace.seconds.get(row.name)
+        if usual is None:
+            return None
+        factor = (len(nodes) or pace.nodes) if row.name in _NODE_BY_NODE else 1
+        left += max(0.0, usual * factor - (row.seconds or 0.0))
+    return now + timedelta(seconds=left)

@@ -78,7 +78,9 @@ class Seeds:
 
     async def define(self, crds: Iterable[Object]) -> None:
         """Install CustomResourceDefinitions and wait until they are served. Raises TimeoutError."""
-        installed = [await self._create(CRDS, crd) for crd in crds]
+        there = {objects.name(crd) for crd in (await self._client.list(CRDS, metadata_only=True)).items}
+        # An API server validates a definition, which takes long, before it finds that it exists.
+        installed = [crd if objects.name(crd) in there else await self._create(CRDS, crd) for crd in crds]
         async with asyncio.timeout(_WRITE_TIMEOUT):
             for crd in installed:
                 await self._served(crd)

@@ -25,6 +25,7 @@ from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.resources import Resource
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 #: Seconds between two checks of the processes.
 _CHECK_INTERVAL = 1.0
 _RESPONSE_TIMEOUT = 10.0
+_AGGREGATED_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
 class RealBackend:
@@ -149,32 +151,39 @@ def _read_crds(folder: Path) -> list[Object]:
 
 async def kinds(client: Client) -> list[Resource]:
     """Return all kinds whose objects can be listed and deleted, each in its preferred version."""
-    groups = (await _get(client, "/apis"))["groups"]
-    found = []
-    for group, version in [("", "v1"), *((one["name"], one["preferredVersion"]["version"]) for one in groups)]:
-        # A group whose last definition was deleted is listed for a moment longer than it is served.
-        with suppress(NotFound):
-            listed = await _get(client, f"/apis/{group}/{version}" if group else f"/api/{version}")
-            found += [
-                Resource(
-                    group=group, version=version, plural=one["name"], kind=one["kind"], namespaced=one["namespaced"]
-                )
-                for one in listed["resources"]
-                if {"list", "delete"} <= set(one["verbs"])
-            ]
-    return found
+    return [kind for root in ("/api", "/apis") for group in await _groups(client, root) for kind in _kinds_of(group)]
+
+
+async def _groups(client: Client, root: str) -> Any:
+    """Return groups with the kinds of each version: all in one request."""
+    response = await client.raw("GET", root, accept=_AGGREGATED_DISCOVERY, timeout=_RESPONSE_TIMEOUT)
+    return json.loads(response.body)["items"]
+
+
+def _kinds_of(group: Any) -> Iterator[Resource]:
+    preferred = group["versions"][0]
+    for one in preferred["resources"]:
+        if {"list", "delete"} <= set(one["verbs"]):
+            yield Resource(
+                group=objects.metadata(group).get("name", ""),
+                version=preferred["version"],
+                plural=one["resource"],
+                kind=one["responseKind"]["kind"],
+                namespaced=one["scope"] == "Namespaced",
+            )
 
 
 async def inventory(client: Client) -> list[Object]:
     """Return every object of every kind, each once: Events are served in two groups."""
+    return await objects_of(await kinds(client), client)
+
+
+async def objects_of(resources: Iterable[Resource], client: Client) -> list[Object]:
+    """Return every object of these kinds, each once."""
     found: dict[str, Object] = {}
-    for resource in await kinds(client):
+    for resource in resources:
         # A definition may be deleted meanwhile.
         with suppress(NotFound):
             for obj in (await client.list(resource)).items:
                 found.setdefault(objects.uid(obj), obj)
     return list(found.values())
-
-
-async def _get(client: Client, path: str) -> Any:
-    return json.loads((await client.raw("GET", path, timeout=_RESPONSE_TIMEOUT)).body)

@@ -8,13 +8,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from hack.control_plane.backend import inventory, kinds
+from hack.control_plane.backend import kinds, objects_of
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.transport import Request
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hack.control_plane.control_plane import ControlPlane
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
@@ -34,17 +36,23 @@ _DELETE_NOW = json.dumps({"gracePeriodSeconds": 0, "propagationPolicy": "Backgro
 
 async def reset(plane: ControlPlane, transport: Transport, client: Client) -> None:
     """Delete what tests have created, with finalizers. Raises TimeoutError when an object reappears."""
-    found = await inventory(client)
+    served = {(resource.api_version, resource.kind): resource for resource in await kinds(client)}
+    found = await objects_of(served.values(), client)
     if plane not in _before:
         _before[plane] = frozenset(objects.uid(obj) for obj in found if _is_system_object(obj))
-    served = {(resource.api_version, resource.kind): resource for resource in await kinds(client)}
     async with asyncio.timeout(_TIMEOUT):
-        while left := [obj for obj in found if obj["kind"] not in _KEPT and objects.uid(obj) not in _before[plane]]:
-            await asyncio.gather(
-                *(_remove(served[obj["apiVersion"], obj["kind"]], obj, transport, client) for obj in left)
-            )
+        while left := _left(found, plane):
+            resources = [(served[obj["apiVersion"], obj["kind"]], obj) for obj in left]
+            await asyncio.gather(*(_remove(resource, obj, transport, client) for resource, obj in resources))
             await asyncio.sleep(_INTERVAL)
-            found = await inventory(client)
+            found = await objects_of({resource for resource, _ in resources}, client)
+            if not _left(found, plane):
+                # Controllers may have created objects of other kinds meanwhile.
+                found = await objects_of(served.values(), client)
+
+
+def _left(found: Iterable[Object], plane: ControlPlane) -> list[Object]:
+    return [obj for obj in found if obj["kind"] not in _KEPT and objects.uid(obj) not in _before[plane]]
 
 
 def _is_system_object(obj: Object) -> bool:

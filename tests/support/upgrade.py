@@ -47,6 +47,9 @@ LOOK, STUCK = 0.25, 3600.0
 #: For states of the plan that last a second.
 SHORT_LOOK = 0.1
 REAL_LOOK, REAL_STUCK = 0.02, 240.0
+#: For phases that last, so that the test takes no time from the cluster.
+REAL_LASTING_LOOK = 0.1
+_LASTING = {*TERMINAL, "deleted"}
 #: Seconds until the cluster has settled after an end; in real time, without a change.
 FAREWELL, REAL_FAREWELL = 10.0, 1.5
 _CREATED = 201
@@ -180,12 +183,13 @@ class UpgradeRun:
     async def until(self, *phases: str, died: asyncio.Event | None = None) -> str:
         """Wait until the plan is in one of the phases, or the manager has died. Raises TimeoutError."""
         is_real = self.simulation.backend.has_controllers
+        pause = LOOK if not is_real else REAL_LASTING_LOOK if _LASTING.issuperset(phases) else REAL_LOOK
         async with asyncio.timeout(REAL_STUCK if is_real else STUCK):
             while True:
                 phase = await self.phase()
                 if phase in phases or (died is not None and died.is_set()):
                     return phase
-                await asyncio.sleep(REAL_LOOK if is_real else LOOK)
+                await asyncio.sleep(pause)
 
     async def until_ended(self, *, died: asyncio.Event | None = None) -> str:
         """Wait for the end."""
@@ -228,7 +232,7 @@ class UpgradeRun:
         async with asyncio.timeout(REAL_STUCK):
             state, since = lasting(await stored(self.simulation)), clock()
             while clock() - since < REAL_FAREWELL:
-                await asyncio.sleep(REAL_FAREWELL / 10)
+                await asyncio.sleep(REAL_FAREWELL / 3)
                 found = await stored(self.simulation)
                 now = lasting(found)
                 if now != state or not is_collected(found):

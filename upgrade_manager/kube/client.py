@@ -235,12 +235,14 @@ class Client:
         *,
         query: Query = (),
         body: Object | None = None,
+        accept: str = _JSON,
         timeout: float = _TIMEOUT,  # noqa: ASYNC109  # of one attempt
     ) -> Response:
         """Send a request to any path, such as a node's proxy or an aggregated API; a body is sent as JSON."""
         about = f"{method.lower()} {path}"
         if body is None:
-            return await self._rest.send(self._request(method, path, query=query, timeout=timeout), about=about)
+            request = self._request(method, path, query=query, accept=accept, timeout=timeout)
+            return await self._rest.send(request, about=about)
         return await self._rest.send(self._write(method, path, query=query, body=body, timeout=timeout), about=about)
 
     async def read_path(

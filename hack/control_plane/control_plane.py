@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 ETCD = "etcd"
 API_SERVER = "kube-apiserver"
 CONTROLLER_MANAGER = "kube-controller-manager"
+#: Half as many garbage collections, for half as much memory again: a ninth of kube-apiserver's processor time.
+_GO_RUNTIME = {"GOGC": "200"}
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 #: Seconds until a process has to be ready, between two checks, and for the response to one.
 _READY_TIMEOUT = 90.0
@@ -102,6 +105,7 @@ class ControlPlane:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
+                env=os.environ | _GO_RUNTIME,
                 # A Ctrl-C is for this process alone.
                 start_new_session=True,
             )

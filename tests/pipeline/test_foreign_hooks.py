@@ -33,3 +33,11 @@ def cluster(strategy: object) -> dict[str, Any]:
 )
 def test_hook_is_acknowledged_or_removed(found: dict[str, Any] | None, remedy: str) -> None:
     assert foreign_hooks.remedy(found, ["a/hook"]) == remedy
+
+
+def test_hook_of_a_drained_node_is_acknowledged_there() -> None:
+    place = "secret -n fleet-local s1"
+    value = f"kubectl get {place} -o jsonpath='{{.metadata.annotations.rke\\.cattle\\.io/post-drain}}'"
+    acknowledge = f'kubectl annotate {place} a/hook="$({value})"'
+    found = foreign_hooks.remedy(None, ["a/hook"], drained="s1")
+    assert found == f"{EDIT} (3) And acknowledge it for this node, which is drained: {acknowledge}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -158,8 +159,12 @@ async def test_advice_makes_rancher_drain_the_rest(simulate: Simulate) -> None:
         await set_strategy(simulation, None)
         await asyncio.sleep(60)
         async with stage.life(seed="the next manager"):
-            await stage.until_plan(lambda plan: "provisionGeneration by 1" in progress(plan))
-            again = {"spec": {"rkeConfig": {"provisionGeneration": await provision_generation(simulation) + 1}}}
+            await stage.until_plan(lambda plan: "already, and Rancher drains" in progress(plan))
+            plan = await stage.until_plan(lambda plan: bool(objects.status(plan).get("blockers")), seconds=900)
+            blocker = objects.status(plan)["blockers"][0]
+            assert blocker["reason"] == "HookLost"
+            again = json.loads(blocker["remedy"].partition("-p '")[2].removesuffix("'"))
+            assert again == {"spec": {"rkeConfig": {"provisionGeneration": await provision_generation(simulation) + 1}}}
             await stage.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(again), namespace=FLEET_LOCAL)
             await assert_true(stage)
 
@@ -359,7 +364,8 @@ async def test_hook_of_another_controller_is_reported(simulate: Simulate, list_:
         await set_strategy(simulation, changed)
         if list_ == "postDrainHooks":
             # Rancher keeps the drain options of a node that it has drained.
-            secret = progress(plan).partition("fleet-local/")[2].partition(":")[0]
+            (blocker,) = objects.status(plan)["blockers"]
+            secret = blocker["name"]
             options = objects.annotations_of(await stage.client.get(SECRETS, secret, namespace=FLEET_LOCAL))
             acknowledged = MergePatch({"metadata": {"annotations": {"example.com/hook": options[RKE_POST_DRAIN]}}})
             await stage.client.patch(SECRETS, secret, acknowledged, namespace=FLEET_LOCAL)

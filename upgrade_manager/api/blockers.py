@@ -21,7 +21,7 @@ MAX_BLOCKERS = 50
 #: Characters of a message.
 MAX_TEXT = 400
 #: Characters of a remedy: a command that is cut would be another one.
-MAX_REMEDY = 800
+MAX_REMEDY = 1000
 #: Bytes of all entries: long names, and texts in other scripts, would be more than 64 kB.
 MAX_BYTES = 60_000
 

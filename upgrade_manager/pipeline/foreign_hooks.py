@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER, RKE_POST_DRAIN
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 from upgrade_manager.nodes.sequencing import name_list
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 _CLUSTER = f"-n {FLEET_LOCAL} {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER}"
 
 
-def remedy(cluster: Object | None, hooks: Sequence[str]) -> str:
-    """Return how these hooks are acknowledged, or removed from Rancher's cluster; None if it is not known."""
+def remedy(cluster: Object | None, hooks: Sequence[str], *, drained: str = "") -> str:
+    """Return how these hooks are acknowledged, or removed from Rancher's cluster; None if it is not known.
+
+    `drained` is the Secret of a node whose post-drain hook waits: Rancher keeps the drain options of such a node.
+    """
     strategy = rke_config(cluster).get("upgradeStrategy") if cluster else None
     changed = upgrade_strategy.without_foreign_hooks(strategy, frozenset(hooks))
     if changed:
@@ -32,4 +35,15 @@ def remedy(cluster: Object | None, hooks: Sequence[str]) -> str:
     return steps(
         f"Start the controller that sets annotation {name_list(hooks)} of the Secret",
         f"Or remove its hook from preDrainHooks and postDrainHooks: {remove}",
+        *(
+            f"And acknowledge it for this node, which is drained: {_acknowledge(drained, one)}"
+            for one in hooks
+            if drained
+        ),
     )
+
+
+def _acknowledge(secret: str, hook: str) -> str:
+    place = f"secret -n {FLEET_LOCAL} {secret}"
+    path = RKE_POST_DRAIN.replace(".", r"\.")
+    return f"kubectl annotate {place} {hook}=\"$(kubectl get {place} -o jsonpath='{{.metadata.annotations.{path}}}')\""

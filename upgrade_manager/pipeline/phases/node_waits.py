@@ -107,7 +107,7 @@ class NodeWaits:
             elif kind is WaitKind.CORDONED_NODE:
                 yield node_wait(self.ctx, kind, delay.node, detail=delay.problem, remedy=delay.remedy)
             else:
-                remedy = delay.remedy or foreign_hooks.remedy(self.cluster, delay.hooks)
+                remedy = delay.remedy or foreign_hooks.remedy(self.cluster, delay.hooks, drained=delay.secret)
                 yield self._secret(kind, delay.secret, delay.node, detail=delay.problem, remedy=remedy)
 
     def _missing(self, node: str) -> Iterator[Wait]:
@@ -169,7 +169,8 @@ class NodeWaits:
 
     def _foreign(self, view: NodeView, others: Sequence[str]) -> Wait:
         detail = f"other controllers have not acknowledged their hooks: {name_list(others)}"
-        remedy = foreign_hooks.remedy(self.cluster, others)
+        drained = "" if view.pre_drain.others else view.secret
+        remedy = foreign_hooks.remedy(self.cluster, others, drained=drained)
         return self._secret(WaitKind.FOREIGN_HOOK, view.secret, view.name, detail=detail, remedy=remedy)
 
     def _rancher(self, since: datetime, *, detail: str, node: str = "") -> Wait:

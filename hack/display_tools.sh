@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs what the tests of displays need where it is missing: Chromium and tmux, on Debian as root.
+# Installs what the tests of displays need where it is missing: Chromium, tmux, zsh and fish, on Debian as root.
 set -eu
 
 missing=''
-for program in chromium tmux; do
+for program in chromium tmux zsh fish; do
     command -v "$program" >/dev/null || missing="$missing $program"
 done
 [ -n "$missing" ] || exit 0

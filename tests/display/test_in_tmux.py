@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.displayed import MANIFEST, running_plan
+from tests.support.programs import install
 from tests.support.served import environment, served
 from tests.support.tmux import terminal
+from upgrade_manager.cli.user_options import SHELLS
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
@@ -40,3 +42,26 @@ async def test_watch_fits_the_terminal_and_ends_with_ctrl_c(tmp_path: Path, widt
     assert [line for line in ended if line][-1] == "status 0"
     assert sum(line.startswith("UpgradePlan") for line in ended) == 1
     assert "Traceback" not in "".join(ended)
+
+
+#: By shell: how it starts without a user's settings, and what loads the completion.
+SHELLS_AND_SET_UPS = {
+    "bash": (["bash", "--norc"], "source <(upgrade-manager completion bash)"),
+    "zsh": (["zsh", "-f"], 'autoload -U compinit; compinit -D; eval "$(upgrade-manager completion zsh)"'),
+    "fish": (["fish", "--no-config"], "upgrade-manager completion fish | source"),
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+async def test_tab_completes_in_a_shell(tmp_path: Path, shell: str) -> None:
+    install("upgrade-manager", tmp_path)
+    command, set_up = SHELLS_AND_SET_UPS[shell]
+    variables = environment(tmp_path)
+    variables["PATH"] = f"{tmp_path}:{variables['PATH']}"
+    async with terminal(tmp_path, command, width=100, height=20, environment=variables) as session:
+        await session.press(f"{set_up}; echo re''ady", "Enter")
+        await session.until(lambda text: "\nready" in text)
+        await session.press("upgrade-manager prefl", "Tab")
+        await session.until(lambda text: "upgrade-manager preflight" in text)
+        await session.press("--conte", "Tab")
+        await session.until(lambda text: "preflight --context" in text)

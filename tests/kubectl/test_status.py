@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import stat
 import sys
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +15,7 @@ from tests.support.accounts import grant
 from tests.support.kubectl import installed
 from tests.support.polling import eventually
 from tests.support.process_result import ProcessResult
+from tests.support.programs import install
 
 if TYPE_CHECKING:
     from tests.support.kubectl import Cluster
@@ -75,11 +74,7 @@ async def test_status_needs_rights_to_list_only(cluster: Cluster, tmp_path: Path
 
 async def test_distribution_installs_a_plugin_of_kubectl(cluster: Cluster, tmp_path: Path) -> None:
     await cluster.plan()
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    module, function = scripts["kubectl-upgradeplan"].split(":")
-    plugin = tmp_path / "kubectl-upgradeplan"
-    plugin.write_text(f"#!{sys.executable}\nimport sys\nfrom {module} import {function}\nsys.exit({function}())\n")
-    plugin.chmod(plugin.stat().st_mode | stat.S_IXUSR)
+    install("kubectl-upgradeplan", tmp_path)
     admin = await kubeconfig_of(cluster, tmp_path)
     result = await run(str(installed()), "upgradeplan", "status", "demo", kubeconfig=admin, path=str(tmp_path))
     assert (result.code, result.err) == (0, "")

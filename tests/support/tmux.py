@@ -31,7 +31,7 @@ class Tmux:
 
     async def press(self, *keys: str) -> None:
         """Press keys, such as C-c."""
-        await self._tmux("send-keys", *keys)
+        await self._tmux("send-keys", "--", *keys)
 
     async def until(self, condition: Callable[[str], bool]) -> list[str]:
         """Wait until the text on the terminal meets the condition, and return its lines."""

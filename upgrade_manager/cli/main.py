@@ -27,6 +27,13 @@ def upgrade_manifests() -> int:
     return _run(["cluster-upgrade", *sys.argv[1:]])
 
 
+def complete_for_kubectl() -> int:
+    """Run `kubectl_complete-upgradeplan WORD…`, which kubectl starts when a user presses Tab."""
+    from upgrade_manager.cli.completion import complete_plugin  # noqa: PLC0415  # only here
+
+    return complete_plugin(sys.argv[1:])
+
+
 def _run(arguments: list[str]) -> int:
     # First of all: imports take most of a second, and a process with PID 1 ignores signals without a handler.
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -35,6 +42,10 @@ def _run(arguments: list[str]) -> int:
 
     # Before the options, which import structlog.
     lean_imports.skip_optional_parts()
+    if "_ARGCOMPLETE" in os.environ:
+        from upgrade_manager.cli.completion import complete  # noqa: PLC0415  # only for a shell that completes
+
+        complete()
     from upgrade_manager.cli.options import RunOptions, parse_options  # noqa: PLC0415
     from upgrade_manager.cli.toolkit_options import ToolkitOptions  # noqa: PLC0415
 
@@ -49,14 +60,19 @@ def _run(arguments: list[str]) -> int:
         from upgrade_manager.cli.toolkit import run_toolkit  # noqa: PLC0415
 
         return run_toolkit(options)
-    lean_imports.import_aiohttp_without_authorities()
     lean_imports.allow_rich()
     return _run_for_user(options)
 
 
 def _run_for_user(options: UserOptions) -> int:
-    from upgrade_manager.cli import user_options as user  # noqa: PLC0415  # as above
+    from upgrade_manager.cli import lean_imports  # noqa: PLC0415
+    from upgrade_manager.cli import user_options as user  # noqa: PLC0415
 
+    if isinstance(options, user.CompletionOptions):
+        from upgrade_manager.cli.completion import completion  # noqa: PLC0415
+
+        return completion(options)
+    lean_imports.import_aiohttp_without_authorities()
     if isinstance(options, user.PreflightOptions):
         from upgrade_manager.cli.preflight import preflight  # noqa: PLC0415
 
@@ -65,11 +81,9 @@ def _run_for_user(options: UserOptions) -> int:
         from upgrade_manager.cli.status import status  # noqa: PLC0415
 
         return status(options)
-    if isinstance(options, user.ReportOptions):
-        from upgrade_manager.cli.report import report  # noqa: PLC0415
+    from upgrade_manager.cli.report import report  # noqa: PLC0415
 
-        return report(options)
-    raise AssertionError(options)
+    return report(options)
 
 
 def _stop(*_: object) -> None:

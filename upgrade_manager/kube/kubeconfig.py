@@ -23,6 +23,7 @@ from urllib.parse import quote
 
 import yaml
 
+from upgrade_manager.kube import fields
 from upgrade_manager.kube.config import FILE_MAX_AGE, SERVICE_ACCOUNT, ClientConfig, ConfigError, InCluster, TlsConfig
 
 if TYPE_CHECKING:
@@ -53,12 +54,36 @@ async def load_config(
 
     This is controller-runtime's order. With a context the service account is skipped. Raises ConfigError.
     """
-    paths = kubeconfig or environ.get("KUBECONFIG", "")
+    paths = _given(environ, kubeconfig)
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
     if not paths and not context and host and port:
         return await InCluster(host=host, port=port, folder=service_account).load()
-    paths = paths or str(Path(environ.get("HOME", "/")) / ".kube" / "config")
-    return await Kubeconfig(paths=paths, context=context, now=now).load()
+    return await Kubeconfig(paths=paths or _default(environ), context=context, now=now).load()
+
+
+def context_names(*, environ: Mapping[str, str], kubeconfig: str) -> list[str]:
+    """Return the contexts of the kubeconfig, for completion; none of files that cannot be read."""
+    names = []
+    for path in _files(_given(environ, kubeconfig) or _default(environ)):
+        try:
+            content = yaml.safe_load(path.read_text())
+        except (OSError, ValueError, yaml.YAMLError):
+            continue
+        names += [fields.text(entry, "name") for entry in fields.items(content, "contexts")]
+    return [name for name in names if name]
+
+
+def _given(environ: Mapping[str, str], kubeconfig: str) -> str:
+    return kubeconfig or environ.get("KUBECONFIG", "")
+
+
+def _default(environ: Mapping[str, str]) -> str:
+    return str(Path(environ.get("HOME", "/")) / ".kube" / "config")
+
+
+def _files(paths: str) -> list[Path]:
+    files = [Path(path).expanduser() for path in paths.split(":") if path]
+    return [path for path in files if path.is_file()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +99,7 @@ class Kubeconfig:
         return await asyncio.to_thread(self._read)
 
     def _read(self) -> ClientConfig:
-        files = [Path(path).expanduser() for path in self.paths.split(":") if path]
-        files = [path for path in files if path.is_file()]
+        files = _files(self.paths)
         if not files:
             raise ConfigError(f"kubeconfig {self.paths} not found. Set --kubeconfig or KUBECONFIG")
         context = _current_context(files)

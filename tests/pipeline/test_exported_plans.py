@@ -11,15 +11,11 @@ from prometheus_client import generate_latest
 
 from hack.simulation import Simulation
 from tests.support.polling import eventually
-from tests.support.upgrade import UpgradeRun
-from upgrade_manager.api.phases import PHASES
-from upgrade_manager.api.timestamps import parse_time
+from tests.support.upgrade import UpgradeRun, seconds_of_phases
 from upgrade_manager.cli.options import RunOptions
-from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from tests.support.manager_process import ManagerProcess
-    from upgrade_manager.kube.objects import Object
 
 ELECTED = RunOptions(leader_elect=True)
 
@@ -28,17 +24,6 @@ def by_phase(life: ManagerProcess, name: str) -> dict[str, float]:
     life.metrics.refresh()
     samples = (sample for family in life.metrics.registry.collect() for sample in family.samples)
     return {one.labels.get("phase", ""): one.value for one in samples if one.name == f"harvester_upgrade_{name}"}
-
-
-def recorded_seconds(plan: Object) -> dict[str, float]:
-    entries = objects.status(plan)["phaseTransitionTimestamps"]
-    times = {entry["phase"]: parse_time(entry["phaseTransitionTimestamp"]) for entry in entries}
-    found = {}
-    for phase in PHASES:
-        began, ended = times.get(phase.active), times.get(phase.completed)
-        if began is not None and ended is not None:
-            found[str(phase)] = (ended - began).total_seconds()
-    return found
 
 
 async def exports_plans(life: ManagerProcess) -> bool:
@@ -69,7 +54,7 @@ async def test_leader_change_neither_resets_nor_doubles_series() -> None:
         assert running > before["NodeUpgrade"]
         assert by_phase(two, "progress_ratio")[""] >= progress
         plan = await stage.succeed()
-        assert by_phase(two, "phase_seconds") == recorded_seconds(plan)
+        assert by_phase(two, "phase_seconds") == seconds_of_phases(plan)
         await stage.delete()
         two.metrics.refresh()
         assert f'"{stage.name}"' not in generate_latest(two.metrics.registry).decode()

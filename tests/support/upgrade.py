@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -18,7 +19,7 @@ from hack.cluster.impersonation import ActingAs
 from tests.support.cluster_state import is_collected, lasting, stored
 from tests.support.manager_process import ManagerProcess
 from tests.support.polling import eventually
-from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, TERMINAL
+from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED, TERMINAL
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound, Transient
@@ -271,6 +272,17 @@ async def provision_generation(simulation: Simulation) -> int:
 def phases_of(plan: Object) -> list[str]:
     """Return the recorded phase values, in order."""
     return [entry["phase"] for entry in objects.status(plan).get("phaseTransitionTimestamps") or []]
+
+
+def seconds_of_phases(plan: Object) -> dict[str, float]:
+    """Return the duration of each phase that has ended."""
+    entries = objects.status(plan)["phaseTransitionTimestamps"]
+    times = {entry["phase"]: datetime.fromisoformat(entry["phaseTransitionTimestamp"]) for entry in entries}
+    return {
+        str(phase): (times[phase.completed] - times[phase.active]).total_seconds()
+        for phase in PHASES
+        if {phase.active, phase.completed} <= times.keys()
+    }
 
 
 def node_states(plan: Object) -> dict[str, str]:

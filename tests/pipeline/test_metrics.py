@@ -229,6 +229,21 @@ def test_nodes_of_a_large_plan_have_one_series_each(reading: Reading) -> None:
     assert reading.value("node_state", plan="large", node="one", state="PreDrained") == 0
 
 
+@pytest.mark.rule("metrics: labels have the values of lists, or are names of what exists")
+def test_unknown_values_of_a_newer_version_make_no_labels(reading: Reading) -> None:
+    blocker = {"kind": "Pod", "name": "p", "reason": "Polishing", "since": "2026-01-01T00:00:00Z"}
+    reading.plans(
+        plan(
+            ("Polishing", 0),
+            nodeUpgradeStatuses={"n1": {"state": "Polishing"}},
+            conditions=[{"type": "Polishing", "status": "Polishing"}, {"type": "Degraded", "status": "Polishing"}],
+            blockers=[blocker],
+        )
+    )
+    reading.upgrades.recorded(plan(("Polishing", 0), ("Failed", 1)), ["Polishing", "Failed"])
+    assert b"Polishing" not in generate_latest(reading.metrics.registry)
+
+
 def test_build_is_exported(reading: Reading) -> None:
     assert reading.value("build_info", version=__version__, python=platform.python_version()) == 1
 

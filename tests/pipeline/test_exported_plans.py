@@ -12,6 +12,7 @@ from prometheus_client import generate_latest
 from hack.simulation import Simulation
 from tests.support.polling import eventually
 from tests.support.upgrade import UpgradeRun, seconds_of_phases
+from upgrade_manager.api.phases import PHASES
 from upgrade_manager.cli.options import RunOptions
 
 if TYPE_CHECKING:
@@ -58,3 +59,21 @@ async def test_leader_change_neither_resets_nor_doubles_series() -> None:
         await stage.delete()
         two.metrics.refresh()
         assert f'"{stage.name}"' not in generate_latest(two.metrics.registry).decode()
+
+
+async def counted(*, lose_at: int) -> tuple[dict[str, float], list[str]]:
+    """Return how often an upgrade counted each phase, and its writes, of which one gets no response."""
+    async with Simulation("one-node", scale=0) as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        async with stage.life(lose_at=lose_at) as life:
+            await stage.create_plan()
+            await stage.succeed()
+            return by_phase(life, "phase_duration_seconds_count"), life.wire.writes
+
+
+@pytest.mark.rule("metrics: a phase is counted once, also if the response to its write is lost")
+async def test_phase_is_counted_although_a_response_is_lost() -> None:
+    counts, writes = await counted(lose_at=0)
+    assert counts == dict.fromkeys(PHASES, 1)
+    third = [number for number, write in enumerate(writes, 1) if write.endswith("/status")][2]
+    assert (await counted(lose_at=third))[0] == counts

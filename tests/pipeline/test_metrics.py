@@ -89,6 +89,18 @@ def test_phase_duration_is_observed_at_its_end(
     assert reading.durations(phase, outcome) == (1, seconds)
 
 
+def test_phases_of_an_earlier_process_are_not_counted_again(reading: Reading) -> None:
+    reading.upgrades.replay(plan(*STARTED))
+    assert reading.durations("Initialize", "completed") == (0, 0)
+    for _ in range(2):
+        reading.upgrades.replay(plan(*STARTED, ("ISODownloading", 7), ("ISODownloaded", 9)))
+    assert reading.durations("Initialize", "completed") == (0, 0)
+    assert reading.durations("ISODownload", "completed") == (1, 2)
+    reading.upgrades.recorded(plan(*STARTED, name="next"), ["Initialized"])
+    reading.upgrades.replay(plan(*STARTED, name="next"))
+    assert reading.durations("Initialize", "completed") == (1, 7)
+
+
 def test_refused_phase_counts_as_no_failed_phase(reading: Reading) -> None:
     phases = [("MetadataPopulating", 0), ("MetadataPopulated", 5), ("Failed", 5)]
     reading.upgrades.recorded(plan(*phases), ["MetadataPopulated", "Failed"])

@@ -54,6 +54,8 @@ class UpgradeMetrics:
             registry=metrics.registry,
         )
         self._ended = Counter("harvester_upgrade_plans", "Plans that ended.", ("outcome",), registry=metrics.registry)
+        #: By uid: the phase values that were recorded in this process or before it.
+        self._recorded: dict[str, set[str]] = {}
         build = Gauge(
             "harvester_upgrade_build_info", "The manager's build.", ("version", "python"), registry=metrics.registry
         )
@@ -63,10 +65,18 @@ class UpgradeMetrics:
         for outcome in (SUCCEEDED, FAILED):
             self._ended.labels(outcome.lower())
 
+    def replay(self, plan: Object) -> None:
+        """Record values that this process has written without a response; those of earlier processes are recorded."""
+        values = _times(plan).keys()
+        known = self._recorded.setdefault(objects.uid(plan), set(values))
+        self.recorded(plan, [value for value in values if value not in known])
+
     def recorded(self, plan: Object, values: Iterable[str]) -> None:
         """Record phase values that were just written to the plan."""
         times = _times(plan)
+        known = self._recorded.setdefault(objects.uid(plan), set(times))
         for value in values:
+            known.add(value)
             if value in TERMINAL:
                 self._ended.labels(value.lower()).inc()
             phase = _unfinished(times) if value == FAILED else phase_of(value)

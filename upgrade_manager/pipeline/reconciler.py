@@ -99,8 +99,9 @@ class PlanReconciler:
         ctx = ReconcileContext.of(plan, self._services, self._informers.of(objects.name(plan)))
         structlog.contextvars.bind_contextvars(phase=ctx.status.phase)
         began = ctx.status.phase
-        # After a crash or a lost response, recorded phases may lack their events.
+        # After a crash or a lost response, recorded phases may lack their events and durations.
         ctx.events.replay(plan)
+        ctx.metrics.replay(plan)
         try:
             result = await self._step_with_timeout(ctx)
             self._conflicts.pop(ctx.owner.uid, None)

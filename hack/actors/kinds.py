@@ -17,6 +17,8 @@ DAEMON_SETS = Resource(group="apps", version="v1", plural="daemonsets", kind="Da
 CLUSTER_REPOS = Resource(
     group="catalog.cattle.io", version="v1", plural="clusterrepos", kind="ClusterRepo", namespaced=False
 )
+#: Not the core group's nodes.
+LONGHORN_NODES = Resource(group="longhorn.io", version="v1beta2", plural="nodes", kind="Node")
 #: Rancher's own settings; Harvester's and Longhorn's are other kinds.
 RANCHER_SETTINGS = Resource(
     group="management.cattle.io", version="v3", plural="settings", kind="Setting", namespaced=False

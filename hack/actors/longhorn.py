@@ -1,4 +1,7 @@
-"""Longhorn: volumes attach with their VMs, and are degraded while a node with a replica is down."""
+"""Longhorn: volumes attach with their VMs, and are degraded while a node with a replica is down.
+
+A failed replica is rebuilt on its node, if the node has a disk for it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_VOLUME
 from hack.actors.controller_loop import ControllerLoop, Timers
+from hack.actors.kinds import LONGHORN_NODES
+from hack.actors.longhorn_disks import conditions, longhorn_node, refusal
 from hack.actors.placement import is_final
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
 from upgrade_manager.kube import objects
@@ -14,6 +19,8 @@ from upgrade_manager.kube.patch import MergePatch, merge_diff
 from upgrade_manager.kube.resources import LONGHORN_ENGINES, LONGHORN_VOLUMES, VIRTUAL_MACHINE_INSTANCES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hack.actors.context import ActorContext
     from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
@@ -36,6 +43,8 @@ class LonghornManager:
         self._volumes = caches.of(LONGHORN_VOLUMES)
         self._engines = caches.of(LONGHORN_ENGINES)
         self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
+        #: Without it, no disk has tags.
+        self._nodes = caches.of(LONGHORN_NODES) if context.scenario.operators else None
         self._loop: ControllerLoop[str] = context.loop("volumes", self._reconcile)
         self._timers = Timers()
         #: Volumes by claim; a claim keeps its volume.
@@ -45,6 +54,8 @@ class LonghornManager:
         self._volumes.subscribe(self._volume_changed)
         self._engines.subscribe(self._engine_changed)
         self._instances.subscribe(self._instance_changed)
+        if self._nodes is not None:
+            self._nodes.subscribe(lambda change: self._host_changed(objects.name(change.obj)))
         context.hosts.subscribe(self._host_changed)
 
     async def run(self) -> None:
@@ -83,12 +94,15 @@ class LonghornManager:
         if volume is None or not engines:
             return None
         node = self._user_of(volume)
-        modes, later = self._modes(engines[0], has_disk=not objects.spec(volume).get("diskSelector"))
+        refusals = self._refusals(volume, engines[0])
+        modes, later = self._modes(engines[0], refusals)
         running = "running" if node else "stopped"
         await self._write(LONGHORN_ENGINES, engines[0], node, {"currentState": running, "replicaModeMap": modes})
         sound = all(mode == "RW" for mode in modes.values())
         robustness = ("healthy" if sound else "degraded") if node else "unknown"
-        status = {"state": "attached" if node else "detached", "robustness": robustness, "currentNodeID": node}
+        status: Object = {"state": "attached" if node else "detached", "robustness": robustness, "currentNodeID": node}
+        if refusals or "ERR" not in modes.values():
+            status["conditions"] = conditions(volume, refusals.values(), at=self._context.timestamp())
         await self._write(LONGHORN_VOLUMES, volume, node, status)
         return later
 
@@ -101,17 +115,26 @@ class LonghornManager:
                 return objects.status(instance).get("nodeName") or ""
         return ""
 
-    def _modes(self, engine: Object, *, has_disk: bool) -> tuple[dict[str, str], RequeueAfter]:
-        """Return the replicas' current modes, and the seconds until the next rebuild completes.
+    def _refusals(self, volume: Object, engine: Object) -> dict[str, str]:
+        """Return why Longhorn does not rebuild failed replicas on nodes that are up, by replica."""
+        found = {}
+        for replica, mode in (objects.status(engine).get("replicaModeMap") or {}).items():
+            node = replica.removeprefix(f"{objects.name(volume)}-r-")
+            if mode == "ERR" and self._context.hosts.of(node).up:
+                found[replica] = refusal(volume, self._node(node))
+        return {replica: why for replica, why in found.items() if why}
 
-        No disk has tags: a failed replica of a volume with a disk selector is not rebuilt.
-        """
+    def _node(self, name: str) -> Object | None:
+        return longhorn_node(name) if self._nodes is None else self._nodes.store.get(name, LONGHORN_SYSTEM)
+
+    def _modes(self, engine: Object, refusals: Mapping[str, str]) -> tuple[dict[str, str], RequeueAfter]:
+        """Return the replicas' current modes, and the seconds until the next rebuild completes."""
         volume = objects.spec(engine).get("volumeName") or ""
         waits: list[float] = []
         modes: dict[str, str] = {}
         for replica, mode in (objects.status(engine).get("replicaModeMap") or {}).items():
             is_up = self._context.hosts.of(replica.removeprefix(f"{volume}-r-")).up
-            if not is_up or (mode == "ERR" and not has_disk):
+            if not is_up or replica in refusals:
                 self._timers.stop(volume, replica)
                 modes[replica] = "ERR"
                 continue

@@ -24,6 +24,7 @@ from hack.cluster.scenario import Machine
 from hack.cluster.seed_machines import volume
 from hack.control_plane.assets import find_assets
 from hack.control_plane.control_plane import API_SERVER, ControlPlane
+from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES
 
 if TYPE_CHECKING:
@@ -159,12 +160,13 @@ async def _listed(cluster: RealCluster, plane: ControlPlane) -> Listed:
 async def create_volumes(cluster: Simulation, count: int) -> None:
     """Create volumes that no machine uses."""
     client, nodes = cluster.client("bench"), cluster.scenario.nodes.names
+    at = format_time(cluster.now())
     slots = asyncio.Semaphore(CONCURRENCY)
 
     async def create(number: int) -> None:
         async with slots:
             await client.create(
-                LONGHORN_VOLUMES, volume(Machine(name=f"spare-{number}", node=nodes[number % len(nodes)]))
+                LONGHORN_VOLUMES, volume(Machine(name=f"spare-{number}", node=nodes[number % len(nodes)]), at=at)
             )
 
     async with asyncio.TaskGroup() as group:

@@ -29,6 +29,12 @@ def service_crds() -> list[Object]:
     return copy
 
 
+def operator_crds() -> list[Object]:
+    """Return a copy of further definitions, of a scenario with what operators repair."""
+    copy: list[Object] = json.loads(_parsed(_FOLDER / "operators"))
+    return copy
+
+
 def our_crd() -> Object:
     """Return a copy of the UpgradePlan's definition."""
     copy: Object = json.loads(_upgrade_plan())

@@ -13,7 +13,7 @@ from hack.actors.freezer import Freezer
 from hack.actors.hosts import Hosts
 from hack.actors.registry import ActorRegistry, simulated
 from hack.actors.servers import SimulatedServers
-from hack.cluster.foreign import our_crd, service_crds
+from hack.cluster.foreign import operator_crds, our_crd, service_crds
 from hack.cluster.quorum import Quorum
 from hack.cluster.seeds import Seeds
 from hack.cluster.strict import Strict
@@ -84,8 +84,9 @@ class Population:
             api_url=api_url,
             at_once=self._backend.concurrency,
         )
-        services = service_crds() if self._scenario.services else []
-        await seeds.define([*self._backend.foreign_crds(), *services, *([our_crd()] if install_crds else [])])
+        further = service_crds() if self._scenario.services else []
+        further += operator_crds() if self._scenario.operators else []
+        await seeds.define([*self._backend.foreign_crds(), *further, *([our_crd()] if install_crds else [])])
         await self._backend.on_crds_established()
         await seeds.create()
 

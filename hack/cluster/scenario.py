@@ -277,7 +277,7 @@ class Scenario(_Part):
     api_servers: dict[str, ApiServer] = Field(default_factory=dict)
     #: Whether Rancher's and Harvester's services exist, which `cluster-upgrade` upgrades.
     services: bool = False
-    #: Whether the controllers of CDI and KubeVirt have Deployments, whose restart mends them.
+    #: Whether there is what operators repair: Deployments of CDI's and KubeVirt's controllers, Longhorn's nodes.
     operators: bool = False
     provision_generation: int = 3
     #: Longhorn's replica-replenishment-wait-interval; None means that the setting does not exist.

@@ -59,7 +59,7 @@ def volume_name(machine: Machine) -> str:
     return f"pvc-{uuid.uuid5(_NAMESPACE, f'{machine.namespace}/{machine.name}')}"
 
 
-def volume(machine: Machine) -> Object:
+def volume(machine: Machine, *, at: str) -> Object:
     """Build the Longhorn volume, attached to the VM's node."""
     name = volume_name(machine)
     user = {"podName": "", "podStatus": "", "workloadName": machine.name, "workloadType": "VirtualMachineInstance"}
@@ -79,6 +79,7 @@ def volume(machine: Machine) -> Object:
             "state": "attached",
             "robustness": "healthy",
             "currentNodeID": machine.node,
+            "conditions": [{"type": "Scheduled", "status": "True", "lastTransitionTime": at}],
             "kubernetesStatus": {
                 "namespace": machine.namespace,
                 "pvcName": claim_name(machine),

@@ -6,7 +6,15 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from hack.actors.images import claim_of
-from hack.actors.kinds import CAPI_CLUSTERS, CLUSTER_REPOS, DAEMON_SETS, RANCHER_SETTINGS, SERVICE_ACCOUNTS
+from hack.actors.kinds import (
+    CAPI_CLUSTERS,
+    CLUSTER_REPOS,
+    DAEMON_SETS,
+    LONGHORN_NODES,
+    RANCHER_SETTINGS,
+    SERVICE_ACCOUNTS,
+)
+from hack.actors.longhorn_disks import longhorn_node
 from hack.actors.virtual_machines import instance_of
 from hack.apiserver.crds import CRDS
 from hack.cluster import seed_harvester, seed_machines, seed_nodes, seed_services
@@ -124,7 +132,7 @@ class Seeds:
         if machine.run_strategy != "Halted":
             await self._create(VIRTUAL_MACHINE_INSTANCES, instance_of(created, node=machine.node))
         if machine.volume:
-            await self._create(LONGHORN_VOLUMES, seed_machines.volume(machine))
+            await self._create(LONGHORN_VOLUMES, seed_machines.volume(machine, at=format_time(self._now())))
             await self._create(LONGHORN_ENGINES, seed_machines.engine(machine, self._scenario))
             for replica in seed_machines.replicas(machine, self._scenario):
                 await self._create(LONGHORN_REPLICAS, replica)
@@ -173,6 +181,8 @@ class Seeds:
     async def _create_node(self, name: str, cluster: Object, at: str) -> None:
         scenario = self._scenario
         node = await self._create(NODES, seed_nodes.node(name, scenario, at=at))
+        if scenario.operators and name in scenario.nodes.for_machines:
+            await self._create(LONGHORN_NODES, longhorn_node(name))
         machine = await self._create(MACHINES, seed_nodes.machine(name, scenario, node, at=at))
         await self._create(SECRETS, seed_nodes.plan_secret(name, scenario, cluster, machine))
 

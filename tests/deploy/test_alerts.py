@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ RUNBOOKS = DEPLOY.parent / "docs/runbooks"
 @pytest.mark.rule("metrics: each alert has a runbook")
 def test_each_alert_has_a_runbook_and_each_runbook_an_alert() -> None:
     assert {path.stem for path in RUNBOOKS.glob("*.md")} == {*ALERTS}
+    documented = re.findall(r"^\| \[(\w+)\].* \| (\w+) \|", (RUNBOOKS.parent / "metrics.md").read_text(), re.MULTILINE)
+    assert documented == [(name, rule["labels"]["severity"]) for name, rule in ALERTS.items()]
     for name, rule in ALERTS.items():
         assert rule["annotations"]["runbook_url"].endswith(f"/docs/runbooks/{name}.md")
         assert rule["labels"]["severity"] in {"critical", "warning"}

@@ -48,6 +48,14 @@ _MATCHER = re.compile(r'(\w+)="([^"]*)"')
 _IDENTITIES = {"name", "type"}
 
 
+def documented_queries() -> list[str]:
+    """Return the queries in docs/metrics.md, each of which ends with a comment."""
+    (block,) = re.findall(r"```promql\n(.*?)```", (DEPLOY.parent / "docs/metrics.md").read_text(), re.DOTALL)
+    found = re.findall(r"(.+?)\s+# [^\n]*\n", block.replace("PLAN", PLAN), re.DOTALL)
+    assert len(found) == block.count("#")
+    return found
+
+
 async def config(cluster: MonitoredCluster, plane: ControlPlane) -> dict[str, Any]:
     """Scrape as the ServiceMonitor does, with two service accounts, and the API server; with the shipped rules."""
     (cluster.children.folder / "rules.yaml").write_text(yaml.safe_dump(RULES))
@@ -184,12 +192,13 @@ async def test_prometheus_shows_what_the_status_does(control_plane: ControlPlane
             await stage.create_plan({**BY_VERSION, "nodeUpgradeOption": {"pauseNodes": ["node-0"]}})
             await stage.until_plan(lambda plan: bool(objects.status(plan).get("blockers")))
             await agree(server, cluster, RUNNING)
-            empty = [one for one in all_expressions(**VARIABLES) if not await server.query(one[1])]
+            queries = [expression for _, expression in all_expressions(**VARIABLES)] + documented_queries()
+            empty = [expression for expression in queries if not await server.query(expression)]
             await exposition_is_clean(cluster)
             await stage.patch(spec={"nodeUpgradeOption": {"pauseNodes": []}})
             assert await stage.until_ended() == "Succeeded"
             await agree(server, cluster, ENDED)
-            for _, expression in empty:
+            for expression in empty:
                 await server.until(expression)
             await selectors_match(server)
             await server.until_empty("ALERTS")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 TIMEOUT = 60.0
 #: Seconds between two scrapes, and between two evaluations of the rules.
 INTERVAL = 1.0
-_ADDRESS = re.compile(r'msg="Listening on" address=(\S+)')
+_ADDRESS = re.compile(r'msg="Listening on".* address=(\S+)')
 
 
 @dataclass(frozen=True, slots=True)

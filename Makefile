@@ -25,7 +25,8 @@ HELM_IMG = $(if $(IMG),--set-string image.repository=$(patsubst %:$(TAG),%,$(IMG
 # Where the machine has no Helm, the pinned one, which `make helm` links into .venv.
 HELM := $(if $(shell command -v helm),,helm)
 RELEASE := harvester-upgrade-manager --namespace harvester-system
-# On the real API server most of the time is spent waiting for its controllers: more workers than processors.
+# On the real API server half of the time is spent waiting for its controllers: more workers than processors. Each takes
+# the next test when it is free, the long ones first.
 REAL_WORKERS ?= 5
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 # Each of pytest's workers compiles every test file unless bytecode may be cached.
@@ -53,7 +54,7 @@ test-all: setup kubectl ## Run all tests that need no real control plane: sweeps
 
 .PHONY: test-real
 test-real: real-kube helm prometheus kubectl ## Run the tests of the real API server, which is built first where that was not done
-	@$(PYTEST) -n $(REAL_WORKERS) --maxprocesses $(REAL_WORKERS) --tier real $(TEST_ARGS)
+	@$(PYTEST) -n $(REAL_WORKERS) --maxprocesses $(REAL_WORKERS) --dist load --maxschedchunk 1 --tier real $(TEST_ARGS)
 
 .PHONY: test-display
 test-display: setup ## Run the tests that need Chromium or tmux, which are installed on Debian as root

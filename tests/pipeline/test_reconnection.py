@@ -200,6 +200,7 @@ async def silenceable(simulation: Simulation, stack: AsyncExitStack, folder: Pat
 
 
 @pytest.mark.servers
+@pytest.mark.long
 @pytest.mark.timeout(400)
 async def test_upgrade_survives_two_minutes_of_silence(server: UnreliableServer, tmp_path: Path) -> None:
     """In real time on the real server, where the limits of sockets are part of the matter."""
@@ -217,6 +218,7 @@ async def test_upgrade_survives_two_minutes_of_silence(server: UnreliableServer,
 
 
 @pytest.mark.servers
+@pytest.mark.long
 async def test_leader_without_responses_exits_and_resumes(server: UnreliableServer, tmp_path: Path) -> None:
     """With less silence: a lease is lost after ten seconds, and what is silent longer is above."""
     async with AsyncExitStack() as stack:
@@ -236,6 +238,7 @@ async def test_leader_without_responses_exits_and_resumes(server: UnreliableServ
 @pytest.mark.full
 @pytest.mark.servers
 @pytest.mark.real_loop
+@pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_upgrade_survives_an_expired_token(
     server: UnreliableServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -37,6 +37,7 @@ MARKERS = (
     "thin: only the first case of the test is in the default tier, and in the real one",
     "real_loop: the test needs sockets or processes, so time is real",
     "servers: the test runs once on each API server",
+    "long: the test takes a minute or more of real time, so the real tier starts it first",
     "display: the test needs Chromium or tmux",
     "assets: the test runs on the real API server only, or on its files",
 )
@@ -85,6 +86,7 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     items[:] = selected
     if _is_real(tier):
         _require_assets()
+        items.sort(key=lambda item: item.get_closest_marker("long") is None)
         for item in items:
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(_REAL_TIMEOUT))

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 #: Objects that exist before the first test, by uid.
 _before: WeakKeyDictionary[ControlPlane, frozenset[str]] = WeakKeyDictionary()
 #: Kept: deleting a namespace and serving a definition take long.
-_KEPT = {"Namespace", "ServiceAccount", "CustomResourceDefinition", "APIService"}
+_KEPT = {"Namespace", "CustomResourceDefinition", "APIService"}
+#: The ServiceAccount that a controller creates in each namespace.
+_DEFAULT = ("ServiceAccount", "default")
 #: Namespaces with objects of the API server. Objects elsewhere, and Nodes, are left over from a test.
 _SYSTEM_NAMESPACES = {"", "default", "kube-system", "kube-public", "kube-node-lease"}
 _TIMEOUT = 60.0
@@ -52,7 +54,11 @@ async def reset(plane: ControlPlane, transport: Transport, client: Client) -> No
 
 
 def _left(found: Iterable[Object], plane: ControlPlane) -> list[Object]:
-    return [obj for obj in found if obj["kind"] not in _KEPT and objects.uid(obj) not in _before[plane]]
+    return [obj for obj in found if not _is_kept(obj) and objects.uid(obj) not in _before[plane]]
+
+
+def _is_kept(obj: Object) -> bool:
+    return obj["kind"] in _KEPT or (obj["kind"], objects.name(obj)) == _DEFAULT
 
 
 def _is_system_object(obj: Object) -> bool:

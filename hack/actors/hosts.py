@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from upgrade_manager.kube import objects
@@ -36,12 +37,18 @@ class Host:
     @property
     def boot_id(self) -> str:
         """Return the boot ID, which changes with each boot."""
-        return str(uuid.uuid5(_NAMESPACE, f"{self.name}/{self.boots}"))
+        return str(_uuid(f"{self.name}/{self.boots}"))
 
     @property
     def machine_id(self) -> str:
         """Return the machine ID, which never changes."""
-        return uuid.uuid5(_NAMESPACE, self.name).hex
+        return _uuid(self.name).hex
+
+
+@lru_cache
+def _uuid(name: str) -> uuid.UUID:
+    """Return the name's UUID; every status of a node has two."""
+    return uuid.uuid5(_NAMESPACE, name)
 
 
 class Hosts:

@@ -73,7 +73,7 @@ def resolve(request: Request, table: ResourceTable) -> Route | None:
 
 
 def _split(path: str) -> tuple[str, str, list[str]]:
-    parts = [unquote(part) for part in path.split("/") if part]
+    parts = [unquote(part) if "%" in part else part for part in path.split("/") if part]
     if not parts or parts[0] not in {"api", "apis"}:
         return "", "", []
     parts = parts if parts[0] == "apis" else ["apis", "", *parts[1:]]

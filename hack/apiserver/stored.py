@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
     from hack.apiserver.admission import Object
 
+#: Objects are trees: they come from JSON.
+_JSON = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":"))
+
 
 class Stored:
     """An object at one revision; immutable, including nested values."""
@@ -42,7 +45,7 @@ class Stored:
 
 def encode(value: object) -> bytes:
     """Encode compact JSON in UTF-8."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return _JSON.encode(value).encode()
 
 
 def stamped(obj: Object, revision: int) -> Stored:

@@ -6,7 +6,8 @@ are refused, so that a mistyped fault is not ignored.
 
 from __future__ import annotations
 
-from functools import cached_property
+from copy import deepcopy
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -312,7 +313,7 @@ def load(name_or_file: str) -> Scenario:
     if "/" in name_or_file or not path.is_file():
         path = Path(name_or_file)
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = deepcopy(_parsed(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         known = ", ".join(names())
         raise ScenarioError(f"no scenario {name_or_file!r}: there is no such file; names are {known}") from None
@@ -321,6 +322,12 @@ def load(name_or_file: str) -> Scenario:
     if not isinstance(document, dict):
         raise ScenarioError(f"scenario {name_or_file!r} is not a mapping")
     return parse({"name": path.stem, **document}, origin=name_or_file)
+
+
+@cache
+def _parsed(text: str) -> Any:
+    """Parse YAML once: tests load a scenario hundreds of times."""
+    return yaml.safe_load(text)
 
 
 def parse(document: dict[str, Any], *, origin: str) -> Scenario:

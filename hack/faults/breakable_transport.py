@@ -50,24 +50,17 @@ class BreakableTransport:
         self._sounds.set()
 
     async def send(self, request: Request) -> Response:
-        """Send the request and return its response. Raises Transient."""
-        try:
-            async with asyncio.timeout(request.timeout):
-                await self.passable()
-                answer = await self._inner.send(request)
-                await self.passable()
-        except TimeoutError as error:
-            raise _silent(request) from error
+        """Send the request and return its response, for which `inner` has the request's timeout. Raises Transient."""
+        deadline = asyncio.get_running_loop().time() + request.timeout
+        await self._passable(request, deadline)
+        answer = await self._inner.send(request)
+        await self._passable(request, deadline)
         return answer
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[Stream]:
         """Open a stream that this transport can break. Raises Transient."""
-        try:
-            async with asyncio.timeout(request.timeout):
-                await self.passable()
-        except TimeoutError as error:
-            raise _silent(request) from error
+        await self._passable(request, asyncio.get_running_loop().time() + request.timeout)
         async with self._inner.open(request) as stream:
             pieces = _Pieces(self, stream.chunks())
             self._open[pieces] = None
@@ -76,9 +69,21 @@ class BreakableTransport:
             finally:
                 self._open.pop(pieces, None)
 
+    async def _passable(self, request: Request, deadline: float) -> None:
+        if not self._sounds.is_set():
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await self._sounds.wait()
+            except TimeoutError as error:
+                raise _silent(request) from error
+        self._refuse_if_cut()
+
     async def passable(self) -> None:
         """Wait while the connection is blackholed. Raises Transient when it is cut."""
         await self._sounds.wait()
+        self._refuse_if_cut()
+
+    def _refuse_if_cut(self) -> None:
         if self._is_cut:
             raise Transient("the line is cut", reason=REFUSED)
 

@@ -57,7 +57,7 @@ def call_of(request: Request) -> Call:
 
 
 def _split(path: str) -> tuple[str, list[str]]:
-    parts = [unquote(part) for part in path.split("/") if part]
+    parts = [unquote(part) if "%" in part else part for part in path.split("/") if part]
     if parts[:1] == ["api"]:
         return "", parts[2:]
     return (parts[1], parts[3:]) if parts[:1] == ["apis"] and len(parts) > 1 else ("", [])

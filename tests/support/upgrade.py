@@ -7,7 +7,7 @@ import contextlib
 import json
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -134,7 +134,7 @@ class UpgradeRun:
             options=self.options,
         )
 
-    @property
+    @cached_property
     def client(self) -> Client:
         """Return the user's client."""
         return self.simulation.client()

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
+#: Without the check for circles: a body is a tree.
+_JSON = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":"))
+
 
 @dataclass(frozen=True, slots=True)
 class MergePatch:
@@ -77,4 +80,4 @@ def without_nulls(value: Any) -> Any:
 
 def encode(body: Object | list[Object]) -> bytes:
     """Return compact JSON."""
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    return _JSON.encode(body).encode()

@@ -206,13 +206,20 @@ async def test_prometheus_shows_what_the_status_does(control_plane: ControlPlane
 
 
 async def alerts_fire(server: Prometheus, cluster: MonitoredCluster) -> None:
-    """Create a plan that fails, delete it, and stop the managers."""
+    """Create a plan that fails, and one that is retried; then stop the managers."""
     stage = cluster.stage
-    # All nodes run the release.
-    failing = {"apiVersion": UPGRADE_PLANS.api_version, "kind": UPGRADE_PLANS.kind, "spec": BY_VERSION}
-    annotations = {ANNOTATION_SKIP_WEBHOOK: "true"}
-    await stage.simulation.apply({**failing, "metadata": {"name": "failing", "annotations": annotations}})
+
+    async def create(name: str, version: str) -> None:
+        metadata = {"name": name, "annotations": {ANNOTATION_SKIP_WEBHOOK: "true"}}
+        head = {"apiVersion": UPGRADE_PLANS.api_version, "kind": UPGRADE_PLANS.kind, "metadata": metadata}
+        await stage.simulation.apply({**head, "spec": {"version": version}})
+
+    # All nodes run this release, and the other one does not exist.
+    await create("failing", BY_VERSION["version"])
     await server.until('ALERTS{alertname="UpgradeFailed",alertstate="firing",plan="failing"}')
+    await create("retried", "v9.9.9")
+    await server.until('ALERTS{alertname="UpgradeDegraded",plan="retried"}')
+    assert await server.query('ALERTS{alertname="UpgradeDegraded",plan="failing"}') == []
     await stage.client.delete(UPGRADE_PLANS, "failing")
     await server.until_empty('{plan="failing"}')
     await cluster.stop()

@@ -83,10 +83,12 @@ def _remedy(volume: Object) -> str:
     if not chosen:
         replicas = f"kubectl get replicas.longhorn.io {place} -l {_VOLUME_LABEL}={objects.name(volume)}"
         return steps(f"Make nodes schedulable, with space on their disks: {nodes}", f"Show its replicas: {replicas}")
-    wanted = " and ".join(f"{'a disk' if key == 'diskSelector' else 'a node'} {_tags(volume, key)}" for key in chosen)
+    tags = " and ".join(
+        f"{_tags(volume, key)} to {'a disk' if key == 'diskSelector' else 'the node'}" for key in chosen
+    )
     patch = json.dumps({"spec": dict.fromkeys(chosen)}, separators=(",", ":"))
     return steps(
-        f"Give {wanted} as tags in Longhorn, where there is no replica yet: kubectl edit nodes.longhorn.io {place}",
+        f"Add the tags {tags}, on a node without a running replica: kubectl edit nodes.longhorn.io {place}",
         f"Or let any fit: kubectl patch volumes.longhorn.io {place} {objects.name(volume)} --type=merge -p '{patch}'",
     )
 

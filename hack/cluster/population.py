@@ -16,6 +16,7 @@ from hack.actors.servers import SimulatedServers
 from hack.cluster.foreign import operator_crds, our_crd, service_crds
 from hack.cluster.quorum import Quorum
 from hack.cluster.seeds import Seeds
+from hack.cluster.service_proxy import proxy_services
 from hack.cluster.strict import Strict
 from upgrade_manager.kube.client import Client
 
@@ -72,6 +73,7 @@ class Population:
             context, kubernetes=not backend.has_controllers, containers=containers, servers=servers
         )
         self.registry.answer(backend.handlers)
+        proxy_services(backend.handlers, self.registry.repository)
 
     async def create(self, *, api_url: str, install_crds: bool) -> None:
         """Create the initial objects on a serving backend; `install_crds` installs the UpgradePlan CRD too."""

@@ -44,7 +44,10 @@ NOT_RUN = {
     "  --set image.repository": "is the end of the line before",
     "upgrade-manager preflight": "tests/cli/test_preflight.py runs it",
     "ENABLE_WEBHOOKS=false upgrade-manager run": "the test starts it with the simulated cluster's addresses",
-    "kubectl -n harvester-system port-forward": "simulated Pods have no ports",
+    "make install run": "tests/cli/test_local_run.py runs a manager in this way",
+    "source <(upgrade-manager completion": "is for bash; tests/display/test_in_tmux.py runs it",
+    'eval "$(upgrade-manager completion': "the same for zsh",
+    "upgrade-manager completion fish": "the same for fish",
     "kubectl -n harvester-system logs deployment/harvester-upgrade-manager": "simulated Pods have no logs",
 }
 #: Prefix of a command -> text that its output must contain.

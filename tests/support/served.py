@@ -56,20 +56,20 @@ class Served:
 
 
 @asynccontextmanager
-async def served(folder: Path) -> AsyncIterator[Served]:
+async def served(folder: Path, *, scenario: str = "three-nodes", scale: float = 1.0) -> AsyncIterator[Served]:
     """Serve a simulated cluster over HTTPS."""
     kubeconfig = folder / "kubeconfig"
     options = Options(
         api="embedded",
-        scenario="three-nodes",
+        scenario=scenario,
         kubeconfig=kubeconfig,
-        scale=1.0,
+        scale=scale,
         seed=0,
         port=0,
         install_crds=True,
         services={},
     )
-    async with cluster(options, scenarios.load("three-nodes")):
+    async with cluster(options, scenarios.load(scenario)):
         config = await load_config(environ={}, now=lambda: datetime.now(UTC), kubeconfig=str(kubeconfig))
         async with HttpTransport(config) as transport:
             client = Client(transport, user_agent="test", random=random.Random(0))

@@ -10,6 +10,7 @@ from upgrade_manager.cli.servers import add_servers, add_webhook
 from upgrade_manager.kube.client import Client
 from upgrade_manager.pipeline.context import Settings
 from upgrade_manager.pipeline.controller import Dependencies, PlanController
+from upgrade_manager.pipeline.repository_client import SERVICE_URL
 from upgrade_manager.runtime.healthz import Probes
 from upgrade_manager.runtime.kube_metrics import InformerMetrics
 from upgrade_manager.runtime.leader_election import LeaderElector, LeaderTransport, new_identity
@@ -40,6 +41,8 @@ class Environment:
     certificates: CertificateProbe
     clock: Clock
     random: Random
+    #: The URL of the repository's Service, without `--repo-url`.
+    repo_url: str = SERVICE_URL
 
 
 def build_manager(environment: Environment, options: RunOptions, metrics: Metrics) -> Manager:
@@ -123,7 +126,7 @@ def _controller(
             certificates=environment.certificates,
             settings=Settings(
                 version=__version__,
-                repo_url=options.repo_url,
+                repo_url=options.repo_url or environment.repo_url,
                 job_service_account=options.job_service_account,
                 plan_service_account=options.plan_service_account,
             ),

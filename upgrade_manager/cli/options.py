@@ -14,8 +14,6 @@ from upgrade_manager.runtime.logging import LEVELS, LogFormat
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-#: The repository Service in the cluster; a manager outside the cluster needs another URL.
-DEFAULT_REPO_URL = "http://{service}.harvester-system"
 #: Exit status of a usage error, as of argparse and kubectl.
 USAGE = 2
 _EPILOG = "exit status: 0 after SIGTERM or SIGINT, 1 after an error, 2 for a usage error"
@@ -44,7 +42,8 @@ class RunOptions:
     probes: tuple[str, int] | None = None
     log_level: str = "info"
     log_format: LogFormat = LogFormat.AUTO
-    repo_url: str = DEFAULT_REPO_URL
+    #: "" for the Service, which a manager outside the cluster reaches through the API server.
+    repo_url: str = ""
     #: Namespace of the Lease, and of the webhook's Service and Secret: the Pod's own.
     namespace: str = HARVESTER_SYSTEM
     job_service_account: str = "harvester"
@@ -94,7 +93,7 @@ def command_line() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.Argum
         if name == "run":
             _add_run_flags(command)
         else:
-            command.set_defaults(leader_elect=False, repo_url=DEFAULT_REPO_URL)
+            command.set_defaults(leader_elect=False, repo_url=None)
     add_user_commands(commands)
     add_toolkit_commands(commands)
     return parser, commands.choices
@@ -114,7 +113,7 @@ def _run_options(
         probes=flags.health_probe_bind_address,
         log_level=flags.log_level,
         log_format=LogFormat(flags.log_format),
-        repo_url=flags.repo_url,
+        repo_url=flags.repo_url or "",
         namespace=environ.get("POD_NAMESPACE") or HARVESTER_SYSTEM,
         job_service_account=environ.get("UPGRADE_JOB_SERVICE_ACCOUNT") or "harvester",
         plan_service_account=environ.get("UPGRADE_PLAN_SERVICE_ACCOUNT") or "system-upgrade-controller",
@@ -138,8 +137,8 @@ def _add_run_flags(parser: argparse.ArgumentParser) -> None:
     add(
         "--repo-url",
         type=_repo_url,
-        default=DEFAULT_REPO_URL,
-        help="URL of the upgrade repository; {plan} and {service} are replaced",
+        help="URL of the upgrade repository, with {plan} and {service}; else its Service, from outside the cluster "
+        "through the API server",
     )
 
 

@@ -18,10 +18,11 @@ from upgrade_manager.cli.api_server_check import ApiServerCheck, StartError
 from upgrade_manager.cli.application import USER_AGENT, Environment, build_manager
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import SystemClock
-from upgrade_manager.kube.config import ConfigError
+from upgrade_manager.kube.config import ConfigError, InCluster
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
-from upgrade_manager.pipeline.repository_client import HttpRepositoryClient
+from upgrade_manager.pipeline.repository_client import SERVICE_URL, HttpRepositoryClient
+from upgrade_manager.pipeline.service_proxy import ServiceProxyClient
 from upgrade_manager.preflight.certificate_probe import TlsProbe
 from upgrade_manager.runtime.cert_watcher import CertificateError
 from upgrade_manager.runtime.http_server import BindError
@@ -83,10 +84,17 @@ async def _environment(options: RunOptions, clock: SystemClock) -> AsyncIterator
     ProcessCollector(registry=metrics.registry)
     async with (
         HttpTransport(config, on_response=RequestMetrics(metrics).on_response) as transport,
-        HttpRepositoryClient(user_agent=USER_AGENT) as repository,
+        HttpRepositoryClient(user_agent=USER_AGENT) as client,
     ):
+        proxy = ServiceProxyClient(transport, server=config.server)
+        is_proxied = not options.repo_url and not isinstance(config.source, InCluster)
         environment = Environment(
-            transport=transport, repository=repository, certificates=TlsProbe(), clock=clock, random=random.Random()
+            transport=transport,
+            repository=proxy if is_proxied else client,
+            repo_url=proxy.repo_url if is_proxied else SERVICE_URL,
+            certificates=TlsProbe(),
+            clock=clock,
+            random=random.Random(),
         )
         yield environment, metrics, config.server
 

@@ -17,6 +17,8 @@ from upgrade_manager.pipeline.errors import BadRepository, Unreachable
 if TYPE_CHECKING:
     from types import TracebackType
 
+#: The repository's Service, as Pods reach it.
+SERVICE_URL = f"http://{{service}}.{HARVESTER_SYSTEM}"
 #: Seconds for one file.
 TIMEOUT = 10.0
 #: The advice in messages about a failing repository.

@@ -30,7 +30,7 @@ STEPS = st.lists(
     st.tuples(
         st.sampled_from([0.5, 1.0, 3.0, 9.0, 16.0, 40.0]),
         st.integers(0, REPLICAS - 1),
-        st.sampled_from([*State, "stop", 5.0, 20.0]),
+        st.sampled_from([*State, "stop", 5.0, 20.0, 60.0]),
     ),
     max_size=12,
 )

@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import socket
+from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 from prometheus_client import CollectorRegistry
 
+from hack.virtual_time import virtual_now
 from tests.support.runtime_lease_server import NAME, LeaseServer, LeaseTransport, State, candidate
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request, Response
@@ -17,6 +20,9 @@ from upgrade_manager.runtime.leader_election import LeaderTransport, LeaseLost, 
 from upgrade_manager.runtime.metrics import Metrics
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
     from upgrade_manager.runtime.leader_election import LeaderElector
 
 
@@ -244,6 +250,45 @@ async def test_health_check_fails_long_after_the_last_renewal() -> None:
     with pytest.raises(Unhealthy, match="not renewed for more than 35 s by its leader"):
         await elector.check()
     assert not elector.is_leader
+
+
+async def test_replica_without_rights_to_the_lease_is_not_ready(capsys: pytest.CaptureFixture[str]) -> None:
+    transport = LeaseTransport(LeaseServer(), state=State.FORBIDDEN)
+    elector = candidate(transport, "a")
+    await elector.check_access()
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(elector.acquire())
+        await asyncio.sleep(30)
+        with pytest.raises(Unhealthy, match=r"^lease harvester-system/manager.example: .*403.* Allow the service acc"):
+            await elector.check_access()
+        # It may recover: the rights may come.
+        transport.state = State.FAILING
+        await asyncio.sleep(5)
+        await elector.check_access()
+        transport.state = State.HEALTHY
+        await waiting
+    await elector.check_access()
+    assert re.findall(r"\[(\w+) *\] lease request failed", capsys.readouterr().out).count("warning") == 1
+
+
+def clock(*, step: float) -> Callable[[], datetime]:
+    """Return a clock that is wrong by `step` seconds during every other minute."""
+    return lambda: virtual_now() + timedelta(seconds=step if time() // 60 % 2 else 0)
+
+
+@pytest.mark.parametrize("step", [7200, -7200])
+async def test_clock_that_jumps_changes_no_leader(step: float) -> None:
+    server = LeaseServer()
+    first = candidate(LeaseTransport(server), "a", now=clock(step=step))
+    second = candidate(LeaseTransport(server), "b", now=clock(step=-step))
+    await first.acquire()
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(second.acquire())
+        await lead(first, 301)
+        died = time()
+        assert (server.spec["holderIdentity"], waiting.done()) == ("a", False)
+        await waiting
+    assert 13 < time() - died < 20
 
 
 def test_identity_is_the_host_name_and_a_uuid() -> None:

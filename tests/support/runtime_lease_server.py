@@ -21,7 +21,9 @@ from upgrade_manager.runtime.leader_election import LeaderElector
 from upgrade_manager.runtime.metrics import Metrics
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
+    from datetime import datetime
 
     from upgrade_manager.kube.transport import Request, Stream
 
@@ -42,6 +44,8 @@ class State(Enum):
     STUCK = "stuck"
     #: Requests get status 500.
     FAILING = "failing"
+    #: Requests get status 403.
+    FORBIDDEN = "forbidden"
 
 
 BROKEN = [state for state in State if state is not State.HEALTHY]
@@ -114,6 +118,8 @@ class LeaseTransport:
             raise Transient("connection refused")
         if state is State.FAILING:
             return failure(500, "InternalError")
+        if state is State.FORBIDDEN:
+            return failure(403, "Forbidden")
         if state is State.HANGING:
             await asyncio.sleep(1e6)
         if state is State.STUCK:
@@ -139,7 +145,12 @@ async def sleep_uncancelled(seconds: float) -> None:
 
 
 def candidate(
-    transport: LeaseTransport, identity: str, *, metrics: Metrics | None = None, seed: int = 1
+    transport: LeaseTransport,
+    identity: str,
+    *,
+    metrics: Metrics | None = None,
+    seed: int = 1,
+    now: Callable[[], datetime] = virtual_now,
 ) -> LeaderElector:
     """Return an elector that uses this transport."""
     random = Random(f"{identity}-{seed}")
@@ -149,6 +160,6 @@ def candidate(
         namespace=NAMESPACE,
         identity=identity,
         random=random,
-        now=virtual_now,
+        now=now,
         metrics=metrics or Metrics(CollectorRegistry()),
     )

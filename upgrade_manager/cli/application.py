@@ -58,6 +58,7 @@ def _complete(environment: Environment, options: RunOptions, metrics: Metrics) -
     probes.healthz.add("reconcile", controller.check)
     if elector is not None:
         probes.healthz.add("lease", elector.check)
+        probes.readyz.add("lease", elector.check_access)
     probes.readyz.add("plans", controller.ready)
     _add_common(manager, environment, options, metrics, probes)
     # Without a timeout: while the API server is slow or away, `/readyz` reports it, and a restart would not help.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.kube.clock import loop_time
-from upgrade_manager.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, Transient
+from upgrade_manager.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, Terminal, Transient
 from upgrade_manager.kube.resources import LEASES
 from upgrade_manager.runtime.healthz import Unhealthy
 from upgrade_manager.runtime.lease import (
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 ACQUIRE_JITTER = 1.2
 #: Seconds after LEASE_DURATION at which a leader without renewal is unhealthy.
 HEALTH_TOLERANCE = 20.0
+_REMEDY = "Allow the service account to get, create and update leases.coordination.k8s.io in this namespace"
 _READS = frozenset({"GET", "HEAD"})
 
 
@@ -94,6 +95,8 @@ class LeaderElector:
         #: Loop time before the last successful renewal was sent; None while not leading.
         self._renewed_at: float | None = None
         self._is_failing = False
+        #: The refusal of the last request, such as 403, which only another configuration ends; "" after any other.
+        self._refusal = ""
 
     @property
     def is_leader(self) -> bool:
@@ -139,17 +142,27 @@ class LeaderElector:
         if self._renewed_at is not None and loop_time() > self._renewed_at + limit:
             raise Unhealthy(f"lease {self.name}: not renewed for more than {limit:g} s by its leader")
 
+    async def check_access(self) -> None:
+        """Readiness: raise Unhealthy while the API server refuses the requests, so that this process cannot lead."""
+        if self._refusal:
+            raise Unhealthy(f"lease {self._namespace}/{self.name}: {self._refusal}. {_REMEDY}")
+
     async def _try(self, attempt: Callable[[float], Awaitable[bool]]) -> bool:
         """Run one attempt; False when it fails. Only the first of consecutive failures is a warning."""
         try:
             succeeded = await attempt(loop_time())
         except (KubeError, TimeoutError) as error:
-            log = self._log.debug if self._is_failing else self._log.warning
-            log("lease request failed", error=str(error) or f"timed out after {REQUEST_TIMEOUT:g} s")
-            self._is_failing = True
+            self._failed(error)
             return False
-        self._is_failing = False
+        self._is_failing, self._refusal = False, ""
         return succeeded
+
+    def _failed(self, error: Exception) -> None:
+        reason = str(error) or f"timed out after {REQUEST_TIMEOUT:g} s"
+        self._refusal = reason if isinstance(error, Terminal) else ""
+        log = self._log.debug if self._is_failing else self._log.warning
+        log("lease request failed", error=f"{reason}. {_REMEDY}" if self._refusal else reason)
+        self._is_failing = True
 
     async def _acquire(self, started: float) -> bool:
         """Create or take over the lease; False while another process holds it."""

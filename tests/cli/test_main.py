@@ -181,3 +181,16 @@ def test_missing_configuration_is_status_1_and_one_line(
     result = command(tmp_path, "run", *flags, **environ)
     assert result.code == 1
     assert message in result.line.lower()
+
+
+@pytest.mark.parametrize("server", ["metrics", "health-probe"])
+@pytest.mark.thin
+def test_taken_port_is_status_1_and_named_by_its_flag(tmp_path: Path, server: str) -> None:
+    (tmp_path / "config").write_text(VALID)
+    others = [f"--{name}-bind-address=0" for name in ("metrics", "health-probe", "webhook") if name != server]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        flag, address = f"--{server}-bind-address", f"127.0.0.1:{taken.getsockname()[1]}"
+        result = command(tmp_path, "run", f"--kubeconfig={tmp_path / 'config'}", f"{flag}={address}", *others)
+    assert result.code == 1
+    assert result.err.splitlines()[-1] == f"upgrade-manager: cannot start: {flag} {address} is in use"
+    assert "Traceback" not in result.err

@@ -156,6 +156,8 @@ def test_values_of_secret_keys_are_redacted(key: str, value: Any) -> None:
         (f"got {JWT} from the file", f"got {REDACTED} from the file"),
         ("-----BEGIN EC PRIVATE KEY-----\nabc\n-----END EC PRIVATE KEY-----\n", f"{REDACTED}\n"),
         ("-----BEGIN PRIVATE KEY-----\nabc cut", REDACTED),
+        ("get https://user:a@b:443/x: refused", f"get https://{REDACTED}@b:443/x: refused"),
+        ("see https://docs.io/a and mail@b.io", "see https://docs.io/a and mail@b.io"),
         ("node-1 is upgraded, basic checks passed", "node-1 is upgraded, basic checks passed"),
     ],
 )

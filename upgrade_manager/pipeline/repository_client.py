@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -31,6 +32,7 @@ _REDIRECTS = 5
 _PIECE = 64 * 1024
 _CONNECT_TIMEOUT = 10.0
 _REDIRECTING = frozenset({301, 302, 303, 307, 308})
+_USER_INFO = re.compile(r"(?<=://)[^\s/?#]*@")
 
 
 class RepositoryClient(Protocol):
@@ -45,18 +47,23 @@ class RepositoryClient(Protocol):
         ...
 
 
+def shown(text: str) -> str:
+    """Return a URL, or a text with URLs, for messages: without users and passwords."""
+    return _USER_INFO.sub("", text)
+
+
 async def read_file(client: RepositoryClient, url: str, *, limit: int) -> bytes | None:
     """Return the file's content, of at most `limit` bytes, or None if it does not exist. Raises BadRepository."""
     try:
         response = await client.fetch(url, limit=limit, timeout=TIMEOUT)
     except Transient as error:
-        raise Unreachable(f"upgrade repository unreachable: {error}. {REMEDY}") from error
+        raise Unreachable(f"upgrade repository unreachable: {shown(str(error))}. {REMEDY}") from error
     except KubeError as error:
-        raise BadRepository(f"{error}; the response is not from a Harvester ISO") from error
+        raise BadRepository(f"{shown(str(error))}; the response is not from a Harvester ISO") from error
     if response.status == _NOT_FOUND:
         return None
     if response.status != _OK:
-        raise BadRepository(f"{url}: upgrade repository returned HTTP {response.status}. {REMEDY}")
+        raise BadRepository(f"{shown(url)}: upgrade repository returned HTTP {response.status}. {REMEDY}")
     return response.body
 
 
@@ -89,13 +96,13 @@ class HttpRepositoryClient:
                 return await self._follow(url, limit)
         except aiohttp.ClientConnectorError as error:
             # Before ValueError, which an untrusted certificate is, too.
-            raise Transient(f"{url}: {error}", reason=REFUSED) from error
+            raise Transient(f"{shown(url)}: {error}", reason=REFUSED) from error
         except (aiohttp.NonHttpUrlClientError, ValueError) as error:
-            raise Terminal(f"{url} is not a valid URL") from error
+            raise Terminal(f"{shown(url)} is not a valid URL") from error
         except TimeoutError as error:
-            raise Transient(f"{url}: timed out after {timeout:g} s", reason=TIMED_OUT) from error
+            raise Transient(f"{shown(url)}: timed out after {timeout:g} s", reason=TIMED_OUT) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise Transient(f"{url}: connection broken ({type(error).__name__})") from error
+            raise Transient(f"{shown(url)}: connection broken ({type(error).__name__})") from error
 
     async def _follow(self, url: str, limit: int) -> Response:
         # URL() keeps double slashes, which the repository's URLs have.
@@ -108,9 +115,9 @@ class HttpRepositoryClient:
                     return await _read(response, url, limit)
                 following = target.join(URL(location))
             if following.origin() != target.origin():
-                raise Terminal(f"{url} redirects to another host ({following.host})")
+                raise Terminal(f"{shown(url)} redirects to another host ({following.host})")
             target = following
-        raise Terminal(f"{url} redirects more than {_REDIRECTS} times")
+        raise Terminal(f"{shown(url)} redirects more than {_REDIRECTS} times")
 
     async def _context(self) -> ssl.SSLContext:
         if self._tls is None:
@@ -123,6 +130,6 @@ async def _read(response: aiohttp.ClientResponse, url: str, limit: int) -> Respo
     async for piece in response.content.iter_chunked(_PIECE):
         body += piece
         if len(body) > limit:
-            raise Terminal(f"{url} exceeds {limit} bytes")
+            raise Terminal(f"{shown(url)} exceeds {limit} bytes")
     headers = {name.lower(): value for name, value in response.headers.items()}
     return Response(status=response.status, headers=headers, body=bytes(body))

@@ -27,9 +27,9 @@ REDACTED = "[redacted]"
 _SECRET_KEY = re.compile(
     r"authorization|token|passw|credential|cookie|api[-_]?key|private[-_]?key|bearer", re.IGNORECASE
 )
-#: Secrets in texts: the value of an Authorization header, a JSON web token, a PEM key.
+#: Secrets in texts: the value of an Authorization header, user and password of a URL, a JSON web token, a PEM key.
 _SECRET_TEXT = re.compile(
-    r"(?<=\bbearer )[^\s\"',]+|(?<=\bbasic )[a-z0-9+/]{8,}=*|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"
+    r"(?<=\bbearer )[^\s\"',]+|(?<=\bbasic )[a-z0-9+/]{8,}=*|(?<=://)[^\s/?#@\"']+(?=@)|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
     re.IGNORECASE | re.DOTALL,
 )

@@ -28,7 +28,7 @@ from upgrade_manager.pipeline.phases.plan_jobs import (
     prepare_nodes,
 )
 from upgrade_manager.pipeline.phases.repository import unreachable, unserved
-from upgrade_manager.pipeline.repository_client import read_file
+from upgrade_manager.pipeline.repository_client import read_file, shown
 from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
 from upgrade_manager.pipeline.vm_restore import report_failures, unfinished
 from upgrade_manager.resources.image_list import ImageList
@@ -169,5 +169,5 @@ async def _list(ctx: ReconcileContext, version: str) -> list[str]:
     images = await asyncio.to_thread(parse_list, body or b"")
     if not images:
         problem = "does not exist" if body is None else "is empty"
-        ctx.events.warning(ctx.raw, "ImageCleanupSkipped", f"Image list {url} {problem}; {SKIPPED}")
+        ctx.events.warning(ctx.raw, "ImageCleanupSkipped", f"Image list {shown(url)} {problem}; {SKIPPED}")
     return images

@@ -6,7 +6,7 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.pipeline.errors import BadRepository
 from upgrade_manager.pipeline.phases.base import Completed, Phase
 from upgrade_manager.pipeline.release import SIZE_LIMIT, parse_release
-from upgrade_manager.pipeline.repository_client import read_file
+from upgrade_manager.pipeline.repository_client import read_file, shown
 from upgrade_manager.resources.repository import RELEASE_PATH
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ class MetadataPopulate(Phase):
 
     def initial_message(self, ctx: ReconcileContext) -> str:
         """Name the file that is read."""
-        return f"Reading {ctx.repo_url}{RELEASE_PATH}"
+        return f"Reading {shown(ctx.repo_url)}{RELEASE_PATH}"
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Read the release file; an error is raised and retried."""
         url = ctx.repo_url + RELEASE_PATH
         body = await read_file(ctx.repository, url, limit=SIZE_LIMIT)
         if body is None:
-            raise BadRepository(f"{url} does not exist; the ISO is corrupt or not a Harvester release")
-        ctx.status["releaseMetadata"] = parse_release(body, where=url)
+            raise BadRepository(f"{shown(url)} does not exist; the ISO is corrupt or not a Harvester release")
+        ctx.status["releaseMetadata"] = parse_release(body, where=shown(url))
         return Completed()

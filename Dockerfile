@@ -22,25 +22,18 @@ COPY webhook webhook
 RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --no-index -w dist . \
  && /opt/venv/bin/pip install --no-cache-dir --no-deps --no-index dist/*.whl \
  && /opt/venv/bin/pip uninstall --yes pip setuptools
-# kubeconfig.py imports kubernetes_asyncio without the generated models and API classes, 46 MB. zstandard's second
-# implementation, 12 MB, is for other interpreters.
+# Not imported, 75 MB: the generated models and API classes of kubernetes_asyncio, zstandard's second implementation, which
+# is for other interpreters, rich's highlighter of program texts, time zones, sources of extensions.
 RUN cd /opt/venv/lib/python3*/site-packages \
- && rm -r kubernetes_asyncio/client/models kubernetes_asyncio/client/api zstandard/_cffi* \
+ && rm -r kubernetes_asyncio/client/models kubernetes_asyncio/client/api zstandard/_cffi* pygments tzdata \
+ && find /opt/venv -type f \( -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.[ch]' \) -delete \
  && find /opt/venv -type d -name tests -prune -exec rm -r {} +
+COPY hack/image_root.sh /
+RUN /image_root.sh /image
 
-# The runtime alone: no package manager, no pip, no documentation.
-FROM python:${PYTHON}-slim AS runtime
-RUN rm -rf /usr/local/lib/python3*/ensurepip /usr/lib/python3*/ensurepip \
-        /usr/local/lib/python3*/idlelib /usr/local/lib/python3*/test /usr/local/lib/python3*/turtledemo \
-        /usr/local/lib/python3*/site-packages/* /usr/lib/python3/dist-packages/* /usr/local/bin/pip* /usr/bin/pip* \
-        /usr/bin/apt* /usr/lib/apt /usr/bin/dpkg* /usr/sbin/dpkg* /usr/lib/dpkg /usr/bin/perl* /usr/lib/*/perl* /usr/share/perl* \
-        /usr/lib/*/libapt* /usr/lib/*/libperl* /usr/lib/*/gconv /usr/share/python-wheels /usr/share/dpkg /usr/libexec/dpkg \
-        /etc/apt /etc/dpkg /var/lib/apt /var/lib/dpkg/info /var/cache /var/log/* \
-        /usr/share/doc /usr/share/info /usr/share/locale /usr/share/man
-COPY --from=build /opt/venv /opt/venv
-
+# No package manager, no pip, no compiler, no set-user-ID program.
 FROM scratch AS base
-COPY --from=runtime / /
+COPY --from=build /image /
 LABEL org.opencontainers.image.licenses="Apache-2.0"
 ENV PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     LANG=C.UTF-8 PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1

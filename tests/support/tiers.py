@@ -7,7 +7,7 @@
 | sweep | the full tier, with sweeps that visit every point |
 | real | tests marked `servers`, on the real API server, and tests marked `assets`; of `thin` ones the first case |
 | real-full | all of these |
-| display | tests marked `display`, which no other tier has |
+| display, image | tests marked so, which no other tier has; `make images-debian` runs those of the image |
 
 A test marked `servers` exists twice. The event loop selects its server: the embedded server's time is virtual, the
 real one's is not.
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     Loops = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
 
-DEFAULT, FULL, SWEEP, REAL, REAL_FULL, DISPLAY = TIERS = ("default", "full", "sweep", "real", "real-full", "display")
+TIERS = ("default", "full", "sweep", "real", "real-full", "display", "image")
+DEFAULT, FULL, SWEEP, REAL, REAL_FULL, DISPLAY, IMAGE = TIERS
 EMBEDDED = "embedded"
 MARKERS = (
     "full: the test is left out of the default tier",
@@ -40,7 +41,15 @@ MARKERS = (
     "long: the test takes a minute or more of real time, so the real tier starts it first",
     "display: the test needs Chromium or tmux",
     "assets: the test runs on the real API server only, or on its files",
+    "image: the test runs programs of a built image, as root in a separate network namespace",
 )
+#: What a file has that has tests of the tier; any file of the others may.
+_MARKS = {
+    DISPLAY: ("mark.display",),
+    IMAGE: ("mark.image",),
+    REAL: ("mark.servers", "mark.assets"),
+    REAL_FULL: ("mark.servers", "mark.assets"),
+}
 #: Seconds for a test in real time, which waits for the real controllers.
 _REAL_TIMEOUT = 300
 #: pytest-asyncio's parameter, whose value is one of the factories below.
@@ -93,12 +102,14 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def _is_real(tier: str) -> bool:
-    return tier in {REAL, REAL_FULL}
+    return tier in {REAL, REAL_FULL, IMAGE}
 
 
 def _in_tier(item: pytest.Item, tier: str) -> bool:
-    if (item.get_closest_marker("display") is not None) != (tier == DISPLAY):
+    if any((item.get_closest_marker(one) is not None) != (tier == one) for one in (DISPLAY, IMAGE)):
         return False
+    if tier == IMAGE:
+        return True
     if (server_of(item) == REAL) != _is_real(tier):
         return False
     return tier != DEFAULT or item.get_closest_marker("full") is None
@@ -116,7 +127,7 @@ def _first_cases(items: list[pytest.Item]) -> Iterator[pytest.Item]:
 
 def has_no_test(path: Path, tier: str) -> bool:
     """Whether a file need not be imported: none of its tests is in the tier."""
-    marks = ("mark.display",) if tier == DISPLAY else ("mark.servers", "mark.assets") if _is_real(tier) else ()
+    marks = _MARKS.get(tier, ())
     if not marks or not path.name.startswith("test_"):
         return False
     text = path.read_text(encoding="utf-8")

@@ -1,0 +1,147 @@
+"""The manager as users run it, through an upgrade: its chart on the real API server, its Pods in the built image."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.helm import CHART, NAMESPACE
+from tests.support.image_cluster import image_cluster
+from tests.support.kubectl import PLANS, manifest
+from tests.support.polling import eventually
+from upgrade_manager.api.phases import SUCCEEDED
+from upgrade_manager.kube import objects
+
+if TYPE_CHECKING:
+    from tests.support.image_cluster import ImageCluster
+    from upgrade_manager.kube.objects import Object
+
+pytestmark = [pytest.mark.image, pytest.mark.real_loop]
+
+DEPLOYMENT = "deployment/harvester-upgrade-manager"
+SELECTOR = "app.kubernetes.io/name=harvester-upgrade-manager"
+#: Seconds for each part; a lease expires after 15.
+SECONDS = 60.0
+PAUSED = {"pauseNodes": ["node-0", "node-1", "node-2"]}
+RESUMED = '{"spec": {"nodeUpgradeOption": null}}'
+RESTRICTED = {"Uid": "65532", "Gid": "65532", "CapEff": "0" * 16, "NoNewPrivs": "1"}
+#: Bytes of an idle replica.
+MEMORY = 80_000_000
+#: Imports every module.
+EVERY_MODULE = """
+import importlib, pkgutil, upgrade_manager, webhook
+for package in (upgrade_manager, webhook):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+print("every module")
+"""
+#: Command lines, and a part of their output.
+COMMANDS = {
+    ("upgrade-manager", "status", "demo", "-o", "json"): '"phase": "Succeeded"',
+    ("kubectl-upgradeplan", "status", "demo"): "Succeeded",
+    ("upgrade-manager", "preflight"): "managed charts",
+    ("upgrade_node.sh", "prepare"): "HARVESTER_UPGRADEPLAN_NAME is not set",
+    ("upgrade_manifests.sh",): "HARVESTER_UPGRADEPLAN_NAME is not set",
+    ("python", "-c", EVERY_MODULE): "every module",
+}
+
+
+async def pods(cluster: ImageCluster) -> list[Object]:
+    found = await cluster.kubectl.succeed("-n", NAMESPACE, "get", "pods", "-l", SELECTOR, "-o", "json")
+    items: list[Object] = found.json["items"]
+    return [pod for pod in items if not objects.is_deleting(pod)]
+
+
+async def leader(cluster: ImageCluster) -> Object:
+    async def leading() -> list[Object]:
+        return [pod for pod in await pods(cluster) if objects.name(pod) == cluster.ledger.leader]
+
+    (found,) = await eventually(leading, seconds=SECONDS)
+    return dict(found)
+
+
+async def has_successor(cluster: ImageCluster, identity: str) -> bool:
+    """Whether another process leads: the other replica's, or the next one of the same Pod."""
+    return cluster.ledger.identity not in {"", identity}
+
+
+async def is_available(cluster: ImageCluster) -> None:
+    await cluster.kubectl.succeed("-n", NAMESPACE, "rollout", "status", DEPLOYMENT, f"--timeout={SECONDS:.0f}s")
+
+
+async def has_succeeded(cluster: ImageCluster) -> bool:
+    plan = (await cluster.kubectl.wire.get(f"{PLANS}/demo")).body
+    return bool(plan.get("status", {}).get("currentPhase") == SUCCEEDED)
+
+
+def status_of(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    fields = dict(line.split(":", 1) for line in lines)
+    return {name: value.split()[0] for name, value in fields.items() if value.strip()}
+
+
+async def check_processes(cluster: ImageCluster) -> None:
+    for pod in await pods(cluster):
+        found = status_of(cluster.processes.pid(pod))
+        assert {name: found[name] for name in RESTRICTED} == RESTRICTED
+        assert int(found["VmRSS"]) * 1024 <= MEMORY
+
+
+async def check_commands(cluster: ImageCluster) -> None:
+    """Check that every command starts: what an image lacks shows only then."""
+    for argv, expected in COMMANDS.items():
+        found = await cluster.run(*argv)
+        assert expected in found.out + found.err, found
+
+
+async def check_webhook_command(cluster: ImageCluster) -> None:
+    off = ("--metrics-bind-address=0", "--health-probe-bind-address=0", "--webhook-bind-address=127.0.0.1:0")
+    process = await cluster.start("upgrade-manager", "webhook", *off)
+    assert process.stderr is not None
+    async with asyncio.timeout(SECONDS):
+        while b"manager started" not in await process.stderr.readline():
+            assert not process.stderr.at_eof()
+    process.terminate()
+    await process.communicate()
+    assert process.returncode == 0
+
+
+def check_secrets(cluster: ImageCluster) -> None:
+    """Check that no log has the token of a Pod."""
+    tokens = {path.read_text() for path in cluster.volumes.rglob("token")}
+    texts = [path.read_text() for path in cluster.logs.iterdir()]
+    assert tokens
+    assert not [token for token in tokens if any(token in text for text in texts)]
+
+
+async def test_upgrade_survives_the_ends_of_its_leaders(tmp_path: Path) -> None:
+    async with image_cluster(tmp_path, scenario="three-nodes") as cluster:
+        await cluster.helm.succeed("install", "manager", str(CHART))
+        await is_available(cluster)
+        assert "Phase:          Succeeded" in await cluster.helm.succeed("test", "manager")
+        refused = await cluster.kubectl.kubectl("create", "-f", "-", stdin=manifest(version="v0.0.0"))
+        assert "Version harvester-system/v0.0.0 does not exist" in refused.err
+        plan = manifest(version="v1.8.0", nodeUpgradeOption=PAUSED)
+        await cluster.kubectl.succeed("create", "-f", "-", stdin=plan)
+
+        identity, killed = cluster.ledger.identity, await leader(cluster)
+        os.kill(cluster.processes.pid(killed), signal.SIGKILL)
+        await eventually(lambda: has_successor(cluster, identity), seconds=SECONDS)
+        await cluster.kubectl.succeed("-n", NAMESPACE, "rollout", "restart", DEPLOYMENT)
+        await is_available(cluster)
+        await check_processes(cluster)
+
+        drained = await leader(cluster)
+        await cluster.kubectl.succeed("patch", "up", "demo", "--type=merge", "-p", RESUMED)
+        await eventually(lambda: has_succeeded(cluster), seconds=SECONDS)
+        assert objects.name(drained) not in {objects.name(pod) for pod in await pods(cluster)}
+        assert cluster.ledger.violations == []
+        await check_commands(cluster)
+        await check_webhook_command(cluster)
+        check_secrets(cluster)

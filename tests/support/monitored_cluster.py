@@ -24,7 +24,7 @@ from hack.demo.processes import process_group
 from hack.demo.registration import create_secret, register
 from tests.support.upgrade import UpgradeRun
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import AlreadyExists, NotFound
+from upgrade_manager.kube.errors import AlreadyExists
 from upgrade_manager.kube.resources import ENDPOINT_SLICES, NAMESPACES, VALIDATING_WEBHOOK_CONFIGURATIONS
 from webhook.certificates.rotation import CONFIGURATION
 
@@ -95,7 +95,6 @@ async def monitored_cluster(simulation: Simulation) -> AsyncIterator[MonitoredCl
     """Prepare a running simulation for managers with the rights of deploy/rbac."""
     async with AsyncExitStack() as stack:
         stage = await UpgradeRun.set_up(simulation)
-        stack.push_async_callback(_delete_accounts, stage.client)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="monitored-cluster-")))
         authority = Authority(now=datetime.now(UTC))
         tls = server_context(authority.server((*LOOPBACK, LOCAL_NAME)), folder)
@@ -139,10 +138,3 @@ async def _publish(client: Client, url: str) -> None:
     slice_ = api_endpoints(url)
     await client.delete(ENDPOINT_SLICES, objects.name(slice_), namespace=objects.namespace(slice_))
     await client.create(ENDPOINT_SLICES, slice_, namespace=objects.namespace(slice_))
-
-
-async def _delete_accounts(client: Client) -> None:
-    """Delete what a reset of the API server keeps, and Helm would not overwrite."""
-    for namespace, name in (MANAGER, SCRAPER, STRANGER):
-        with suppress(NotFound):
-            await client.delete(SERVICE_ACCOUNTS, name, namespace=namespace)

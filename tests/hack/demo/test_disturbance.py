@@ -78,6 +78,11 @@ def plan_with(*reasons: str, node: str = "PreDraining", ended: bool = False) -> 
     return {"metadata": {"name": "demo"}, "status": status}
 
 
+async def after(seconds: float) -> None:
+    """Wait until a deadline has passed: sums of times are rounded."""
+    await asyncio.sleep(seconds + 0.001)
+
+
 async def broken(client: Client, *names: str, said: list[str], hold: bool = False, rate: float = 1.0) -> Disturbances:
     """Break the upgrade."""
     found = Disturbances.of(names, client=client, screen=Lines(said.append), hold=hold, rate=rate)
@@ -110,11 +115,11 @@ async def test_mended_break_is_cleared_once_no_blocker_comes_back() -> None:
         breaks = await broken(simulation.client(), "scheduler", said=said)
         for reasons, wait in ((["PodPending"], SHOWN), ([], SETTLED - 1), (["PodPending"], 0), ([], SETTLED - 1)):
             await breaks.advance(plan_with(*reasons))
-            await asyncio.sleep(wait)
+            await after(wait)
         await breaks.advance(plan_with())
         assert [text.split()[0] for text in said] == ["Blocked"]
         assert await frozen(simulation.client()) == []
-        await asyncio.sleep(1)
+        await after(1)
         await breaks.advance(plan_with())
         assert CLEARED in said[-1]
 
@@ -124,12 +129,12 @@ async def test_unexpected_blocker_is_mended_too_once_it_lasts() -> None:
     async with Simulation("one-node") as simulation:
         breaks = await broken(simulation.client(), "scheduler", "image-pull", said=said)
         # Explained by the other break.
-        await asyncio.sleep(UNEXPECTED)
+        await after(UNEXPECTED)
         await breaks.advance(plan_with("ImagePullFailed"))
         assert len(said) == 1
         await breaks.advance(plan_with("ImagePullFailed", "JobSlow"))
         assert said[-1].startswith("\nBlocked (JobSlow): m\n")
-        await asyncio.sleep(SHOWN)
+        await after(SHOWN)
         await breaks.advance(plan_with("JobSlow"))
         assert await frozen(simulation.client()) == []
 
@@ -139,15 +144,15 @@ async def test_break_without_a_blocker_is_mended_after_a_limit(rate: float) -> N
     said: list[str] = []
     async with Simulation("one-node") as simulation:
         breaks = await broken(simulation.client(), "scheduler", said=said, rate=rate)
-        await asyncio.sleep(TIMEOUT / rate)
+        await after(TIMEOUT / rate)
         await breaks.advance(plan_with(node="PreDrained"))
         await asyncio.sleep(TIMEOUT / rate - 1)
         await breaks.advance(plan_with(node="PreDrained"))
         assert said == []
-        await asyncio.sleep(1)
+        await after(1)
         await breaks.advance(plan_with(node="PreDrained"))
         assert said[0].startswith("\nNo blocker of this break (scheduler) within 900 s. ImagePreloading: Waiting for")
-        await asyncio.sleep(SHOWN)
+        await after(SHOWN)
         await breaks.advance(plan_with(node="PreDrained"))
         assert await frozen(simulation.client()) == []
 
@@ -172,7 +177,7 @@ async def test_refused_jobs_are_reported_whenever_it_begins() -> None:
         async with asyncio.timeout(LATEST):
             while not said:
                 await breaks.advance(await stage.plan())
-                await asyncio.sleep(1)
+                await after(1)
         assert said[0].startswith("\nBlocked (UpgradeControllerSilent): ")
         await remedy[0].run(stage.client)
         await stage.succeed()

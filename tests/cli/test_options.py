@@ -131,7 +131,15 @@ def test_unknown_value_of_enable_webhooks_is_refused(capsys: pytest.CaptureFixtu
     [
         pytest.param([], "COMMAND", id="no command"),
         pytest.param(["walk"], "walk", id="an unknown command"),
-        pytest.param(["run", "--frobnicate"], "--frobnicate", id="an unknown flag"),
+        pytest.param(
+            ["run", "--frobnicate"],
+            "unrecognized arguments: --frobnicate (see upgrade-manager run",
+            id="an unknown flag",
+        ),
+        pytest.param(["status", "a", "b"], "unrecognized arguments: b (see upgrade-manager status", id="two plans"),
+        pytest.param(["status", "-o", "html"], "invalid choice: 'html'", id="not a format of status"),
+        pytest.param(["report"], "the following arguments are required: -o", id="a report without its file"),
+        pytest.param(["completion", "ksh"], "invalid choice: 'ksh'", id="not a shell"),
         pytest.param(["webhook", "--leader-elect"], "--leader-elect", id="a flag of another command"),
         pytest.param(["run", "surplus"], "surplus", id="an extra argument"),
         pytest.param(["run", "--kubeconfig"], "expected one argument", id="a flag without its value"),

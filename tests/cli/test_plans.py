@@ -30,6 +30,7 @@ def session(simulation: Simulation) -> Session:
         pytest.param(
             Refuse(status=404, reason="NotFound"), "CRD not found. Run kubectl apply -k deploy/crds", id="no CRD"
         ),
+        pytest.param(Refuse(status=500, reason="InternalError"), "500 InternalError", id="broken"),
         pytest.param(Delay(least=60, most=60), "no response within 15 s", id="silent"),
     ],
 )

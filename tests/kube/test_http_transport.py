@@ -174,7 +174,7 @@ async def test_headers_are_joined_and_bodies_decompressed() -> None:
 async def test_absent_server_is_a_refused_connection() -> None:
     seen = Responses()
     async with HttpTransport(config_of("http://127.0.0.1:1"), on_response=seen.on_response) as transport:
-        with pytest.raises(Transient, match="cannot be reached") as caught:
+        with pytest.raises(Transient, match="cannot be reached: Connection refused") as caught:
             await transport.send(GET)
         assert caught.value.reason == REFUSED
         with pytest.raises(Transient):

@@ -17,7 +17,7 @@ import yaml
 
 from hack.cluster.certificates import Authority
 from upgrade_manager.kube.config import ClientConfig, ConfigError
-from upgrade_manager.kube.kubeconfig import Kubeconfig, _imported, config_library
+from upgrade_manager.kube.kubeconfig import Kubeconfig, _imported, config_library, context_names
 
 TOKEN = {"token": "t"}
 NOW = datetime(2025, 11, 21, 9, tzinfo=UTC)
@@ -192,6 +192,14 @@ BROKEN = {
         CONTEXT + "clusters: [{name: k, cluster: {server: 'ftp://x'}}]\n" + USER,
         "server must be an http",
     ),
+    "no host": (
+        CONTEXT + "clusters: [{name: k, cluster: {server: 'https://'}}]\n" + USER,
+        "must be an http.*'https:'",
+    ),
+    "an impossible port": (
+        CONTEXT + "clusters: [{name: k, cluster: {server: 'https://x:99999'}}]\n" + USER,
+        "server must be an http.*'https://x:99999'",
+    ),
 }
 
 
@@ -202,6 +210,23 @@ async def test_broken_file_is_a_config_error_of_one_line(tmp_path: Path, content
         await loaded(str(tmp_path / "config"))
     assert "\n" not in str(caught.value)
     assert "hunter2" not in str(caught.value)
+
+
+async def test_unknown_context_is_a_config_error_with_its_remedy(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(CONTEXT + CLUSTER + USER)
+    with pytest.raises(ConfigError, match=r"lacks the context nope\. Run kubectl config get-contexts"):
+        await loaded(str(tmp_path / "config"), context="nope")
+    assert (await loaded(str(tmp_path / "config"), context="x")).server == "https://x"
+
+
+def test_contexts_of_all_readable_files_are_named(tmp_path: Path) -> None:
+    contents = (CONTEXT, "contexts: [{name: y}, {name: 7}, null]", "{", "- a", "")
+    for index, content in enumerate(contents):
+        (tmp_path / str(index)).write_text(content)
+    paths = ":".join(str(tmp_path / str(index)) for index in range(len(contents) + 1))
+    assert context_names(environ={}, kubeconfig=paths) == ["x", "y"]
+    assert context_names(environ={"KUBECONFIG": paths}, kubeconfig="") == ["x", "y"]
+    assert context_names(environ={"HOME": str(tmp_path)}, kubeconfig="") == []
 
 
 async def test_missing_files_are_a_config_error(tmp_path: Path) -> None:

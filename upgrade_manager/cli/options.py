@@ -72,7 +72,10 @@ class _Formatter(argparse.ArgumentDefaultsHelpFormatter):
 def parse_options(arguments: Sequence[str], environ: Mapping[str, str]) -> RunOptions | UserOptions | ToolkitOptions:
     """Parse the command line; a usage error ends the process."""
     parser, commands = command_line()
-    flags = parser.parse_args(arguments)
+    flags, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        # By the command's parser, which names the help that lists its flags.
+        commands[flags.command].error(f"unrecognized arguments: {' '.join(unknown)}")
     if flags.command in {"run", "webhook"}:
         return _run_options(flags, environ, parser=commands["run"])
     return user_options(flags) or toolkit_options(flags, environ, parser=commands[flags.command])

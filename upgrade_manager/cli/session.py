@@ -16,7 +16,7 @@ from upgrade_manager.cli.api_server_check import RESPONSE_TIMEOUT, cause
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import SystemClock
 from upgrade_manager.kube.config import ConfigError
-from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.errors import REFUSED, KubeError, Transient
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
 from upgrade_manager.runtime.logging import LogFormat, configure_logging
@@ -50,7 +50,9 @@ class Session:
             async with asyncio.timeout(RESPONSE_TIMEOUT):
                 return await answer
         except (KubeError, TimeoutError) as error:
-            raise self.error(cause(error)) from error
+            is_away = isinstance(error, Transient) and error.reason == REFUSED
+            remedy = ". Check the server and the kubeconfig's context" if is_away else ""
+            raise self.error(cause(error) + remedy) from error
 
     def error(self, reason: str) -> CommandError:
         """Return an error that names the server."""

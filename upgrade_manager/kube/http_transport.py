@@ -198,10 +198,17 @@ def _transient(error: BaseException) -> Transient:
         place = f"{error.host}:{error.port}"
         is_untrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
         return Transient(
-            f"the API server at {place} cannot be reached: {error.strerror or error.os_error}",
+            f"the API server at {place} cannot be reached: {_cause(error)}",
             reason=UNTRUSTED if is_untrusted else REFUSED,
         )
     return Transient(f"the connection to the API server failed: {type(error).__name__}")
+
+
+def _cause(error: aiohttp.ClientConnectorError) -> str:
+    """Return the reason; asyncio's text of a refusal repeats the address."""
+    if isinstance(error.os_error, ConnectionRefusedError):
+        return "Connection refused"
+    return error.strerror or str(error.os_error)
 
 
 def _headers(credentials: Credentials, request: Request) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import yaml
 
@@ -27,7 +27,7 @@ from upgrade_manager.kube import fields
 from upgrade_manager.kube.config import FILE_MAX_AGE, SERVICE_ACCOUNT, ClientConfig, ConfigError, InCluster, TlsConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
 _PACKAGE = "kubernetes_asyncio"
@@ -63,8 +63,12 @@ async def load_config(
 
 def context_names(*, environ: Mapping[str, str], kubeconfig: str) -> list[str]:
     """Return the contexts of the kubeconfig, for completion; none of files that cannot be read."""
+    return _context_names(_files(_given(environ, kubeconfig) or _default(environ)))
+
+
+def _context_names(files: Iterable[Path]) -> list[str]:
     names = []
-    for path in _files(_given(environ, kubeconfig) or _default(environ)):
+    for path in files:
         try:
             content = yaml.safe_load(path.read_text())
         except (OSError, ValueError, yaml.YAMLError):
@@ -117,14 +121,16 @@ class Kubeconfig:
     async def _load(self, context: str) -> ClientConfig:
         if not context:
             raise self._error("lacks a current context. Run kubectl config use-context CONTEXT")
+        if self.context and self.context not in _context_names(_files(self.paths)):
+            raise self._error(f"lacks the context {context}. Run kubectl config get-contexts")
         library = config_library()
         loaded = library.Configuration()
         async with asyncio.timeout(_LOGIN_TIMEOUT):
             loader = await library.load_kube_config(
                 config_file=self.paths, context=context, client_configuration=loaded
             )
-        if not loaded.host.startswith(("https://", "http://")):
-            raise self._error("is invalid: its server must be an http:// or https:// URL")
+        if not _is_url(loaded.host):
+            raise self._error(f"is invalid: its server must be an http:// or https:// URL, not {loaded.host!r}")
         return ClientConfig(
             server=loaded.host,
             tls=_tls(loaded),
@@ -214,6 +220,15 @@ def _stub(name: str, folder: Path) -> ModuleType:
     module.__path__ = [str(folder)]
     sys.modules[name] = module
     return module
+
+
+def _is_url(server: str) -> bool:
+    try:
+        parts = urlsplit(server)
+        # Raises ValueError for a port that is impossible.
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _tls(loaded: Any) -> TlsConfig:

@@ -25,7 +25,7 @@ from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.resources import Resource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 #: Seconds between two checks of the processes.
 _CHECK_INTERVAL = 1.0
 _RESPONSE_TIMEOUT = 10.0
+#: In etcd, each followed by plural and group.
+DEFINITION_KEYS = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 _AGGREGATED_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -87,7 +89,9 @@ class RealBackend:
 
     async def objects(self) -> list[Object]:
         """Return every object of every kind."""
-        return await inventory(Client(self.transport, user_agent="inventory", random=Random()))
+        client = Client(self.transport, user_agent="inventory", random=Random())
+        keys = await asyncio.to_thread(self._plane.keys)
+        return await objects_of(may_have_objects(await kinds(client), keys), client)
 
     async def __aenter__(self) -> Self:
         await self._stack.enter_async_context(self._admin)
@@ -176,6 +180,13 @@ def _kinds_of(group: Any) -> Iterator[Resource]:
 async def inventory(client: Client) -> list[Object]:
     """Return every object of every kind, each once: Events are served in two groups."""
     return await objects_of(await kinds(client), client)
+
+
+def may_have_objects(resources: Iterable[Resource], keys: Collection[str]) -> list[Resource]:
+    """Leave out custom kinds without an object among etcd's keys; those of built-in kinds have other names."""
+    custom = {key.removeprefix(DEFINITION_KEYS) for key in keys if key.startswith(DEFINITION_KEYS)}
+    populated = {tuple(key.split("/")[2:4]) for key in keys}
+    return [each for each in resources if each.name not in custom or (each.group, each.plural) in populated]
 
 
 async def objects_of(resources: Iterable[Resource], client: Client) -> list[Object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import os
@@ -153,6 +154,11 @@ class ControlPlane:
         revision = self._etcd("range", {"key": "AA=="})["header"]["revision"]
         self._etcd("compaction", {"revision": revision, "physical": True})
 
+    def keys(self) -> frozenset[str]:
+        """Return etcd's keys of all objects."""
+        everything = {"key": _base64("/registry/"), "range_end": _base64("/registry0"), "keys_only": True}
+        return frozenset(base64.b64decode(pair["key"]).decode() for pair in self._etcd("range", everything)["kvs"])
+
     def _start_on_free_port(self, name: str) -> None:
         for attempt in range(1, _PORT_ATTEMPTS + 1):
             self._ports[name] = _free_port()
@@ -224,6 +230,10 @@ class ControlPlane:
         """Close the supervisor's input, which makes it stop everything, and wait for it."""
         with self._lock:
             self._supervisor.communicate()
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 def _free_port() -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from hack.control_plane.backend import kinds, objects_of
+from hack.control_plane.backend import DEFINITION_KEYS, kinds, may_have_objects, objects_of
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.patch import MergePatch
@@ -25,8 +26,15 @@ if TYPE_CHECKING:
 
 #: Objects that exist before the first test, by uid.
 _before: WeakKeyDictionary[ControlPlane, frozenset[str]] = WeakKeyDictionary()
+#: Etcd's keys after the first reset.
+_clean: WeakKeyDictionary[ControlPlane, frozenset[str]] = WeakKeyDictionary()
 #: Kept: deleting a namespace and serving a definition take long.
 _KEPT = {"Namespace", "CustomResourceDefinition", "APIService"}
+#: In etcd; an unknown key only costs time.
+_KEPT_KEY = re.compile(
+    rf"({DEFINITION_KEYS}|/registry/namespaces/|/registry/apiregistration\.k8s\.io/apiservices/|"
+    r"/registry/serviceaccounts/[^/]+/default$)"
+)
 #: The ServiceAccount that a controller creates in each namespace.
 _DEFAULT = ("ServiceAccount", "default")
 #: Namespaces with objects of the API server. Objects elsewhere, and Nodes, are left over from a test.
@@ -39,7 +47,7 @@ _DELETE_NOW = json.dumps({"gracePeriodSeconds": 0, "propagationPolicy": "Backgro
 async def reset(plane: ControlPlane, transport: Transport, client: Client) -> None:
     """Delete what tests have created, with finalizers. Raises TimeoutError when an object reappears."""
     served = {(resource.api_version, resource.kind): resource for resource in await kinds(client)}
-    found = await objects_of(served.values(), client)
+    found = await objects_of(may_have_objects(served.values(), await _keys(plane)), client)
     if plane not in _before:
         _before[plane] = frozenset(objects.uid(obj) for obj in found if _is_system_object(obj))
     async with asyncio.timeout(_TIMEOUT):
@@ -48,9 +56,19 @@ async def reset(plane: ControlPlane, transport: Transport, client: Client) -> No
             await asyncio.gather(*(_remove(resource, obj, transport, client) for resource, obj in resources))
             await asyncio.sleep(_INTERVAL)
             found = await objects_of({resource for resource, _ in resources}, client)
-            if not _left(found, plane):
+            if not _left(found, plane) and not await _is_clean(plane):
                 # Controllers may have created objects of other kinds meanwhile.
-                found = await objects_of(served.values(), client)
+                found = await objects_of(may_have_objects(served.values(), await _keys(plane)), client)
+    _clean.setdefault(plane, await _keys(plane))
+
+
+async def _is_clean(plane: ControlPlane) -> bool:
+    """Whether etcd has no other keys than after the first reset, but those of objects that are kept."""
+    return all(_KEPT_KEY.match(key) for key in await _keys(plane) - _clean.get(plane, frozenset()))
+
+
+async def _keys(plane: ControlPlane) -> frozenset[str]:
+    return await asyncio.to_thread(plane.keys)
 
 
 def _left(found: Iterable[Object], plane: ControlPlane) -> list[Object]:

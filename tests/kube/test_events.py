@@ -8,6 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import structlog
 
 from tests.support.kube_server import Reply, ScriptedTransport, background, failure, node, reset, success
 from upgrade_manager.kube.client import Client
@@ -105,6 +106,17 @@ async def test_event_of_a_namespaced_object_is_in_its_namespace() -> None:
     assert path == "/api/v1/namespaces/ns/events"
     assert body["involvedObject"]["namespace"] == "ns"
     assert len(body["metadata"]["name"]) <= 253
+
+
+async def test_event_has_the_reconcile_id_of_its_log_lines() -> None:
+    transport = accepting()
+    async with recording(transport) as recorder:
+        with structlog.contextvars.bound_contextvars(reconcile_id="4f1c"):
+            record(recorder)
+        record(recorder, "another", reason="Other")
+        await recorder.flush(60)
+    annotations = [body["metadata"].get("annotations") for _, _, body in sent(transport)]
+    assert annotations == [{"management.harvesterhci.io/reconcile-id": "4f1c"}, None]
 
 
 async def test_repetitions_patch_the_count() -> None:

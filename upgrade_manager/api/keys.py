@@ -32,6 +32,9 @@ ANNOTATION_PROGRESS = f"{PREFIX}/progress"
 #: When that step began, in UTC.
 ANNOTATION_PROGRESS_TIME = f"{PREFIX}/progress-time"
 
+#: On Events: the reconcile_id of the log lines of the reconcile that recorded it first.
+ANNOTATION_RECONCILE_ID = f"{PREFIX}/reconcile-id"
+
 # Annotations that users set on a plan, read by `annotations.PlanAnnotations`.
 ANNOTATION_SKIP_DISK_CHECK = f"{PREFIX}/skip-garbage-collection-threshold-check"
 ANNOTATION_MIN_CERTS_DAYS = f"{PREFIX}/min-certs-expiration-in-day"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+from upgrade_manager.api.keys import ANNOTATION_RECONCILE_ID
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube import objects
 
@@ -70,6 +71,8 @@ class EventSeries:
     is_stored: bool = False
     #: Attempts to send it without a response.
     failures: int = 0
+    #: Of the log lines of the reconcile that recorded it first.
+    reconcile_id: str = ""
 
     @property
     def namespace(self) -> str:
@@ -87,10 +90,13 @@ class EventSeries:
             "uid": objects.uid(about),
             "resourceVersion": objects.resource_version(about),
         }
+        metadata: Object = {"name": self.name, "namespace": self.namespace}
+        if self.reconcile_id:
+            metadata["annotations"] = {ANNOTATION_RECONCILE_ID: self.reconcile_id}
         return {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": self.name, "namespace": self.namespace},
+            "metadata": metadata,
             "involvedObject": {key: value for key, value in involved.items() if value},
             "type": self.type,
             "reason": self.reason,

@@ -73,6 +73,7 @@ class EventRecorder:
             last=now,
             count=0 if is_known else 1,
             is_named=bool(name),
+            reconcile_id=str(structlog.contextvars.get_contextvars().get("reconcile_id") or ""),
         )
         correlator = self._correlator
         known = correlator.record_once(series) if name else correlator.count(series, time=loop_time())

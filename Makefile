@@ -53,7 +53,7 @@ test-all: setup kubectl ## Run all tests that need no real control plane: sweeps
 	@$(PYTEST) --tier full $(TEST_ARGS)
 
 .PHONY: test-real
-test-real: real-kube helm prometheus kubectl ## Run the tests of the real API server, which is built first where that was not done
+test-real: real-kube helm kubeconform prometheus kubectl ## Run the tests of the real API server, which is built first where that was not done
 	@$(PYTEST) -n $(REAL_WORKERS) --maxprocesses $(REAL_WORKERS) --dist load --maxschedchunk 1 --tier real $(TEST_ARGS)
 
 .PHONY: test-display
@@ -73,6 +73,10 @@ real-kube: setup ## Build a real control plane into the user's cache, once (abou
 .PHONY: helm
 helm: setup ## Build the pinned Helm into the user's cache, once (about 2 minutes), and link it into .venv/bin
 	@$(BIN)/python -m hack.control_plane helm
+
+.PHONY: kubeconform
+kubeconform: setup ## Build the pinned kubeconform into the user's cache, once, and link it into .venv/bin
+	@$(BIN)/python -m hack.control_plane kubeconform
 
 .PHONY: prometheus
 prometheus: setup ## Unpack Debian's Prometheus into the user's cache, once, where the machine has none
@@ -140,7 +144,7 @@ docker-buildx: ## Build the image for PLATFORMS=linux/amd64,linux/arm64, and pus
 	@hack/image.sh buildx $(or $(IMG),harvester-upgrade-manager:v$(VERSION))
 
 .PHONY: images-debian
-images-debian: setup kubectl helm ## Build both images without a registry, on Debian as root, and start them
+images-debian: real-kube kubectl helm ## Build both images without a registry, on Debian as root, and run an upgrade in the manager's
 	@hack/images_on_debian.sh
 
 .PHONY: build-installer

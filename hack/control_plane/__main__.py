@@ -1,6 +1,6 @@
 """`python -m hack.control_plane`: build a real control plane into the user's cache, once. See go/README.md.
 
-`python -m hack.control_plane helm` builds Helm instead, and links it beside the interpreter.
+`python -m hack.control_plane helm` builds Helm instead, and links it beside the interpreter; so does `kubeconform`.
 
 A folder of the cache is filled under a temporary name and renamed when it is complete.
 """
@@ -38,8 +38,8 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
-        if sys.argv[1:] == ["helm"]:
-            return link_helm(provision_helm(os.environ))
+        if sys.argv[1:] and sys.argv[1] in assets.TOOLS:
+            return link_tool(provision_tool(sys.argv[1], os.environ))
         found = provision(os.environ)
     except (AssetsError, OSError) as error:
         print(f"real-kube: {error}", file=sys.stderr)
@@ -69,25 +69,25 @@ def provision(environ: Mapping[str, str]) -> assets.Assets:
     return assets.find_assets(environ)
 
 
-def provision_helm(environ: Mapping[str, str]) -> Path:
-    """Build Helm if it is missing and return its path. Raises AssetsError or OSError."""
-    helm, root = assets.expected_helm(environ), assets.cache_root(environ)
-    if not helm.exists():
+def provision_tool(name: str, environ: Mapping[str, str]) -> Path:
+    """Build one of the tools if it is missing and return its path. Raises AssetsError or OSError."""
+    tool, root = assets.expected_tool(name, environ), assets.cache_root(environ)
+    if not tool.exists():
         root.mkdir(parents=True, exist_ok=True)
         with _locked(root):
-            if not helm.exists():
+            if not tool.exists():
                 go = _find_go(root, environ)
-                with _published(helm.parent) as work:
-                    _build_helm(go, work, _go_environ(work, environ))
-    return assets.find_helm(environ)
+                with _published(tool.parent) as work:
+                    _build_tool(name, go, work, _go_environ(work, environ))
+    return assets.find_tool(name, environ)
 
 
-def link_helm(helm: Path) -> int:
-    """Link Helm beside the interpreter, where the Makefile finds it, and return the exit status."""
-    link = Path(sys.executable).with_name("helm")
+def link_tool(tool: Path) -> int:
+    """Link the tool beside the interpreter, where the Makefile finds it, and return the exit status."""
+    link = Path(sys.executable).with_name(tool.name)
     link.unlink(missing_ok=True)
-    link.symlink_to(helm)
-    _report(f"{link} is {helm}")
+    link.symlink_to(tool)
+    _report(f"{link} is {tool}")
     return 0
 
 
@@ -126,11 +126,11 @@ def _build_programs(go: str, work: Path, environ: Mapping[str, str]) -> None:
         _run(step, command, cwd=place, environ=environ)
 
 
-def _build_helm(go: str, work: Path, environ: Mapping[str, str]) -> None:
-    place = work / "go" / "helm"
+def _build_tool(name: str, go: str, work: Path, environ: Mapping[str, str]) -> None:
+    place = work / "go" / name
     module, version = _pin("require", place)
-    command = [go, "build", "-ldflags", "-s -w", "-o", str(work / "out" / "helm"), f"{module}/cmd/helm"]
-    _run(f"building helm {version} (2 minutes on a new machine)", command, cwd=place, environ=environ)
+    command = [go, "build", "-ldflags", "-s -w", "-o", str(work / "out" / name), f"{module}/cmd/{name}"]
+    _run(f"building {name} {version} (up to 2 minutes on a new machine)", command, cwd=place, environ=environ)
 
 
 def _linker_flags(version: str) -> str:

@@ -17,7 +17,8 @@ PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 VARIABLE = "KUBEBUILDER_ASSETS"
 GO_FOLDER = Path(__file__).parent / "go"
 _BINARY_PINS = [GO_FOLDER / module / name for module in ("etcd", "kubernetes") for name in ("go.mod", "go.sum")]
-_HELM_PINS = [GO_FOLDER / "helm" / name for name in ("go.mod", "go.sum")]
+#: Further programs, each of a Go module in the folder of its name, at cmd/NAME.
+TOOLS = ("helm", "kubeconform")
 _CRD_PINS = [
     GO_FOLDER / "crds" / "go.sum",
     Path(__file__).with_name("crd_extraction.py"),
@@ -67,17 +68,18 @@ def find_assets(environ: Mapping[str, str]) -> Assets:
     return assets
 
 
-def expected_helm(environ: Mapping[str, str]) -> Path:
-    """Return where the pinned Helm belongs, whether or not it is there."""
-    return cache_root(environ) / f"helm-{_system()}-{_digest(_HELM_PINS)}" / "helm"
+def expected_tool(name: str, environ: Mapping[str, str]) -> Path:
+    """Return where the pinned one of TOOLS belongs, whether or not it is there."""
+    pins = (GO_FOLDER / name / file for file in ("go.mod", "go.sum"))
+    return cache_root(environ) / f"{name}-{_system()}-{_digest(pins)}" / name
 
 
-def find_helm(environ: Mapping[str, str]) -> Path:
-    """Return the pinned Helm in the user's cache. Raises AssetsError."""
-    helm = expected_helm(environ)
-    if not os.access(helm, os.X_OK):
-        raise AssetsError("Helm is not built: run `make helm` (once, about 2 minutes)")
-    return helm
+def find_tool(name: str, environ: Mapping[str, str]) -> Path:
+    """Return the pinned one of TOOLS in the user's cache. Raises AssetsError."""
+    tool = expected_tool(name, environ)
+    if not os.access(tool, os.X_OK):
+        raise AssetsError(f"{name} is not built: run `make {name}` (once, at most 2 minutes)")
+    return tool
 
 
 def _system() -> str:

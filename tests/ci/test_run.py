@@ -20,6 +20,7 @@ TARGETS = (
     "manifests",
     "real-kube",
     "helm",
+    "kubeconform",
     "prometheus",
     "coverage",
     "test-all",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from hack.control_plane.assets import find_helm
+from hack.control_plane.assets import find_tool
 from tests.support.kustomize import DEPLOY
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Helm:
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), **home}
         environment["KUBECONFIG"] = str(self.folder / "kubeconfig")
         return subprocess.run(  # noqa: S603  # our own Helm
-            [str(find_helm(os.environ)), "--namespace", namespace, *arguments],
+            [str(find_tool("helm", os.environ)), "--namespace", namespace, *arguments],
             capture_output=True,
             text=True,
             check=False,

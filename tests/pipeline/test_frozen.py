@@ -205,6 +205,7 @@ async def end_next_plan(stage: UpgradeRun, *, deleted: bool) -> str:
 @pytest.mark.rule("nodes: a next plan that ends before its node upgrade names the nodes that an earlier plan holds")
 @pytest.mark.parametrize("deleted", [True, False], ids=["deleted", "failed"])
 @pytest.mark.parametrize("first", ["kept", "deleted"])
+@pytest.mark.thin
 async def test_early_end_of_next_plan_names_held_nodes(simulate: Simulate, first: str, *, deleted: bool) -> None:
     scenario = RepairableScenario.of(**fault("pre-drain", SECOND))
     async with simulate(scenario) as simulation:

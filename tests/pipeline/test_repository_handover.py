@@ -136,6 +136,7 @@ async def test_image_of_the_spec_is_not_handed_over(cluster: Harvester) -> None:
 
 
 @pytest.mark.parametrize(("status", "reason"), [(403, "Forbidden"), (409, "Conflict")])
+@pytest.mark.thin
 async def test_jobs_run_on_if_the_repository_is_refused(simulate: Simulate, status: int, reason: str) -> None:
     async with simulate(RepairableScenario.of(**SLOW)) as simulation, started(simulation) as stage:
         refusal = Refuse(status=status, reason=reason, message="a webhook refuses the change")

@@ -197,6 +197,7 @@ async def test_budget_that_stays_times_out(tmp_path: Path) -> None:
         await world.run(COMMAND)
 
 
+@pytest.mark.full
 async def test_vm_that_never_moves_times_out(tmp_path: Path) -> None:
     async with vm_world(tmp_path, FREE) as world:
         taints = [{"key": "example.com/full", "effect": "NoSchedule"}]

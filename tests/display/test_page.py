@@ -101,6 +101,14 @@ def test_page_is_accessible() -> None:
     assert all(one.get("data-label") for one in page.named("td"))
 
 
+def test_shortest_bar_is_drawn_and_the_axis_has_one_format() -> None:
+    page = Page(to_html(running(41, node_0="ImagePreloading")))
+    widths = [float((one["width"] or "").rstrip("%")) for one in page.named("rect") if "y" in one]
+    assert min(widths) > 0
+    marks = re.findall(r"\d\d:\d\d(?::\d\d)?(?=</span>)", to_html(running(41, node_0="ImagePreloading")))
+    assert len({len(mark) for mark in marks}) == 1
+
+
 def test_reason_of_a_failure_and_what_is_missing_are_shown() -> None:
     text = Page(to_html(failed())).text
     assert "Why it failed" in text

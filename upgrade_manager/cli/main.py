@@ -3,10 +3,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from upgrade_manager.cli.user_options import UserOptions
 
 #: Commands that run until they are stopped.
 _SERVICES = (["run"], ["webhook"])
@@ -60,30 +56,9 @@ def _run(arguments: list[str]) -> int:
         from upgrade_manager.cli.toolkit import run_toolkit  # noqa: PLC0415
 
         return run_toolkit(options)
-    lean_imports.allow_rich()
-    return _run_for_user(options)
+    from upgrade_manager.cli.user_commands import run_for_user  # noqa: PLC0415
 
-
-def _run_for_user(options: UserOptions) -> int:
-    from upgrade_manager.cli import lean_imports  # noqa: PLC0415
-    from upgrade_manager.cli import user_options as user  # noqa: PLC0415
-
-    if isinstance(options, user.CompletionOptions):
-        from upgrade_manager.cli.completion import completion  # noqa: PLC0415
-
-        return completion(options)
-    lean_imports.import_aiohttp_without_authorities()
-    if isinstance(options, user.PreflightOptions):
-        from upgrade_manager.cli.preflight import preflight  # noqa: PLC0415
-
-        return preflight(options)
-    if isinstance(options, user.StatusOptions):
-        from upgrade_manager.cli.status import status  # noqa: PLC0415
-
-        return status(options)
-    from upgrade_manager.cli.report import report  # noqa: PLC0415
-
-    return report(options)
+    return run_for_user(options)
 
 
 def _stop(*_: object) -> None:

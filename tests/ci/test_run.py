@@ -62,9 +62,10 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_all_steps_pass(tree: Path) -> None:
-    ended = run(tree)
+def test_all_steps_pass_and_are_printed(tree: Path) -> None:
+    ended = run(tree, demo="echo beside the tests")
     assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout.splitlines().count("beside the tests") == 2
     assert ended.stdout.splitlines()[-3:] == ["── 0 step(s) failed", REAL, ALL]
 
 

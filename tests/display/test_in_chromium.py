@@ -46,6 +46,11 @@ def test_page_opens_from_disk_and_fits_the_window(tmp_path: Path, name: str, of:
         assert shown["title"].startswith(f"demo: {of.view.state}")
 
 
+def test_print_has_the_wide_form_on_few_pages(tmp_path: Path) -> None:
+    file = page(tmp_path, "succeeded", succeeded())
+    assert Chromium(tmp_path).pages(file, tmp_path / "succeeded.pdf") <= 3
+
+
 def test_errors_and_overflow_are_noticed(tmp_path: Path) -> None:
     browser, file = Chromium(tmp_path), page(tmp_path, "broken", succeeded())
     broken = "<script>1</script><p style='width: 500px'>wide</p></body>"

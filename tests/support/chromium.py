@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 import subprocess
 import tempfile
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,11 @@ class Chromium:
         """Write an image of a page and return the lines of its console."""
         scheme = ("--blink-settings=preferredColorScheme=0",) if dark else ()
         return self._run(page, f"--screenshot={image}", f"--window-size={width},{height}", *scheme)[1]
+
+    def pages(self, page: Path, document: Path) -> int:
+        """Print a page into a PDF document and return its number of pages."""
+        self._run(page, f"--print-to-pdf={document}", "--no-pdf-header-footer")
+        return max(int(count) for count in re.findall(rb"/Count (\d+)", document.read_bytes()))
 
     def measure(self, page: Path, *widths: int) -> list[dict[str, Any]]:
         """Return for each width of a window what a reader would see."""

@@ -20,6 +20,8 @@ from hack.cluster.gateway import Gateway
 from hack.cluster.kubeconfig import kubeconfig, write
 from hack.fast_time import FastTime
 from hack.faults.breakable_transport import BreakableTransport
+from hack.faults.middleware import Middleware
+from hack.faults.rules import Delay, Match, Rule
 from tests.support.kubectl import CRDS, PLANS, manifest
 from tests.support.leader_ledger import LeaderLedger, WatchedWrites
 from tests.support.polling import eventually
@@ -42,6 +44,9 @@ SECONDS = 60.0
 #: Makes the clocks of the replicas differ, by hours.
 SKEW = timedelta(hours=3)
 
+#: A replica that was suspended learns late that it has lost the lease, and has changes of plans to handle before.
+SLOW_LEASE = Rule(match=Match(resource="leases.*"), action=Delay(least=1.0, most=1.0))
+
 
 class Replica:
     """A process of the manager behind its own gateway; it is started again when it ends, as by a kubelet."""
@@ -49,7 +54,8 @@ class Replica:
     def __init__(self, name: str, *, folder: Path, server: Transport, ledger: LeaderLedger) -> None:
         self.name = name
         self.line = BreakableTransport(server)
-        self.writes = WatchedWrites(self.line, ledger=ledger, sender=lambda _: name)
+        self.faults = Middleware(self.line, random=Random(1))
+        self.writes = WatchedWrites(self.faults, ledger=ledger, sender=lambda _: name)
         self.starts = 0
         self._folder = folder
         self._process: asyncio.subprocess.Process
@@ -143,8 +149,10 @@ async def test_only_the_holder_of_the_lease_writes(tmp_path: Path) -> None:
         await found.until_another_writes(identity)
         await asyncio.sleep(60 / RATE)
         starts = suspended.starts
+        suspended.faults.add(SLOW_LEASE)
         suspended.signal(signal.SIGCONT)
         await eventually(lambda: has_restarted(suspended, starts), seconds=SECONDS)
+        suspended.faults.remove(SLOW_LEASE)
 
         cut, identity = found.leader, found.ledger.identity
         cut.line.cut()

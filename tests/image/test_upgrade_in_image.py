@@ -45,6 +45,8 @@ print("every module")
 COMMANDS = {
     ("upgrade-manager", "status", "demo", "-o", "json"): '"phase": "Succeeded"',
     ("kubectl-upgradeplan", "status", "demo"): "Succeeded",
+    ("upgrade-manager", "report", "demo", "--output=-"): "</html>",
+    ("upgrade-manager", "completion", "bash"): "complete ",
     ("upgrade-manager", "preflight"): "managed charts",
     ("upgrade_node.sh", "prepare"): "HARVESTER_UPGRADEPLAN_NAME is not set",
     ("upgrade_manifests.sh",): "HARVESTER_UPGRADEPLAN_NAME is not set",

@@ -28,7 +28,7 @@ async def test_watch_fits_the_terminal_and_ends_with_ctrl_c(tmp_path: Path, widt
         await cluster.client.create(UPGRADE_PLANS, MANIFEST)
         await cluster.set(**running_plan()["status"])
         command = [sys.executable, "-m", "upgrade_manager", "status", "-w", f"--kubeconfig={cluster.kubeconfig}"]
-        async with terminal(tmp_path, command, width=width, height=50, environment=environment(tmp_path)) as session:
+        async with terminal(command, width=width, height=50, environment=environment(tmp_path)) as session:
             shown = await session.until(lambda text: "get poddisruptionbudgets" in text)
             assert all(len(line) <= width for line in shown)
             starts = [next(i for i, line in enumerate(shown) if line.startswith(heading)) for heading in HEADINGS]
@@ -58,7 +58,7 @@ async def test_tab_completes_in_a_shell(tmp_path: Path, shell: str) -> None:
     command, set_up = SHELLS_AND_SET_UPS[shell]
     variables = environment(tmp_path)
     variables["PATH"] = f"{tmp_path}:{variables['PATH']}"
-    async with terminal(tmp_path, command, width=100, height=20, environment=variables) as session:
+    async with terminal(command, width=100, height=20, environment=variables) as session:
         await session.press(f"{set_up}; echo re''ady", "Enter")
         await session.until(lambda text: "\nready" in text)
         await session.press("upgrade-manager prefl", "Tab")

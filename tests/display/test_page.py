@@ -115,6 +115,12 @@ def test_reason_of_a_failure_and_what_is_missing_are_shown() -> None:
     assert text.rindex(HOSTILE_TEXT) > text.index("The API server keeps events")
 
 
+def test_warnings_stand_before_all_events() -> None:
+    headings = [one["id"] for one in Page(to_html(succeeded())).named("h2")]
+    assert headings[-2:] == ["warnings", "events"]
+    assert "warnings" not in [one["id"] for one in Page(to_html(running(node_0="PreDraining"))).named("h2")]
+
+
 @pytest.mark.parametrize(("count", "folded"), [(UNFOLDED_NODES, False), (UNFOLDED_NODES + 1, True)])
 def test_many_nodes_are_folded(count: int, folded: bool) -> None:  # noqa: FBT001  # a value of the table
     assert bool(Page(to_html(succeeded(count))).named("details")) is folded

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import shlex
 import shutil
+import tempfile
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.support.polling import eventually
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-    from pathlib import Path
 
 #: Seconds until something is expected on the terminal.
 TIMEOUT = 60.0
@@ -58,14 +59,16 @@ class Tmux:
 
 @asynccontextmanager
 async def terminal(
-    folder: Path, command: Sequence[str], *, width: int, height: int, environment: Mapping[str, str]
+    command: Sequence[str], *, width: int, height: int, environment: Mapping[str, str]
 ) -> AsyncIterator[Tmux]:
     """Run a command in a terminal, which then shows its exit status."""
-    session = Tmux(folder / "tmux")
-    variables = [f"{name}={value}" for name, value in environment.items() if name != "TERM"]
-    shell = f'env {shlex.join([*variables, *command])}; echo "status $?"; exec cat'
-    await session._tmux("new-session", "-d", "-x", str(width), "-y", str(height), shell)
-    try:
-        yield session
-    finally:
-        await session._tmux("kill-server")
+    # A socket's path may have 107 characters.
+    with tempfile.TemporaryDirectory(prefix="tmux-") as folder:
+        session = Tmux(Path(folder) / "socket")
+        variables = [f"{name}={value}" for name, value in environment.items() if name != "TERM"]
+        shell = f'env {shlex.join([*variables, *command])}; echo "status $?"; exec cat'
+        await session._tmux("new-session", "-d", "-x", str(width), "-y", str(height), shell)
+        try:
+            yield session
+        finally:
+            await session._tmux("kill-server")

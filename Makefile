@@ -59,7 +59,7 @@ test-real: real-kube helm kubeconform prometheus kubectl ## Run the tests of the
 .PHONY: test-display
 test-display: setup ## Run the tests that need Chromium or tmux, which are installed on Debian as root
 	@hack/display_tools.sh
-	@$(PYTEST) --tier display --basetemp build/display $(TEST_ARGS)
+	@mkdir -p build && $(PYTEST) --tier display --basetemp build/display $(TEST_ARGS)
 
 .PHONY: sweep
 sweep: setup ## Crash managers at every write, and lose every event of a watch; the tests visit every twelfth or tenth

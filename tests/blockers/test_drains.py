@@ -22,7 +22,11 @@ STATUS = {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 2, "ex
 KEPT = "PodDisruptionBudget ns/b: it keeps Pod p on node n1 ({})"
 ALLOWS_NONE = KEPT.format("it allows no disruption: 1 Pods are healthy, 2 must be")
 DELETE = "kubectl delete pdb -n ns b"
-READY = f"Repair its other Pods; or, if all of its Pods may be down: {DELETE}"
+READY = f"(1) Repair its other Pods (2) Or delete it, if none of them has to run: {DELETE}"
+ONE_DOWN = (
+    "(1) Add a replica to its workload (2) Or allow one Pod to be down until the upgrade has ended: "
+    """kubectl patch pdb -n ns b --type=merge -p '{"spec":{"minAvailable":null,"maxUnavailable":1}}'"""
+)
 
 
 def wait(view: FakeView, *, age: float = 300, detail: str = "") -> Wait:
@@ -115,7 +119,7 @@ def test_budget_is_named_beside_the_error(view: FakeView) -> None:
         row(
             budget(currentHealthy=2),
             KEPT.format("it allows no disruption: 2 Pods are healthy, 2 must be"),
-            f"Add a replica; or, if all of its Pods may be down: {DELETE}",
+            ONE_DOWN,
             id="too few replicas",
         ),
         row(
@@ -164,7 +168,7 @@ def test_budget_of_longhorn_stays_until_volumes_are_healthy(view: FakeView) -> N
     view.found["PodDisruptionBudget"] = [budget(namespace="longhorn-system")]
     (found,) = blockers(view)
     assert found.remedy == (
-        "Once kubectl get volumes.longhorn.io -n longhorn-system shows no degraded volume: "
+        "(1) Wait until no volume is degraded: kubectl get volumes.longhorn.io -n longhorn-system (2) Delete it then: "
         "kubectl delete pdb -n longhorn-system b"
     )
 

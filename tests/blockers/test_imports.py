@@ -87,7 +87,7 @@ def test_import_without_progress(view: FakeView, images: list[Any], volumes: lis
 def test_source_of_the_image_is_checked_first(view: FakeView) -> None:
     view.found["VirtualMachineImage"] = [{"spec": {"url": "http://x/a?b=1&c"}}]
     (found,) = blockers(view, wait(view))
-    assert found.remedy.startswith("(1) Check that the source responds: curl -I 'http://x/a?b=1&c' (2) Show ")
+    assert found.remedy.startswith("(1) Check on a node that the source responds: curl -I 'http://x/a?b=1&c' (2) Show ")
 
 
 def test_import_without_any_words(view: FakeView) -> None:

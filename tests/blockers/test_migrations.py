@@ -71,7 +71,13 @@ OLD = migration("Failed", name="old", created="2026-01-01T09:00:00Z")
         row(instance(), [OLD], "it has no migration", MIGRATE, id="only of an earlier VM"),
         row(instance(), [ARRIVED], "it has no migration", MIGRATE, id="none since it came to the node"),
         row(instance(), [migration("Pending")], "migration m is Pending", STOP, id="pending"),
-        row(instance(), [migration("")], "migration m has not begun", f"Restart KubeVirt: {RESTART}", id="new"),
+        row(
+            instance(),
+            [migration("")],
+            "migration m has not begun",
+            f"Restart KubeVirt's controller: {RESTART}",
+            id="new",
+        ),
         row(
             instance(),
             [migration("Running", name="b", created="2026-01-01T11:30:00Z"), migration("Failed", name="a")],
@@ -108,10 +114,27 @@ OLD = migration("Failed", name="old", created="2026-01-01T09:00:00Z")
 )
 def test_vm_that_stays(view: FakeView, found: dict[str, Any], migrations: list[Any], why: str, remedy: str) -> None:
     view.found["VirtualMachineInstance"], view.found["VirtualMachineInstanceMigration"] = [found], migrations
+    view.found["Deployment"] = [AVAILABLE]
     (blocker,) = blockers(view)
     assert (blocker.reason, blocker.kind, blocker.name) == ("MigrationStuck", "VirtualMachineInstance", "db01")
     assert blocker.message == f"VirtualMachineInstance ns/db01: it does not leave node n1 ({why})"
     assert (blocker.remedy, blocker.node, blocker.since) == (remedy, "n1", view.ago(600))
+
+
+def test_controller_that_does_not_run_is_named(view: FakeView) -> None:
+    view.found["VirtualMachineInstance"], view.found["Deployment"] = [instance()], [{"spec": {"replicas": 0}}]
+    (blocker,) = blockers(view)
+    assert blocker.message.endswith(
+        "(it has no migration; Deployment harvester-system/virt-controller is scaled to 0 replicas)"
+    )
+    assert blocker.remedy == "Start it: kubectl -n harvester-system scale deploy/virt-controller --replicas=1"
+    view.found["VirtualMachineInstance"] = [fixed()]
+    assert [one.remedy for one in blockers(view)] == [STOP]
+
+
+def test_unreadable_controller_does_not_matter(view: FakeView) -> None:
+    view.found["VirtualMachineInstance"], view.errors["Deployment"] = [instance()], "no rights"
+    assert [one.remedy for one in blockers(view)] == [MIGRATE]
 
 
 @pytest.mark.parametrize(
@@ -128,6 +151,9 @@ def test_vms_may_stay_until_the_node_is_evacuated(view: FakeView, taints: object
 
 
 YOUNG, LATE = "2026-01-01T11:50:01Z", "2026-01-01T11:50:00Z"
+#: Of migrations that KubeVirt has not begun.
+NEW, IDLE = "2026-01-01T11:59:01Z", "2026-01-01T11:59:00Z"
+AVAILABLE = {"status": {"availableReplicas": 1}}
 
 
 @pytest.mark.parametrize(
@@ -135,11 +161,12 @@ YOUNG, LATE = "2026-01-01T11:50:01Z", "2026-01-01T11:50:00Z"
     [
         row([migration("Running", created=YOUNG)], ["fixed"], id="one moves, another is queued"),
         row(
-            [migration("", name="b", created=YOUNG), migration("Failed", name="f"), ARRIVED],
+            [migration("", name="b", created=NEW), migration("Failed", name="f"), ARRIVED],
             ["fixed"],
             id="one that has moved before",
         ),
         row([migration("Running", created=LATE)], ["db01", "queued", "fixed"], id="it takes long"),
+        row([migration("", created=IDLE)], ["db01", "queued", "fixed"], id="it does not begin"),
         row(
             [migration("Pending", name="b", created=YOUNG), migration("Failed", name="a", created=YOUNG)],
             ["db01", "queued", "fixed"],
@@ -167,7 +194,10 @@ def test_only_migrations_of_these_vms_are_watched(view: FakeView) -> None:
         instance("c", phase="Failed"),
     ]
     assert [one.name for one in blockers(view)] == ["b", "a", long_name]
-    assert [one.label_selector for one in view.read] == ["kubevirt.io/nodeName=n1", "kubevirt.io/vmi-name in (a,b)"]
+    assert [one.label_selector for one in view.read if one.label_selector] == [
+        "kubevirt.io/nodeName=n1",
+        "kubevirt.io/vmi-name in (a,b)",
+    ]
 
 
 @pytest.mark.parametrize(

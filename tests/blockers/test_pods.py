@@ -21,7 +21,8 @@ def pod(phase: str = "Pending", *, metadata: dict[str, Any] | None = None, **sta
 
 def waiting(reason: str, message: str = "", *, init: bool = False) -> dict[str, Any]:
     state = {"waiting": {"reason": reason, "message": message}}
-    return {"initContainerStatuses" if init else "containerStatuses": [{"name": "c", "state": state}]}
+    container = {"name": "c", "image": "a/b:1", "state": state}
+    return {"initContainerStatuses" if init else "containerStatuses": [container]}
 
 
 def unscheduled(message: object) -> dict[str, Any]:
@@ -35,9 +36,16 @@ def crashing(state: dict[str, Any], *, restarts: int = 2, ready: bool = False, i
 
 
 FREE = "Free what the scheduler misses"
-PULL = "Make the registry and the image available to node n1, which pulls it again by itself"
-START = "Provide what it misses, or check containerd, a part of rke2-server or rke2-agent on node n1"
-KUBELET = "Check the kubelet, a part of the service rke2-server or rke2-agent: kubectl describe node n1"
+PULL = (
+    "Find out why on node n1: crictl pull a/b:1 (2) Repair the registry or its mirrors (Harvester's setting "
+    "containerd-registry); the kubelet pulls it again"
+)
+MISSES = "Create what it misses"
+START = "Check containerd on node n1: tail /var/lib/rancher/rke2/agent/containerd/containerd.log"
+KUBELET = (
+    "Check the kubelet on node n1: journalctl -u rke2-server -u rke2-agent -n 100 (2) If it hangs, restart the one of "
+    "these services that runs there"
+)
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
 ENDED = {"terminated": {"exitCode": 1, "reason": "Error", "message": "no such file\n"}}
 RUNNING: dict[str, Any] = {"containerStatuses": [{"name": "c", "state": {"running": {}}}]}
@@ -78,15 +86,22 @@ RUNNING: dict[str, Any] = {"containerStatuses": [{"name": "c", "state": {"runnin
             pod(**waiting("CreateContainerConfigError", 'secret "x" not found', init=True)),
             "ContainerFailing",
             'a container does not start (CreateContainerConfigError: secret "x" not found)',
-            START,
+            MISSES,
             id="init container",
         ),
         row(
-            pod(**waiting("ContainerCreating")),
+            pod(startTime="2026-01-01T11:00:01Z", **waiting("ContainerCreating")),
             "PodPending",
             "it does not start (its containers are being created)",
             KUBELET,
             id="creating",
+        ),
+        row(
+            pod(),
+            "PodPending",
+            "it does not start (the kubelet of node n1 has not accepted it)",
+            KUBELET,
+            id="not accepted",
         ),
         row(
             pod(reason="NodeAffinity", message="Pod was rejected"),
@@ -99,7 +114,8 @@ RUNNING: dict[str, Any] = {"containerStatuses": [{"name": "c", "state": {"runnin
             {"metadata": {"name": "p", "namespace": "ns"}},
             "PodPending",
             "it does not start (the scheduler has not assigned it to a node)",
-            "Check the scheduler: kubectl -n kube-system get pods -l component=kube-scheduler",
+            "Check the scheduler: kubectl -n kube-system get pods -l component=kube-scheduler (2) If none is Ready, "
+            "restart rke2-server on a control-plane node: systemctl restart rke2-server",
             id="without status",
         ),
         row(
@@ -112,7 +128,8 @@ def test_pod_that_does_not_run(view: FakeView, found: dict[str, Any], reason: st
     assert blocker is not None
     assert (blocker.reason, blocker.kind, blocker.namespace, blocker.name) == (reason, "Pod", "ns", "p")
     assert blocker.message.startswith(f"Pod ns/p: {text}")
-    assert blocker.remedy == f"(1) {first} (2) Show its events: kubectl describe pod -n ns p"
+    show = f"({3 if '(2)' in first else 2}) Show its events: kubectl describe pod -n ns p"
+    assert blocker.remedy == f"(1) {first} {show}"
     assert blocker.since == NOON
 
 

@@ -25,9 +25,10 @@ LOGS = (
 )
 STATUS = (
     "(1) Watch it: kubectl -n cattle-system rollout status deploy/rancher "
-    "(2) Show its conditions: kubectl -n cattle-system describe deploy/rancher"
+    "(2) Show its conditions: kubectl -n cattle-system describe deploy/rancher "
+    "(3) If its Pods hang, restart them: kubectl -n cattle-system rollout restart deploy/rancher"
 )
-SCALE = "kubectl -n cattle-system scale deploy/rancher --replicas=1"
+SCALE = "Start it: kubectl -n cattle-system scale deploy/rancher --replicas=1"
 DRAINED = "Secret fleet-local/m-machine-plan: Rancher has not drained node n1 and upgraded its Kubernetes"
 SILENT = "Rancher does not report why"
 

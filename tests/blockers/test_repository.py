@@ -48,8 +48,8 @@ def test_object_is_named_if_no_pod_is_to_blame(view: FakeView, kind: WaitKind) -
     )
     assert found.message == f"{kind.object_kind} ns/r: the upgrade repository does not serve (1 of 2 replicas)"
     assert found.remedy == (
-        "(1) Restart its Pods, which run but do not serve: kubectl -n ns rollout restart deploy/r "
-        f"(2) Show their events: kubectl describe pods -n ns -l {PODS}"
+        f"(1) Show the events of its Pods: kubectl describe pods -n ns -l {PODS} "
+        "(2) If they run but are not ready, restart them: kubectl -n ns rollout restart deploy/r"
     )
 
 

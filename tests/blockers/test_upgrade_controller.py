@@ -19,11 +19,12 @@ DEPLOYMENT = "Deployment cattle-system/system-upgrade-controller"
 LOGS = "kubectl -n cattle-system logs deploy/system-upgrade-controller"
 STATUS = (
     "(1) Watch it: kubectl -n cattle-system rollout status deploy/system-upgrade-controller "
-    "(2) Show its conditions: kubectl -n cattle-system describe deploy/system-upgrade-controller"
+    "(2) Show its conditions: kubectl -n cattle-system describe deploy/system-upgrade-controller "
+    "(3) If its Pods hang, restart them: kubectl -n cattle-system rollout restart deploy/system-upgrade-controller"
 )
 RESTART = "kubectl -n cattle-system rollout restart deploy/system-upgrade-controller"
 INSTALL = "Install it again: kubectl -n cattle-system get deploy"
-SCALE = "kubectl -n cattle-system scale deploy/system-upgrade-controller --replicas=1"
+SCALE = "Start it: kubectl -n cattle-system scale deploy/system-upgrade-controller --replicas=1"
 HANGS = f"(1) Show its log: {LOGS} (2) If the log has no new lines, it hangs: {RESTART}"
 LABEL = "plan.upgrade.cattle.io/p"
 MANAGED = {"matchLabels": {"harvesterhci.io/managed": "true"}}

@@ -70,7 +70,7 @@ UNSCHEDULED = {"type": "Scheduled", "status": "False", "reason": "ReplicaSchedul
             {"diskSelector": ["fast", "ssd"]},
             [{**UNSCHEDULED, "message": "tags not fulfilled"}],
             "Longhorn places no replica: tags not fulfilled; diskSelector fast, ssd",
-            "Add the tags fast, ssd to a disk",
+            "Add the tags fast, ssd (of its diskSelector)",
             '{"diskSelector":null}',
             id="disks",
         ),
@@ -78,7 +78,7 @@ UNSCHEDULED = {"type": "Scheduled", "status": "False", "reason": "ReplicaSchedul
             {"nodeSelector": ["big"], "diskSelector": ["fast"]},
             [{**UNSCHEDULED, "message": ""}],
             "Longhorn places no replica: ReplicaSchedulingFailure; diskSelector fast; nodeSelector big",
-            "Add the tags fast to a disk and big to the node",
+            "Add the tags fast (of its diskSelector) and big (of its nodeSelector)",
             '{"diskSelector":null,"nodeSelector":null}',
             id="disks and nodes",
         ),
@@ -86,7 +86,7 @@ UNSCHEDULED = {"type": "Scheduled", "status": "False", "reason": "ReplicaSchedul
             {"nodeSelector": ["big", 1], "diskSelector": "x"},
             [{"type": "Scheduled", "status": "True"}],
             "nodeSelector big",
-            "Add the tags big to the node",
+            "Add the tags big (of its nodeSelector)",
             '{"nodeSelector":null}',
             id="nodes, wrong types",
         ),
@@ -100,8 +100,8 @@ def test_volume_whose_replica_has_no_place(
     (blocker,) = blockers(view)
     assert blocker.message.endswith(f"with a replica on node n1 ({text})")
     assert blocker.remedy == (
-        f"(1) {give}, on a node without a running replica: kubectl edit nodes.longhorn.io -n longhorn-system "
-        "(2) Or let any fit: kubectl patch volumes.longhorn.io -n longhorn-system v --type=merge "
+        f"(1) {give} on each node that is to have a replica: kubectl edit nodes.longhorn.io -n longhorn-system "
+        "(2) Or let all fit: kubectl patch volumes.longhorn.io -n longhorn-system v --type=merge "
         f"""-p '{{"spec":{patch}}}'"""
     )
 

@@ -68,6 +68,11 @@ def test_estimate_of_the_manager_takes_precedence() -> None:
         pytest.param(pace_of([earlier(13)]), {}, id="none that reached the last phases"),
         pytest.param(pace_of([earlier(nodes=0)]), {}, id="none with nodes"),
         pytest.param(pace_of([earlier()]), {"nodeUpgradeStatuses": states(3, "UpgradePaused")}, id="a paused node"),
+        pytest.param(
+            pace_of([earlier()]),
+            {"estimatedCompletion": at(777), "conditions": [{"type": "Stalled", "status": "True"}]},
+            id="stalled",
+        ),
     ],
 )
 def test_unknown_end_is_not_guessed(pace: Pace, status: dict[str, Any]) -> None:

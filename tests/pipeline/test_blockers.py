@@ -128,9 +128,10 @@ async def test_lasting_blocker_is_counted(cluster: Harvester) -> None:
 
 
 async def test_stalled_shows_the_first_blocker_and_counts_the_others() -> None:
-    status = StatusPatch({"metadata": {}, "status": {}}, now=virtual_now)
+    status = StatusPatch({"metadata": {}, "status": {"estimatedCompletion": "2026-01-01T00:00:00Z"}}, now=virtual_now)
     status.blocked([blocker(str(number)) for number in range(MAX_BLOCKERS + 5)])
     assert len(status["blockers"]) == MAX_BLOCKERS
+    assert status["estimatedCompletion"] is None
     (stalled,) = status["conditions"]
     assert (stalled["type"], stalled["status"], stalled["reason"]) == ("Stalled", "True", "PodPending")
     assert stalled["message"] == f"M. {MAX_BLOCKERS + 4} more in status.blockers. R"

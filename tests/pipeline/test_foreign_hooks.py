@@ -7,10 +7,10 @@ import pytest
 from upgrade_manager.pipeline import foreign_hooks
 
 START = (
-    "(1) Start the controller that sets annotation a/hook of the Secret (2) Or remove its hook from preDrainHooks and "
+    "(1) Start the controller that sets annotation a/hook of the Secret (2) Or remove its hook from the drain options: "
 )
-EDIT = f"{START}postDrainHooks: kubectl edit -n fleet-local clusters.provisioning.cattle.io local"
-PATCH = f"{START}postDrainHooks: kubectl patch -n fleet-local clusters.provisioning.cattle.io local --type=merge -p "
+EDIT = f"{START}kubectl edit -n fleet-local clusters.provisioning.cattle.io local"
+PATCH = f"{START}kubectl patch -n fleet-local clusters.provisioning.cattle.io local --type=merge -p "
 
 
 def cluster(strategy: object) -> dict[str, Any]:

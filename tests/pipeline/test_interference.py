@@ -159,7 +159,7 @@ async def test_advice_makes_rancher_drain_the_rest(simulate: Simulate) -> None:
         await set_strategy(simulation, None)
         await asyncio.sleep(60)
         async with stage.life(seed="the next manager"):
-            await stage.until_plan(lambda plan: "already, and Rancher drains" in progress(plan))
+            await stage.until_plan(lambda plan: "already, but Rancher has not drained" in progress(plan))
             plan = await stage.until_plan(lambda plan: bool(objects.status(plan).get("blockers")), seconds=900)
             blocker = objects.status(plan)["blockers"][0]
             assert blocker["reason"] == "HookLost"

@@ -84,7 +84,7 @@ async def test_webhook_that_refuses_is_named() -> None:
         (blocker,) = objects.status(plan)["blockers"]
         assert blocker["remedy"] == (
             '(1) Start the service of webhook "deny.example.com", or let it allow the write '
-            f"(2) Or find the configuration that lists it, and delete that: {WEBHOOKS}"
+            f"(2) Or find the configuration that lists it, and delete that until the upgrade has ended: {WEBHOOKS}"
         )
 
 

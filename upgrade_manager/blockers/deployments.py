@@ -34,10 +34,12 @@ def outage(view: View, namespace: str, name: str) -> Outage | None:
     if fields.number(found[0], "status", "availableReplicas"):
         return None
     if fields.number(found[0], "spec", "replicas") == 0:
-        return Outage(f"{named} is scaled to 0 replicas", f"kubectl -n {namespace} scale deploy/{name} --replicas=1")
+        scale = f"kubectl -n {namespace} scale deploy/{name} --replicas=1"
+        return Outage(f"{named} is scaled to 0 replicas", f"Start it: {scale}")
     watch = f"Watch it: kubectl -n {namespace} rollout status deploy/{name}"
     show = f"Show its conditions: kubectl -n {namespace} describe deploy/{name}"
-    return Outage(f"{named} is not available", steps(watch, show))
+    hangs = f"If its Pods hang, restart them: {restart(namespace, name)}"
+    return Outage(f"{named} is not available", steps(watch, show, hangs))
 
 
 def restart(namespace: str, name: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
 from upgrade_manager.blockers.label_selectors import matches
+from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.nodes.sequencing import name_list
 
@@ -109,10 +110,14 @@ def _remedy(budget: Object, *, is_stale: bool) -> str:
     if is_stale:
         return _delete(budget)
     if namespace == LONGHORN_SYSTEM:
-        return f"Once kubectl get volumes.longhorn.io -n {namespace} shows no degraded volume: {_delete(budget)}"
+        volumes = f"kubectl get volumes.longhorn.io -n {namespace}"
+        return steps(f"Wait until no volume is degraded: {volumes}", f"Delete it then: {_delete(budget)}")
     healthy, desired = _health(budget)
-    first = "Repair its other Pods" if healthy < desired else "Add a replica"
-    return f"{first}; or, if all of its Pods may be down: {_delete(budget)}"
+    if healthy < desired:
+        return steps("Repair its other Pods", f"Or delete it, if none of them has to run: {_delete(budget)}")
+    named = f"-n {namespace} {objects.name(budget)}"
+    allow = f"""kubectl patch pdb {named} --type=merge -p '{{"spec":{{"minAvailable":null,"maxUnavailable":1}}}}'"""
+    return steps("Add a replica to its workload", f"Or allow one Pod to be down until the upgrade has ended: {allow}")
 
 
 def _delete(budget: Object) -> str:

@@ -107,7 +107,7 @@ def _stuck(wait: Wait, words: list[str], pod: Object, *, url: str) -> Blocker:
     reported = "; ".join(filter(None, words)) or "Harvester does not report why"
     place = f"-n {wait.namespace}"
     look = f"kubectl logs {place} {objects.name(pod)}" if pod else f"kubectl get datavolumes,pods {place}"
-    source = [f"Check that the source responds: curl -I {shlex.quote(url)}"] if url else []
+    source = [f"Check on a node that the source responds: curl -I {shlex.quote(url)}"] if url else []
     hangs = f"If there is no error, CDI hangs: {restart(wait.namespace, _CDI)}"
     return Blocker(
         reason=BlockerReason.IMPORT_STUCK,

@@ -9,10 +9,11 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.api.names import label_value
 from upgrade_manager.api.timestamps import parse_time
-from upgrade_manager.blockers.deployments import restart
-from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.deployments import outage, restart
+from upgrade_manager.blockers.finder import START, Finder
 from upgrade_manager.blockers.label_selectors import one_of
 from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.pager import Selection
@@ -23,14 +24,17 @@ from upgrade_manager.nodes.migrations import ENDED, STAYS, migrations_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from upgrade_manager.blockers.deployments import Outage
     from upgrade_manager.blockers.view import View
     from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.objects import Object
 
 #: KubeVirt migrates the VMs of a node within that time.
 EVACUATION = timedelta(minutes=10)
-#: For a controller of KubeVirt that hangs.
-_RESTART = restart(HARVESTER_SYSTEM, "virt-controller")
+#: KubeVirt's controller of migrations, and the remedy if it hangs.
+_CONTROLLER = "virt-controller"
+_RESTART_COMMAND = restart(HARVESTER_SYSTEM, _CONTROLLER)
+_RESTART = f"Restart KubeVirt's controller: {_RESTART_COMMAND}"
 _IMMOVABLE = "KubeVirt cannot migrate it"
 _NODE_LABEL = "kubevirt.io/nodeName"
 _INSTANCE_LABEL = "kubevirt.io/vmi-name"
@@ -59,11 +63,12 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     migrations = _migrations(view, instances)
     pairs = [(one, _since_arrival(migrations_of(one, migrations))) for one in instances]
     moving = {objects.key(one) for one, own in pairs if _moves(view, own)}
+    stopped = _stopped_controller(view)
     for one, own in pairs:
         # KubeVirt migrates few VMs at once: the others follow.
         is_queued = bool(moving) and not own and not _obstacle(one)
         if objects.key(one) not in moving and not is_queued:
-            yield _blocker(wait, one, own)
+            yield _blocker(wait, one, own, stopped)
 
 
 def _is_evacuated(view: View, node: str) -> bool:
@@ -80,11 +85,11 @@ def _since_arrival(migrations: Sequence[Object]) -> Sequence[Object]:
 
 
 def _moves(view: View, migrations: Sequence[Object]) -> bool:
-    """Return True for a VM whose only migration began a short while ago."""
+    """Return True for a VM whose only migration was created, or began, a short while ago."""
     if len(migrations) != 1 or _phase(migrations[0]) in ENDED:
         return False
     began = parse_time(fields.text(migrations[0], "metadata", "creationTimestamp"))
-    return began is not None and view.now - began < EVACUATION
+    return began is not None and view.now - began < (EVACUATION if _phase(migrations[0]) else START)
 
 
 def _migrations(view: View, instances: Sequence[Object]) -> Sequence[Object]:
@@ -93,9 +98,19 @@ def _migrations(view: View, instances: Sequence[Object]) -> Sequence[Object]:
     return view.objects(Selection(resource=MIGRATIONS, label_selector=selector)) if selector else ()
 
 
-def _blocker(wait: Wait, instance: Object, migrations: Sequence[Object]) -> Blocker:
+def _stopped_controller(view: View) -> Outage | None:
+    """Return why KubeVirt begins no migration, where its Deployment can be read."""
+    try:
+        return outage(view, HARVESTER_SYSTEM, _CONTROLLER)
+    except Unreadable:
+        return None
+
+
+def _blocker(wait: Wait, instance: Object, migrations: Sequence[Object], stopped: Outage | None) -> Blocker:
     namespace, name = objects.key(instance)
     why, remedy = _state(instance, migrations)
+    if stopped is not None and _RESTART_COMMAND in remedy:
+        why, remedy = f"{why}; {stopped.problem}", stopped.remedy
     return Blocker(
         reason=BlockerReason.MIGRATION_STUCK,
         kind="VirtualMachineInstance",
@@ -117,12 +132,12 @@ def _state(instance: Object, migrations: Sequence[Object]) -> tuple[str, str]:
     active = [one for one in migrations if _phase(one) not in ENDED]
     if active:
         named, phase = f"migration {fields.name(active[-1])}", _phase(active[-1])
-        return (f"{named} is {phase}", stop) if phase else (f"{named} has not begun", f"Restart KubeVirt: {_RESTART}")
+        return (f"{named} is {phase}", stop) if phase else (f"{named} has not begun", _RESTART)
     obstacle = _obstacle(instance)
     if obstacle.startswith(_IMMOVABLE):
         return obstacle, stop
     migrate = f"Migrate it: virtctl migrate {vm}"
-    return obstacle or _last(migrations), steps(migrate, f"If the migration does not begin: {_RESTART}")
+    return obstacle or _last(migrations), steps(migrate, f"If the migration does not begin: {_RESTART_COMMAND}")
 
 
 def _obstacle(instance: Object) -> str:

@@ -43,7 +43,10 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     words = fields.excerpt(ready, "message") or fields.text(ready, "reason")
     is_ready = fields.text(ready, "status") == "True"
     if is_ready:
-        remedy = f"Reboot node {wait.name}, which is drained, and select the release's system on its console"
+        remedy = steps(
+            f"Find out on node {wait.name} why it booted the fallback: journalctl --list-boots; journalctl -b -1",
+            "Reboot it, which is drained, and select the system that is not the fallback on its console",
+        )
     else:
         show = f"Show its conditions: kubectl describe node {wait.name}"
         remedy = steps(f"Check the console of node {wait.name}, and start it", show)

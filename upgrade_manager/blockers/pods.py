@@ -30,6 +30,8 @@ _IMAGE = frozenset(
         "SignatureValidationFailed",
     }
 )
+#: A ConfigMap, Secret or another object of the specification is missing.
+_CONFIG_ERROR = "CreateContainerConfigError"
 #: What `pod_blocker` may report.
 POD_REASONS = (
     BlockerReason.POD_UNSCHEDULABLE,
@@ -68,21 +70,37 @@ def _remedy(view: View, reason: BlockerReason, pod: Object, *, node: str) -> Ite
     if reason is BlockerReason.POD_UNSCHEDULABLE:
         yield from untaint_steps(view, pod) or ("Free what the scheduler misses",)
     elif reason is BlockerReason.IMAGE_PULL_FAILED:
-        yield f"Make the registry and the image available to node {node}, which pulls it again by itself"
+        yield f"Find out why on node {node}: crictl pull {_waiting_image(pod)}"
+        yield "Repair the registry or its mirrors (Harvester's setting containerd-registry); the kubelet pulls it again"
     elif reason is BlockerReason.POD_PENDING:
-        yield _delayed_by(node)
+        yield from _delayed_by(node)
     elif any(map(_last_crash, _containers(pod))):
         yield f"Show why it ended: kubectl logs {place} --all-containers --previous"
         return
+    elif any(_waiting_reason(one) == _CONFIG_ERROR for one in _containers(pod)):
+        yield "Create what it misses"
     else:
-        yield f"Provide what it misses, or check containerd, a part of rke2-server or rke2-agent on node {node}"
+        yield f"Check containerd on node {node}: tail /var/lib/rancher/rke2/agent/containerd/containerd.log"
     yield f"Show its events: kubectl describe pod {place}"
 
 
-def _delayed_by(node: str) -> str:
-    if not node:
-        return "Check the scheduler: kubectl -n kube-system get pods -l component=kube-scheduler"
-    return f"Check the kubelet, a part of the service rke2-server or rke2-agent: kubectl describe node {node}"
+def _delayed_by(node: str) -> Iterator[str]:
+    if node:
+        yield f"Check the kubelet on node {node}: journalctl -u rke2-server -u rke2-agent -n 100"
+        yield "If it hangs, restart the one of these services that runs there"
+    else:
+        yield "Check the scheduler: kubectl -n kube-system get pods -l component=kube-scheduler"
+        yield "If none is Ready, restart rke2-server on a control-plane node: systemctl restart rke2-server"
+
+
+def _waiting_image(pod: Object) -> str:
+    """Return the image that cannot be pulled."""
+    names = (fields.text(one, "image") for one in _containers(pod) if _waiting_reason(one) in _IMAGE)
+    return next(filter(None, names), "IMAGE")
+
+
+def _waiting_reason(container: object) -> str:
+    return fields.text(container, "state", "waiting", "reason")
 
 
 def start_progress(pod: Object) -> datetime | None:
@@ -109,9 +127,13 @@ def _problem(pod: Object) -> tuple[BlockerReason | None, str]:
     if fields.text(pod, "status", "phase") == "Running":
         return None, ""
     node = fields.text(pod, "spec", "nodeName")
-    started = "its containers are being created" if node else "the scheduler has not assigned it to a node"
-    words = _words(fields.mapping(pod, "status")) or started
-    return BlockerReason.POD_PENDING, f"it does not start ({words})"
+    if not node:
+        stage = "the scheduler has not assigned it to a node"
+    elif fields.text(pod, "status", "startTime"):
+        stage = "its containers are being created"
+    else:
+        stage = f"the kubelet of node {node} has not accepted it"
+    return BlockerReason.POD_PENDING, f"it does not start ({_words(fields.mapping(pod, 'status')) or stage})"
 
 
 def _containers(pod: Object) -> Iterator[object]:

@@ -40,8 +40,8 @@ def _unavailable(wait: Wait) -> Blocker:
         name=wait.name,
         message=f"{kind} {wait.namespace}/{wait.name}: the upgrade repository does not serve ({wait.detail})",
         remedy=steps(
-            f"Restart its Pods, which run but do not serve: {restart(wait.namespace, wait.name)}",
-            f"Show their events: kubectl describe pods -n {wait.namespace} -l {wait.pods}",
+            f"Show the events of its Pods: kubectl describe pods -n {wait.namespace} -l {wait.pods}",
+            f"If they run but are not ready, restart them: {restart(wait.namespace, wait.name)}",
         ),
         since=wait.since,
     )

@@ -83,13 +83,11 @@ def _remedy(volume: Object) -> str:
     if not chosen:
         replicas = f"kubectl get replicas.longhorn.io {place} -l {_VOLUME_LABEL}={objects.name(volume)}"
         return steps(f"Make nodes schedulable, with space on their disks: {nodes}", f"Show its replicas: {replicas}")
-    tags = " and ".join(
-        f"{_tags(volume, key)} to {'a disk' if key == 'diskSelector' else 'the node'}" for key in chosen
-    )
+    tags = " and ".join(f"{_tags(volume, key)} (of its {key})" for key in chosen)
     patch = json.dumps({"spec": dict.fromkeys(chosen)}, separators=(",", ":"))
     return steps(
-        f"Add the tags {tags}, on a node without a running replica: kubectl edit nodes.longhorn.io {place}",
-        f"Or let any fit: kubectl patch volumes.longhorn.io {place} {objects.name(volume)} --type=merge -p '{patch}'",
+        f"Add the tags {tags} on each node that is to have a replica: kubectl edit nodes.longhorn.io {place}",
+        f"Or let all fit: kubectl patch volumes.longhorn.io {place} {objects.name(volume)} --type=merge -p '{patch}'",
     )
 
 

@@ -30,10 +30,7 @@ def next_node_message(observed: Observed, *, unstarted: Collection[str], release
     if not names:
         return NEXT_NODE
     verb, pronoun = ("runs", "it") if len(names) == 1 else ("run", "them")
-    return (
-        f"{NEXT_NODE}; {name_list(names)} {verb} Kubernetes {release} already, and Rancher drains {pronoun} for the "
-        "new generation"
-    )
+    return f"{NEXT_NODE}; {name_list(names)} {verb} Kubernetes {release} already, but Rancher has not drained {pronoun}"
 
 
 def undrained(observed: Observed, *, unstarted: Collection[str], release: str) -> list[str]:

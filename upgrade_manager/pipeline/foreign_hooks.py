@@ -34,7 +34,7 @@ def remedy(cluster: Object | None, hooks: Sequence[str], *, drained: str = "") -
         remove = f"kubectl edit {_CLUSTER}"
     return steps(
         f"Start the controller that sets annotation {name_list(hooks)} of the Secret",
-        f"Or remove its hook from preDrainHooks and postDrainHooks: {remove}",
+        f"Or remove its hook from the drain options: {remove}",
         *(
             f"And acknowledge it for this node, which is drained: {_acknowledge(drained, one)}"
             for one in hooks

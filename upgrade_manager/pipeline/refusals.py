@@ -60,7 +60,7 @@ class Refusals:
                 kind=written.kind,
                 namespace=written.namespace,
                 name=written.name or "*",
-                message=f"{written.kind} {written.name or '*'}: {refusal.message}",
+                message=refusal.message,
                 remedy=_remedy(written, refusal.message),
                 since=refusal.since,
             )
@@ -84,7 +84,7 @@ def _remedy(written: WrittenObject, message: str) -> str:
     if webhook:
         return steps(
             f'Start the service of webhook "{webhook[1]}", or let it allow the write',
-            f"Or find the configuration that lists it, and delete that: {WEBHOOKS}",
+            f"Or find the configuration that lists it, and delete that until the upgrade has ended: {WEBHOOKS}",
         )
     place = f" -n {written.namespace}" if written.namespace else ""
     return steps(

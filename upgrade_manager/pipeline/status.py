@@ -224,6 +224,8 @@ class StatusPatch:
             if find_condition(self._status.get("conditions"), STALLED):
                 self._status["conditions"] = remove_condition(self._status.get("conditions"), STALLED)
             return
+        # What it was based on does not hold any more.
+        self._status["estimatedCompletion"] = None
         first, others = stalling[0], len(blockers) - 1
         more = f" {others} more in status.blockers." if others else ""
         # A command at the end is not followed by a full stop.

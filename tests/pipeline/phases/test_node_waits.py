@@ -49,7 +49,7 @@ async def test_undrained_node_with_the_release_is_named_with_the_patch(stage: No
     (wait,) = await waits(stage)
     assert (wait.kind, wait.name) == (WaitKind.LOST_HOOK, "n2")
     assert wait.remedy == (
-        "Let Rancher drain all nodes again, one at a time: "
+        "Let Rancher drain all nodes again, also the upgraded ones: "
         "kubectl -n fleet-local patch clusters.provisioning.cattle.io local --type=merge "
         """-p '{"spec":{"rkeConfig":{"provisionGeneration":6}}}'"""
     )

@@ -92,7 +92,7 @@ class NodeWaits:
                 name,
                 since=since,
                 detail="it runs the release's Kubernetes already, and Rancher does not drain it",
-                remedy="Let Rancher drain all nodes again, one at a time: "
+                remedy="Let Rancher drain all nodes again, also the upgraded ones: "
                 f"kubectl -n {FLEET_LOCAL} patch {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER} "
                 f"--type=merge -p '{patch}'",
             )

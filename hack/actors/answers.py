@@ -8,7 +8,7 @@ from typing import Any
 from upgrade_manager.kube.transport import Response
 
 _JSON = {"content-type": "application/json"}
-_REASONS = {404: "NotFound", 409: "Conflict", 500: "InternalError", 503: "ServiceUnavailable"}
+_REASONS = {400: "BadRequest", 404: "NotFound", 409: "Conflict", 500: "InternalError", 503: "ServiceUnavailable"}
 
 
 def document(body: Any) -> Response:

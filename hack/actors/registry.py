@@ -23,6 +23,7 @@ from hack.actors.migrations import MigrationController
 from hack.actors.nodes import NodeKeeper
 from hack.actors.planner import Planner
 from hack.actors.pod_gc import PodCollector
+from hack.actors.pod_logs import LOGS, PodLogs
 from hack.actors.processes import ProcessController
 from hack.actors.rancher import Rancher
 from hack.actors.repository import Repository
@@ -80,6 +81,7 @@ class ActorRegistry:
         self.repository = Repository(context.for_actor("repository"))
         toolkit = containers(context.for_actor("containers"), Toolkit(context.for_actor("toolkit"), self.repository))
         self._stats = KubeletStats(context.for_actor("kubelet stats"))
+        self._logs = PodLogs(context.for_actor("pod logs"))
         self._orders = VirtualMachineOrders(context.for_actor("vm orders"))
         kubelets = context.for_actor("kubelet")
         self._actors: list[tuple[str, Actor]] = [("kubelet", Kubelet(kubelets, toolkit, servers(kubelets)))]
@@ -110,6 +112,7 @@ class ActorRegistry:
         """Register the paths that kubelets and KubeVirt serve behind the API server."""
         handlers.register(STATS, self._stats.stats)
         handlers.register(CONFIGURATION, self._stats.configuration)
+        handlers.register(LOGS, self._logs.log)
         handlers.register(HEALTH_PATH, self._orders.health)
         handlers.register(PATH + "start", self._orders.start, method="PUT")
         handlers.register(PATH + "stop", self._orders.stop, method="PUT")

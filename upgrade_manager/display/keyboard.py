@@ -17,8 +17,7 @@ _LOCAL_MODES = 3
 @contextmanager
 def without_echo() -> Iterator[None]:
     """Do not show what is typed: the ^C of Ctrl-C would move the cursor, and the next display would start too low."""
-    # A job in the background that changes its terminal is stopped.
-    if sys.stdin is None or not sys.stdin.isatty() or os.tcgetpgrp(sys.stdin.fileno()) != os.getpgrp():
+    if sys.stdin is None or not sys.stdin.isatty() or not _is_in_foreground(sys.stdin.fileno()):
         yield
         return
     terminal = sys.stdin.fileno()
@@ -30,3 +29,12 @@ def without_echo() -> Iterator[None]:
         yield
     finally:
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+def _is_in_foreground(terminal: int) -> bool:
+    """Return False for a job in the background, which would be stopped if it changed its terminal."""
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        # The terminal of another session, as after setsid.
+        return False

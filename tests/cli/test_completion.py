@@ -47,17 +47,17 @@ ROWS = {
 }
 #: Prints the completions of each row. In a separate process: argcomplete closes file descriptors.
 SCRIPT = """
-import sys
-from upgrade_manager.cli.completion import complete_plugin
+from upgrade_manager.cli import completion
+completion.TIMEOUT = {seconds}
 for words in {rows}:
-    complete_plugin(words)
+    completion.complete_plugin(words)
 """
 
 
-def completed(kubeconfig: Path, *rows: Sequence[str]) -> list[list[str]]:
-    """Return the completions of the last word of each row."""
+def completed(kubeconfig: Path, *rows: Sequence[str], seconds: float = 30) -> list[list[str]]:
+    """Return the completions of the last word of each row, with that time for the names of plans."""
     done = subprocess.run(  # noqa: S603  # the command under test
-        [sys.executable, "-c", SCRIPT.format(rows=[*rows])],
+        [sys.executable, "-c", SCRIPT.format(rows=[*rows], seconds=seconds)],
         env={"PATH": os.environ["PATH"], "KUBECONFIG": str(kubeconfig), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -95,7 +95,9 @@ def test_unreadable_kubeconfig_has_no_contexts(tmp_path: Path) -> None:
 async def test_plans_of_the_cluster_are_completed(tmp_path: Path) -> None:
     async with served(tmp_path) as cluster:
         await cluster.client.create(UPGRADE_PLANS, MANIFEST)
-        assert await asyncio.to_thread(completed, cluster.kubeconfig, ["report", ""]) == [["demo"]]
+        for seconds, names in ((30, ["demo"]), (0, [])):
+            found = await asyncio.to_thread(completed, cluster.kubeconfig, ["report", ""], seconds=seconds)
+            assert found == [names]
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 PROGRAM = "upgrade-manager"
 #: Seconds for the names of plans: a user has pressed Tab.
-_TIMEOUT = 2.0
+TIMEOUT = 2.0
 #: The last line for kubectl (cobra's ShellCompDirectiveNoFileComp): it must not add file names.
 _NO_FILES = ":4"
 
 
 def completion(options: CompletionOptions) -> int:
-    """Print the script of the shell, which asks this program for each completion."""
+    """Print the script of the shell, which starts this program for each completion."""
     sys.stdout.write(shellcode([PROGRAM], shell=options.shell))
     return 0
 
 
 def complete() -> None:
-    """Answer the script, and end the process; return if the shell did not ask."""
+    """Print the completions that the script requests, and end the process; return if it requests none."""
     argcomplete.autocomplete(_parser(), always_complete_options=False, default_completer=SuppressCompleter())
 
 
@@ -62,19 +62,22 @@ def complete_plugin(words: Sequence[str]) -> int:
 
 def plan_names(parsed_args: argparse.Namespace, **_: object) -> list[str]:
     """Return the names of the cluster's plans; none if they cannot be read in time."""
-    try:
-        return asyncio.run(asyncio.wait_for(_read_names(parsed_args), _TIMEOUT))
-    except Exception:  # noqa: BLE001  # a completion reports nothing
-        return []
-
-
-async def _read_names(flags: argparse.Namespace) -> list[str]:
-    # Imported late: most completions need no cluster.
+    # Imported late, because most completions need no cluster, and before the time counts: imports take half of it.
     from upgrade_manager.cli.plans import read_plans  # noqa: PLC0415
     from upgrade_manager.cli.session import connected  # noqa: PLC0415
 
-    async with connected(command="completion", kubeconfig=flags.kubeconfig, context=flags.context) as session:
-        return [fields.name(plan) for plan in await read_plans(session, "")]
+    async def read() -> list[str]:
+        kubeconfig, context = parsed_args.kubeconfig, parsed_args.context
+        async with (
+            asyncio.timeout(TIMEOUT),
+            connected(command="completion", kubeconfig=kubeconfig, context=context) as session,
+        ):
+            return [fields.name(plan) for plan in await read_plans(session, "")]
+
+    try:
+        return asyncio.run(read())
+    except Exception:  # noqa: BLE001  # a completion reports nothing
+        return []
 
 
 def contexts(parsed_args: argparse.Namespace, **_: object) -> list[str]:

@@ -24,7 +24,7 @@ from upgrade_manager.runtime.logging import LogFormat, configure_logging
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 
 
 class CommandError(Exception):
@@ -44,11 +44,11 @@ class Session:
     #: The URL of the API server, for messages.
     server: str
 
-    async def read(self, answer: Awaitable[Answer]) -> Answer:
+    async def read(self, response: Awaitable[T]) -> T:
         """Wait for one of the first responses, as a user does. Raises CommandError."""
         try:
             async with asyncio.timeout(RESPONSE_TIMEOUT):
-                return await answer
+                return await response
         except (KubeError, TimeoutError) as error:
             is_away = isinstance(error, Transient) and error.reason == REFUSED
             remedy = ". Check the server and the kubeconfig's context" if is_away else ""

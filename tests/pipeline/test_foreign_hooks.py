@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import shlex
 from typing import Any
 
 import pytest
@@ -41,3 +43,14 @@ def test_hook_of_a_drained_node_is_acknowledged_there() -> None:
     acknowledge = f'kubectl annotate {place} a/hook="$({value})"'
     found = foreign_hooks.remedy(None, ["a/hook"], drained="s1")
     assert found == f"{EDIT} (3) And acknowledge it for this node, which is drained: {acknowledge}"
+
+
+def test_hostile_annotation_stays_inside_its_word() -> None:
+    kept, removed = "b'; reboot '", "a'; reboot '"
+    hooks = {"workerDrainOptions": {"preDrainHooks": [{"annotation": removed}, {"annotation": kept}]}}
+    found = foreign_hooks.remedy(cluster(hooks), [removed], drained="s1")
+    patch = shlex.split(found[found.index("kubectl patch") : found.index(" (3) ")])[-1]
+    options = json.loads(patch)["spec"]["rkeConfig"]["upgradeStrategy"]["workerDrainOptions"]
+    assert options == {"preDrainHooks": [{"annotation": kept}]}
+    annotate = shlex.split(found[found.index("kubectl annotate") :])
+    assert annotate[6].startswith(f"{removed}=$(kubectl get ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER, RKE_POST_DRAIN
@@ -21,7 +22,7 @@ _CLUSTER = f"-n {FLEET_LOCAL} {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER
 
 
 def remedy(cluster: Object | None, hooks: Sequence[str], *, drained: str = "") -> str:
-    """Return how these hooks are acknowledged, or removed from Rancher's cluster; None if it is not known.
+    """Return how these hooks are acknowledged, or removed from Rancher's cluster, which is None if it is not known.
 
     `drained` is the Secret of a node whose post-drain hook waits: Rancher keeps the drain options of such a node.
     """
@@ -29,7 +30,7 @@ def remedy(cluster: Object | None, hooks: Sequence[str], *, drained: str = "") -
     changed = upgrade_strategy.without_foreign_hooks(strategy, frozenset(hooks))
     if changed:
         body = {"spec": {"rkeConfig": {"upgradeStrategy": changed}}}
-        remove = f"kubectl patch {_CLUSTER} --type=merge -p '{json.dumps(body, separators=(',', ':'))}'"
+        remove = f"kubectl patch {_CLUSTER} --type=merge -p {shlex.quote(json.dumps(body, separators=(',', ':')))}"
     else:
         remove = f"kubectl edit {_CLUSTER}"
     return steps(
@@ -46,4 +47,5 @@ def remedy(cluster: Object | None, hooks: Sequence[str], *, drained: str = "") -
 def _acknowledge(secret: str, hook: str) -> str:
     place = f"secret -n {FLEET_LOCAL} {secret}"
     path = RKE_POST_DRAIN.replace(".", r"\.")
-    return f"kubectl annotate {place} {hook}=\"$(kubectl get {place} -o jsonpath='{{.metadata.annotations.{path}}}')\""
+    value = f"kubectl get {place} -o jsonpath='{{.metadata.annotations.{path}}}'"
+    return f'kubectl annotate {place} {shlex.quote(hook)}="$({value})"'

@@ -179,6 +179,7 @@ def _address(text: str) -> tuple[str, int] | None:
 def _repo_url(text: str) -> str:
     match = _HTTP_URL.fullmatch(text.replace("{plan}", "x").replace("{service}", "x"))
     if match is None or int(match["port"] or 0) > _MAX_PORT:
+        # Without the value, which may have a password.
         form = "http[s]://HOST[:PORT][/PATH]; {plan} and {service} are replaced"
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form {form}")
+        raise argparse.ArgumentTypeError(f"not of the form {form}")
     return text

@@ -24,13 +24,13 @@ PORTS = ["--metrics-bind-address=0", "--health-probe-bind-address=0", "--webhook
 async def test_manager_with_a_kubeconfig_upgrades_a_cluster(tmp_path: Path) -> None:
     async with served(tmp_path, scenario="one-node", scale=0.0) as cluster:
         process = await manager("run", f"--kubeconfig={cluster.kubeconfig}", *PORTS, home=tmp_path)
-        await cluster.client.create(UPGRADE_PLANS, MANIFEST)
 
         async def has_succeeded() -> bool:
             plan = await cluster.client.get(UPGRADE_PLANS, "demo")
             return objects.status(plan).get("currentPhase") == SUCCEEDED
 
         try:
+            await cluster.client.create(UPGRADE_PLANS, MANIFEST)
             await eventually(has_succeeded, seconds=60)
         finally:
             if process.returncode is None:

@@ -166,7 +166,7 @@ def test_monitoring_follows_its_values(helm: Helm) -> None:
         pytest.param("webhook.certManager.issuerRef.kind=Issuer", "issuerRef", id="issuer without a name"),
         pytest.param('networkPolicy.apiServers=["node-1"]', "does not match pattern", id="name instead of a CIDR"),
         pytest.param('extraArgs=["--leader-elect=false"]', "set leaderElection.enabled instead", id="flag of a value"),
-        pytest.param('extraArgs=["--log-level", "debug"]', "set log.level instead", id="flag of a value, and its argument"),
+        pytest.param('extraArgs=["--log-level", "debug"]', "set log.level instead", id="flag and argument"),
         pytest.param('env=[{"name": "ENABLE_WEBHOOKS"}]', "set webhook.enabled instead", id="variable of a value"),
         pytest.param("image.tag=registry:v9", "/image/tag", id="not a tag"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from dataclasses import dataclass, field
@@ -184,7 +185,9 @@ class PodProcesses:
     def _signal(self, container: _Container, number: signal.Signals, *, due: float) -> None:
         if number not in container.sent and asyncio.get_running_loop().time() >= due:
             container.sent.add(number)
-            os.kill(container.pid, number)
+            # It may have ended a moment ago.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(container.pid, number)
 
     def _kill(self, uid: str) -> None:
         found = self._containers.get(uid)

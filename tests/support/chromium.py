@@ -16,6 +16,8 @@ _FLAGS = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
+    # Containers have little of it.
+    "--disable-dev-shm-usage",
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",

@@ -55,6 +55,15 @@ async def test_undrained_node_with_the_release_is_named_with_the_patch(stage: No
     )
 
 
+async def test_patch_raises_the_generation_that_was_just_requested(stage: NodeUpgradeRun) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.report("n2", kubelet="v1.33.5+rke2r1")
+    await stage.enter()
+    (wait,) = await waits(stage)
+    assert (wait.kind, wait.name) == (WaitKind.LOST_HOOK, "n2")
+    assert f'"provisionGeneration":{await stage.generation() + 1}}}' in wait.remedy
+
+
 @pytest.mark.rule("blockers: the wait for Rancher begins when the last node ends, also after a repeated drain")
 async def test_wait_for_rancher_begins_when_a_repeated_drain_ends(stage: NodeUpgradeRun) -> None:
     await stage.begin("n1", "n2")

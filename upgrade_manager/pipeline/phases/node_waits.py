@@ -25,7 +25,7 @@ from upgrade_manager.nodes.job_state import Progress
 from upgrade_manager.nodes.node_view import finished_seconds
 from upgrade_manager.nodes.pending_hooks import DelayKind
 from upgrade_manager.nodes.sequencing import name_list
-from upgrade_manager.pipeline import foreign_hooks
+from upgrade_manager.pipeline import foreign_hooks, rancher
 from upgrade_manager.pipeline.blockers import known_since
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ class NodeWaits:
         if not undrained:
             yield self._rancher(since, detail=detail)
             return
-        generation = fields.number(self.cluster, "spec", "rkeConfig", "provisionGeneration") or 0
+        requested = self.ctx.status["provisionGeneration"] or 0
+        generation = rancher.generation(self.cluster) if self.cluster else requested
         patch = json.dumps({"spec": {"rkeConfig": {"provisionGeneration": generation + 1}}}, separators=(",", ":"))
         for name in undrained:
             yield node_wait(

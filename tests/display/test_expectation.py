@@ -56,6 +56,28 @@ def test_nodes_count_where_phases_work_node_by_node() -> None:
     assert expected(pace, reached=15, now=14, nodeUpgradeStatuses=states(3)) == pytest.approx(14 + CLEANUP)
 
 
+@pytest.mark.parametrize(
+    ("done", "seconds", "left"),
+    [
+        pytest.param(0, NODES / 3 + 60, 2 * NODES / 3 + CLEANUP, id="first node takes longer"),
+        pytest.param(1, NODES / 3 + 60, 2 * NODES / 3 - 60 + CLEANUP, id="second node has begun"),
+        pytest.param(1, 60, 2 * NODES / 3 + CLEANUP, id="first node was faster"),
+        pytest.param(3, NODES, CLEANUP, id="all nodes are done"),
+        pytest.param(0, NODES + CLEANUP + 60, None, id="late by more than is left"),
+    ],
+)
+def test_nodes_that_are_left_take_as_long_as_before(done: int, seconds: float, left: float | None) -> None:
+    nodes = states(3) | states(done, "PostDrained")
+    now = 12 + int(seconds)
+    found = expected(pace_of([earlier()]), reached=13, now=now, nodeUpgradeStatuses=nodes)
+    assert found == (None if left is None else pytest.approx(now + left, abs=1))
+
+
+def test_late_phase_without_more_to_do_has_an_unknown_end() -> None:
+    pace = pace_of([earlier()])
+    assert expected(pace, reached=15, now=15 + CLEANUP, nodeUpgradeStatuses=states(3)) is None
+
+
 def test_estimate_of_the_manager_takes_precedence() -> None:
     assert expected(pace_of([earlier()]), reached=13, now=12, estimatedCompletion=at(777)) == 777
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from statistics import median
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.node_states import NodeState, state_of
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.display.model import PhaseState
@@ -72,19 +72,35 @@ def _completed(plan: Object) -> Iterator[tuple[PhaseName, float]]:
 
 
 def expected_end(phases: Sequence[PhaseRow], nodes: Sequence[NodeRow], pace: Pace, *, now: datetime) -> datetime | None:
-    """Return when the phases that are left will have taken as long as usual; None if that is unknown.
+    """Return when the work that is left will have taken as long as usual; None if that is unknown.
 
-    The upgrade has started. While a node waits for a user, its end is unknown.
+    The upgrade has started. The end is unknown while a node waits for a user, and when the current work has taken
+    longer than usual by more than all the rest takes: whatever holds it up decides about the end.
     """
     if any(row.state == NodeState.UPGRADE_PAUSED for row in nodes):
         return None
-    left = 0.0
+    left = late = 0.0
     for row in phases:
         if row.state is PhaseState.DONE:
             continue
         usual = pace.seconds.get(row.name)
         if usual is None:
             return None
-        factor = (len(nodes) or pace.nodes) if row.name in _NODE_BY_NODE else 1
-        left += max(0.0, usual * factor - (row.seconds or 0.0))
-    return now + timedelta(seconds=left)
+        current, next_ones = _work(row, nodes, pace, usual=usual)
+        left += max(0.0, current) + next_ones
+        late += max(0.0, -current)
+    return now + timedelta(seconds=left) if late <= left else None
+
+
+def _work(row: PhaseRow, nodes: Sequence[NodeRow], pace: Pace, *, usual: float) -> tuple[float, float]:
+    """Return the seconds that are left of a phase's current work, below 0 if it is late, and those of what follows it.
+
+    Nodes are upgraded one after the other: the time that one takes is not taken from the next one.
+    """
+    elapsed, count = row.seconds or 0.0, len(nodes) or pace.nodes
+    if row.name != PhaseName.NODE_UPGRADE:
+        return usual * (count if row.name in _NODE_BY_NODE else 1) - elapsed, 0.0
+    done = sum((state := state_of(node.state)) is not None and state.upgraded for node in nodes)
+    if done >= count:
+        return 0.0, 0.0
+    return min(usual, usual * (done + 1) - elapsed), usual * (count - done - 1)

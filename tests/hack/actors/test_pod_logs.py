@@ -9,6 +9,7 @@ from hack.cluster.scenario import load
 from hack.simulation import Simulation
 from tests.support.actor_cluster import job
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, PODS
 from upgrade_manager.kube.transport import Request
 
@@ -34,6 +35,17 @@ async def created(simulation: Simulation, command: str) -> str:
 async def test_log_of_a_running_process_is_empty() -> None:
     async with cluster() as simulation:
         assert await log(simulation, await created(simulation, "true")) == (200, "")
+
+
+async def test_log_has_what_containers_reported_at_their_ends() -> None:
+    async with cluster() as simulation:
+        name, client = await created(simulation, "true"), simulation.client()
+        (container,) = objects.status(await client.get(PODS, name, namespace="harvester-system"))["containerStatuses"]
+        ended = container | {"lastState": {"terminated": {"exitCode": 1, "message": "no such file\n"}}}
+        patch = MergePatch({"status": {"containerStatuses": [ended]}})
+        await client.patch(PODS, name, patch, namespace="harvester-system", subresource="status")
+        await asyncio.sleep(1)
+        assert await log(simulation, name) == (200, "no such file\n")
 
 
 async def test_log_comes_from_the_kubelet() -> None:

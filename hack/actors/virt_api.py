@@ -1,6 +1,7 @@
 """KubeVirt's virt-api: labels each new migration with its instance, whatever virt-controller does.
 
-On the embedded API server a stage of admission plays its mutating webhook; on a real one an actor labels what it sees.
+On the embedded API server a stage of admission simulates its mutating webhook; on a real one an actor labels what it
+sees.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 SANDBOX = Path(__file__).with_name("sandbox.sh")
-#: Seconds between looks at a process, and for a probe's response.
-_LOOK = 0.1
+#: Seconds between polls of a process, and for a probe's response.
+_POLL = 0.1
 _PROBE_TIMEOUT = 1.0
 _GRACE = 30.0
 _FOLDER, _FILE = 0o755, 0o644
@@ -97,17 +97,17 @@ class PodProcesses:
         found = self._containers.get(objects.uid(pod))
         if found is None or found.process.returncode is not None:
             await self._start(pod)
-            return Serving(is_ready=False, restarted=found is not None, again=_LOOK)
-        return Serving(is_ready=await self._is_ready(pod), again=_LOOK)
+            return Serving(is_ready=False, restarted=found is not None, again=_POLL)
+        return Serving(is_ready=await self._is_ready(pod), again=_POLL)
 
     async def exit_of(self, pod: Object) -> Progress:
         """Return the exit of a container that runs to completion, which is started first."""
         found = self._containers.get(objects.uid(pod))
         if found is None:
             await self._start(pod)
-            return _LOOK
+            return _POLL
         code = found.process.returncode
-        return _LOOK if code is None else Ended(code % 256)
+        return _POLL if code is None else Ended(code % 256)
 
     async def stop(self, pod: Object) -> float:
         """See Servers: preStop, SIGTERM, and SIGKILL after the grace period."""
@@ -121,7 +121,7 @@ class PodProcesses:
         spec = objects.spec(pod)
         self._signal(found, signal.SIGTERM, due=found.deleted + _pre_stop(pod))
         self._signal(found, signal.SIGKILL, due=found.deleted + (spec.get("terminationGracePeriodSeconds") or _GRACE))
-        return _LOOK
+        return _POLL
 
     def forget(self, pod: Object) -> None:
         """See Servers."""

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from hack.host.pod_network import PodNetwork
     from upgrade_manager.kube.objects import Object
 
-#: Bytes that are copied at once, and seconds between two looks at the Services.
+#: Bytes that are copied at once, and seconds between two polls of the Services.
 _PIECE = 65536
-_LOOK = 0.1
+_POLL = 0.1
 _NONE = "None"
 
 
@@ -62,7 +62,7 @@ class ServiceProxy:
             for service in self._services.store.list():
                 if _address(service) and objects.uid(service) not in self._addresses:
                     await self._add(service)
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(_POLL)
 
     async def _add(self, service: Object) -> None:
         address = _address(service)

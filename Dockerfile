@@ -44,6 +44,8 @@ FROM base AS toolkit
 LABEL org.opencontainers.image.title="harvester-upgrade-toolkit" \
       org.opencontainers.image.description="The commands of the Jobs of an UpgradePlan"
 COPY --from=helm /usr/local/bin/helm /usr/local/bin/helm
+# The image clean-up is a line for the shell that also the published toolkit image runs.
+COPY --from=build /usr/bin/cat /usr/bin/gunzip /usr/bin/gzip /usr/bin/
 
 FROM base AS manager
 LABEL org.opencontainers.image.title="harvester-upgrade-manager" \

@@ -97,8 +97,9 @@ check manager 65532 'chroot dash env sh'
 upgrade "$root" >"$work/upgrade.log" 2>&1 &
 upgrade=$!
 image toolkit
-check toolkit 0 'chroot dash env helm sh'
+check toolkit 0 'cat chroot dash env gunzip gzip helm sh'
 run toolkit helm version --short
+expect "$(run toolkit sh -c 'echo list | gzip | cat | gunzip -c')" list
 wait "$upgrade" || {
     cat "$work/upgrade.log" >&2
     exit 1

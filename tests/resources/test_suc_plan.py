@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from base64 import b64decode
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ from upgrade_manager.resources.suc_plan import REMOVE, PlanSettings, image_clean
 from upgrade_manager.resources.toolkit import ToolkitImage, tolerations
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
 OWNER = Owner(name="up", uid="0a1b2c3d-4e5f")
 SETTINGS = PlanSettings(image=ToolkitImage(repository="example/toolkit", tag="v1.7.0"), service_account="planner")
@@ -98,8 +100,15 @@ def test_cleanup() -> None:
     assert len(str(CLEANUP)) < 4000
 
 
+def programs_of_the_image() -> Iterator[str]:
+    """Yield the programs that the Dockerfile copies into the toolkit's image."""
+    text = (Path(__file__).parents[2] / "Dockerfile").read_text()
+    for line in re.findall(r"^COPY --from=build (/usr/bin/.*) /usr/bin/$", text, re.MULTILINE):
+        yield from line.split()
+
+
 def scripted(folder: Path, shell: str, crictl: str) -> subprocess.CompletedProcess[str]:
-    """Run the clean-up's own script on files of that folder, with that for a crictl."""
+    """Run the clean-up's own script on files of that folder, with the image's programs and that for a crictl."""
     found = shutil.which(shell)
     if found is None:
         pytest.skip(f"no {shell} here")
@@ -108,7 +117,11 @@ def scripted(folder: Path, shell: str, crictl: str) -> subprocess.CompletedProce
     program.chmod(0o755)
     script = REMOVE.replace("/tmp/", f"{folder}/").replace(LIST_PATH, str(folder / "images"))  # noqa: S108  # in a Pod
     script = script.replace("/var/lib/rancher/rke2/bin/crictl", str(program)).replace("chroot /host ", "")
-    return subprocess.run([found, "-c", script], capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
+    (folder / "bin").mkdir()
+    for path in programs_of_the_image():
+        (folder / "bin" / Path(path).name).symlink_to(path)
+    environ = {"PATH": str(folder / "bin")}
+    return subprocess.run([found, "-c", script], env=environ, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
 
 
 def mount(folder: Path, images: ImageList) -> None:
@@ -155,6 +168,6 @@ class TestScript:
         assert len(images.names()) == 3
         mount(tmp_path, images)
         (tmp_path / f"images-0{lost}" / LIST_KEY).unlink()
-        done = scripted(tmp_path, shell, f"#!/bin/sh\ntouch {tmp_path}/called\n")
+        done = scripted(tmp_path, shell, f"#!/bin/sh\necho >{tmp_path}/called\n")
         assert done.returncode != 0
         assert not (tmp_path / "called").exists()

@@ -19,7 +19,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.reflector import WATCH_TIMEOUT
 from upgrade_manager.kube.resources import LEASES, NODES, UPGRADE_PLANS
 from upgrade_manager.kube.retry import Backoff
-from upgrade_manager.pipeline.controller import STALE_TIMEOUT, Dependencies, PlanController
+from upgrade_manager.pipeline.controller import NAME, STALE_TIMEOUT, Dependencies, PlanController
 from upgrade_manager.runtime.healthz import Unhealthy
 from upgrade_manager.runtime.leader_election import LeaseLost
 from upgrade_manager.runtime.lease import RENEW_DEADLINE
@@ -101,6 +101,26 @@ async def test_standby_takes_over_from_a_leader_that(simulate: Simulate, *, kill
                 assert await first_write(standby) <= within
                 plan = await stage.succeed()
     assert objects.status(plan)["provisionGeneration"] == 4
+
+
+def queue_sample(life: ManagerProcess, name: str) -> float | None:
+    labels = {"name": NAME, "controller": NAME}
+    return life.metrics.registry.get_sample_value(f"workqueue_{name}", labels)
+
+
+async def test_standby_queues_plans_only_once_it_leads() -> None:
+    async with Simulation() as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        async with candidate(stage, "one") as leader:
+            await elected(simulation)
+            async with candidate(stage, "two") as standby:
+                await stage.create_plan()
+                await stage.until("NodeUpgrading")
+                assert (queue_sample(standby, "adds_total"), queue_sample(standby, "depth")) == (0, 0)
+                await leader.kill()
+                await first_write(standby)
+                await stage.succeed()
+                assert (queue_sample(standby, "queue_duration_seconds_sum") or 0) < 1
 
 
 async def test_leader_without_its_lease_ends_at_once() -> None:

@@ -109,6 +109,8 @@ class PlanController:
             self._controller = self._new_controller(informers)
             try:
                 await self._wait_for_current_plans()
+                for plan in self._plan_names():
+                    self._queue.add(plan)
                 await self._controller.run()
             finally:
                 await informers.stop()
@@ -170,12 +172,15 @@ class PlanController:
         return Controller(
             NAME,
             reconcile=reconciler.reconcile,
-            keys=lambda: map(objects.name, self.plans.store.list()),
+            keys=self._plan_names,
             is_leader=deps.is_leader,
             queue=self._queue,
             random=deps.random,
             metrics=deps.metrics,
         )
+
+    def _plan_names(self) -> Iterable[str]:
+        return map(objects.name, self.plans.store.list())
 
     def _plan_informer(self, plan: str, spec: InformerSpec) -> Informer:
         """Make an informer whose events enqueue the plan until it has ended; then its retries alone clean up."""
@@ -207,7 +212,12 @@ class PlanController:
         )
 
     def _plan_changed(self, change: Change) -> None:
-        """Enqueue a changed plan, unless only its status changed: the manager's own writes would defeat the backoff."""
+        """Enqueue a changed plan, unless only its status changed: the manager's own writes would defeat the backoff.
+
+        A standby's queue stays empty: the time that keys wait there is no latency.
+        """
+        if self._controller is None:
+            return
         if change.kind is not ChangeKind.UPDATED or change.old is None or _desired(change.old) != _desired(change.obj):
             self._queue.add(objects.name(change.obj))
 

@@ -252,14 +252,24 @@ async def test_health_check_fails_long_after_the_last_renewal() -> None:
     assert not elector.is_leader
 
 
-async def test_replica_without_rights_to_the_lease_is_not_ready(capsys: pytest.CaptureFixture[str]) -> None:
-    transport = LeaseTransport(LeaseServer(), state=State.FORBIDDEN)
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        (State.FORBIDDEN, r"403.*\. Allow the service account to .* namespace$"),
+        (State.INVALID, r"422[^.]*$"),
+    ],
+    ids=["forbidden", "invalid"],
+)
+async def test_replica_whose_lease_is_refused_is_not_ready(
+    state: State, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    transport = LeaseTransport(LeaseServer(), state=state)
     elector = candidate(transport, "a")
     await elector.check_access()
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(elector.acquire())
         await asyncio.sleep(30)
-        with pytest.raises(Unhealthy, match=r"^lease harvester-system/manager.example: .*403.* Allow the service acc"):
+        with pytest.raises(Unhealthy, match=rf"^lease harvester-system/manager.example: .*{reason}"):
             await elector.check_access()
         # It may recover: the rights may come.
         transport.state = State.FAILING

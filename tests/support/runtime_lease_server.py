@@ -46,6 +46,8 @@ class State(Enum):
     FAILING = "failing"
     #: Requests get status 403.
     FORBIDDEN = "forbidden"
+    #: Requests get status 422.
+    INVALID = "invalid"
 
 
 BROKEN = [state for state in State if state is not State.HEALTHY]
@@ -120,6 +122,8 @@ class LeaseTransport:
             return failure(500, "InternalError")
         if state is State.FORBIDDEN:
             return failure(403, "Forbidden")
+        if state is State.INVALID:
+            return failure(422, "Invalid")
         if state is State.HANGING:
             await asyncio.sleep(1e6)
         if state is State.STUCK:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.kube.clock import loop_time
-from upgrade_manager.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, Terminal, Transient
+from upgrade_manager.kube.errors import AlreadyExists, Conflict, Forbidden, KubeError, NotFound, Terminal, Transient
 from upgrade_manager.kube.resources import LEASES
 from upgrade_manager.runtime.healthz import Unhealthy
 from upgrade_manager.runtime.lease import (
@@ -145,7 +145,7 @@ class LeaderElector:
     async def check_access(self) -> None:
         """Readiness: raise Unhealthy while the API server refuses the requests, so that this process cannot lead."""
         if self._refusal:
-            raise Unhealthy(f"lease {self._namespace}/{self.name}: {self._refusal}. {_REMEDY}")
+            raise Unhealthy(f"lease {self._namespace}/{self.name}: {self._refusal}")
 
     async def _try(self, attempt: Callable[[float], Awaitable[bool]]) -> bool:
         """Run one attempt; False when it fails. Only the first of consecutive failures is a warning."""
@@ -159,9 +159,11 @@ class LeaderElector:
 
     def _failed(self, error: Exception) -> None:
         reason = str(error) or f"timed out after {REQUEST_TIMEOUT:g} s"
+        if isinstance(error, Forbidden):
+            reason = f"{reason}. {_REMEDY}"
         self._refusal = reason if isinstance(error, Terminal) else ""
         log = self._log.debug if self._is_failing else self._log.warning
-        log("lease request failed", error=f"{reason}. {_REMEDY}" if self._refusal else reason)
+        log("lease request failed", error=reason)
         self._is_failing = True
 
     async def _acquire(self, started: float) -> bool:

@@ -58,6 +58,13 @@ def test_blockers_are_in_order_and_each_once() -> None:
     assert merge_blockers([], [SLOW, POD, older, POD]) == [older, POD, SLOW]
 
 
+def test_remedy_is_cut_between_its_steps() -> None:
+    steps = ["(1) " + "a" * 500, "(2) " + "b" * 400, "(3) " + "c" * 100]
+    assert replace(POD, remedy=" ".join(steps[:2])).entry()["remedy"] == " ".join(steps[:2])
+    assert replace(POD, remedy=" ".join(steps)).entry()["remedy"] == " ".join(steps[:2])
+    assert replace(POD, remedy="x" * 1001).entry()["remedy"] == "x" * 1000
+
+
 @pytest.mark.parametrize("letter", ["m", "é", "漢", "🙂"])
 @pytest.mark.parametrize("length", [10, 253])
 def test_fifty_blockers_with_long_texts_stay_small(letter: str, length: int) -> None:

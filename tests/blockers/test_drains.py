@@ -24,7 +24,8 @@ ALLOWS_NONE = KEPT.format("it allows no disruption: 1 Pods are healthy, 2 must b
 DELETE = "kubectl delete pdb -n ns b"
 READY = f"(1) Repair its other Pods (2) Or delete it, if none of them has to run: {DELETE}"
 ONE_DOWN = (
-    "(1) Add a replica to its workload (2) Or allow one Pod to be down until the upgrade has ended: "
+    "(1) Add a replica to its workload "
+    "(2) Or allow one Pod to be down until the upgrade has ended (minAvailable is 2 now): "
     """kubectl patch pdb -n ns b --type=merge -p '{"spec":{"minAvailable":null,"maxUnavailable":1}}'"""
 )
 
@@ -117,7 +118,7 @@ def test_budget_is_named_beside_the_error(view: FakeView) -> None:
             id="absent counts as 0",
         ),
         row(
-            budget(currentHealthy=2),
+            budget(currentHealthy=2, spec={"minAvailable": 2}),
             KEPT.format("it allows no disruption: 2 Pods are healthy, 2 must be"),
             ONE_DOWN,
             id="too few replicas",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from upgrade_manager.api.blockers import Blocker
 
 row = pytest.param
+RESPONDS = "(1) Check on a node that the source of the image responds"
 HANGS = "If there is no error, CDI hangs: kubectl -n ns rollout restart deploy/cdi-deployment"
 IMPORTING = {"type": "Imported", "status": "Unknown", "reason": "Importing"}
 BOUND = {"type": "Bound", "status": "False", "message": "PVC iso Pending", "reason": "Pending"}
@@ -80,14 +81,22 @@ def test_import_without_progress(view: FakeView, images: list[Any], volumes: lis
         "iso",
     )
     assert found.message == f"VirtualMachineImage ns/iso: its import makes no progress ({words})"
-    assert found.remedy == f"(1) Show what it does: kubectl get datavolumes,pods -n ns (2) {HANGS}"
+    assert found.remedy == f"{RESPONDS} (2) Show what it does: kubectl get datavolumes,pods -n ns (3) {HANGS}"
     assert found.since == view.ago(600)
 
 
-def test_source_of_the_image_is_checked_first(view: FakeView) -> None:
-    view.found["VirtualMachineImage"] = [{"spec": {"url": "http://x/a?b=1&c"}}]
+@pytest.mark.parametrize(
+    ("url", "command"),
+    [
+        row("http://x/a b&c", ": curl -I 'http://x/a b&c'", id="quoted"),
+        row("http://user:secret@x/a", "", id="with a password"),
+        row("http://x/a?token=secret", "", id="with a token"),
+    ],
+)
+def test_source_of_the_image_is_checked_first(view: FakeView, url: str, command: str) -> None:
+    view.found["VirtualMachineImage"] = [{"spec": {"url": url}}]
     (found,) = blockers(view, wait(view))
-    assert found.remedy.startswith("(1) Check on a node that the source responds: curl -I 'http://x/a?b=1&c' (2) Show ")
+    assert found.remedy.startswith(f"{RESPONDS}{command} (2) Show ")
 
 
 def test_import_without_any_words(view: FakeView) -> None:
@@ -128,7 +137,7 @@ def test_words_of_an_importer_that_runs(view: FakeView, name: str, metadata: dic
         f"VirtualMachineImage ns/iso: its import makes no progress (12 %; Pod {name} is Running; "
         "it was restarted after: 404 Not Found)"
     )
-    assert found.remedy == f"(1) Show what it does: kubectl logs -n ns {name} (2) {HANGS}"
+    assert found.remedy == f"{RESPONDS} (2) Show what it does: kubectl logs -n ns {name} (3) {HANGS}"
 
 
 def test_import_without_cdi_reads_the_image_alone(view: FakeView) -> None:

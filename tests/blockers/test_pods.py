@@ -37,14 +37,18 @@ def crashing(state: dict[str, Any], *, restarts: int = 2, ready: bool = False, i
 
 FREE = "Free what the scheduler misses"
 PULL = (
-    "Find out why on node n1: crictl pull a/b:1 (2) Repair the registry or its mirrors (Harvester's setting "
-    "containerd-registry); the kubelet pulls it again"
+    "Find out why on node n1: crictl pull a/b:1 (2) Repair the registry or its mirrors "
+    "(kubectl edit settings.harvesterhci.io containerd-registry)"
 )
 MISSES = "Create what it misses"
-START = "Check containerd on node n1: tail /var/lib/rancher/rke2/agent/containerd/containerd.log"
+RESTART = "systemctl restart rke2-server, on a worker rke2-agent"
+START = (
+    "Check containerd on node n1: tail -n 50 /var/lib/rancher/rke2/agent/containerd/containerd.log "
+    f"(2) If it hangs, check its disk, and restart it there: {RESTART}"
+)
 KUBELET = (
-    "Check the kubelet on node n1: journalctl -u rke2-server -u rke2-agent -n 100 (2) If it hangs, restart the one of "
-    "these services that runs there"
+    "Check the kubelet on node n1: tail -n 50 /var/lib/rancher/rke2/agent/logs/kubelet.log "
+    f"(2) If it hangs, restart it there: {RESTART}"
 )
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
 ENDED = {"terminated": {"exitCode": 1, "reason": "Error", "message": "no such file\n"}}
@@ -115,7 +119,7 @@ RUNNING: dict[str, Any] = {"containerStatuses": [{"name": "c", "state": {"runnin
             "PodPending",
             "it does not start (the scheduler has not assigned it to a node)",
             "Check the scheduler: kubectl -n kube-system get pods -l component=kube-scheduler (2) If none is Ready, "
-            "restart rke2-server on a control-plane node: systemctl restart rke2-server",
+            "restart rke2-server on the control-plane nodes: systemctl restart rke2-server",
             id="without status",
         ),
         row(

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 row = pytest.param
 NEXT = "waiting for Rancher to drain the next node"
 LOGS = (
-    "(1) Show its log: kubectl -n cattle-system logs -l app=rancher --tail=100 --prefix "
-    "(2) If the log has no new lines, Rancher hangs: kubectl -n cattle-system rollout restart deploy/rancher"
+    "(1) Show its log: kubectl -n cattle-system logs -l app=rancher --tail=100 --prefix --timestamps "
+    "(2) If its last line is older than 10 minutes, Rancher hangs: "
+    "kubectl -n cattle-system rollout restart deploy/rancher"
 )
 STATUS = (
-    "(1) Watch it: kubectl -n cattle-system rollout status deploy/rancher "
-    "(2) Show its conditions: kubectl -n cattle-system describe deploy/rancher "
+    "(1) Watch it: kubectl -n cattle-system rollout status deploy/rancher --timeout=30s "
+    "(2) Show its Pods: kubectl -n cattle-system get pods "
     "(3) If its Pods hang, restart them: kubectl -n cattle-system rollout restart deploy/rancher"
 )
 SCALE = "Start it: kubectl -n cattle-system scale deploy/rancher --replicas=1"

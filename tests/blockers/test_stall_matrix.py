@@ -34,6 +34,12 @@ async def test_what_holds_the_upgrade_up_is_named_in_time(cell: Cell) -> None:
     assert outcome.row(cell) in stall_matrix.DOCUMENT.read_text().splitlines(), REGENERATE
 
 
+@pytest.mark.rule("blockers: a Rancher that does nothing is named with its Deployment or its conditions")
+async def test_rancher_has_its_time_after_a_drain_that_was_held_up() -> None:
+    (cell,) = (cell for cell in CELLS if cell.component == "PodDisruptionBudget without disruptions")
+    assert stall_matrix.faults(cell, await stall_matrix.run(cell, linger=1200)) == []
+
+
 def test_document_has_a_row_for_each_cell() -> None:
     lines = stall_matrix.DOCUMENT.read_text().splitlines()
     rows = [line.split(" | ")[:2] for line in lines if line.startswith("| ")][1:]

@@ -66,6 +66,12 @@ def test_taints_are_removed(view: FakeView, nodes: list[Any], found: list[str]) 
     assert untaint_steps(view, pod()) == found
 
 
+def test_only_nodes_that_the_pod_may_have_are_untainted(view: FakeView) -> None:
+    view.found["Node"] = [node("n9", TAINT)] + [node(f"n{number}", TAINT, a="b") for number in range(6)]
+    (step,) = untaint_steps(view, pod(nodeSelector={"a": "b"}))
+    assert step == "Remove the taint of 6 nodes: kubectl taint node n0 n1 n2 n3 n4 n5 a/b:NoSchedule-"
+
+
 @pytest.mark.parametrize(
     ("toleration", "found"),
     [

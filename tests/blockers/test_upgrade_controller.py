@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 row = pytest.param
 DEPLOYMENT = "Deployment cattle-system/system-upgrade-controller"
-LOGS = "kubectl -n cattle-system logs deploy/system-upgrade-controller"
+LOGS = "kubectl -n cattle-system logs deploy/system-upgrade-controller --tail=100 --timestamps"
 STATUS = (
-    "(1) Watch it: kubectl -n cattle-system rollout status deploy/system-upgrade-controller "
-    "(2) Show its conditions: kubectl -n cattle-system describe deploy/system-upgrade-controller "
+    "(1) Watch it: kubectl -n cattle-system rollout status deploy/system-upgrade-controller --timeout=30s "
+    "(2) Show its Pods: kubectl -n cattle-system get pods "
     "(3) If its Pods hang, restart them: kubectl -n cattle-system rollout restart deploy/system-upgrade-controller"
 )
 RESTART = "kubectl -n cattle-system rollout restart deploy/system-upgrade-controller"
 INSTALL = "Install it again: kubectl -n cattle-system get deploy"
 SCALE = "Start it: kubectl -n cattle-system scale deploy/system-upgrade-controller --replicas=1"
-HANGS = f"(1) Show its log: {LOGS} (2) If the log has no new lines, it hangs: {RESTART}"
+HANGS = f"(1) Show its log: {LOGS} (2) If its last line is older than a minute, it hangs: {RESTART}"
 LABEL = "plan.upgrade.cattle.io/p"
 MANAGED = {"matchLabels": {"harvesterhci.io/managed": "true"}}
 EVENT = {"involvedObject": {"name": "p"}, "message": "jobs.batch is forbidden"}

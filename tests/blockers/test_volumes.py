@@ -70,7 +70,7 @@ UNSCHEDULED = {"type": "Scheduled", "status": "False", "reason": "ReplicaSchedul
             {"diskSelector": ["fast", "ssd"]},
             [{**UNSCHEDULED, "message": "tags not fulfilled"}],
             "Longhorn places no replica: tags not fulfilled; diskSelector fast, ssd",
-            "Add the tags fast, ssd (of its diskSelector)",
+            "Add fast, ssd to spec.disks.*.tags",
             '{"diskSelector":null}',
             id="disks",
         ),
@@ -78,7 +78,7 @@ UNSCHEDULED = {"type": "Scheduled", "status": "False", "reason": "ReplicaSchedul
             {"nodeSelector": ["big"], "diskSelector": ["fast"]},
             [{**UNSCHEDULED, "message": ""}],
             "Longhorn places no replica: ReplicaSchedulingFailure; diskSelector fast; nodeSelector big",
-            "Add the tags fast (of its diskSelector) and big (of its nodeSelector)",
+            "Add fast to spec.disks.*.tags and big to spec.tags",
             '{"diskSelector":null,"nodeSelector":null}',
             id="disks and nodes",
         ),
@@ -86,7 +86,7 @@ UNSCHEDULED = {"type": "Scheduled", "status": "False", "reason": "ReplicaSchedul
             {"nodeSelector": ["big", 1], "diskSelector": "x"},
             [{"type": "Scheduled", "status": "True"}],
             "nodeSelector big",
-            "Add the tags big (of its nodeSelector)",
+            "Add big to spec.tags",
             '{"nodeSelector":null}',
             id="nodes, wrong types",
         ),
@@ -101,7 +101,8 @@ def test_volume_whose_replica_has_no_place(
     assert blocker.message.endswith(f"with a replica on node n1 ({text})")
     assert blocker.remedy == (
         f"(1) {give} on each node that is to have a replica: kubectl edit nodes.longhorn.io -n longhorn-system "
-        "(2) Or let all fit: kubectl patch volumes.longhorn.io -n longhorn-system v --type=merge "
+        "(2) Or let all fit until the upgrade ends: "
+        "kubectl patch volumes.longhorn.io -n longhorn-system v --type=merge "
         f"""-p '{{"spec":{patch}}}'"""
     )
 

@@ -155,8 +155,8 @@ class PlanObserver:
                 await self._changed.wait()
 
 
-async def run(cell: Cell) -> Outcome:
-    """Run the upgrade. Raises TimeoutError for a cell without a blocker."""
+async def run(cell: Cell, *, linger: float = LINGER) -> Outcome:
+    """Run the upgrade, held up until so long after its report. Raises TimeoutError for a cell without a blocker."""
     clock = asyncio.get_running_loop().time
     async with Simulation() as simulation:
         observer = PlanObserver(simulation.server.storage)
@@ -166,7 +166,7 @@ async def run(cell: Cell) -> Outcome:
                 within = 1.1 * cell.deadline + cell.later + _TIMEOUT
                 await observer.until(lambda: bool(observer.blockers), seconds=within)
                 reported = (virtual_time.virtual_now() - observer.blockers[0].since).total_seconds()
-                await asyncio.sleep(LINGER)
+                await asyncio.sleep(linger)
                 lasts = bool(observer.blockers)
             repaired = clock()
             await observer.until(lambda: not observer.blockers, seconds=_TIMEOUT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 MAX_BLOCKERS = 50
 #: Characters of a message.
 MAX_TEXT = 400
-#: Characters of a remedy: a command that is cut would be another one.
+#: Characters of a remedy.
 MAX_REMEDY = 1000
+#: Between the numbered steps of a remedy.
+_STEP = re.compile(r" (?=\(\d\) )")
 #: Bytes of all entries: long names, and texts in other scripts, would be more than 64 kB.
 MAX_BYTES = 60_000
 
@@ -106,9 +109,17 @@ class Blocker:
             "name": self.name,
             "reason": str(self.reason),
             "message": self.message[:MAX_TEXT],
-            "remedy": self.remedy[:MAX_REMEDY],
+            "remedy": self.remedy if len(self.remedy) <= MAX_REMEDY else _shortened(self.remedy),
             "since": format_time(self.since),
         }
+
+
+def _shortened(remedy: str) -> str:
+    """Return the first steps: a command that is cut would be another one."""
+    steps = _STEP.split(remedy)
+    while len(steps) > 1 and len(" ".join(steps)) > MAX_REMEDY:
+        steps.pop()
+    return " ".join(steps)[:MAX_REMEDY]
 
 
 def entries_of(blockers: Sequence[Blocker]) -> list[dict[str, Any]]:

@@ -36,8 +36,10 @@ def outage(view: View, namespace: str, name: str) -> Outage | None:
     if fields.number(found[0], "spec", "replicas") == 0:
         scale = f"kubectl -n {namespace} scale deploy/{name} --replicas=1"
         return Outage(f"{named} is scaled to 0 replicas", f"Start it: {scale}")
-    watch = f"Watch it: kubectl -n {namespace} rollout status deploy/{name}"
-    show = f"Show its conditions: kubectl -n {namespace} describe deploy/{name}"
+    watch = f"Watch it: kubectl -n {namespace} rollout status deploy/{name} --timeout=30s"
+    labels = fields.strings(found[0], "spec", "selector", "matchLabels")
+    selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    show = f"Show its Pods: kubectl -n {namespace} get pods" + (f" -l {selector}" if selector else "")
     hangs = f"If its Pods hang, restart them: {restart(namespace, name)}"
     return Outage(f"{named} is not available", steps(watch, show, hangs))
 

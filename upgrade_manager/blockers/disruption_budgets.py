@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 _INSTANCE = "VirtualMachineInstance"
+_LIMITS = ("minAvailable", "maxUnavailable")
 
 
 class _PodIndex:
@@ -117,7 +118,9 @@ def _remedy(budget: Object, *, is_stale: bool) -> str:
         return steps("Repair its other Pods", f"Or delete it, if none of them has to run: {_delete(budget)}")
     named = f"-n {namespace} {objects.name(budget)}"
     allow = f"""kubectl patch pdb {named} --type=merge -p '{{"spec":{{"minAvailable":null,"maxUnavailable":1}}}}'"""
-    return steps("Add a replica to its workload", f"Or allow one Pod to be down until the upgrade has ended: {allow}")
+    limits = (f" ({key} is {value} now)" for key in _LIMITS if (value := fields.value(budget, "spec", key)) is not None)
+    until = f"Or allow one Pod to be down until the upgrade has ended{next(limits, '')}"
+    return steps("Add a replica to its workload", f"{until}: {allow}")
 
 
 def _delete(budget: Object) -> str:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 #: Harvester reports progress in whole percents.
 PROGRESS = timedelta(minutes=10)
 _CDI = "cdi-deployment"
+#: What may separate a password or a token from the rest of a URL.
+_SECRET_PARTS = frozenset("@?#")
 _IMPORTERS = "cdi.kubevirt.io=importer"
 #: The backend that does not use the Containerized Data Importer (CDI).
 _BACKING_IMAGE = "backingimage"
@@ -107,7 +109,9 @@ def _stuck(wait: Wait, words: list[str], pod: Object, *, url: str) -> Blocker:
     reported = "; ".join(filter(None, words)) or "Harvester does not report why"
     place = f"-n {wait.namespace}"
     look = f"kubectl logs {place} {objects.name(pod)}" if pod else f"kubectl get datavolumes,pods {place}"
-    source = [f"Check on a node that the source responds: curl -I {shlex.quote(url)}"] if url else []
+    responds = "Check on a node that the source of the image responds"
+    # Users and tokens in the URL stay in the image.
+    source = f"{responds}: curl -I {shlex.quote(url)}" if url and not _SECRET_PARTS & set(url) else responds
     hangs = f"If there is no error, CDI hangs: {restart(wait.namespace, _CDI)}"
     return Blocker(
         reason=BlockerReason.IMPORT_STUCK,
@@ -115,7 +119,7 @@ def _stuck(wait: Wait, words: list[str], pod: Object, *, url: str) -> Blocker:
         namespace=wait.namespace,
         name=wait.name,
         message=f"VirtualMachineImage {wait.namespace}/{wait.name}: its import makes no progress ({reported})",
-        remedy=steps(*source, f"Show what it does: {look}", hangs),
+        remedy=steps(source, f"Show what it does: {look}", hangs),
         since=wait.progressed,
     )
 

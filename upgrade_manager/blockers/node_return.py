@@ -45,7 +45,7 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     if is_ready:
         remedy = steps(
             f"Find out on node {wait.name} why it booted the fallback: journalctl --list-boots; journalctl -b -1",
-            "Reboot it, which is drained, and select the system that is not the fallback on its console",
+            "The node is drained: reboot it, and select the entry that is not the fallback in the menu on its console",
         )
     else:
         show = f"Show its conditions: kubectl describe node {wait.name}"

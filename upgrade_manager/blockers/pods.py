@@ -32,6 +32,9 @@ _IMAGE = frozenset(
 )
 #: A ConfigMap, Secret or another object of the specification is missing.
 _CONFIG_ERROR = "CreateContainerConfigError"
+#: Where RKE2 keeps the logs of a node, and the command that restarts its kubelet and containerd.
+_AGENT = "/var/lib/rancher/rke2/agent"
+_RESTART = "systemctl restart rke2-server, on a worker rke2-agent"
 #: What `pod_blocker` may report.
 POD_REASONS = (
     BlockerReason.POD_UNSCHEDULABLE,
@@ -71,7 +74,7 @@ def _remedy(view: View, reason: BlockerReason, pod: Object, *, node: str) -> Ite
         yield from untaint_steps(view, pod) or ("Free what the scheduler misses",)
     elif reason is BlockerReason.IMAGE_PULL_FAILED:
         yield f"Find out why on node {node}: crictl pull {_waiting_image(pod)}"
-        yield "Repair the registry or its mirrors (Harvester's setting containerd-registry); the kubelet pulls it again"
+        yield "Repair the registry or its mirrors (kubectl edit settings.harvesterhci.io containerd-registry)"
     elif reason is BlockerReason.POD_PENDING:
         yield from _delayed_by(node)
     elif any(map(_last_crash, _containers(pod))):
@@ -80,17 +83,18 @@ def _remedy(view: View, reason: BlockerReason, pod: Object, *, node: str) -> Ite
     elif any(_waiting_reason(one) == _CONFIG_ERROR for one in _containers(pod)):
         yield "Create what it misses"
     else:
-        yield f"Check containerd on node {node}: tail /var/lib/rancher/rke2/agent/containerd/containerd.log"
+        yield f"Check containerd on node {node}: tail -n 50 {_AGENT}/containerd/containerd.log"
+        yield f"If it hangs, check its disk, and restart it there: {_RESTART}"
     yield f"Show its events: kubectl describe pod {place}"
 
 
 def _delayed_by(node: str) -> Iterator[str]:
     if node:
-        yield f"Check the kubelet on node {node}: journalctl -u rke2-server -u rke2-agent -n 100"
-        yield "If it hangs, restart the one of these services that runs there"
+        yield f"Check the kubelet on node {node}: tail -n 50 {_AGENT}/logs/kubelet.log"
+        yield f"If it hangs, restart it there: {_RESTART}"
     else:
         yield "Check the scheduler: kubectl -n kube-system get pods -l component=kube-scheduler"
-        yield "If none is Ready, restart rke2-server on a control-plane node: systemctl restart rke2-server"
+        yield "If none is Ready, restart rke2-server on the control-plane nodes: systemctl restart rke2-server"
 
 
 def _waiting_image(pod: Object) -> str:

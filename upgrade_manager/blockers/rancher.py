@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PLANNER = timedelta(minutes=10)
 _DEPLOYMENT = "rancher"
 #: The log of all replicas: any of them may be the leader.
-_LOGS = f"kubectl -n {CATTLE_SYSTEM} logs -l app={_DEPLOYMENT} --tail=100 --prefix"
+_LOGS = f"kubectl -n {CATTLE_SYSTEM} logs -l app={_DEPLOYMENT} --tail=100 --prefix --timestamps"
 #: Conditions that a message has; those of several objects often have the same words.
 _MAX_CONDITIONS = 3
 
@@ -39,7 +39,8 @@ def _planner_overdue(_: Wait) -> timedelta:
 
 
 def _drain_overdue(wait: Wait) -> timedelta:
-    return max(PLANNER, timedelta(seconds=wait.usual))
+    """Return the time for a drain, since what held it up is over."""
+    return wait.progressed - wait.since + max(PLANNER, timedelta(seconds=wait.usual))
 
 
 def _planner_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
@@ -59,7 +60,7 @@ def _drain_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
 
 
 def _silent(view: View, wait: Wait, waits_for: str) -> Iterator[Blocker]:
-    blocker = partial(Blocker, reason=BlockerReason.RANCHER_SILENT, node=wait.node, since=wait.since)
+    blocker = partial(Blocker, reason=BlockerReason.RANCHER_SILENT, node=wait.node, since=wait.progressed)
     stopped = outage(view, CATTLE_SYSTEM, _DEPLOYMENT)
     if stopped:
         yield blocker(
@@ -81,7 +82,7 @@ def _silent(view: View, wait: Wait, waits_for: str) -> Iterator[Blocker]:
         message=f"{kind} {wait.namespace}/{wait.name}: {waits_for} ({reported})",
         remedy=steps(
             f"Show its log: {_LOGS}",
-            f"If the log has no new lines, Rancher hangs: {restart(CATTLE_SYSTEM, _DEPLOYMENT)}",
+            f"If its last line is older than 10 minutes, Rancher hangs: {restart(CATTLE_SYSTEM, _DEPLOYMENT)}",
         ),
     )
 

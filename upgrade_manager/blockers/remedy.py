@@ -5,7 +5,7 @@ from __future__ import annotations
 #: Lists configurations with the names of their webhooks, which a refusal names.
 WEBHOOKS = (
     "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations "
-    "-o custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name"
+    "-o 'custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name'"
 )
 
 

@@ -22,7 +22,7 @@ _EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 #: Taints that a command does not remove: Kubernetes keeps them while their cause lasts.
 _KUBERNETES = "node.kubernetes.io/"
 _CORDON = f"{_KUBERNETES}unschedulable"
-#: Nodes that a command names, and taints that a remedy does.
+#: Nodes that a command names if it can name all, and taints that a remedy names.
 _MAX_NODES = 5
 _MAX_TAINTS = 2
 
@@ -42,7 +42,8 @@ def untaint_steps(view: View, pod: Object) -> list[str]:
     except Unreadable:
         return []  # the scheduler's message is worth more than that error
     ranked = sorted(tainted.items(), key=lambda item: (-len(item[1]), item[0]))
-    return [_step(taint, sorted(set(nodes))) for taint, nodes in ranked[:_MAX_TAINTS]]
+    everywhere = not fields.mapping(pod, "spec", "nodeSelector") and not fields.mapping(pod, "spec", "affinity")
+    return [_step(taint, sorted(set(nodes)), everywhere=everywhere) for taint, nodes in ranked[:_MAX_TAINTS]]
 
 
 def _candidates(view: View, pod: Object) -> Iterator[Object]:
@@ -87,13 +88,13 @@ def _tolerates(toleration: object, taint: object) -> bool:
     return bool(key) and fields.text(toleration, "value") == fields.text(taint, "value")
 
 
-def _step(taint: _Taint, nodes: Sequence[str]) -> str:
+def _step(taint: _Taint, nodes: Sequence[str], *, everywhere: bool) -> str:
     names = " ".join(nodes)
     if taint.key == _CORDON:
         return f"Uncordon {_named(nodes)}: kubectl uncordon {names}"
     if taint.key.startswith(_KUBERNETES):
         return f"Remove the cause of taint {taint.key} of {_named(nodes)}: kubectl describe node {names}"
-    where = names if len(nodes) <= _MAX_NODES else "--all"
+    where = "--all" if everywhere and len(nodes) > _MAX_NODES else names
     return f"Remove the taint of {_named(nodes)}: kubectl taint node {where} {taint.key}:{taint.effect}-"
 
 

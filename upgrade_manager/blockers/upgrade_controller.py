@@ -80,7 +80,7 @@ def _silence(view: View, wait: Wait, nodes: Sequence[Object]) -> tuple[str, str]
         return f"all nodes have its label {label} already, perhaps of an earlier Plan of its name", clear
     if _is_refused(view, wait, plan):
         return "the API server refuses its Jobs", _trial(wait)
-    hangs = f"If the log has no new lines, it hangs: {restart(wait.namespace, _CONTROLLER)}"
+    hangs = f"If its last line is older than a minute, it hangs: {restart(wait.namespace, _CONTROLLER)}"
     return "the controller does not report why", steps(f"Show its log: {_logs(wait)}", hangs)
 
 
@@ -97,7 +97,7 @@ def _is_refused(view: View, wait: Wait, plan: Object) -> bool:
 
 
 def _logs(wait: Wait) -> str:
-    return f"kubectl -n {wait.namespace} logs deploy/{_CONTROLLER}"
+    return f"kubectl -n {wait.namespace} logs deploy/{_CONTROLLER} --tail=100 --timestamps"
 
 
 def _trial(wait: Wait) -> str:

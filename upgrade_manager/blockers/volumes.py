@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.objects import Object
 
-#: Fields of a volume's spec: the tags of the disks and nodes that may have its replicas.
-_SELECTORS = ("diskSelector", "nodeSelector")
+#: Fields of a volume: the tags of disks and nodes that may have its replicas; and where Longhorn's nodes have them.
+_SELECTORS = {"diskSelector": "spec.disks.*.tags", "nodeSelector": "spec.tags"}
 _UNHEALTHY = frozenset({"degraded", "faulted"})
 # Labels that Longhorn sets, on replicas and on volumes.
 _NODE_LABEL = "longhornnode"
@@ -78,16 +78,17 @@ def _blocker(wait: Wait, volume: Object) -> Blocker:
 def _remedy(volume: Object) -> str:
     """Return how Longhorn gets a place for the missing replica; it rebuilds the replica by itself then."""
     place = f"-n {LONGHORN_SYSTEM}"
+    named = f"{place} {objects.name(volume)}"
     nodes = f"kubectl get nodes.longhorn.io {place} -o wide"
     chosen = [key for key in _SELECTORS if _tags(volume, key)]
     if not chosen:
         replicas = f"kubectl get replicas.longhorn.io {place} -l {_VOLUME_LABEL}={objects.name(volume)}"
         return steps(f"Make nodes schedulable, with space on their disks: {nodes}", f"Show its replicas: {replicas}")
-    tags = " and ".join(f"{_tags(volume, key)} (of its {key})" for key in chosen)
+    tags = " and ".join(f"{_tags(volume, key)} to {_SELECTORS[key]}" for key in chosen)
     patch = json.dumps({"spec": dict.fromkeys(chosen)}, separators=(",", ":"))
     return steps(
-        f"Add the tags {tags} on each node that is to have a replica: kubectl edit nodes.longhorn.io {place}",
-        f"Or let all fit: kubectl patch volumes.longhorn.io {place} {objects.name(volume)} --type=merge -p '{patch}'",
+        f"Add {tags} on each node that is to have a replica: kubectl edit nodes.longhorn.io {place}",
+        f"Or let all fit until the upgrade ends: kubectl patch volumes.longhorn.io {named} --type=merge -p '{patch}'",
     )
 
 

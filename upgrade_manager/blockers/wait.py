@@ -26,7 +26,8 @@ class WaitKind(Enum):
     #: For Rancher to drain the next node, or to finish one: no node is under way, and no hook is pending.
     RANCHER = "Cluster", ""
     #: For Rancher to drain a node and upgrade its Kubernetes, once its pre-drain hook is acknowledged: the Secret.
-    #: `detail` is Rancher's error, `is_running` is True once the node is drained.
+    #: `detail` is Rancher's error, `is_running` is True once the node is drained, `progressed` is when what held the
+    #: drain up was over.
     DRAIN = "Secret", "drain"
     #: For the VMs of a node to leave; `is_running` while the pre-drain Job runs, which lets them leave at `progressed`.
     EVACUATION = "Node", "evacuation"

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.blockers import BlockerReason, read_blockers
 from upgrade_manager.api.keys import (
     FLEET_LOCAL,
     PROVISIONING_CLUSTER,
@@ -143,7 +144,15 @@ class NodeWaits:
             is_drained = hooks.get(RKE_DRAIN_DONE, "") == hooks.get(RKE_DRAIN_OPTIONS)
             error = "" if is_drained else hooks.get(RKE_DRAIN_ERROR, "")
             wait = self._secret(WaitKind.DRAIN, view.secret, view.name, detail=error, since=since)
-            yield replace(wait, is_running=is_drained)
+            yield replace(wait, is_running=is_drained, progressed=self._drains_since(view.name, since))
+
+    def _drains_since(self, node: str, began: datetime) -> datetime:
+        """Return since when nothing known holds the drain up, as this process has seen."""
+        known = read_blockers(self.ctx.status["blockers"])
+        is_held = any(one.reason is BlockerReason.DRAIN_FAILING and one.node == node for one in known)
+        now = self.ctx.now().replace(microsecond=0)
+        seen = self.ctx.informers.first_seen.since(("drain held up", node), is_held, now=now, known=began)
+        return now if is_held else max(began, seen)
 
     def _evacuation(self, view: NodeView, created: datetime, *, is_running: bool) -> Wait:
         """Return the wait since the Job began; it progressed when its taint let KubeVirt move the VMs."""

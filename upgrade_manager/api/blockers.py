@@ -109,13 +109,13 @@ class Blocker:
             "name": self.name,
             "reason": str(self.reason),
             "message": self.message[:MAX_TEXT],
-            "remedy": self.remedy if len(self.remedy) <= MAX_REMEDY else _shortened(self.remedy),
+            "remedy": _shortened(self.remedy),
             "since": format_time(self.since),
         }
 
 
 def _shortened(remedy: str) -> str:
-    """Return the first steps: a command that is cut would be another one."""
+    """Return as many steps as fit: a command that is cut would be another one."""
     steps = _STEP.split(remedy)
     while len(steps) > 1 and len(" ".join(steps)) > MAX_REMEDY:
         steps.pop()

@@ -108,9 +108,7 @@ def _stopped_controller(view: View) -> Outage | None:
 
 def _blocker(wait: Wait, instance: Object, migrations: Sequence[Object], stopped: Outage | None) -> Blocker:
     namespace, name = objects.key(instance)
-    why, remedy = _state(instance, migrations)
-    if stopped is not None and _RESTART_COMMAND in remedy:
-        why, remedy = f"{why}; {stopped.problem}", stopped.remedy
+    why, remedy = _state(instance, migrations, stopped)
     return Blocker(
         reason=BlockerReason.MIGRATION_STUCK,
         kind="VirtualMachineInstance",
@@ -123,7 +121,7 @@ def _blocker(wait: Wait, instance: Object, migrations: Sequence[Object], stopped
     )
 
 
-def _state(instance: Object, migrations: Sequence[Object]) -> tuple[str, str]:
+def _state(instance: Object, migrations: Sequence[Object], stopped: Outage | None) -> tuple[str, str]:
     """Return why the instance is still there, and the remedy."""
     vm = f"{objects.name(instance)} -n {objects.namespace(instance)}"
     stop = f"Stop the VM: virtctl stop {vm}"
@@ -132,12 +130,17 @@ def _state(instance: Object, migrations: Sequence[Object]) -> tuple[str, str]:
     active = [one for one in migrations if _phase(one) not in ENDED]
     if active:
         named, phase = f"migration {fields.name(active[-1])}", _phase(active[-1])
-        return (f"{named} is {phase}", stop) if phase else (f"{named} has not begun", _RESTART)
+        return (f"{named} is {phase}", stop) if phase else _controlled(f"{named} has not begun", _RESTART, stopped)
     obstacle = _obstacle(instance)
     if obstacle.startswith(_IMMOVABLE):
         return obstacle, stop
-    migrate = f"Migrate it: virtctl migrate {vm}"
-    return obstacle or _last(migrations), steps(migrate, f"If the migration does not begin: {_RESTART_COMMAND}")
+    remedy = steps(f"Migrate it: virtctl migrate {vm}", f"If the migration does not begin: {_RESTART_COMMAND}")
+    return _controlled(obstacle or _last(migrations), remedy, stopped)
+
+
+def _controlled(why: str, remedy: str, stopped: Outage | None) -> tuple[str, str]:
+    """Return what KubeVirt's controller has to do; if it does not run, that comes first."""
+    return (why, remedy) if stopped is None else (f"{why}; {stopped.problem}", stopped.remedy)
 
 
 def _obstacle(instance: Object) -> str:

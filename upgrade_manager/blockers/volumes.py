@@ -19,7 +19,7 @@ from upgrade_manager.kube.resources import LONGHORN_REPLICAS, LONGHORN_VOLUMES
 from upgrade_manager.nodes.sequencing import name_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import timedelta
 
     from upgrade_manager.blockers.view import View
@@ -60,8 +60,8 @@ def _blocker(wait: Wait, volume: Object) -> Blocker:
     scheduled = fields.condition(volume, "Scheduled")
     if fields.text(scheduled, "status") == "False":
         about.append(f"Longhorn places no replica: {condition_words(scheduled) or 'Scheduled is False'}")
-    selectors = [f"{key} {_tags(volume, key)}" for key in _SELECTORS if _tags(volume, key)]
-    detail = "; ".join([*about, *selectors])
+    tags = _tags(volume)
+    detail = "; ".join([*about, *(f"{key} {wanted}" for key, wanted in tags.items())])
     return Blocker(
         reason=BlockerReason.VOLUME_DEGRADED,
         kind="Volume",
@@ -70,31 +70,31 @@ def _blocker(wait: Wait, volume: Object) -> Blocker:
         node=wait.node,
         message=f"Volume {namespace}/{name}: it is {_robustness(volume)}, with a replica on node {wait.node}"
         + (f" ({detail})" if detail else ""),
-        remedy=_remedy(volume),
+        remedy=_remedy(volume, tags),
         since=wait.since,
     )
 
 
-def _remedy(volume: Object) -> str:
+def _remedy(volume: Object, tags: Mapping[str, str]) -> str:
     """Return how Longhorn gets a place for the missing replica; it rebuilds the replica by itself then."""
     place = f"-n {LONGHORN_SYSTEM}"
     named = f"{place} {objects.name(volume)}"
     nodes = f"kubectl get nodes.longhorn.io {place} -o wide"
-    chosen = [key for key in _SELECTORS if _tags(volume, key)]
-    if not chosen:
+    if not tags:
         replicas = f"kubectl get replicas.longhorn.io {place} -l {_VOLUME_LABEL}={objects.name(volume)}"
         return steps(f"Make nodes schedulable, with space on their disks: {nodes}", f"Show its replicas: {replicas}")
-    tags = " and ".join(f"{_tags(volume, key)} to {_SELECTORS[key]}" for key in chosen)
-    patch = json.dumps({"spec": dict.fromkeys(chosen)}, separators=(",", ":"))
+    added = " and ".join(f"{wanted} to {_SELECTORS[key]}" for key, wanted in tags.items())
+    patch = json.dumps({"spec": dict.fromkeys(tags)}, separators=(",", ":"))
     return steps(
-        f"Add {tags} on each node that is to have a replica: kubectl edit nodes.longhorn.io {place}",
+        f"Add {added} on each node that is to have a replica: kubectl edit nodes.longhorn.io {place}",
         f"Or let all fit until the upgrade ends: kubectl patch volumes.longhorn.io {named} --type=merge -p '{patch}'",
     )
 
 
-def _tags(volume: Object, key: str) -> str:
-    """Return the tags that nodes or disks with a replica must have."""
-    return name_list([one for one in fields.items(volume, "spec", key) if isinstance(one, str)])
+def _tags(volume: Object) -> dict[str, str]:
+    """Return the tags that disks or nodes with a replica must have, by the field that requires them."""
+    found = {key: [one for one in fields.items(volume, "spec", key) if isinstance(one, str)] for key in _SELECTORS}
+    return {key: name_list(tags) for key, tags in found.items() if tags}
 
 
 FINDERS = (

@@ -10,12 +10,12 @@ from hack.actors import job_status
 from hack.actors.caches import BY_OWNER
 from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.job_status import TRACKING, Tally
-from hack.actors.kinds import SERVICE_ACCOUNTS, controller_reference
+from hack.actors.kinds import controller_reference
 from hack.actors.pod_status import finished_at, is_ready
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.patch import MergePatch, merge_diff
-from upgrade_manager.kube.resources import JOBS, PODS
+from upgrade_manager.kube.resources import JOBS, PODS, SERVICE_ACCOUNTS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 BINDINGS = Resource(group="", version="v1", plural="bindings", kind="Binding")
-SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
 CAPI_CLUSTERS = Resource(group="cluster.x-k8s.io", version="v1beta1", plural="clusters", kind="Cluster")
 DAEMON_SETS = Resource(group="apps", version="v1", plural="daemonsets", kind="DaemonSet")
 CLUSTER_REPOS = Resource(

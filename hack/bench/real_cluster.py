@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
-from hack.actors.kinds import SERVICE_ACCOUNTS
 from hack.actors.repository_access import RepositoryServer
 from hack.bench.in_process import PLAN, BenchError, plan_manifest
 from hack.bench.local_processes import free_port
@@ -32,7 +31,7 @@ from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK, CATTLE_SYSTEM, 
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.resources import ENDPOINT_SLICES, NAMESPACES, UPGRADE_PLANS
+from upgrade_manager.kube.resources import ENDPOINT_SLICES, NAMESPACES, SERVICE_ACCOUNTS, UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -12,7 +12,6 @@ from hack.actors.kinds import (
     DAEMON_SETS,
     LONGHORN_NODES,
     RANCHER_SETTINGS,
-    SERVICE_ACCOUNTS,
 )
 from hack.actors.longhorn_disks import longhorn_node
 from hack.actors.virtual_machines import instance_of
@@ -38,6 +37,7 @@ from upgrade_manager.kube.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PROVISIONING_CLUSTERS,
     SECRETS,
+    SERVICE_ACCOUNTS,
     SETTINGS,
     VERSIONS,
     VIRTUAL_MACHINE_IMAGES,

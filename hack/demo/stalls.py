@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from hack.actors.freezer import NAMESPACES as DEPLOYED_IN
 from hack.actors.freezer import PROCESSES, REGISTRY, REPOSITORY, RUNTIME, boot_of, kubelet_of
-from hack.actors.kinds import SERVICE_ACCOUNTS
 from hack.actors.machine_plan import encoded, plan_of
 from hack.actors.planner import SECRET_SELECTOR, tiers
 from hack.actors.switch import KEY, NAMESPACE
@@ -33,6 +32,7 @@ from upgrade_manager.kube.resources import (
     PODS,
     PROVISIONING_CLUSTERS,
     SECRETS,
+    SERVICE_ACCOUNTS,
     UPGRADE_PLANS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
 )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,8 @@ from upgrade_manager.runtime.leader_election import LeaseLost
 from upgrade_manager.runtime.lease import RENEW_DEADLINE
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from hack.faults.middleware import Middleware
     from tests.support.manager_process import ManagerProcess
     from tests.support.simulate import Simulate
@@ -53,6 +56,20 @@ async def elected(simulation: Simulation) -> None:
         return [holder for lease in leases if (holder := objects.spec(lease).get("holderIdentity"))]
 
     await eventually(holders)
+
+
+@asynccontextmanager
+async def leader_and_standby(
+    simulation: Simulation,
+) -> AsyncIterator[tuple[UpgradeRun, ManagerProcess, ManagerProcess]]:
+    """Run both until nodes are upgraded."""
+    stage = await UpgradeRun.set_up(simulation)
+    async with candidate(stage, "one") as leader:
+        await elected(simulation)
+        async with candidate(stage, "two") as standby:
+            await stage.create_plan()
+            await stage.until("NodeUpgrading")
+            yield stage, leader, standby
 
 
 async def first_write(life: ManagerProcess) -> float:
@@ -86,20 +103,14 @@ async def test_only_the_leader_writes(simulate: Simulate) -> None:
 )
 @pytest.mark.thin
 async def test_standby_takes_over_from_a_leader_that(simulate: Simulate, *, kill: bool, within: float) -> None:
-    async with simulate() as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with candidate(stage, "one") as leader:
-            await elected(simulation)
-            async with candidate(stage, "two") as standby:
-                await stage.create_plan()
-                await stage.until("NodeUpgrading")
-                assert writes_of(standby) == []
-                if kill:
-                    await leader.kill()
-                else:
-                    await leader.__aexit__(None, None, None)
-                assert await first_write(standby) <= within
-                plan = await stage.succeed()
+    async with simulate() as simulation, leader_and_standby(simulation) as (stage, leader, standby):
+        assert writes_of(standby) == []
+        if kill:
+            await leader.kill()
+        else:
+            await leader.__aexit__(None, None, None)
+        assert await first_write(standby) <= within
+        plan = await stage.succeed()
     assert objects.status(plan)["provisionGeneration"] == 4
 
 
@@ -109,18 +120,12 @@ def queue_sample(life: ManagerProcess, name: str) -> float | None:
 
 
 async def test_standby_queues_plans_only_once_it_leads() -> None:
-    async with Simulation() as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with candidate(stage, "one") as leader:
-            await elected(simulation)
-            async with candidate(stage, "two") as standby:
-                await stage.create_plan()
-                await stage.until("NodeUpgrading")
-                assert (queue_sample(standby, "adds_total"), queue_sample(standby, "depth")) == (0, 0)
-                await leader.kill()
-                await first_write(standby)
-                await stage.succeed()
-                assert (queue_sample(standby, "queue_duration_seconds_sum") or 0) < 1
+    async with Simulation() as simulation, leader_and_standby(simulation) as (stage, leader, standby):
+        assert (queue_sample(standby, "adds_total"), queue_sample(standby, "depth")) == (0, 0)
+        await leader.kill()
+        await first_write(standby)
+        await stage.succeed()
+        assert (queue_sample(standby, "queue_duration_seconds_sum") or 0) < 1
 
 
 async def test_leader_without_its_lease_ends_at_once() -> None:

@@ -21,7 +21,7 @@ from tests.support.pod_connection import gated, tokens_of
 from tests.support.request_log import RequestLog
 from tests.support.upgrade import ACCOUNT, BY_VERSION, Ledger, UpgradeRun
 from upgrade_manager.cli.options import RunOptions
-from upgrade_manager.kube.resources import Resource
+from upgrade_manager.kube.resources import CONFIG_MAPS
 from upgrade_manager.kube.retry import Backoff
 from upgrade_manager.runtime.leader_election import LeaseLost
 
@@ -48,7 +48,6 @@ LOSS = 30.0
 REFUSALS, REFUSED_WITHIN, REFUSED = 3, 60.0, 150
 #: All that Rancher could take.
 HELD = {"nodeUpgradeOption": {"pauseNodes": ["node-0", "node-1", "node-2"]}}
-CONFIG_MAPS = Resource(group="", version="v1", plural="configmaps", kind="ConfigMap", namespaced=True)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import generate_latest
 
-from hack.actors.kinds import SERVICE_ACCOUNTS
 from hack.cluster.scenario import load
 from hack.simulation import Simulation
 from tests.support.upgrade import UpgradeRun
@@ -25,6 +24,7 @@ from upgrade_manager.kube.resources import (
     NODES,
     PROVISIONING_CLUSTERS,
     SECRETS,
+    SERVICE_ACCOUNTS,
     SETTINGS,
     VERSIONS,
 )

@@ -17,7 +17,7 @@ from hack.control_plane.backend import direct
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import KubeError, Terminal, Transient
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import NAMESPACES, PODS, SERVICES, Resource
+from upgrade_manager.kube.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, SERVICES, Resource
 from upgrade_manager.kube.transport import Request, Response
 from upgrade_manager.pipeline.errors import Unreachable
 from upgrade_manager.pipeline.repository_client import read_file
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 SERVER = "https://x:6443/k8s/clusters/c"
 NAMESPACE, NAME = "harvester-system", "proxied"
 ENDPOINTS = Resource(group="", version="v1", plural="endpoints", kind="Endpoints")
-SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
 PATH = "/api/v1/namespaces/harvester-system/services/http:demo-repo:80/proxy/harvester-iso/a%2Fb"
 URL = SERVER + PATH
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.actors.kinds import SERVICE_ACCOUNTS
 from hack.faults.middleware import NoHook
 from hack.simulation import Simulation
 from tests.support.cluster_state import title
@@ -16,7 +15,7 @@ from tests.support.upgrade import BY_VERSION, UpgradeRun
 from upgrade_manager import __version__
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import VERSIONS
+from upgrade_manager.kube.resources import SERVICE_ACCOUNTS, VERSIONS
 
 if TYPE_CHECKING:
     from hack.faults.call import Call

@@ -12,7 +12,6 @@ from hack.actors.caches import Caches
 from hack.actors.context import ActorContext
 from hack.actors.hosts import Hosts
 from hack.actors.jobs import JobController
-from hack.actors.kinds import SERVICE_ACCOUNTS
 from hack.actors.kubelet import Kubelet
 from hack.actors.scheduler import Scheduler
 from hack.actors.servers import SimulatedServers
@@ -27,7 +26,7 @@ from hack.virtual_time import virtual_now
 from tests.support.apiserver import make_server
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.resources import NAMESPACES, NODES
+from upgrade_manager.kube.resources import NAMESPACES, NODES, SERVICE_ACCOUNTS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

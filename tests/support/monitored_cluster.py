@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack.actors.kinds import SERVICE_ACCOUNTS
 from hack.actors.repository_access import RepositoryServer
 from hack.cluster.certificates import LOOPBACK, Authority, server_context
 from hack.cluster.gateway import Gateway
@@ -25,7 +24,12 @@ from hack.demo.registration import create_secret, register
 from tests.support.upgrade import UpgradeRun
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists
-from upgrade_manager.kube.resources import ENDPOINT_SLICES, NAMESPACES, VALIDATING_WEBHOOK_CONFIGURATIONS
+from upgrade_manager.kube.resources import (
+    ENDPOINT_SLICES,
+    NAMESPACES,
+    SERVICE_ACCOUNTS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+)
 from webhook.certificates.rotation import CONFIGURATION
 
 if TYPE_CHECKING:

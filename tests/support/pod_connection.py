@@ -18,7 +18,7 @@ from tests.support.upgrade import ACCOUNT
 from upgrade_manager.kube.config import InCluster
 from upgrade_manager.kube.errors import AlreadyExists
 from upgrade_manager.kube.http_transport import HttpTransport
-from upgrade_manager.kube.resources import SECRETS, Resource
+from upgrade_manager.kube.resources import SECRETS, SERVICE_ACCOUNTS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -75,7 +75,6 @@ async def gated(inner: Transport, folder: Path, *, token: str) -> AsyncIterator[
             line.mend()
 
 
-_SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount", namespaced=True)
 _, _, NAMESPACE, NAME = ACCOUNT.split(":")
 _GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated")
 _PATH = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{NAME}/token"
@@ -116,7 +115,7 @@ class BoundTokens:
     async def issue(self) -> str:
         """Return a new token."""
         with suppress(AlreadyExists):
-            await self._client.create(_SERVICE_ACCOUNTS, {"metadata": {"name": NAME, "namespace": NAMESPACE}})
+            await self._client.create(SERVICE_ACCOUNTS, {"metadata": {"name": NAME, "namespace": NAMESPACE}})
         name = f"manager-{len(self._bound)}"
         secret = await self._client.create(SECRETS, {"metadata": {"name": name, "namespace": NAMESPACE}})
         bound = {"apiVersion": "v1", "kind": "Secret", "name": name, "uid": secret["metadata"]["uid"]}

@@ -28,8 +28,16 @@ RUN cd /opt/venv/lib/python3*/site-packages \
  && rm -r kubernetes_asyncio/client/models kubernetes_asyncio/client/api zstandard/_cffi* pygments tzdata \
  && find /opt/venv -type f \( -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.[ch]' \) -delete \
  && find /opt/venv -type d -name tests -prune -exec rm -r {} +
-COPY hack/image_root.sh /
+COPY hack/image_programs.sh hack/image_root.sh /
 RUN /image_root.sh /image
+
+# What the shell lines of Jobs and of the upgrade repository call: the published toolkit image runs them, too.
+FROM build AS programs
+RUN apt-get update \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends mount nginx \
+ && /image_programs.sh /programs cat gunzip gzip mkdir mount mountpoint nginx test umount \
+ && mkdir -p /programs/var/lib/nginx /programs/var/log/nginx /programs/srv/www/htdocs
+COPY hack/nginx.conf /programs/etc/nginx/nginx.conf
 
 # No package manager, no pip, no compiler, no set-user-ID program.
 FROM scratch AS base
@@ -44,8 +52,7 @@ FROM base AS toolkit
 LABEL org.opencontainers.image.title="harvester-upgrade-toolkit" \
       org.opencontainers.image.description="The commands of the Jobs of an UpgradePlan"
 COPY --from=helm /usr/local/bin/helm /usr/local/bin/helm
-# The image clean-up is a line for the shell that also the published toolkit image runs.
-COPY --from=build /usr/bin/cat /usr/bin/gunzip /usr/bin/gzip /usr/bin/
+COPY --from=programs /programs /
 
 FROM base AS manager
 LABEL org.opencontainers.image.title="harvester-upgrade-manager" \

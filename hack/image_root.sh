@@ -1,6 +1,6 @@
 #!/bin/sh
 # Copies into folder $1 what an image of Python programs needs at run time: Python, /opt/venv, the libraries that both are
-# linked against, the public authorities, a shell and chroot. The Dockerfile runs it, on Debian.
+# linked against, the public authorities, a shell and chroot. The Dockerfile runs it, on Debian, beside image_programs.sh.
 set -eu
 out=$1
 python=$(readlink -f "$(command -v python3)")
@@ -15,11 +15,6 @@ copy() { # files and folders, symbolic links as they are, each to its own path
     done
 }
 
-linked() { # the libraries of all programs and extensions that were copied
-    find "$out" -type f \( -perm -100 -o -name '*.so*' \) -exec ldd {} + 2>/dev/null |
-        awk '$2 == "=>" && $3 ~ "^/" {print $3} $1 ~ "^/.*ld-linux" {print $1}' | sort -u
-}
-
 mkdir -p "$out/usr/bin" "$out/usr/lib" "$out/proc" "$out/sys" "$out/dev" "$out/run" "$out/tmp" "$out/root" "$out/var"
 chmod 1777 "$out/tmp"
 ln -s /run "$out/var/run"
@@ -30,7 +25,7 @@ for link in /bin /sbin /lib /lib64; do
     fi
 done
 
-copy "$python" "$stdlib" /opt/venv /usr/bin/env /bin/sh /bin/dash "$(command -v chroot)"
+copy "$python" "$stdlib" /opt/venv
 for program in /usr/bin/python3 /usr/local/bin/python /usr/local/bin/python3; do
     [ ! -L "$program" ] || copy "$program"
 done
@@ -42,10 +37,7 @@ done
 )
 # Loaded by name, when a thread ends.
 copy "$(ldconfig -p | awk '/libgcc_s/ {print $NF; exit}')"
-linked | while read -r library; do
-    mkdir -p "$out$(dirname "$library")"
-    cp -L "$library" "$out$library"
-done
+"$(dirname "$0")/image_programs.sh" "$out" env sh dash chroot
 copy /etc/ld.so.cache /etc/nsswitch.conf /etc/passwd /etc/group /etc/ssl /usr/lib/ssl /usr/share/ca-certificates
 touch "$out/etc/hosts" "$out/etc/resolv.conf"
 

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds both images by buildah on a Debian machine that reaches no container registry, as root, and runs an upgrade in the
-# manager's. Two bases differ from a build elsewhere: Python is Debian's, and helm is the one of `make helm`.
+# Builds both images by buildah on a Debian machine that reaches no container registry, as root, runs an upgrade in the
+# manager's, and the upgrade repository in the toolkit's. Two bases differ from a build elsewhere: Python is Debian's, and helm
+# is the one of `make helm`.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -19,12 +20,13 @@ unset STORAGE_DRIVER
 printf '[storage]\ndriver = "overlay"\ngraphroot = "%s"\nrunroot = "%s"\n' "$work/store" "$work/run" >"$CONTAINERS_STORAGE_CONF"
 
 programs() { # installs what is missing
-    for program in buildah mmdebstrap ip; do
+    for program in buildah mmdebstrap ip mkfs.ext4; do
         command -v "$program" >/dev/null || missing=yes
     done
     [ -n "${missing:-}" ] || return 0
     apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends buildah mmdebstrap crun iproute2 >/dev/null
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        buildah mmdebstrap crun iproute2 e2fsprogs >/dev/null
 }
 
 sources() { # the machine's own, in either format
@@ -79,10 +81,15 @@ check() { # of image $1, as user $2; $3 are its programs besides Python and the 
     echo "$1: $(($(stat -c %s "$work/$1.tar") / 1000000)) MB compressed, $((bytes / 1000000)) MB of files, the base included"
 }
 
-upgrade() { # in the root file system $1, in namespaces that end with it
+upgrade() { # in the root file system $1
     buildah inspect --type image manager >"$work/manager.json"
-    IMAGE_ROOT=$1 IMAGE_CONFIG=$work/manager.json exec unshare --net --mount --pid --fork --mount-proc --kill-child \
-        .venv/bin/python -m pytest -q --tier image -p no:cacheprovider --basetemp="$work/pytest" tests/image
+    export IMAGE_ROOT="$1" IMAGE_CONFIG="$work/manager.json"
+    tests upgrade
+}
+
+tests() { # of file $1, in namespaces that end with it
+    exec unshare --net --mount --pid --fork --mount-proc --kill-child .venv/bin/python -m pytest -q --tier image \
+        -p no:cacheprovider --basetemp="$work/pytest-$1" "tests/image/test_$1_in_image.py"
 }
 
 programs
@@ -97,9 +104,10 @@ check manager 65532 'chroot dash env sh'
 upgrade "$root" >"$work/upgrade.log" 2>&1 &
 upgrade=$!
 image toolkit
-check toolkit 0 'cat chroot dash env gunzip gzip helm sh'
+check toolkit 0 'cat chroot dash env gunzip gzip helm mkdir mount mountpoint nginx sh test umount'
 run toolkit helm version --short
 expect "$(run toolkit sh -c 'echo list | gzip | cat | gunzip -c')" list
+(TOOLKIT_ROOT=$root tests repository)
 wait "$upgrade" || {
     cat "$work/upgrade.log" >&2
     exit 1

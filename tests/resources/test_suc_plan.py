@@ -100,11 +100,13 @@ def test_cleanup() -> None:
     assert len(str(CLEANUP)) < 4000
 
 
-def programs_of_the_image() -> Iterator[str]:
-    """Yield the programs that the Dockerfile copies into the toolkit's image."""
+def programs_of_the_image() -> Iterator[Path]:
+    """Yield the programs that the Dockerfile copies into the toolkit's image, where this machine has them."""
     text = (Path(__file__).parents[2] / "Dockerfile").read_text()
-    for line in re.findall(r"^COPY --from=build (/usr/bin/.*) /usr/bin/$", text, re.MULTILINE):
-        yield from line.split()
+    (names,) = re.findall(r"/image_programs.sh /programs (.*) \\$", text, re.MULTILINE)
+    for name in names.split():
+        if path := shutil.which(name):
+            yield Path(path)
 
 
 def scripted(folder: Path, shell: str, crictl: str) -> subprocess.CompletedProcess[str]:
@@ -119,7 +121,7 @@ def scripted(folder: Path, shell: str, crictl: str) -> subprocess.CompletedProce
     script = script.replace("/var/lib/rancher/rke2/bin/crictl", str(program)).replace("chroot /host ", "")
     (folder / "bin").mkdir()
     for path in programs_of_the_image():
-        (folder / "bin" / Path(path).name).symlink_to(path)
+        (folder / "bin" / path.name).symlink_to(path)
     environ = {"PATH": str(folder / "bin")}
     return subprocess.run([found, "-c", script], env=environ, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
 

@@ -27,6 +27,8 @@ CONTROLLERS = (
     "disruption-controller",
     # Removes the finalizer that kube-apiserver puts on each claim.
     "persistentvolumeclaim-protection-controller",
+    # Adds the roles of users to view, edit and admin.
+    "clusterrole-aggregation-controller",
 )
 _KEY_BITS = 2048
 _EXPONENT = 65537

@@ -36,6 +36,9 @@ MODES = ("enforce", "warn", "audit")
 TRANSIENT = {"Event", "EndpointSlice", "Endpoints", "Lease", "Pod", "ReplicaSet", "ControllerRevision"}
 #: A CA that the API server accepts.
 WRITTEN = base64.b64encode(Authority(now=datetime.now(UTC)).certificate).decode()
+#: On UpgradePlans.
+VERBS = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"]
+ROLES = {"view": VERBS[:3], "edit": VERBS[:-1], "admin": VERBS}
 #: Seconds for the real controllers.
 SECONDS = 60.0
 
@@ -66,6 +69,26 @@ async def test_default_is_applied_without_a_warning(restricted: Cluster) -> None
     assert outcome.err == ""
     # The level refuses Pods, not their Deployment.
     await eventually(partial(has_two_pods, restricted), seconds=SECONDS)
+
+
+async def verbs(cluster: Cluster, *flags: str) -> list[str]:
+    """Return what a user may do with UpgradePlans."""
+    reviews = [await cluster.kubectl("auth", "can-i", verb, "up", *flags) for verb in VERBS]
+    return [verb for verb, review in zip(VERBS, reviews, strict=True) if review.out == "yes\n"]
+
+
+async def test_roles_of_kubernetes_include_plans(restricted: Cluster) -> None:
+    for role in ROLES:
+        await restricted.succeed("create", "clusterrolebinding", role, f"--clusterrole={role}", f"--user={role}")
+        assert await verbs(restricted, f"--as={role}") == []
+    await restricted.succeed("apply", "-k", str(DEFAULT))
+
+    async def are_granted() -> bool:
+        return {role: await verbs(restricted, f"--as={role}") for role in ROLES} == ROLES
+
+    # By a controller.
+    await eventually(are_granted, seconds=SECONDS)
+    assert await verbs(restricted, "--as=admin", "--subresource=status") == ["get"]
 
 
 async def installed_objects(plane: ControlPlane) -> set[tuple[str, str, str]]:

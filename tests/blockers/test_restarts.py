@@ -10,7 +10,7 @@ import pytest
 
 from hack.simulation import Simulation
 from tests.support.manager_restarts import Interruption, restarted
-from tests.support.stall_matrix import PlanObserver
+from tests.support.stall_matrix import CELLS, PlanObserver, held_up
 from tests.support.sweep import Sweep, shares
 from tests.support.upgrade import UpgradeRun
 
@@ -27,7 +27,7 @@ def sweep(request: pytest.FixtureRequest) -> Sweep:
     return Sweep(tier=request.config.getoption("tier"))
 
 
-async def held_up(die_at: int, *, after: bool) -> tuple[set[str], list[tuple[str, int]], bool]:
+async def stalled(die_at: int, *, after: bool) -> tuple[set[str], list[tuple[str, int]], bool]:
     """Return every `since` of the blocker, the reasons and counts of its events, and whether the manager died."""
     sinces: set[str] = set()
     async with Simulation() as simulation:
@@ -58,7 +58,7 @@ async def held_up(die_at: int, *, after: bool) -> tuple[set[str], list[tuple[str
 async def test_restart_keeps_since_and_repeats_no_event(share: int, sweep: Sweep) -> None:
     for number in sweep.points(1, WRITES, share=share, shares=SHARES, stride=2):
         for after in (False, True):
-            sinces, events, died = await held_up(number, after=after)
+            sinces, events, died = await stalled(number, after=after)
             where = f"died {'after' if after else 'before'} write {number}"
             assert died, where
             # The scheduler may hang before the Pods of the repository run.
@@ -69,3 +69,24 @@ async def test_restart_keeps_since_and_repeats_no_event(share: int, sweep: Sweep
             assert counts["PodPending"] == len(names), where
             # The end of a blocker is not reported again: it is lost if the manager dies before it sends the event.
             assert counts["BlockerCleared"] <= len(names), where
+
+
+@pytest.mark.rule("blockers: a Rancher that does nothing is named with its Deployment or its conditions")
+async def test_drain_is_given_its_time_again_after_a_restart() -> None:
+    (cell,) = (cell for cell in CELLS if cell.component == "PodDisruptionBudget without disruptions")
+    async with Simulation() as simulation:
+        observer = PlanObserver(simulation.server.storage)
+        stage = await UpgradeRun.set_up(simulation)
+        async with stage.life(seed="life 0"):
+            await stage.create_plan()
+            await observer.until(lambda: observer.is_at(cell.moment), seconds=3600)
+            async with held_up(cell, simulation, observer):
+                await observer.until(lambda: bool(observer.blockers), seconds=3600)
+                await asyncio.sleep(1200)
+            await observer.until(lambda: not observer.blockers, seconds=60)
+        simulation.freezer.freeze("Drainer")
+        async with stage.life(seed="life 1"):
+            await asyncio.sleep(300)
+            simulation.freezer.thaw("Drainer")
+            await stage.succeed()
+        assert {blocker.reason for blocker in observer.take()} == {cell.reason}

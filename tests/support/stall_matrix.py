@@ -162,7 +162,7 @@ async def run(cell: Cell, *, linger: float = LINGER) -> Outcome:
         observer = PlanObserver(simulation.server.storage)
         async with started(simulation):
             await observer.until(lambda: observer.is_at(cell.moment), seconds=_TIMEOUT)
-            async with _held_up(cell, simulation, observer):
+            async with held_up(cell, simulation, observer):
                 within = 1.1 * cell.deadline + cell.later + _TIMEOUT
                 await observer.until(lambda: bool(observer.blockers), seconds=within)
                 reported = (virtual_time.virtual_now() - observer.blockers[0].since).total_seconds()
@@ -178,7 +178,7 @@ async def run(cell: Cell, *, linger: float = LINGER) -> Outcome:
 
 
 @asynccontextmanager
-async def _held_up(cell: Cell, simulation: Simulation, observer: PlanObserver) -> AsyncIterator[None]:
+async def held_up(cell: Cell, simulation: Simulation, observer: PlanObserver) -> AsyncIterator[None]:
     """Freeze the actor or damage the object, and repair it at the end."""
     if cell.actor:
         simulation.freezer.freeze(cell.actor)

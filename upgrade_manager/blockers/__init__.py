@@ -4,6 +4,7 @@ __all__ = [
     "finder",
     "jobs",
     "pods",
+    "rancher",
     "remedy",
     "table",
     "view",

@@ -18,6 +18,7 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.jobs import job_wait
+from upgrade_manager.blockers.rancher import PLANNER
 from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
@@ -151,8 +152,19 @@ class NodeWaits:
         known = read_blockers(self.ctx.status["blockers"])
         is_held = any(one.reason is BlockerReason.DRAIN_FAILING and one.node == node for one in known)
         now = self.ctx.now().replace(microsecond=0)
-        seen = self.ctx.informers.first_seen.since(("drain held up", node), is_held, now=now, known=began)
+        recorded = self._silent_since(began, node=node)
+        seen = self.ctx.informers.first_seen.since(("drain held up", node), is_held, now=now, known=recorded)
         return now if is_held else max(began, seen)
+
+    def _silent_since(self, recorded: datetime, *, node: str) -> datetime:
+        """Return since when Rancher does nothing, for a process that has not seen that begin.
+
+        What is overdue by the recorded time, but is no blocker, was held up until a moment ago, or no manager ran.
+        """
+        known = read_blockers(self.ctx.status["blockers"])
+        silent = (one.since for one in known if one.reason is BlockerReason.RANCHER_SILENT and one.node == node)
+        now = self.ctx.now().replace(microsecond=0)
+        return min(silent, default=now if now - recorded >= PLANNER else recorded)
 
     def _evacuation(self, view: NodeView, created: datetime, *, is_running: bool) -> Wait:
         """Return the wait since the Job began; it progressed when its taint let KubeVirt move the VMs."""
@@ -211,7 +223,8 @@ class NodeWaits:
         """
         # In whole seconds, as the recorded times and the blocker's.
         now = self.ctx.now().replace(microsecond=0)
-        return self.ctx.informers.first_seen.since("no node under way", is_idle, now=now, known=recorded)
+        known = self._silent_since(recorded, node="")
+        return self.ctx.informers.first_seen.since("no node under way", is_idle, now=now, known=known)
 
     def _secret(
         self,

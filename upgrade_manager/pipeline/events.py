@@ -20,7 +20,7 @@ from upgrade_manager.nodes.milestones import MilestoneReason
 from upgrade_manager.pipeline.status import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
     from datetime import datetime
 
     from upgrade_manager.api.blockers import Blocker
@@ -88,6 +88,11 @@ class PlanEvents:
         since = self._now() - REPLAY_WINDOW
         self.phases(plan, [phase for phase, time in missing.items() if time is not None and time > since])
         handled.update(missing)
+
+    def keep(self, uids: Container[str]) -> None:
+        """Forget all other plans."""
+        self._handled = {uid: handled for uid, handled in self._handled.items() if uid in uids}
+        self._blockers = {uid: times for uid, times in self._blockers.items() if uid in uids}
 
     def error(self, plan: Object, message: str) -> None:
         """Record an error that is retried; equal errors share one event with a count."""

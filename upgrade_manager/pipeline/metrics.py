@@ -23,7 +23,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.progress import PlanProgress, ProgressTracker, is_stalled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from upgrade_manager.api.phases import PhaseName
@@ -71,6 +71,10 @@ class UpgradeMetrics:
         known = self._recorded.setdefault(objects.uid(plan), set(values))
         self.recorded(plan, [value for value in values if value not in known])
 
+    def keep(self, uids: Container[str]) -> None:
+        """Forget all other plans."""
+        self._recorded = {uid: values for uid, values in self._recorded.items() if uid in uids}
+
     def recorded(self, plan: Object, values: Iterable[str]) -> None:
         """Record phase values that were just written to the plan."""
         times = _times(plan)
@@ -112,7 +116,7 @@ class PlanCollector(Collector):
     def refresh(self) -> None:
         """Take the plans, whose objects never change."""
         plans = self._plans.list()
-        self._progress.keep(plans)
+        self._progress.keep({*map(objects.uid, plans)})
         self._taken = ([(plan, self._progress.of(plan)) for plan in plans], self._now(), self._is_leader())
 
     def describe(self) -> list[GaugeMetricFamily]:

@@ -18,7 +18,7 @@ from upgrade_manager.nodes.expected_times import USUAL_PHASE
 from upgrade_manager.nodes.sequencing import IN_PROGRESS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
     from datetime import datetime
 
     from upgrade_manager.blockers.wait import Wait
@@ -78,9 +78,8 @@ class ProgressTracker:
         """Return what is known about the plan."""
         return self._movements.get(objects.uid(plan), Movement())
 
-    def keep(self, plans: Iterable[Object]) -> None:
-        """Forget all plans but these."""
-        uids = set(map(objects.uid, plans))
+    def keep(self, uids: Container[str]) -> None:
+        """Forget all other plans."""
         self._movements = {uid: found for uid, found in self._movements.items() if uid in uids}
 
 

@@ -82,6 +82,7 @@ class PlanReconciler:
         plan = self._plans.store.get(name)
         if plan is None:
             await self._informers.drop(name)
+            self._forget_deleted()
             return Done(is_deleted=True)
         # The key is the plan's name.
         structlog.contextvars.unbind_contextvars("key")
@@ -94,6 +95,14 @@ class PlanReconciler:
             return False
         self._unseen.pop(name, None)
         return True
+
+    def _forget_deleted(self) -> None:
+        """Forget what is remembered of plans that are deleted: a manager runs for months."""
+        uids = {objects.uid(plan) for plan in self._plans.store.list()}
+        self._conflicts = {uid: count for uid, count in self._conflicts.items() if uid in uids}
+        self._refusals.keep(uids)
+        self._services.events.keep(uids)
+        self._services.metrics.keep(uids)
 
     async def _reconcile_plan(self, plan: Object) -> Result:
         ctx = ReconcileContext.of(plan, self._services, self._informers.of(objects.name(plan)))

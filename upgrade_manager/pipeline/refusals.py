@@ -15,6 +15,7 @@ from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.pipeline.blockers import known_since
 
 if TYPE_CHECKING:
+    from collections.abc import Container
     from datetime import datetime
 
     from upgrade_manager.kube.errors import WrittenObject
@@ -73,6 +74,10 @@ class Refusals:
         ages = (ctx.now() - refusal.since for refusal in self._plans.get(ctx.owner.uid, {}).values())
         left = min((OVERDUE - age for age in ages if age < OVERDUE), default=None)
         return None if left is None else max(left, _LEAST).total_seconds()
+
+    def keep(self, uids: Container[str]) -> None:
+        """Forget the refusals of all other plans."""
+        self._plans = {uid: plan for uid, plan in self._plans.items() if uid in uids}
 
     def clear(self, ctx: ReconcileContext) -> None:
         """Forget the plan's refusals, after a reconcile without an error."""

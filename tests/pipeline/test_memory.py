@@ -1,0 +1,52 @@
+"""A manager that runs for months: it forgets plans with their deletion."""
+
+from __future__ import annotations
+
+import gc
+from functools import partial
+from types import MethodType
+from typing import TYPE_CHECKING, Any
+
+from hack.faults.rules import Match, Refuse, Rule
+from hack.simulation import Simulation
+from tests.support.upgrade import UpgradeRun
+from upgrade_manager.kube import objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CONTAINERS = (dict, list, set, tuple, partial, MethodType)
+_OWN = ("upgrade_manager.", "webhook.")
+
+
+def reachable(root: object) -> Iterator[object]:
+    """Yield the manager's own objects, and the containers that they refer to."""
+    seen: dict[int, object] = {}
+    stack = [root]
+    while stack:
+        one = stack.pop()
+        if id(one) in seen or not (isinstance(one, _CONTAINERS) or type(one).__module__.startswith(_OWN)):
+            continue
+        seen[id(one)] = one
+        yield one
+        stack += gc.get_referents(one)
+
+
+def keyed_by(root: object, uid: str) -> list[Any]:
+    return [one for one in reachable(root) if isinstance(one, dict | set) and uid in one]
+
+
+async def test_deleted_plan_is_forgotten() -> None:
+    async with Simulation() as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        refused = Refuse(status=403, reason="Forbidden", message="a webhook refuses the write")
+        rule = Rule(match=Match(verbs=("create",), resource="plans.upgrade.cattle.io"), action=refused)
+        simulation.middleware.add(rule)
+        async with stage.life() as life:
+            await stage.create_plan()
+            plan = await stage.until_plan(lambda plan: bool(objects.status(plan).get("blockers")))
+            uid = objects.uid(plan)
+            assert keyed_by(life.manager, uid)
+            await stage.delete()
+            life.metrics.refresh()
+            assert keyed_by(life.manager, uid) == []

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds both images by buildah on a Debian machine that reaches no container registry, as root, runs an upgrade in the
 # manager's, and the upgrade repository in the toolkit's. Two bases differ from a build elsewhere: Python is Debian's, and helm
-# is the one of `make helm`.
+# is the one of `make helm`. That a build elsewhere finds its wheels is checked, too.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -31,6 +31,18 @@ programs() { # installs what is missing
 
 sources() { # the machine's own, in either format
     find /etc/apt -name '*.sources' -o -name 'sources.list' | head -n 1
+}
+
+wheels() { # that they exist for the Dockerfile's Python on each platform of `make docker-buildx`
+    python=$(sed -n 's/^ARG PYTHON=//p' Dockerfile)
+    for machine in x86_64 aarch64; do
+        set --
+        for libc in manylinux2014 manylinux_2_17 manylinux_2_28; do
+            set -- "$@" --platform "${libc}_$machine"
+        done
+        .venv/bin/python -m pip download --quiet --no-deps --require-hashes --only-binary :all: --python-version "$python" "$@" \
+            --requirement requirements/run.txt --dest "$work/wheels-$machine"
+    done
 }
 
 base_image() {
@@ -95,6 +107,7 @@ tests() { # of file $1, in namespaces that end with it
 programs
 # Slower, but of any file system.
 buildah info >/dev/null 2>&1 || sed -i 's/overlay/vfs/' "$CONTAINERS_STORAGE_CONF"
+wheels
 base_image
 helm_image
 image manager

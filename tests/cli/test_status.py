@@ -8,19 +8,23 @@ import os
 import re
 import signal
 from asyncio.subprocess import PIPE
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 import yaml
+from rich.console import Console
 
 from tests.support.displayed import MANIFEST
 from tests.support.served import manager, result, served
+from upgrade_manager.cli import status
+from upgrade_manager.display.screen import Report
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.support.process_result import ProcessResult
+    from upgrade_manager.cli.status_watch import PlanWatch
 
 
 async def start(kubeconfig: Path, *arguments: str, stdout: int = PIPE) -> asyncio.subprocess.Process:
@@ -68,9 +72,9 @@ async def test_watch_on_a_pipe_ends_with_the_plan(tmp_path: Path) -> None:
 
 @pytest.mark.rule("status: Ctrl-C ends a watch with status 0 and restores the terminal")
 @pytest.mark.real_loop
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
 @pytest.mark.thin
-async def test_signal_ends_a_watch_and_restores_the_cursor(tmp_path: Path, number: signal.Signals, status: int) -> None:
+async def test_signal_ends_a_watch_and_restores_the_cursor(tmp_path: Path, number: signal.Signals, code: int) -> None:
     terminal, output = os.openpty()
     async with served(tmp_path) as cluster:
         await cluster.client.create(UPGRADE_PLANS, MANIFEST)
@@ -83,9 +87,37 @@ async def test_signal_ends_a_watch_and_restores_the_cursor(tmp_path: Path, numbe
     os.close(output)
     shown += os.read(terminal, 1 << 16).decode()
     os.close(terminal)
-    assert (process.returncode, err) == (status, b"")
+    assert (process.returncode, err) == (code, b"")
     assert "\x1b[?25l" in shown.partition("\x1b[?25h")[0]
     assert "\x1b[?25l" not in shown.rpartition("\x1b[?25h")[2]
+
+
+class EndlessWatch:
+    async def follow(self, _: object) -> bool:
+        os.kill(os.getpid(), signal.SIGINT)
+        return bool(await asyncio.get_running_loop().create_future())
+
+
+@pytest.mark.rule("status: Ctrl-C ends a watch with status 0 and restores the terminal")
+@pytest.mark.real_loop
+async def test_second_ctrl_c_does_not_interrupt_the_end() -> None:
+    watch = cast("PlanWatch", EndlessWatch())
+    try:
+        ended = await asyncio.create_task(interrupted_again(watch))
+    finally:
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
+    assert ended == 0
+
+
+async def interrupted_again(watch: PlanWatch) -> int:
+    """Follow the plan until Ctrl-C, and press it again while the connections are closed."""
+    ended = await status.follow(watch, Report(Console(quiet=True)), name="demo")
+    os.kill(os.getpid(), signal.SIGINT)
+    # Until the loop has read the signal.
+    await asyncio.to_thread(lambda: None)
+    await asyncio.sleep(0)
+    return ended
 
 
 @pytest.mark.rule("status: a watch ends with its plan, or with status 1 when that is deleted")

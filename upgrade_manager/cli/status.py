@@ -44,20 +44,22 @@ async def _status(options: StatusOptions) -> int:
         screen = screen_of(options.output, watch=options.watch)
         watch = PlanWatch(session.client, plan, events, pace=pace, now=SystemClock().now, random=random.Random())
         if options.watch:
-            return await _follow(watch, screen, name=fields.name(plan))
+            return await follow(watch, screen, name=fields.name(plan))
         screen.show(watch.view())
         return 0
 
 
-async def _follow(watch: PlanWatch, screen: Screen, *, name: str) -> int:
+async def follow(watch: PlanWatch, screen: Screen, *, name: str) -> int:
     """Show changes until the plan has ended; Ctrl-C ends that well, and restores the terminal, as SIGTERM does."""
     received: list[signal.Signals] = []
     task = asyncio.current_task()
     assert task is not None  # noqa: S101  # in a coroutine
 
     def stop(number: signal.Signals) -> None:
-        received.append(number)
-        task.cancel()
+        # A second Ctrl-C would interrupt the end.
+        if number not in received:
+            received.append(number)
+            task.cancel()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop, number)

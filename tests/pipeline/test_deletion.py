@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Response
     from upgrade_manager.pipeline.controller import Dependencies
 
+pytestmark = pytest.mark.sampled
+
 INTERVAL = "replica-replenishment-wait-interval"
 #: Three for the control plane, and a worker to which Rancher comes last.
 WORKER: dict[str, Any] = {"nodes": {"count": 4, "management": 3}}

@@ -20,6 +20,8 @@ from upgrade_manager.kube.resources import NODES
 if TYPE_CHECKING:
     from tests.support.simulate import Simulate
 
+pytestmark = pytest.mark.sampled
+
 
 @pytest.mark.rule("pipeline: an ended plan that loses its finalizer during its clean-up is cleaned up all the same")
 async def test_clean_up_continues_without_the_finalizer(simulate: Simulate) -> None:

@@ -17,6 +17,8 @@ from upgrade_manager.kube import objects
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
+pytestmark = pytest.mark.sampled
+
 #: Seconds of the simulated actors, so that a node takes minutes.
 SCALE = 60.0
 THREE = scenarios.load("three-nodes")

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tests.support.simulate import Simulate
     from upgrade_manager.kube.objects import Object
 
+pytestmark = pytest.mark.sampled
+
 #: Longer than Rancher needs to upgrade all nodes.
 LONG = 1800.0
 STRATEGY = {"controlPlaneConcurrency": "2", "workerConcurrency": "1"}

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from tests.support.simulate import Simulate
     from upgrade_manager.kube.resources import Resource
 
+pytestmark = pytest.mark.sampled
+
 INTERVAL = "replica-replenishment-wait-interval"
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tests.support.simulate import Simulate
     from upgrade_manager.kube.objects import Object
 
+pytestmark = pytest.mark.sampled
+
 PLACE = "harvester-system"
 COMPLETE: Object = {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 1}
 FAILED: Object = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}], "failed": 3}

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tests.support.upgrade import UpgradeRun
     from upgrade_manager.kube.objects import Object
 
+pytestmark = pytest.mark.sampled
+
 PLACE = "harvester-system"
 LIST = "spec.nodeUpgradeOption.pauseNodes"
 #: Rancher's order.

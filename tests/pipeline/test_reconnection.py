@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from tests.support.manager_process import ManagerProcess
     from upgrade_manager.kube.transport import Transport
 
+pytestmark = pytest.mark.sampled
+
 #: Requests of an upgrade before and after an outage: a quiet one has a hundred and forty, then a dozen watches begin
 #: again, and an API server that starts on a busy machine lets clients try again.
 BOUND = 400

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tests.support.upgrade import UpgradeRun
     from upgrade_manager.kube.objects import Object
 
+pytestmark = pytest.mark.sampled
+
 #: Seconds after a deadline until its blocker is seen: its time is in whole seconds, and the plan is polled.
 LATE = 1.5
 REFUSAL = Refuse(status=403, reason="Forbidden", message="a webhook refuses the write")

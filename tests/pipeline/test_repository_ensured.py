@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     Disturb = Callable[[UpgradeRun], Awaitable[None]]
 
+pytestmark = pytest.mark.sampled
+
 NAME, NAMESPACE = "upgrade-repo", "harvester-system"
 SLICES = "kubernetes.io/service-name=upgrade-repo"
 REPOSITORY_PODS = "management.harvesterhci.io/upgrade-component=repo"

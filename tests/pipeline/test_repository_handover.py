@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 
+pytestmark = pytest.mark.sampled
+
 KINDS = (DEPLOYMENTS, SERVICES, VIRTUAL_MACHINE_IMAGES)
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.repository_client import RepositoryClient
 
+pytestmark = pytest.mark.sampled
+
 RELEASE_FILE = "harvester-release.yaml"
 #: Virtual seconds for which something is broken.
 BROKEN = 120.0

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tests.support.upgrade import UpgradeRun
     from upgrade_manager.kube.objects import Object
 
+pytestmark = pytest.mark.sampled
+
 PLAN_TYPE = "rke.cattle.io/machine-plan"
 PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
 PENDING_PRE, PENDING_POST = "rke.cattle.io/pre-drain", "rke.cattle.io/post-drain"

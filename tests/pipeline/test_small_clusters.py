@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from tests.support.simulate import Simulate
     from upgrade_manager.kube.objects import Object
 
+pytestmark = pytest.mark.sampled
+
 JOB = "upgrade-node-upgrade-single-node-upgrade-node-0"
 #: The states of one node of several; some may pass unobserved.
 DRAINED = ["PreDraining", "PreDrained", "PostDraining", "WaitingReboot", "PostDrained"]

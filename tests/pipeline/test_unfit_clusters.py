@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from hack.simulation import Simulation
     from tests.support.simulate import Simulate
 
+pytestmark = pytest.mark.sampled
+
 SKIP = "management.harvesterhci.io/skip-garbage-collection-threshold-check"
 TOOLKIT = "management.harvesterhci.io/upgrade-toolkit-image"
 DAYS = "management.harvesterhci.io/min-certs-expiration-in-day"

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from tests.support.upgrade import UpgradeRun
     from upgrade_manager.kube.objects import Object
 
+pytestmark = pytest.mark.sampled
+
 RESTORING: dict[str, Any] = {**BY_VERSION, "restoreVM": True}
 #: The one cannot move, the other can.
 FIXED: dict[str, Any] = {"name": "fixed", "node": "node-1", "migratable": False}

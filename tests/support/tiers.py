@@ -2,7 +2,7 @@
 
 | tier | holds |
 |---|---|
-| default | tests not marked `full`, and the first case of tests marked `thin` |
+| default | tests not marked `full`; of tests marked `thin` the first case, of files marked `sampled` two tests |
 | full | the default tier and tests marked `full`: all that needs no real control plane |
 | sweep | the full tier, with sweeps that visit every point |
 | real | tests marked `servers`, on the real API server, and tests marked `assets`; of `thin` ones the first case |
@@ -35,6 +35,7 @@ DEFAULT, FULL, SWEEP, REAL, REAL_FULL, DISPLAY, IMAGE = TIERS
 EMBEDDED = "embedded"
 MARKERS = (
     "full: the test is left out of the default tier",
+    "sampled: only the first two tests of the file are in the default tier",
     "thin: only the first case of the test is in the default tier, and in the real one",
     "real_loop: the test needs sockets or processes, so time is real",
     "servers: the test runs once on each API server",
@@ -50,6 +51,8 @@ _MARKS = {
     REAL: ("mark.servers", "mark.assets"),
     REAL_FULL: ("mark.servers", "mark.assets"),
 }
+#: Tests of a file.
+_SAMPLES = 2
 #: Seconds for a test in real time, which waits for the real controllers.
 _REAL_TIMEOUT = 300
 #: pytest-asyncio's parameter, whose value is one of the factories below.
@@ -90,6 +93,8 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     tier = config.getoption("tier")
     candidates = [item for item in items if _in_tier(item, tier)]
     selected = list(_first_cases(candidates)) if tier in {DEFAULT, REAL} else candidates
+    if tier == DEFAULT:
+        selected = list(_samples(selected))
     chosen = set(selected)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = selected
@@ -123,6 +128,16 @@ def _first_cases(items: list[pytest.Item]) -> Iterator[pytest.Item]:
         if item.get_closest_marker("thin") is None or test not in seen:
             yield item
         seen.add(test)
+
+
+def _samples(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield the items without those of files marked `sampled` that belong to a third test or a later one."""
+    tests: dict[Path, set[str]] = {}
+    for item in items:
+        test, seen = item.nodeid.partition("[")[0], tests.setdefault(item.path, set())
+        if item.get_closest_marker("sampled") is None or test in seen or len(seen) < _SAMPLES:
+            yield item
+            seen.add(test)
 
 
 def has_no_test(path: Path, tier: str) -> bool:

@@ -3,8 +3,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
+from hack.simulation import Simulation
+from tests.support.upgrade import started
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import JsonPatch, MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, SECRETS, SERVICES
@@ -102,3 +105,21 @@ async def test_each_write_is_one_line(cluster: Harvester) -> None:
         ("object created", f"{PLACE}/s"),
     ]
     assert "Yg==" not in str(lines)
+
+
+@pytest.mark.rule("pipeline: every log line of a reconcile has plan, phase and reconcile id")
+async def test_line_has_the_phase_that_wrote_it() -> None:
+    with capture_logs(processors=[merge_contextvars]) as lines:
+        async with Simulation() as simulation, started(simulation) as stage:
+            await stage.succeed()
+    # The finalizer is added before the plan is accepted.
+    assert [line["event"] for line in lines if "plan" in line and not line.get("phase")] == ["object patched"]
+    created = {line["object"].partition("/")[2]: line["phase"] for line in lines if line["event"] == "object created"}
+    suffixes = ("iso", "repo", "image-preload", "cluster-upgrade", "image-cleanup")
+    assert [created[f"upgrade-{suffix}"] for suffix in suffixes] == [
+        "ISODownloading",
+        "RepoCreating",
+        "ImagePreloading",
+        "ClusterUpgrading",
+        "CleaningUp",
+    ]

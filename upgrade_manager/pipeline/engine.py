@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.phases import phase_of
+from upgrade_manager.pipeline import write_log
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases import repository
 from upgrade_manager.pipeline.phases.base import Completed, Waiting
@@ -61,17 +62,19 @@ class Engine:
                     result = replace(result, waits=(*result.waits, *await repository.waits(ctx, result.waits)))
                 if not isinstance(result, Completed):
                     return result
-                ctx.status.record(phase.name.completed)
+                _record(ctx, phase.name.completed)
                 ctx.status.waiting(_next_message(ctx, following))
             unfinished = await phase.exit(ctx)
             if unfinished is not None:
                 return _within(unfinished, seconds)
             if following is None:
                 return Completed()
+            # The log lines of what it creates have the phase that creates it.
+            write_log.in_phase(following.name.active)
             failed = await following.enter(ctx)
             if failed is not None:
                 return failed
-            ctx.status.record(following.name.active)
+            _record(ctx, following.name.active)
             ctx.status.waiting(following.initial_message(ctx))
 
     def initial_message(self, ctx: ReconcileContext) -> str:
@@ -86,6 +89,11 @@ class Engine:
             if phase.name is name:
                 return phase, following
         raise RetryError(f"unknown phase {ctx.status.phase}; run the manager version that recorded it")
+
+
+def _record(ctx: ReconcileContext, phase: str) -> None:
+    ctx.status.record(phase)
+    write_log.in_phase(phase)
 
 
 def _within(result: PhaseResult, seconds: float | None) -> PhaseResult:

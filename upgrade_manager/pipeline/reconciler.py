@@ -12,7 +12,7 @@ from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, KubeError, NotFound, PreconditionFailed, Terminal
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline import blockers, freeze, vm_restore
+from upgrade_manager.pipeline import blockers, freeze, vm_restore, write_log
 from upgrade_manager.pipeline.cleanup import clean_up, give_back, has_orphaned
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import RetryError
@@ -106,7 +106,7 @@ class PlanReconciler:
 
     async def _reconcile_plan(self, plan: Object) -> Result:
         ctx = ReconcileContext.of(plan, self._services, self._informers.of(objects.name(plan)))
-        structlog.contextvars.bind_contextvars(phase=ctx.status.phase)
+        write_log.in_phase(ctx.status.phase)
         began = ctx.status.phase
         # After a crash or a lost response, recorded phases may lack their events and durations.
         ctx.events.replay(plan)
@@ -175,6 +175,7 @@ class PlanReconciler:
         if isinstance(result, Failed):
             remedy = await freeze.remedy(ctx)
             ctx.status.fail(result.cause, remedy)
+            write_log.in_phase(ctx.status.phase)
             await self._persist(ctx)
             log.error("upgrade failed", cause=result.cause)
             return await self._end(ctx)
@@ -182,6 +183,7 @@ class PlanReconciler:
         if isinstance(result, Waiting):
             return await self._wait(ctx, result)
         ctx.status.succeed(ctx.target)
+        write_log.in_phase(ctx.status.phase)
         await self._persist(ctx)
         log.info("upgrade succeeded")
         return await self._end(ctx)
@@ -228,6 +230,7 @@ class PlanReconciler:
         await self._hold_others(ctx, others)
         await ctx.claim(FINALIZER)
         ctx.status.accept(PhaseName.INITIALIZE.active, ctx.target)
+        write_log.in_phase(ctx.status.phase)
         ctx.status.waiting(self._engine.initial_message(ctx))
         await self._persist(ctx)
         log.info("upgrade started")

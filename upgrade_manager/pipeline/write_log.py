@@ -27,6 +27,11 @@ _UNKNOWN = object()
 log = structlog.get_logger(__name__)
 
 
+def in_phase(phase: str) -> None:
+    """Add the phase value to the further lines of the reconcile."""
+    structlog.contextvars.bind_contextvars(phase=phase)
+
+
 def created(resource: Resource, manifest: Object) -> None:
     """Log an object that was created, without its content."""
     log.info("object created", **_names(resource, objects.name(manifest), objects.namespace(manifest)))

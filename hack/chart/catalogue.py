@@ -200,8 +200,8 @@ TEMPLATES = (
                 for name in _ALERTS
             ),
             Edit(
-                "        # The last part is exported by the API servers",
-                f"        {{{{- if {_WEBHOOK} }}}}\n        # The last part is exported by the API servers",
+                "        # The last parts are exported by the API servers",
+                f"        {{{{- if {_WEBHOOK} }}}}\n        # The last parts are exported by the API servers",
             ),
             after("runbookURL }}/WebhookDown.md\n", "        {{- end }}\n"),
         ),

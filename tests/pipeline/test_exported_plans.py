@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 ELECTED = RunOptions(leader_elect=True)
 
 
-def by_phase(life: ManagerProcess, name: str) -> dict[str, float]:
+def by_phase(life: ManagerProcess, name: str, **labels: str) -> dict[str, float]:
     life.metrics.refresh()
     samples = (sample for family in life.metrics.registry.collect() for sample in family.samples)
-    return {one.labels.get("phase", ""): one.value for one in samples if one.name == f"harvester_upgrade_{name}"}
+    found = [one for one in samples if one.name == f"harvester_upgrade_{name}" and labels.items() <= one.labels.items()]
+    return {one.labels.get("phase", ""): one.value for one in found}
 
 
 async def exports_plans(life: ManagerProcess) -> bool:
@@ -68,7 +69,7 @@ async def counted(*, lose_at: int) -> tuple[dict[str, float], list[str]]:
         async with stage.life(lose_at=lose_at) as life:
             await stage.create_plan()
             await stage.succeed()
-            return by_phase(life, "phase_duration_seconds_count"), life.wire.writes
+            return by_phase(life, "phase_duration_seconds_count", outcome="completed"), life.wire.writes
 
 
 @pytest.mark.rule("metrics: a phase is counted once, also if the response to its write is lost")

@@ -31,45 +31,45 @@ async def test_caches_and_their_watches_are_measured_by_resource() -> None:
         metrics.refresh()
         return metrics.registry.get_sample_value(f"informer_{name}", {"resource": "nodes", **labels})
 
-    one = {"informer": "one"}
-    assert sample("last_event_age_seconds", **one) is None
+    assert sample("last_event_age_seconds") is None
     informers.on_progress("nodes", "one", 0, 3)
     informers.on_restart("nodes", "list", "start")
     assert sample("relists_total", reason="start") == 1
     assert sample("watch_restarts_total", reason="closed") == 0
     assert sample("events_total") == 0
-    assert sample("objects", **one) == 3
+    assert sample("objects") == 3
     await asyncio.sleep(40)
-    assert sample("last_event_age_seconds", **one) == 40
+    assert sample("last_event_age_seconds") == 40
     informers.on_progress("nodes", "one", 2, 3)
     await asyncio.sleep(5)
-    assert sample("last_event_age_seconds", **one) == 5
+    assert sample("last_event_age_seconds") == 5
     assert sample("events_total") == 2
     informers.on_restart("nodes", "watch", "expired")
     informers.on_progress("nodes", "one", 0, 3)
     informers.on_restart("nodes", "list", "expired")
     assert sample("watch_restarts_total", reason="expired") == sample("relists_total", reason="expired") == 1
-    assert sample("last_event_age_seconds", **one) == 0
+    assert sample("last_event_age_seconds") == 0
 
 
-async def test_informers_of_one_kind_have_separate_series() -> None:
+async def test_informers_of_one_kind_share_their_series() -> None:
     metrics = Metrics(CollectorRegistry())
     informers = InformerMetrics(metrics)
 
-    def samples(name: str) -> dict[str, float]:
+    def samples() -> tuple[float | None, float | None]:
         metrics.refresh()
-        family = next(family for family in metrics.registry.collect() if family.name == f"informer_{name}")
-        return {sample.labels["informer"]: sample.value for sample in family.samples}
+        names = ("informer_objects", "informer_last_event_age_seconds")
+        objects, age = (metrics.registry.get_sample_value(name, {"resource": "jobs.batch"}) for name in names)
+        return objects, age
 
     informers.on_progress("jobs.batch", "one", 0, 3)
     await asyncio.sleep(40)
     informers.on_progress("jobs.batch", "two", 0, 5)
-    assert samples("objects") == {"one": 3, "two": 5}
-    assert samples("last_event_age_seconds") == {"one": 40, "two": 0}
+    assert samples() == (8, 40)
     informers.on_stop("jobs.batch", "one")
     informers.on_progress("jobs.batch", "never scraped", 0, 0)
     informers.on_stop("jobs.batch", "never scraped")
     informers.on_stop("jobs.batch", "never synced")
     await asyncio.sleep(1)
-    assert samples("objects") == {"two": 5}
-    assert samples("last_event_age_seconds") == {"two": 1}
+    assert samples() == (5, 1)
+    informers.on_stop("jobs.batch", "two")
+    assert samples() == (None, None)

@@ -40,6 +40,8 @@ async def get(url: str, **headers: str) -> AsyncIterator[aiohttp.ClientResponse]
     [
         ("", "text/plain; version=", False),
         ("*/*", "text/plain; version=", False),
+        ("application/openmetrics-text;version=abc", "text/plain; version=", False),
+        ("text/plain;version=x;escaping", "text/plain; version=", False),
         ("application/openmetrics-text; version=1.0.0,*/*;q=0.1", "application/openmetrics-text; version=1.0.0", True),
     ],
 )

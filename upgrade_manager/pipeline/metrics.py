@@ -61,7 +61,8 @@ class UpgradeMetrics:
         )
         build.labels(__version__, platform.python_version()).set(1)
         for phase in PHASES:
-            self._durations.labels(phase, "completed")
+            for outcome in ("completed", "failed"):
+                self._durations.labels(phase, outcome)
         for outcome in (SUCCEEDED, FAILED):
             self._ended.labels(outcome.lower())
 

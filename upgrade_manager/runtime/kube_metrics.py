@@ -38,25 +38,24 @@ class RequestMetrics:
 
 
 class InformerMetrics:
-    """Measures lists, watches and events by resource, and the caches by informer."""
+    """Measures lists, watches, events and caches, all by resource: selectors have names of plans and nodes."""
 
     def __init__(self, metrics: Metrics) -> None:
-        registry = metrics.registry
-        labels, cache_labels = ("resource", "reason"), ("resource", "informer")
-        self._objects = Gauge("informer_objects", "Objects in the cache.", cache_labels, registry=registry)
-        self._relists = Counter("informer_relists", "Lists that replaced the cache.", labels, registry=registry)
+        registry, labels, by_resource = metrics.registry, ("resource", "reason"), ("resource",)
+        self._objects = Gauge("informer_objects", "Objects in the caches.", by_resource, registry=registry)
+        self._relists = Counter("informer_relists", "Lists that replaced a cache.", labels, registry=registry)
         self._restarts = Counter("informer_watch_restarts", "Watches that ended.", labels, registry=registry)
         self._events = Counter(
-            "informer_events", "Events received, bookmarks included.", ("resource",), registry=registry
+            "informer_events", "Events received, bookmarks included.", by_resource, registry=registry
         )
         self._age = Gauge(
             "informer_last_event_age_seconds",
-            "Time since the last list, event or bookmark (one a minute).",
-            cache_labels,
+            "Longest time of a cache since its last list, event or bookmark (one a minute).",
+            by_resource,
             registry=registry,
         )
-        #: Loop time of the last list or event, by resource and informer.
-        self._last: dict[tuple[str, str], float] = {}
+        #: By resource and informer: the objects in the cache, and the loop time of the last list or event.
+        self._caches: dict[tuple[str, str], tuple[int, float]] = {}
         metrics.on_scrape(self._refresh)
 
     def on_restart(self, resource: str, operation: str, reason: str) -> None:
@@ -65,18 +64,21 @@ class InformerMetrics:
         (self._relists if operation == "list" else self._restarts).labels(resource, reason).inc()
 
     def on_progress(self, resource: str, informer: str, events: int, objects: int) -> None:
-        """Count events, and set the size of the cache."""
+        """Count events, and remember the size of the cache."""
         self._events.labels(resource).inc(events)
-        self._objects.labels(resource, informer).set(objects)
-        self._last[resource, informer] = loop_time()
+        self._caches[resource, informer] = objects, loop_time()
 
     def on_stop(self, resource: str, informer: str) -> None:
-        """Remove the series of the informer's cache."""
-        if self._last.pop((resource, informer), None) is not None:
-            self._objects.remove(resource, informer)
-            self._age.remove(resource, informer)
+        """Forget the informer's cache."""
+        self._caches.pop((resource, informer), None)
 
     def _refresh(self) -> None:
+        self._objects.clear()
+        self._age.clear()
+        oldest: dict[str, float] = {}
+        for (resource, _), (objects, at) in self._caches.items():
+            self._objects.labels(resource).inc(objects)
+            oldest[resource] = min(at, oldest.get(resource, at))
         now = loop_time()
-        for labels, at in self._last.items():
-            self._age.labels(*labels).set(now - at)
+        for resource, at in oldest.items():
+            self._age.labels(resource).set(now - at)

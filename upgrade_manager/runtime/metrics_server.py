@@ -7,7 +7,7 @@ import gzip
 from typing import TYPE_CHECKING
 
 from aiohttp import web
-from prometheus_client.exposition import choose_encoder
+from prometheus_client.exposition import choose_encoder, gzip_accepted
 
 from upgrade_manager.runtime.http_server import HttpServer
 from upgrade_manager.runtime.metrics_auth import ALLOWED, MetricsAuthorizer
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from aiohttp.typedefs import Handler, Middleware
+    from prometheus_client import CollectorRegistry
 
     from upgrade_manager.kube.client import Client
     from upgrade_manager.runtime.metrics import Metrics
@@ -47,8 +48,8 @@ def _expose(metrics: Metrics) -> Callable[[web.Request], Awaitable[web.Response]
     rendering = asyncio.Lock()
 
     async def handle(request: web.Request) -> web.Response:
-        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        is_compressed = "gzip" in request.headers.get("Accept-Encoding", "")
+        encode, content_type = _encoder(request.headers.get("Accept", ""))
+        is_compressed = gzip_accepted(request.headers.get("Accept-Encoding", ""))
 
         def render() -> bytes:
             body: bytes = encode(metrics.registry)
@@ -62,6 +63,15 @@ def _expose(metrics: Metrics) -> Callable[[web.Request], Awaitable[web.Response]
         return web.Response(body=body, headers=headers)
 
     return handle
+
+
+def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
+    """Return the encoder and its content type: the text format for a header that cannot be interpreted."""
+    try:
+        return choose_encoder(accept)
+    except (TypeError, ValueError):
+        # A version that is no number.
+        return choose_encoder("")
 
 
 def _authorization(authorizer: MetricsAuthorizer) -> Middleware:

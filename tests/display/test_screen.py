@@ -65,6 +65,36 @@ def test_low_terminal_shows_blockers_before_other_phases(height: int, *, is_shor
     assert "NodeUpgrade" in last
 
 
+NOTICE = "Connection to the API server lost at 13:10:00 UTC; retrying: connection to https://192.0.2.7:6443 refused"
+
+
+@pytest.mark.rule("status: on a low terminal blockers come before phases that are done")
+@pytest.mark.parametrize("notice", ["", NOTICE], ids=["connected", "connection lost"])
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_low_terminal_shows_the_notice_and_counts_blockers(count: int, notice: str) -> None:
+    (blocker,) = VIEW.blockers
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=24, record=True)
+    with Terminal(console) as screen:
+        screen.notify(notice)
+        screen.show(replace(VIEW, blockers=(blocker,) * count))
+    shown = [line.rstrip() for line in console.export_text().rpartition("UpgradePlan")[2].splitlines()]
+    assert len(shown) <= console.height
+    assert shown[9].startswith("Connection to the API server lost") is bool(notice)
+    assert "  Run kubectl -n longhorn-system get poddisruptionbudgets" in shown
+    assert (f"others  {count - 1} DrainFailing" in shown) is (count > 1)
+
+
+@pytest.mark.parametrize(("height", "kept"), [(34, 2), (24, 0)])
+def test_low_terminal_shows_the_last_warnings_and_counts_the_others(height: int, kept: int) -> None:
+    warnings = tuple(replace(VIEW.warnings[0], message=f"attempt {number}", count=1) for number in range(5))
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=height, record=True)
+    with Terminal(console) as screen:
+        screen.show(replace(VIEW, warnings=warnings))
+    shown = console.export_text().rpartition("LAST WARNINGS")[2].splitlines()
+    assert [line.split()[-1] for line in shown[1:-1]] == [f"{number}" for number in range(5 - kept, 5)]
+    assert shown[-1].split() == ["others", f"{5 - kept}", "DrainFailing"]
+
+
 def test_lines_are_written_for_changes_only() -> None:
     lines: list[str] = []
     screen = Lines(lines.append, now=lambda: START)

@@ -13,12 +13,12 @@ from rich.text import Text
 
 from upgrade_manager.display.keyboard import without_echo
 from upgrade_manager.display.lines import changes
-from upgrade_manager.display.tables import NODE_ROWS, display
+from upgrade_manager.display.tables import FORMS, display
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rich.console import Console
+    from rich.console import Console, Group
 
     from upgrade_manager.display.model import View
 
@@ -60,7 +60,8 @@ class Terminal:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._spinner = Spinner("dots", style="cyan")
-        self._live = Live(console=console, refresh_per_second=8, vertical_overflow="crop")
+        # "..." marks what even the shortest form has too much.
+        self._live = Live(console=console, refresh_per_second=8, vertical_overflow="ellipsis")
         self._notice = ""
         self._end = ExitStack()
 
@@ -77,15 +78,18 @@ class Terminal:
         self._console.print(Text(text), soft_wrap=True)
 
     def notify(self, notice: str) -> None:
-        """Show it below the next views."""
+        """Show it with the next views."""
         self._notice = notice
 
     def show(self, view: View) -> None:
-        """Redraw the display, in a short form where the terminal has too few lines."""
-        draw = partial(display, view, spinner=self._spinner, node_rows=NODE_ROWS, notice=self._notice)
-        full = draw()
-        is_short = len(self._console.render_lines(full)) > self._console.height
-        self._live.update(draw(is_short=True) if is_short else full)
+        """Redraw the display, in a shorter form where the terminal has too few lines."""
+        draw = partial(display, view, spinner=self._spinner, notice=self._notice)
+        forms = (draw(rows=rows) for rows in FORMS)
+        shown = next((form for form in forms if self._fits(form)), None)
+        self._live.update(shown or draw(rows=FORMS[-1]))
+
+    def _fits(self, form: Group) -> bool:
+        return len(self._console.render_lines(form)) <= self._console.height
 
 
 class Lines:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -14,7 +15,7 @@ from upgrade_manager.api.timestamps import format_duration, seconds_between
 from upgrade_manager.display.model import PhaseState, PlanState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from rich.console import RenderableType
@@ -22,8 +23,28 @@ if TYPE_CHECKING:
 
     from upgrade_manager.display.model import BlockerRow, NodeRow, View
 
-#: Nodes with a row on a display that is redrawn, and on a short one; the others are counted by state.
-NODE_ROWS, FEW_NODE_ROWS = 12, 3
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """How much of each part a display shows, for terminals of few lines; the others are counted. None is all."""
+
+    nodes: int | None = None
+    blockers: int | None = None
+    warnings: int | None = None
+    #: With phases that are done or pending.
+    all_phases: bool = True
+    #: With an empty line between two parts.
+    is_spaced: bool = True
+
+
+ALL = Rows()
+#: For a display that is redrawn: the first form that fits the terminal is shown, else the last one.
+FORMS = (
+    Rows(nodes=12),
+    Rows(nodes=3, blockers=3, warnings=2, all_phases=False),
+    Rows(nodes=3, blockers=1, warnings=1, all_phases=False),
+    Rows(nodes=1, blockers=1, warnings=0, all_phases=False, is_spaced=False),
+)
 #: Characters of the progress bar.
 BAR = 30
 
@@ -40,34 +61,34 @@ _STATES = {
     PlanState.FAILED: "bold red",
     PlanState.BLOCKED: "bold yellow",
 }
+#: Begins the row that counts what has no row.
+_OTHERS = "others"
 _NOT_ACCEPTED = "The manager has not accepted the plan yet. Check its Pods and logs if this lasts"
 #: States in which a node waits for other nodes.
 _RESTING = frozenset({"ImagePreloaded", "PostDrained", "SingleNodeUpgraded", "ImageCleaned"})
 
 
-def display(
-    view: View,
-    *,
-    spinner: Spinner | None = None,
-    node_rows: int | None = None,
-    notice: str = "",
-    is_short: bool = False,
-) -> Group:
+def display(view: View, *, rows: Rows = ALL, spinner: Spinner | None = None, notice: str = "") -> Group:
     """Draw a view.
 
-    A display that is redrawn passes a spinner for the current phase, which turns from one view to the next, and limits
-    the rows of nodes. A notice stands below all. A short display leaves out phases that are done or pending.
+    A display that is redrawn passes a spinner for the current phase, which turns from one view to the next. A notice
+    stands below the header, where it is also seen on a terminal that is too low for the rest.
     """
-    parts: list[RenderableType] = [_header(view), Text(), _phases(view, spinner, is_short=is_short)]
+    empty = [Text()] if rows.is_spaced else []
+    notices = [Text(notice, style="bold yellow")] if notice else []
+    parts = [one for part in _parts(view, rows, spinner) for one in (*empty, *part)]
+    return Group(_header(view), *notices, *parts)
+
+
+def _parts(view: View, rows: Rows, spinner: Spinner | None) -> Iterator[Iterable[RenderableType]]:
+    """Yield what stands below the header."""
+    yield [_phases(view, spinner, with_all=rows.all_phases)]
     if view.nodes:
-        parts += [Text(), _nodes(view, FEW_NODE_ROWS if is_short else node_rows)]
+        yield [_nodes(view, rows.nodes)]
     if view.blockers:
-        parts += [Text(), Text("BLOCKERS", style="bold"), *_blockers(view)]
+        yield _blockers(view, rows.blockers)
     if view.warnings:
-        parts += [Text(), _warnings(view)]
-    if notice:
-        parts += [Text(), Text(notice, style="bold yellow")]
-    return Group(*parts)
+        yield [_warnings(view, rows.warnings)]
 
 
 def _header(view: View) -> Table:
@@ -112,10 +133,10 @@ def _expectation(moment: datetime, now: datetime) -> str:
     return f"{_moment(moment)}, in {format_duration(seconds_between(now, moment))}"
 
 
-def _phases(view: View, spinner: Spinner | None, *, is_short: bool) -> Table:
+def _phases(view: View, spinner: Spinner | None, *, with_all: bool) -> Table:
     table = _table("", "PHASE", "DURATION")
     for row in view.phases:
-        if is_short and row.state in {PhaseState.DONE, PhaseState.PENDING}:
+        if not with_all and row.state in {PhaseState.DONE, PhaseState.PENDING}:
             continue
         seconds = "" if row.seconds is None else format_duration(row.seconds)
         mark = spinner if spinner is not None and row.state is PhaseState.ACTIVE else _MARKS[row.state]
@@ -133,7 +154,7 @@ def _nodes(view: View, limit: int | None) -> Table:
         message = ": ".join(filter(None, (row.reason, row.message)))
         table.add_row(Text(row.name), Text(row.state, style=style), _since(row.since, view.now), Text(message))
     if others:
-        table.add_row(Text("others", style="dim"), "", "", Text(others, style="dim"))
+        table.add_row(Text(_OTHERS, style="dim"), "", "", Text(others, style="dim"))
     return table
 
 
@@ -142,27 +163,36 @@ def select(nodes: Sequence[NodeRow], limit: int | None) -> tuple[Sequence[NodeRo
     if limit is None or len(nodes) <= limit:
         return nodes, ""
     by_progress = sorted(nodes, key=lambda row: row.state in _RESTING)
-    counts = Counter(row.state for row in by_progress[limit:])
-    return by_progress[:limit], ", ".join(f"{count} {state}" for state, count in counts.most_common())
+    return by_progress[:limit], _counts(row.state for row in by_progress[limit:])
 
 
-def _blockers(view: View) -> Iterator[RenderableType]:
-    for row in view.blockers:
+def _counts(names: Iterable[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in Counter(names).most_common())
+
+
+def _blockers(view: View, limit: int | None) -> Iterator[RenderableType]:
+    yield Text("BLOCKERS", style="bold")
+    for row in view.blockers[:limit]:
         since = f"since {_since(row.since, view.now)}" if row.since else ""
         head = "  ".join(filter(None, (row.reason, _object(row), since, row.node and f"node {row.node}")))
         yield Text(head, style="yellow")
         yield from (Padding(Text(text), (0, 0, 0, 2)) for text in (row.message, row.remedy) if text)
+    if limit is not None and (others := _counts(row.reason for row in view.blockers[limit:])):
+        yield Text(f"{_OTHERS}  {others}", style="dim")
 
 
 def _object(row: BlockerRow) -> str:
     return f"{row.kind} {'/'.join(filter(None, (row.namespace, row.name)))}".strip()
 
 
-def _warnings(view: View) -> Table:
+def _warnings(view: View, limit: int | None) -> Table:
     table = _table("LAST WARNINGS", "REASON", "MESSAGE")
-    for row in view.warnings:
+    first = 0 if limit is None else max(0, len(view.warnings) - limit)
+    for row in view.warnings[first:]:
         times = f" (x{row.count})" if row.count > 1 else ""
         table.add_row(_since(row.time, view.now), Text(row.reason, style="yellow"), Text(row.message + times))
+    if others := _counts(row.reason for row in view.warnings[:first]):
+        table.add_row(Text(_OTHERS, style="dim"), "", Text(others, style="dim"))
     return table
 
 

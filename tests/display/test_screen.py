@@ -85,7 +85,7 @@ def test_low_terminal_shows_the_notice_and_counts_blockers(count: int, notice: s
 
 
 @pytest.mark.parametrize(("height", "kept"), [(34, 2), (24, 0)])
-def test_low_terminal_shows_the_last_warnings_and_counts_the_others(height: int, kept: int) -> None:
+def test_low_terminal_shows_the_last_warnings_and_counts_others(height: int, kept: int) -> None:
     warnings = tuple(replace(VIEW.warnings[0], message=f"attempt {number}", count=1) for number in range(5))
     console = Console(file=io.StringIO(), force_terminal=True, width=80, height=height, record=True)
     with Terminal(console) as screen:

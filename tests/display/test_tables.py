@@ -12,7 +12,7 @@ from rich.spinner import Spinner
 
 from tests.support.displayed import NOW, START, plan, running_view, times
 from upgrade_manager.display.model import NodeRow, View
-from upgrade_manager.display.tables import bar, display, select
+from upgrade_manager.display.tables import bar, display, select, state_style
 from upgrade_manager.display.view import build
 
 FOLDER = Path(__file__).parent
@@ -98,6 +98,28 @@ def test_nodes_in_progress_have_the_first_rows() -> None:
     rows, others = select(NODES, 2)
     assert ([row.name for row in rows], others) == (["node-1", "node-0"], "1 ImagePreloaded, 1 PostDrained")
     assert select(NODES, None) == (NODES, "")
+
+
+@pytest.mark.parametrize(
+    ("state", "style"),
+    [
+        ("ImagePreloading", "cyan"),
+        ("ImagePreloaded", ""),
+        ("UpgradePaused", "yellow"),
+        ("PreDraining", "cyan"),
+        ("PreDrained", "cyan"),
+        ("WaitingReboot", "cyan"),
+        ("PostDrained", "green"),
+        ("SingleNodeUpgraded", "green"),
+        ("ImageCleaning", "cyan"),
+        ("ImageCleaned", "green"),
+        ("PreDrainFailed", "red"),
+        ("ImageCleanFailed", "red"),
+        ("NotKnownYet", "cyan"),
+    ],
+)
+def test_node_has_the_colour_of_its_state(state: str, style: str) -> None:
+    assert state_style(state) == style
 
 
 def test_texts_are_no_markup() -> None:

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.timestamps import format_duration, seconds_between
 from upgrade_manager.display.model import PhaseState, PlanState
 
@@ -64,8 +65,16 @@ _STATES = {
 #: Begins the row that counts what has no row.
 _OTHERS = "others"
 _NOT_ACCEPTED = "The manager has not accepted the plan yet. Check its Pods and logs if this lasts"
+#: The colours of the states in which a node is not in progress.
+_NODE_STATES: dict[str, str] = {
+    NodeState.IMAGE_PRELOADED: "",
+    NodeState.UPGRADE_PAUSED: "yellow",
+    NodeState.POST_DRAINED: "green",
+    NodeState.SINGLE_NODE_UPGRADED: "green",
+    NodeState.IMAGE_CLEANED: "green",
+}
 #: States in which a node waits for other nodes.
-_RESTING = frozenset({"ImagePreloaded", "PostDrained", "SingleNodeUpgraded", "ImageCleaned"})
+_RESTING = _NODE_STATES.keys() - {NodeState.UPGRADE_PAUSED}
 
 
 def display(view: View, *, rows: Rows = ALL, spinner: Spinner | None = None, notice: str = "") -> Group:
@@ -150,12 +159,18 @@ def _nodes(view: View, limit: int | None) -> Table:
     table = _table("NODE", "STATE", "SINCE", "MESSAGE")
     rows, others = select(view.nodes, limit)
     for row in rows:
-        style = "red" if row.state.endswith("Failed") else "green" if row.state.endswith("ed") else "cyan"
         message = ": ".join(filter(None, (row.reason, row.message)))
-        table.add_row(Text(row.name), Text(row.state, style=style), _since(row.since, view.now), Text(message))
+        table.add_row(
+            Text(row.name), Text(row.state, style=state_style(row.state)), _since(row.since, view.now), Text(message)
+        )
     if others:
         table.add_row(Text(_OTHERS, style="dim"), "", "", Text(others, style="dim"))
     return table
+
+
+def state_style(state: str) -> str:
+    """Return the colour of a node's state, which is green only for nodes that are done."""
+    return "red" if state.endswith("Failed") else _NODE_STATES.get(state, "cyan")
 
 
 def select(nodes: Sequence[NodeRow], limit: int | None) -> tuple[Sequence[NodeRow], str]:

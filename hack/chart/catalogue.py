@@ -15,6 +15,11 @@ _ALERTS = ("UpgradeFailed", "UpgradeStalled", "UpgradeDegraded", "ManagerDown", 
 
 _DEPLOYMENT = (
     Edit("replicas: 2", "replicas: {{ .Values.replicas }}"),
+    when(
+        ".Values.leaderElection.enabled",
+        "    type: RollingUpdate\n    rollingUpdate:\n      maxSurge: 1\n      maxUnavailable: 0\n",
+        otherwise="    # Two Pods would both upgrade the cluster.\n    type: Recreate\n",
+    ),
     after(
         "      serviceAccountName: harvester-upgrade-manager\n",
         "      {{- with .Values.image.pullSecrets }}\n"

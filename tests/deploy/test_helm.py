@@ -127,6 +127,25 @@ def test_values_reach_the_pod(helm: Helm) -> None:
     assert [port["name"] for port in container["ports"]] == ["metrics", "probes"]
 
 
+#: In full: by server-side apply, another type does not remove fields that Kubernetes has set by default.
+ROLLING = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "strategy"),
+    [
+        pytest.param(["replicas=1"], ROLLING, id="one replica with leader election"),
+        pytest.param(["leaderElection.enabled=false", "replicas=1"], {"type": "Recreate"}, id="no leader election"),
+        pytest.param(["leaderElection.enabled=false", "replicas=0"], {"type": "Recreate"}, id="scaled down"),
+    ],
+)
+def test_old_pod_ends_first_without_leader_election(
+    helm: Helm, settings: list[str], strategy: dict[str, object]
+) -> None:
+    (deployment,) = [one["spec"] for one in helm.rendered(*settings) if one["kind"] == "Deployment"]
+    assert deployment["strategy"] == strategy
+
+
 def test_api_servers_alone_reach_the_webhook(helm: Helm) -> None:
     manifests = helm.rendered("networkPolicy.enabled=true", 'networkPolicy.apiServers=["192.0.2.11/32"]')
     (policy,) = [one["spec"] for one in manifests if one["kind"] == "NetworkPolicy"]
@@ -167,7 +186,19 @@ def test_monitoring_follows_its_values(helm: Helm) -> None:
         pytest.param('networkPolicy.apiServers=["node-1"]', "does not match pattern", id="name instead of a CIDR"),
         pytest.param('extraArgs=["--leader-elect=false"]', "set leaderElection.enabled instead", id="flag of a value"),
         pytest.param('extraArgs=["--log-level", "debug"]', "set log.level instead", id="flag and argument"),
+        pytest.param(
+            'extraArgs=["--webhook-cert-path=/a"]', "set webhook.certificates instead", id="certificates' path"
+        ),
+        pytest.param(
+            'extraArgs=["--metrics-secure=false"]',
+            "bind the ClusterRole harvester-upgrade-manager-metrics-reader",
+            id="plain metrics, which the ServiceMonitor reads over TLS",
+        ),
+        pytest.param('extraArgs=["--metrics-bind-address=:1"]', "remove it", id="another port of the metrics"),
+        pytest.param('extraArgs=["--metrics-bind-address", ":1"]', "remove it", id="another port as an item"),
+        pytest.param('extraArgs=["--health-probe-bind-address=0"]', "remove it", id="no probes"),
         pytest.param('env=[{"name": "ENABLE_WEBHOOKS"}]', "set webhook.enabled instead", id="variable of a value"),
+        pytest.param('env=[{"name": "POD_NAMESPACE", "value": "a"}]', "remove it", id="variable of the chart"),
         pytest.param("image.tag=registry:v9", "/image/tag", id="not a tag"),
     ],
 )
@@ -176,6 +207,16 @@ def test_wrong_value_is_refused(helm: Helm, setting: str, message: str) -> None:
     ended = helm.run("template", "x", str(CHART), flag, setting)
     assert ended.returncode == 1
     assert message in ended.stderr
+
+
+def test_nothing_that_the_template_sets_is_overridden(helm: Helm) -> None:
+    (container,) = pod(rendered(DEFAULT))["containers"]
+    settings = [f'extraArgs=["{flag.partition("=")[0]}"]' for flag in container["args"][1:]]
+    settings += [f'env=[{{"name": "{variable["name"]}"}}]' for variable in container["env"]]
+    accepted = [
+        setting for setting in settings if helm.run("template", "x", str(CHART), "--set-json", setting).returncode == 0
+    ]
+    assert accepted == []
 
 
 def test_other_namespace_is_refused(helm: Helm) -> None:

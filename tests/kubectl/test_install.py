@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 
 CRD = "crd/upgradeplans.management.harvesterhci.io"
+DEPLOYMENT = "deployment/harvester-upgrade-manager"
 NAMESPACES = ("cattle-system", "fleet-local", "harvester-system", "longhorn-system")
 MODES = ("enforce", "warn", "audit")
 #: What the API server and its controllers write by themselves.
@@ -129,7 +130,10 @@ async def test_release_is_installed_upgraded_and_uninstalled(
     ]
     await helm.succeed("install", *release)
     await write_certificate(restricted)
-    assert "REVISION: 2" in await helm.succeed("upgrade", *release, "--set", "crds.keep=false,replicas=3")
+    alone = "crds.keep=false,replicas=1,leaderElection.enabled=false"
+    assert "REVISION: 2" in await helm.succeed("upgrade", *release, "--set", alone)
+    strategy = await restricted.succeed("-n", NAMESPACE, "get", DEPLOYMENT, "-o", "jsonpath={.spec.strategy}")
+    assert strategy.json == {"type": "Recreate"}
     assert await written_certificate(restricted) == [WRITTEN, WRITTEN]
     await helm.succeed("uninstall", "manager")
 

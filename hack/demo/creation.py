@@ -23,7 +23,7 @@ async def break_cluster(client: Client, names: Sequence[str], screen: Screen) ->
     broken = []
     for name in names:
         broken.append(await BREAKS[name](client))
-        screen.say(f"\nBreaking ({name}):\n{broken[-1].damage}")
+        screen.show_message(f"\nBreaking ({name}):\n{broken[-1].damage}")
     return broken
 
 
@@ -31,14 +31,14 @@ async def create_plan(client: Client, manifest: Object, broken: Sequence[Broken]
     """Create the plan; show its refusal by a broken cluster, and mend that first. Raises DemoError, KubeError."""
     if not broken:
         return await client.create(UPGRADE_PLANS, manifest)
-    screen.say("\nCreating the plan:")
-    screen.say(refusal(await _refused(client, manifest)))
-    screen.say("\nMending:")
+    screen.show_message("\nCreating the plan:")
+    screen.show_message(refusal(await _refused(client, manifest)))
+    screen.show_message("\nMending:")
     for one in broken:
-        screen.say(one.remedy)
+        screen.show_message(one.remedy)
         await one.mend()
     plan = await client.create(UPGRADE_PLANS, manifest)
-    screen.say("\nThe same plan is accepted.\n")
+    screen.show_message("\nThe same plan is accepted.\n")
     return plan
 
 

@@ -86,7 +86,7 @@ class Disturbances:
     def _end(self, one: _Disturbance) -> None:
         one.is_over = True
         if one.appeared is None:
-            self.screen.say(f"\nThe upgrade ended without a blocker of this break ({one.name}).")
+            self.screen.show_message(f"\nThe upgrade ended without a blocker of this break ({one.name}).")
 
     async def _break(self, one: _Disturbance, plan: Object) -> None:
         damage, one.remedy = await one.stall.steps(self.client, plan)
@@ -94,7 +94,7 @@ class Disturbances:
             return
         one.is_broken = True
         one.moved, one.progress = _now(), _progress(plan)
-        self.screen.say(f"\nBreaking ({one.name}): {one.stall.what}\n{_lines(damage)}")
+        self.screen.show_message(f"\nBreaking ({one.name}): {one.stall.what}\n{_lines(damage)}")
         for command in damage:
             await command.run(self.client)
 
@@ -106,7 +106,7 @@ class Disturbances:
             one.seen, one.progress = _now(), _progress(plan)
         elif self._is_cleared(one, plan):
             one.is_over = True
-            self.screen.say(f"\nThe blocker is cleared ({one.name}); the upgrade continues.")
+            self.screen.show_message(f"\nThe blocker is cleared ({one.name}); the upgrade continues.")
         if one.appeared is not None and not one.is_mended and not self.hold and _now() - one.appeared >= SHOWN:
             one.is_mended = True
             for command in one.remedy:
@@ -129,7 +129,7 @@ class Disturbances:
         one.appeared = one.seen = _now()
         due = "run this" if self.hold else f"in {SHOWN:.0f} s"
         report = _report(one.blocker) if one.blocker else _silence(one, plan)
-        self.screen.say(f"\n{report}\nMending ({due}):\n{_lines(one.remedy)}")
+        self.screen.show_message(f"\n{report}\nMending ({due}):\n{_lines(one.remedy)}")
 
     def _waited(self, one: _Disturbance) -> float:
         """Return the seconds since the break or the last progress, by the manager's clock."""

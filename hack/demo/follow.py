@@ -53,7 +53,7 @@ async def follow(
             message = f"the upgrade has not ended within {within:.0f} s{f': {state}' if state else ''}"
             raise DemoError(message, child=programs.manager)
         if restarted := await programs.check():
-            screen.say(restarted)
+            screen.show_message(restarted)
         await asyncio.sleep(INTERVAL)
 
 

@@ -64,7 +64,7 @@ def run(options: Options) -> int:
         status = 128 + signal.SIGINT
     except asyncio.CancelledError:
         status = 128 + signal.SIGTERM
-    screen.say("\nStopped; all processes have ended.")
+    screen.show_message("\nStopped; all processes have ended.")
     return status
 
 
@@ -114,7 +114,7 @@ def _folder() -> Iterator[Path]:
 
 async def _run(options: Options, screen: Screen, children: ProcessGroup) -> int:
     plan_manifest = manifest(options)
-    screen.say(f"Starting a simulated Harvester cluster ({options.scenario}) and the upgrade manager …")
+    screen.show_message(f"Starting a simulated Harvester cluster ({options.scenario}) and the upgrade manager …")
     kubeconfig = children.folder / "kubeconfig"
     with reserved_ports() as ports:
         cluster, repo = await start_cluster(options, children, kubeconfig=kubeconfig, ports=ports)
@@ -127,16 +127,16 @@ async def _run(options: Options, screen: Screen, children: ProcessGroup) -> int:
             )
             await register(client, port=ports.webhook)
             plan = await create_plan(client, plan_manifest, broken, screen)
-            screen.say(introduction(programs, plan, kubectl=kubectl_command(options.api)))
+            screen.show_message(introduction(programs, plan, kubectl=kubectl_command(options.api)))
             view = await _watch(client, programs, screen, plan=plan, options=options)
         return await _finish(options, screen, programs, view)
 
 
 async def _finish(options: Options, screen: Screen, programs: Programs, view: View) -> int:
-    screen.say(summary(view))
+    screen.show_message(summary(view))
     succeeded = view.state is PlanState.SUCCEEDED
     if not succeeded:
-        screen.say(_log_tail(programs.manager))
+        screen.show_message(_log_tail(programs.manager))
     if options.keep:
         await _keep(programs, screen)
     return 0 if succeeded else 1
@@ -231,18 +231,18 @@ def summary(view: View) -> str:
 
 
 async def _keep(programs: Programs, screen: Screen) -> None:
-    screen.say("The cluster and the manager keep running until Ctrl-C.")
+    screen.show_message("The cluster and the manager keep running until Ctrl-C.")
     while True:
         if restarted := await programs.check():
-            screen.say(restarted)
+            screen.show_message(restarted)
         await asyncio.sleep(1)
 
 
 def _report(screen: Screen, error: Exception) -> None:
-    screen.say(f"\nThe demo failed: {refusal(error) if isinstance(error, Invalid) else error}")
+    screen.show_message(f"\nThe demo failed: {refusal(error) if isinstance(error, Invalid) else error}")
     child = error.child if isinstance(error, DemoError) else None
     if child is not None:
-        screen.say(_log_tail(child))
+        screen.show_message(_log_tail(child))
 
 
 def _log_tail(child: Child) -> str:

@@ -43,7 +43,7 @@ class Recorder:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def say(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         raise NotImplementedError
 
     def notify(self, notice: str) -> None:

@@ -32,7 +32,7 @@ def test_terminal_keeps_the_last_view_and_does_not_fold() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=60, height=60, record=True)
     command = "kubectl --kubeconfig /tmp/a/rather/long/path/to/the/kubeconfig explain upgradeplans.spec"
     with Terminal(console) as screen:
-        screen.say(command)
+        screen.show_message(command)
         show_views = [
             replace(VIEW, waiting=waiting, blockers=(), warnings=()) for waiting in ("for one", "for another")
         ]
@@ -110,7 +110,7 @@ def test_lines_are_written_for_changes_only() -> None:
 def test_report_is_tables_and_then_lines() -> None:
     output = io.StringIO()
     screen = Report(Console(file=output, width=200))
-    screen.say("first")
+    screen.show_message("first")
     show(screen)
     lines = output.getvalue().splitlines()
     assert lines[:2] == ["first", "UpgradePlan   demo  Running"]
@@ -126,6 +126,6 @@ def test_report_is_tables_and_then_lines() -> None:
 def test_documents_are_apart_from_notices() -> None:
     documents: list[str] = []
     notices: list[str] = []
-    screen = Documents(documents.append, form=lambda view: view.waiting[:6], say=notices.append)
+    screen = Documents(documents.append, form=lambda view: view.waiting[:6], show_message=notices.append)
     show(screen)
     assert (documents, notices) == (["node-1", "node-1", "node-2"], ["Connection lost", "Connected again"])

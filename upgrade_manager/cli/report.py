@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from upgrade_manager.cli.plans import choose, events_of, read_optional, read_pace, read_plans
-from upgrade_manager.cli.session import CommandError, connected, run_command, say
+from upgrade_manager.cli.session import CommandError, connected, print_message, run_command
 from upgrade_manager.display import page
 from upgrade_manager.display import report as reports
 from upgrade_manager.kube.clock import SystemClock
@@ -37,7 +37,7 @@ async def _report(options: ReportOptions) -> int:
         )
     gaps = [f"{what} are not shown: {reason}" for what, reason in _gaps(no_events, no_nodes) if reason]
     for gap in gaps:
-        say(gap)
+        print_message(gap)
     write(options.output, page.to_html(reports.report(plan, events, nodes, gaps, now=SystemClock().now(), pace=pace)))
     return 0
 

@@ -79,7 +79,7 @@ def run_command(name: str, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
             status = runner.run(work())
         sys.stdout.flush()
     except (CommandError, ConfigError) as error:
-        say(str(error))
+        print_message(str(error))
         return error.status if isinstance(error, CommandError) else 1
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
@@ -90,11 +90,11 @@ def run_command(name: str, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:  # noqa: BLE001  # such as a server's URL with an impossible port
-        say(f"{name} failed: {type(error).__name__}: {error}")
+        print_message(f"{name} failed: {type(error).__name__}: {error}")
         return 1
     return status
 
 
-def say(text: str) -> None:
+def print_message(text: str) -> None:
     """Write a message for the user to standard error."""
     sys.stderr.write(f"upgrade-manager: {text}\n")

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from upgrade_manager.api.keys import KIND
 from upgrade_manager.cli.plans import choose, events_of, read_optional, read_pace, read_plans
-from upgrade_manager.cli.session import CommandError, connected, run_command, say
+from upgrade_manager.cli.session import CommandError, connected, print_message, run_command
 from upgrade_manager.cli.status_watch import PlanWatch
 from upgrade_manager.display.document import to_json, to_yaml
 from upgrade_manager.display.screen import Documents, Report, Terminal
@@ -40,7 +40,7 @@ async def _status(options: StatusOptions) -> int:
             read_optional(session, events_of(plan)), read_pace(session, plan)
         )
         if refusal:
-            say(f"warnings are not shown: {refusal}")
+            print_message(f"warnings are not shown: {refusal}")
         screen = screen_of(options.output, watch=options.watch)
         watch = PlanWatch(session.client, plan, events, pace=pace, now=SystemClock().now, random=random.Random())
         if options.watch:
@@ -81,7 +81,7 @@ def screen_of(output: str, *, watch: bool) -> Screen:
     console = Console(highlight=False, emoji=False, markup=False)
     if output != "table":
         form = to_json if output == "json" else to_yaml
-        return Documents(partial(console.out, highlight=False, end=""), form=form, say=say)
+        return Documents(partial(console.out, highlight=False, end=""), form=form, show_message=print_message)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = FILE_WIDTH
     redraws = watch and console.is_terminal and not console.is_dumb_terminal

@@ -39,7 +39,7 @@ class Screen(Protocol):
 
     def __exit__(self, *_: object) -> None: ...
 
-    def say(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """Show a message, which stays."""
         ...
 
@@ -73,7 +73,7 @@ class Terminal:
     def __exit__(self, *_: object) -> None:
         self._end.close()
 
-    def say(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """Print above the display without folding, so that commands can be copied."""
         self._console.print(Text(text), soft_wrap=True)
 
@@ -110,7 +110,7 @@ class Lines:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def say(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """Write the message."""
         self._write(text)
 
@@ -152,11 +152,11 @@ class Documents:
     redraws = False
 
     def __init__(
-        self, write: Callable[[str], None], *, form: Callable[[View], str], say: Callable[[str], None]
+        self, write: Callable[[str], None], *, form: Callable[[View], str], show_message: Callable[[str], None]
     ) -> None:
         self._write = write
         self._form = form
-        self.say = say
+        self.show_message = show_message
 
     def __enter__(self) -> Self:
         return self
@@ -165,8 +165,8 @@ class Documents:
         pass
 
     def notify(self, notice: str) -> None:
-        """Say it."""
-        self.say(notice or RESTORED)
+        """Show it as a message."""
+        self.show_message(notice or RESTORED)
 
     def show(self, view: View) -> None:
         """Write the document."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.displayed import NOW, plan
-from tests.support.reported import HOSTILE_TEXT, failed, running, succeeded
+from tests.support.reported import HOSTILE_TEXT, failed, running, steps, succeeded
+from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
+from upgrade_manager.display import page as page_module
 from upgrade_manager.display.page import UNFOLDED_NODES, to_html
 from upgrade_manager.display.report import report
 
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from upgrade_manager.display.report import Report
 
 VOID = {"meta"}
+STYLES = Path(page_module.__file__).with_name("report.css")
+BLOCKED = {"type": "Available", "status": "False", "reason": CONCURRENT_UPGRADE_BLOCKED, "message": "a plan is running"}
 REPORTS = {
     "succeeded": succeeded(),
     "failed": failed(),
@@ -107,6 +112,18 @@ def test_shortest_bar_is_drawn_and_the_axis_has_one_format() -> None:
     assert min(widths) > 0
     marks = re.findall(r"\d\d:\d\d(?::\d\d)?(?=</span>)", to_html(running(41, node_0="ImagePreloading")))
     assert len({len(mark) for mark in marks}) == 1
+
+
+def test_every_style_is_used() -> None:
+    paused = running(events=steps("node-0", begin=7000, NodePaused=0), node_0="UpgradePaused")
+    blocked = report(plan(conditions=[BLOCKED]), [], [], [], now=NOW)
+    pages = [Page(to_html(of)) for of in (*REPORTS.values(), paused, blocked, succeeded(UNFOLDED_NODES + 1))]
+    elements = [element for page in pages for element in page.elements]
+    classes = {f".{name}" for _, attributes in elements for name in (attributes.get("class") or "").split()}
+    selectors = re.findall(r"[^{}]+(?=\{[^{}]*\})", STYLES.read_text())
+    # Without pseudo-classes and ids.
+    named = {name for one in selectors for name in re.findall(r"\.[A-Za-z][\w-]*|(?<![\w.:#(-])[a-z]\w*", one)}
+    assert named - classes - {tag for tag, _ in elements} == set()
 
 
 def test_reason_of_a_failure_and_what_is_missing_are_shown() -> None:

@@ -13,6 +13,7 @@ from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
 from tests.support.permissions import authorized, granted
 from tests.support.webhook_certificates import RENEWAL, Replicas
+from upgrade_manager.cli.application import LEASE
 from upgrade_manager.kube.client import Client
 from webhook.caches import ClusterCaches
 from webhook.catalogue import CHECKS
@@ -106,6 +107,13 @@ def test_forbidden_verbs_are_not_granted(resource: str, verbs: set[str]) -> None
     granted_verbs = {verb for _, name, verb, _ in granted(ROLE) if name == resource}
     assert granted_verbs
     assert not granted_verbs & {*verbs, "*"}
+
+
+def test_only_the_own_lease_is_read_and_written() -> None:
+    """Kubernetes cannot restrict creation to a name."""
+    leases = [permission for permission in granted(ROLE) if permission.resource == "leases.coordination.k8s.io"]
+    names = {(permission.verb, permission.name) for permission in leases}
+    assert names == {("create", ""), ("get", LEASE), ("update", LEASE)}
 
 
 async def test_every_request_is_permitted_and_every_permission_used() -> None:

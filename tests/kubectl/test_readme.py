@@ -48,7 +48,7 @@ NOT_RUN = {
     "source <(upgrade-manager completion": "is for bash; tests/display/test_in_tmux.py runs it",
     'eval "$(upgrade-manager completion': "the same for zsh",
     "upgrade-manager completion fish": "the same for fish",
-    "kubectl -n harvester-system logs deployment/harvester-upgrade-manager": "simulated Pods have no logs",
+    "kubectl -n harvester-system logs -l app.kubernetes.io/name=": "simulated Pods have no logs",
 }
 #: Prefix of a command -> text that its output must contain.
 OUTPUT = {

@@ -43,7 +43,7 @@ STALE_CACHE_RETRY = 1.0
 RESTORE_RETRY = 5.0
 #: Consecutive changes by others that are requeued without a report.
 MAX_CONFLICTS = 5
-LOGS = f"Run kubectl logs -n {HARVESTER_SYSTEM} deployment/harvester-upgrade-manager"
+LOGS = f"Run kubectl -n {HARVESTER_SYSTEM} logs -l app.kubernetes.io/name=harvester-upgrade-manager --prefix --tail=-1"
 log = structlog.get_logger(__name__)
 
 

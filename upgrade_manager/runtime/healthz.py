@@ -103,7 +103,7 @@ async def _error_of(check: Check) -> str:
 
 
 def _line(name: str, *, failed: bool, excluded: bool) -> str:
-    """Return the result of one check, without the reason, because any client may read it."""
+    """Return the result of one check as controller-runtime does: the reason is in the log and on the check's path."""
     if failed:
         return f"[-]{name} failed: reason withheld"
     return f"[+]{name} excluded: ok" if excluded else f"[+]{name} ok"

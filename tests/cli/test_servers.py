@@ -14,6 +14,7 @@ from hack.simulation import Simulation
 from upgrade_manager.cli.options import RunOptions, parse_options
 from upgrade_manager.cli.servers import add_webhook
 from upgrade_manager.kube.clock import SystemClock
+from upgrade_manager.preflight.certificate_probe import TlsProbe
 from upgrade_manager.runtime.cert_watcher import CERTIFICATE, KEY
 from upgrade_manager.runtime.healthz import Probes
 from upgrade_manager.runtime.manager import Stage, always_ready
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
     from upgrade_manager.runtime.manager import Manager
 
 CACHES, SERVER = (Stage.OTHERS, "webhook-caches"), (Stage.WEBHOOKS, "webhook")
+READINESS = (Stage.OTHERS, "webhook-readiness")
 ROTATION = (Stage.WEBHOOKS, "webhook-certificate")
+
+
+#: Of a check that fails.
+ERROR = "internal server error"
 
 
 class Recorder:
@@ -53,9 +59,9 @@ class Recorder:
 @pytest.mark.parametrize(
     ("arguments", "environ", "added", "is_ready"),
     [
-        pytest.param(["run"], {}, [ROTATION, CACHES, SERVER], False, id="self-made certificate"),
-        pytest.param(["webhook"], {}, [ROTATION, CACHES, SERVER], False, id="alone"),
-        pytest.param(["run", "--webhook-cert-path=/x"], {}, [CACHES, SERVER], True, id="certificate files"),
+        pytest.param(["run"], {}, [ROTATION, CACHES, SERVER, READINESS], False, id="self-made certificate"),
+        pytest.param(["webhook"], {}, [ROTATION, CACHES, SERVER, READINESS], False, id="alone"),
+        pytest.param(["run", "--webhook-cert-path=/x"], {}, [CACHES, SERVER, READINESS], False, id="certificate files"),
         pytest.param(["run"], {"ENABLE_WEBHOOKS": "false"}, [], True, id="turned off"),
         pytest.param(["run", "--webhook-bind-address=0"], {}, [], True, id="no address"),
     ],
@@ -73,10 +79,11 @@ async def test_options_decide_what_runs(
             probes=probes,
             metrics=Metrics(CollectorRegistry()),
             client=simulation.client(),
+            certificates=TlsProbe(),
             clock=SystemClock(),
             random=Random(0),
         )
-        # A self-made certificate must be served first.
+        # It must be served first.
         assert ((await probes.readyz.report())[0] == 200) is is_ready
     assert recorder.added == added
 
@@ -85,7 +92,7 @@ async def test_options_decide_what_runs(
 async def test_webhook_is_ready_once_it_is_served(tmp_path: Path) -> None:
     for name in (CERTIFICATE, KEY):
         (tmp_path / name).write_bytes(make_pem(now=datetime.now(UTC)))
-    recorder, metrics = Recorder(), Metrics(CollectorRegistry())
+    recorder, probes, metrics = Recorder(), Probes(), Metrics(CollectorRegistry())
 
     def ready() -> float | None:
         metrics.refresh()
@@ -95,15 +102,18 @@ async def test_webhook_is_ready_once_it_is_served(tmp_path: Path) -> None:
         add_webhook(
             cast("Manager", recorder),
             RunOptions(webhook=("127.0.0.1", 0), webhook_certificates=str(tmp_path)),
-            probes=Probes(),
+            probes=probes,
             metrics=metrics,
             client=simulation.client(),
+            certificates=TlsProbe(),
             clock=SystemClock(),
             random=Random(0),
         )
+        assert await probes.readyz.report_one("webhook") == (500, f"{ERROR}: webhook is not served yet\n")
         assert ready() == 0
         run, bound = recorder.runnables["webhook"]
         task = group.create_task(run())
         await bound()
+        assert await probes.readyz.report_one("webhook") == (200, "ok")
         assert ready() == 1
         task.cancel()

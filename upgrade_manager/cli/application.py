@@ -86,6 +86,7 @@ def _add_common(
         probes=probes,
         metrics=metrics,
         client=client,
+        certificates=environment.certificates,
         clock=environment.clock,
         random=environment.random,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from upgrade_manager.cli.webhook_readiness import WebhookReadiness
 from upgrade_manager.runtime.cert_watcher import CertWatcher
 from upgrade_manager.runtime.manager import Stage
 from upgrade_manager.runtime.metrics_server import plain_metrics_server, secure_metrics_server
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from upgrade_manager.cli.options import RunOptions
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.clock import Clock
+    from upgrade_manager.preflight.certificate_probe import CertificateProbe
     from upgrade_manager.runtime.healthz import Probes
     from upgrade_manager.runtime.manager import Manager
     from upgrade_manager.runtime.metrics import Metrics
@@ -48,6 +50,7 @@ def add_webhook(
     probes: Probes,
     metrics: Metrics,
     client: Client,
+    certificates: CertificateProbe,
     clock: Clock,
     random: Random,
 ) -> None:
@@ -55,7 +58,7 @@ def add_webhook(
     if not options.webhooks or options.webhook is None:
         return
     if options.webhook_certificates:
-        tls, has_certificate = CertWatcher(Path(options.webhook_certificates)).context, _always
+        tls = CertWatcher(Path(options.webhook_certificates)).context
     else:
         rotation = CertificateRotation(
             client,
@@ -64,7 +67,7 @@ def add_webhook(
             now=clock.now,
             random=random,
         )
-        tls, has_certificate = rotation.context, rotation.has_valid_certificate
+        tls = rotation.context
         probes.readyz.add("webhook-certificate", rotation.check)
         manager.add(Stage.WEBHOOKS, "webhook-certificate", rotation.run)
     live = SharedReader(LiveReader(client))
@@ -72,10 +75,8 @@ def add_webhook(
     manager.add(Stage.OTHERS, "webhook-caches", caches.run)
     webhook_metrics = WebhookMetrics(metrics, checks=[check.name for check in CHECKS])
     server = webhook_server(Admission(live, caches=caches), metrics=webhook_metrics, address=options.webhook, tls=tls)
-    metrics.on_scrape(lambda: webhook_metrics.ready.set(server.port > 0 and has_certificate()))
     manager.add(Stage.WEBHOOKS, server.name, server.run, ready=server.bound)
-
-
-def _always() -> bool:
-    """Return True: without a pair that loads, the server does not start."""
-    return True
+    readiness = WebhookReadiness(server, host=options.webhook[0], certificates=certificates, now=clock.now)
+    probes.readyz.add("webhook", readiness.check)
+    metrics.on_scrape(lambda: webhook_metrics.ready.set(readiness.is_ready))
+    manager.add(Stage.OTHERS, "webhook-readiness", readiness.run)

@@ -12,7 +12,9 @@ base=docker.io/library/python:$(sed -n 's/^ARG PYTHON=//p' Dockerfile)-slim
 authorities=/etc/ssl/certs/ca-certificates.crt
 work=$(mktemp -d)
 upgrade=''
-trap 'kill -9 $upgrade 2>/dev/null || true; wait; buildah rm --all >/dev/null; rm -rf "$work"' EXIT
+trap 'kill -9 $upgrade 2>/dev/null || true; wait; buildah rm --all >/dev/null || true; rm -rf "$work"' EXIT
+# dash runs no EXIT trap when a signal ends it.
+trap 'exit 143' TERM INT
 
 # A store apart from the user's: nothing stays behind.
 export BUILDAH_ISOLATION=chroot CONTAINERS_STORAGE_CONF="$work/storage.conf"
@@ -112,7 +114,10 @@ base_image
 helm_image
 image manager
 check manager 65532 'chroot dash env sh'
-[ "$bytes" -le "$limit" ]
+[ "$bytes" -le "$limit" ] || {
+    echo "the manager's image has $bytes bytes of files, limit $limit" >&2
+    exit 1
+}
 # Beside the second image: an upgrade waits most of its time.
 upgrade "$root" >"$work/upgrade.log" 2>&1 &
 upgrade=$!

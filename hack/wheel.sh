@@ -10,6 +10,8 @@ certificate=$PWD/deploy/webhook/certificate.yaml
 work=$(mktemp -d)
 cluster='' manager=''
 trap 'kill $manager $cluster 2>/dev/null || true; wait; rm -rf "$work"' EXIT
+# dash runs no EXIT trap when a signal ends it.
+trap 'exit 143' TERM INT
 
 unset PYTHONPATH
 PIP_DISABLE_PIP_VERSION_CHECK=1

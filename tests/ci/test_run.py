@@ -32,15 +32,15 @@ TARGETS = (
 )
 
 
-def run(tree: Path, **recipes: str) -> subprocess.CompletedProcess[str]:
-    """Run the script; a target without a recipe succeeds."""
+def run(tree: Path, *, folder: str = ".", **recipes: str) -> subprocess.CompletedProcess[str]:
+    """Run the script, from a folder of the tree; a target without a recipe succeeds."""
     recipes = {"test-all": f"echo '{ALL}'", "test-real": f"echo '{REAL}'", **recipes}
     rules = [f".PHONY: {name}\n{name}:\n\t@{recipes.get(name, 'true')}\n" for name in TARGETS]
     (tree / "Makefile").write_text("\n".join(rules))
     environment = {name: value for name, value in os.environ.items() if name != "UPGRADE_MANAGER_CI"}
-    return subprocess.run(  # noqa: PLW1510  # its failure is what some tests are about
-        ["bash", ".ci/run"],  # noqa: S607  # found on the PATH
-        cwd=tree,
+    return subprocess.run(  # noqa: PLW1510, S603  # its failure is what some tests are about
+        ["bash", os.path.relpath(".ci/run", folder)],  # noqa: S607  # found on the PATH
+        cwd=tree / folder,
         env=environment,
         capture_output=True,
         text=True,
@@ -66,6 +66,12 @@ def test_all_steps_pass_and_are_printed(tree: Path) -> None:
     ended = run(tree, demo="echo beside the tests")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stdout.splitlines().count("beside the tests") == 2
+    assert ended.stdout.splitlines()[-3:] == ["── 0 step(s) failed", REAL, ALL]
+
+
+def test_run_from_another_folder_has_the_same_steps(tree: Path) -> None:
+    ended = run(tree, folder="deploy/crds")
+    assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.splitlines()[-3:] == ["── 0 step(s) failed", REAL, ALL]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.chromium import Chromium
-from tests.support.reported import failed, succeeded
+from tests.support.reported import failed, paused, running, succeeded
 from upgrade_manager.display.page import to_html
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from upgrade_manager.display.report import Report
 
 pytestmark = [pytest.mark.display]
-#: The width of a phone, and of a screen.
-NARROW, WIDE = 400, 1600
+#: The width of a phone, of the smallest window with the wide form, and of a screen.
+NARROW, MIDDLE, WIDE = 400, 901, 1600
 PNG = b"\x89PNG"
 
 
@@ -29,7 +29,9 @@ def page(folder: Path, name: str, of: Report) -> Path:
 
 @pytest.mark.rule("report: the page opens from disk without errors, and fits windows of 400 and 1,600 pixels")
 @pytest.mark.parametrize(
-    ("name", "of"), [("succeeded", succeeded()), ("failed", failed())], ids=["succeeded", "failed"]
+    ("name", "of"),
+    [("succeeded", succeeded()), ("failed", failed()), ("paused", paused())],
+    ids=["succeeded", "failed", "paused"],
 )
 def test_page_opens_from_disk_and_fits_the_window(tmp_path: Path, name: str, of: Report) -> None:
     browser, file = Chromium(tmp_path), page(tmp_path, name, of)
@@ -44,6 +46,16 @@ def test_page_opens_from_disk_and_fits_the_window(tmp_path: Path, name: str, of:
         assert shown["outside"] == []
         assert shown["smallest"] >= 11
         assert shown["title"].startswith(f"demo: {of.view.state}")
+
+
+@pytest.mark.rule("report: the page opens from disk without errors, and fits windows of 400 and 1,600 pixels")
+def test_labels_of_the_axis_do_not_overlap(tmp_path: Path) -> None:
+    # Each with labels of another form.
+    for seconds in (36, 7 * 3600, 3 * 86400):
+        file = page(tmp_path, f"axis-{seconds}", running(seconds, node_0="PreDraining"))
+        shown = Chromium(tmp_path).measure(file, NARROW, MIDDLE, WIDE)
+        assert [one["overlapping"] for one in shown] == [0, 0, 0]
+        assert [one["marks"] for one in shown] == ([4, 7, 7] if seconds > 86400 else [4, 8, 8])
 
 
 def test_print_has_the_wide_form_on_few_pages(tmp_path: Path) -> None:

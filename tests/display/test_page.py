@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.displayed import NOW, plan
-from tests.support.reported import HOSTILE_TEXT, failed, running, steps, succeeded
+from tests.support.reported import HOSTILE_TEXT, failed, paused, running, steps, succeeded
 from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.display import page as page_module
 from upgrade_manager.display.page import UNFOLDED_NODES, to_html
@@ -19,12 +19,13 @@ from upgrade_manager.display.report import report
 if TYPE_CHECKING:
     from upgrade_manager.display.report import Report
 
-VOID = {"meta"}
+VOID = {"br", "meta"}
 STYLES = Path(page_module.__file__).with_name("report.css")
 BLOCKED = {"type": "Available", "status": "False", "reason": CONCURRENT_UPGRADE_BLOCKED, "message": "a plan is running"}
 REPORTS = {
     "succeeded": succeeded(),
     "failed": failed(),
+    "paused": paused(),
     "running": running(node_0="PreDraining"),
     "pending": report(plan(), [], [], [], now=NOW),
 }
@@ -94,6 +95,34 @@ def test_bars_and_tables_have_the_same_data() -> None:
     assert {"ClusterUpgrade", "2030-01-01 12:41:40", "40 min 0 s", "14:20:50", "7 min 30 s"} <= set(page.cells)
 
 
+#: By seconds from the start, at noon: the axis.
+AXES = {
+    7500: ["12:00", "12:30", "13:00", "13:30", "14:00"],
+    8 * 3600: ["12:00", "14:00", "16:00", "18:00", "20:00"],
+    16 * 3600: ["12:00 Jan 1", "15:00 Jan 1", "18:00 Jan 1", "21:00 Jan 1", "00:00 Jan 2", "03:00 Jan 2"],
+    3 * 86400: [f"{12 * ((one + 1) % 2):02}:00 Jan {1 + (one + 1) // 2}" for one in range(7)],
+    6 * 86400: [f"Jan {day}" for day in range(2, 8)],
+}
+
+
+@pytest.mark.rule("report: times have their date where the upgrade lasted past midnight")
+@pytest.mark.parametrize(("seconds", "marks"), AXES.items(), ids=[f"{one // 3600} h" for one in AXES])
+def test_axis_has_dates_past_midnight(seconds: int, marks: list[str]) -> None:
+    html = to_html(running(seconds, node_0="PreDraining"))
+    axis = html.partition('<div class="axis')[2].partition("</div>")[0]
+    assert [one.replace("<br>", " ") for one in re.findall(r"<span [^>]*>(.*?)</span>", axis)] == marks
+
+
+@pytest.mark.rule("report: times have their date where the upgrade lasted past midnight")
+def test_times_of_nodes_have_dates_past_midnight() -> None:
+    events = steps("node-0", begin=39600, NodePaused=0, NodeResumed=50, NodeDraining=86400)
+    page = Page(to_html(running(3 * 86400, events=events, node_0="PreDraining")))
+    (*_, label) = [one["aria-label"] or "" for one in page.named("svg") if one.get("class") == "bars"]
+    assert "node-0: Paused, 2030-01-01 23:00:00 to 2030-01-01 23:00:50, 50 s; " in label
+    assert label.endswith("node-0: Draining, Kubernetes, 2030-01-02 23:00:00 to now, 37 h 0 min")
+    assert "2030-01-01 23:00:00" in page.cells
+
+
 def test_page_is_accessible() -> None:
     page = Page(to_html(succeeded()))
     assert page.named("html") == [{"lang": "en"}]
@@ -115,9 +144,8 @@ def test_shortest_bar_is_drawn_and_the_axis_has_one_format() -> None:
 
 
 def test_every_style_is_used() -> None:
-    paused = running(events=steps("node-0", begin=7000, NodePaused=0), node_0="UpgradePaused")
     blocked = report(plan(conditions=[BLOCKED]), [], [], [], now=NOW)
-    pages = [Page(to_html(of)) for of in (*REPORTS.values(), paused, blocked, succeeded(UNFOLDED_NODES + 1))]
+    pages = [Page(to_html(of)) for of in (*REPORTS.values(), blocked, succeeded(UNFOLDED_NODES + 1))]
     elements = [element for page in pages for element in page.elements]
     classes = {f".{name}" for _, attributes in elements for name in (attributes.get("class") or "").split()}
     selectors = re.findall(r"[^{}]+(?=\{[^{}]*\})", STYLES.read_text())

@@ -37,8 +37,12 @@ addEventListener("load", () => {{
       const box = one.getBoundingClientRect();
       return box.width > 1 && (box.right > page.clientWidth + 1 || box.left < -1);
     }}).map(one => one.outerHTML.slice(0, 120));
+    const marks = [...page.querySelectorAll(".axis span")].map(one => one.getBoundingClientRect())
+      .filter(box => box.width).sort((one, other) => one.left - other.left);
+    const overlapping = marks.filter((box, index) => index && box.left < marks[index - 1].right).length;
     return {{
-      width: page.clientWidth, content: page.scrollWidth, outside, title: frame.contentDocument.title,
+      width: page.clientWidth, content: page.scrollWidth, outside, marks: marks.length, overlapping,
+      title: frame.contentDocument.title,
       smallest: Math.min(...[...page.querySelectorAll("body *")].filter(one => one.textContent.trim())
         .map(one => parseFloat(frame.contentWindow.getComputedStyle(one).fontSize))),
     }};

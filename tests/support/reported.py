@@ -69,6 +69,15 @@ def succeeded(nodes: int = 3) -> Report:
     )
 
 
+def paused() -> Report:
+    """Return the report of an upgrade whose second node was paused for two days."""
+    events = [
+        *upgraded("node-0", begin=4950),
+        *steps("node-1", begin=7000, NodePaused=0, NodeResumed=172800, NodeDraining=172810, NodeUpgrading=180000),
+    ]
+    return running(190000, events=events, node_0="PostDrained", node_1="PostDraining", node_2="ImagePreloaded")
+
+
 def failed() -> Report:
     """Return the report of an upgrade that failed at its second node, with hostile texts."""
     status = {

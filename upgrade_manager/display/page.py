@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from upgrade_manager.display.model import PhaseState, PlanState
 from upgrade_manager.display.timeline import SpanKind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from upgrade_manager.display.report import Report
@@ -44,13 +46,16 @@ def to_html(report: Report) -> str:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters.update({"clock": clock, "duration": duration, "moment": moment, "percent": percent})
+    shortest = clock if report.timeline is None or report.timeline.is_within_a_day else moment
+    filters = {"clock": clock, "duration": duration, "moment": moment, "percent": percent, "shortest": shortest}
+    environment.filters.update(filters)
     page = environment.get_template("report.html")
     return page.render(
         report=report,
         view=report.view,
         absent=ABSENT,
-        describe=describe,
+        axis=axis(report.timeline) if report.timeline is not None else [],
+        describe=partial(describe, shortest),
         labels=LABELS,
         legend=legend(report.timeline),
         PhaseState=PhaseState,
@@ -70,11 +75,20 @@ def legend(timeline: Timeline | None) -> list[SpanKind]:
     return [kind for kind in SpanKind if kind in found]
 
 
-def describe(name: str, span: Span) -> str:
-    """Return the description of a bar, for tooltips and screen readers."""
-    end = "now" if span.is_open else clock(span.ended)
+def axis(timeline: Timeline) -> list[tuple[float, list[str]]]:
+    """Return where the marks of the axis are, and the lines of their labels."""
+    form = "%H:%M:%S" if any(mark.second for mark in timeline.ticks) else "%H:%M"
+    clocks = [mark.strftime(form) for mark in timeline.ticks]
+    days = [f"{mark:%b} {mark.day}" for mark in timeline.ticks]
+    lines = [clocks] if timeline.is_within_a_day else [days] if {*clocks} == {"00:00"} else [clocks, days]
+    return [(timeline.share(mark), [*label]) for mark, *label in zip(timeline.ticks, *lines, strict=True)]
+
+
+def describe(text: Callable[[datetime], str], name: str, span: Span) -> str:
+    """Return the description of a bar with the texts of its times, for tooltips and screen readers."""
+    end = "now" if span.is_open else text(span.ended)
     took = duration(seconds_between(span.begun, span.ended))
-    return f"{name}: {LABELS[span.kind]}, {clock(span.begun)} to {end}, {took}"
+    return f"{name}: {LABELS[span.kind]}, {text(span.begun)} to {end}, {took}"
 
 
 def moment(time: datetime | None) -> str:

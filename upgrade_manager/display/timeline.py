@@ -64,6 +64,11 @@ class Timeline:
     phases: tuple[Bars, ...]
     nodes: tuple[Bars, ...]
 
+    @property
+    def is_within_a_day(self) -> bool:
+        """True if all of its times of day are on one date."""
+        return self.begun.date() == self.ended.date()
+
     def share(self, moment: datetime) -> float:
         """Return where the moment is, from 0 at the start to 1 at the end."""
         return min(1.0, max(0.0, (moment - self.begun) / (self.ended - self.begun)))

@@ -9,12 +9,15 @@ import pytest
 
 from hack.faults.rules import Delay, Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.displayed import at, plan
+from tests.support.displayed import MANIFEST, at, plan, times
 from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
-from upgrade_manager.cli.plans import choose, read_plans
+from upgrade_manager.api.phases import PHASE_VALUES
+from upgrade_manager.cli.plans import choose, read_pace, read_plans
 from upgrade_manager.cli.session import CommandError, Session
 from upgrade_manager.kube import fields
 from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 
 def session(simulation: Simulation) -> Session:
@@ -65,3 +68,18 @@ async def test_newest_plan_that_has_not_ended_is_chosen(plans: list[dict[str, An
     async with Simulation(actors=False) as simulation:
         assert fields.name(choose(session(simulation), plans, "")) == chosen
         assert fields.name(choose(session(simulation), plans[::-1], "")) == chosen
+
+
+@pytest.mark.parametrize(("name", "requests"), [("", 1), ("demo", 2)], ids=["without a name", "with a name"])
+async def test_plans_are_listed_once_without_a_name(name: str, requests: int) -> None:
+    async with Simulation(actors=False) as simulation:
+        await simulation.apply(MANIFEST)
+        ended = {"currentPhase": "Succeeded", "phaseTransitionTimestamps": times(*PHASE_VALUES[:2], step=60)}
+        await simulation.apply(MANIFEST | {"metadata": {"name": "earlier"}})
+        patch = MergePatch({"status": ended})
+        await simulation.client().patch(UPGRADE_PLANS, "earlier", patch, subresource="status")
+        user = session(simulation)
+        plans = await read_plans(user, name)
+        pace = await read_pace(user, choose(user, plans, name), plans, name)
+        assert pace.seconds == {"Initialize": 60.0}
+        assert simulation.middleware.counts.total(user_agent="test", verb="list") == requests

@@ -57,9 +57,13 @@ async def read_optional(session: Session, selection: Selection) -> tuple[list[Ob
     return listed.items, ""
 
 
-async def read_pace(session: Session, plan: Object) -> Pace:
-    """Return how long phases took in other upgrades; unknown for a plan that has ended, which needs no estimate."""
+async def read_pace(session: Session, plan: Object, plans: Sequence[Object], name: str) -> Pace:
+    """Return how long phases took in other upgrades; unknown for a plan that has ended, which needs no estimate.
+
+    `plans` are those that were read: the plan alone if the user named it.
+    """
     if state_of_plan(plan).is_end:
         return UNKNOWN_PACE
-    plans, _ = await read_optional(session, Selection(resource=UPGRADE_PLANS))
+    if name:
+        plans, _ = await read_optional(session, Selection(resource=UPGRADE_PLANS))
     return pace_of(one for one in plans if fields.name(one) != fields.name(plan))

@@ -28,12 +28,13 @@ def report(options: ReportOptions) -> int:
 
 async def _report(options: ReportOptions) -> int:
     async with connected(command="report", kubeconfig=options.kubeconfig, context=options.context) as session:
-        plan = choose(session, await read_plans(session, options.plan), options.plan)
+        plans = await read_plans(session, options.plan)
+        plan = choose(session, plans, options.plan)
         # Users may be allowed to read plans only.
         (events, no_events), (nodes, no_nodes), pace = await asyncio.gather(
             read_optional(session, events_of(plan)),
             read_optional(session, Selection(resource=NODES)),
-            read_pace(session, plan),
+            read_pace(session, plan, plans, options.plan),
         )
     gaps = [f"{what} are not shown: {reason}" for what, reason in _gaps(no_events, no_nodes) if reason]
     for gap in gaps:

@@ -35,9 +35,10 @@ def status(options: StatusOptions) -> int:
 
 async def _status(options: StatusOptions) -> int:
     async with connected(command="status", kubeconfig=options.kubeconfig, context=options.context) as session:
-        plan = choose(session, await read_plans(session, options.plan), options.plan)
+        plans = await read_plans(session, options.plan)
+        plan = choose(session, plans, options.plan)
         (events, refusal), pace = await asyncio.gather(
-            read_optional(session, events_of(plan)), read_pace(session, plan)
+            read_optional(session, events_of(plan)), read_pace(session, plan, plans, options.plan)
         )
         if refusal:
             print_message(f"warnings are not shown: {refusal}")

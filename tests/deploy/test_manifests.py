@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.support.kustomize import DEFAULT, DEPLOY, objects, title
+from tests.support.kustomize import DEFAULT, objects, title
 from upgrade_manager.api.keys import GROUP, TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.runtime.manager import GRACEFUL_SHUTDOWN_TIMEOUT
 from webhook.certificates.rotation import SECRET
@@ -27,31 +26,6 @@ def one(kind: str, name: str = "") -> dict[str, Any]:
 def container() -> dict[str, Any]:
     (only,) = one("Deployment")["spec"]["template"]["spec"]["containers"]
     return dict(only)
-
-
-EXAMPLES = DEPLOY.parent / "docs/examples"
-ALONE = "harvester-upgrade-manager-webhook"
-
-
-def test_webhook_alone_has_only_the_webhook_roles() -> None:
-    overlay = yaml.safe_load((EXAMPLES / "webhook-alone/kustomization.yaml").read_text())
-    account, deployment = yaml.safe_load_all((EXAMPLES / "webhook-alone/webhook.yaml").read_text())
-    assert (account["kind"], account["metadata"]["name"]) == ("ServiceAccount", ALONE)
-    pod, manager = deployment["spec"]["template"]["spec"], one("Deployment")["spec"]["template"]["spec"]
-    assert pod["serviceAccountName"] == ALONE
-    assert pod["securityContext"] == manager["securityContext"]
-    assert pod["containers"][0]["securityContext"] == container()["securityContext"]
-    patches = {entry["target"]["kind"]: yaml.safe_load(entry["patch"]) for entry in overlay["patches"]}
-    assert {entry["target"]["name"] for entry in overlay["patches"]} == {ALONE, "harvester-upgrade-manager"}
-    for kind in ("ClusterRoleBinding", "RoleBinding"):
-        assert patches[kind] == [{"op": "replace", "path": "/subjects/0/name", "value": ALONE}]
-    (selector,) = patches["Service"]
-    assert selector["value"] == deployment["spec"]["template"]["metadata"]["labels"]
-    assert selector["value"] != one("Deployment")["spec"]["selector"]["matchLabels"]
-    (disabled,) = patches["Deployment"]
-    assert disabled["value"] == {"name": "ENABLE_WEBHOOKS", "value": "false"}
-    index = int(disabled["path"].rpartition("/")[2])
-    assert container()["env"][index]["name"] == "ENABLE_WEBHOOKS"
 
 
 def test_no_object_is_defined_twice() -> None:

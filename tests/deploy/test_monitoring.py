@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     #: By the values of their labels, in the order of the labels' names.
     Values = dict[tuple[str, ...], float]
 
-#: The name of the metrics Service, from which the Prometheus operator makes the label.
-JOB = "harvester-upgrade-manager-metrics"
+#: The label that the Prometheus operator copies from the Service.
+JOB = "harvester-upgrade-manager"
 VARIABLES = {"__rate_interval": "1m", "__range": "5m", "plan": PLAN, "job": JOB}
 MONITOR = yaml.safe_load((DEPLOY / "prometheus/service-monitor.yaml").read_text())["spec"]["endpoints"][0]
 RULES = yaml.safe_load((DEPLOY / "prometheus/prometheus-rule.yaml").read_text())["spec"]

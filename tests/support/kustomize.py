@@ -47,10 +47,10 @@ def rendered(folder: Path) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(output))
 
 
-def with_components(folder: Path, components: Iterable[str]) -> Path:
-    """Write a kustomization of the default with components into a folder, which may be anywhere."""
+def with_components(folder: Path, components: Iterable[str], *, base: Path = DEFAULT) -> Path:
+    """Write a kustomization of the base with components into a folder, which may be anywhere."""
     kustomization = {
-        "resources": [_relative(DEFAULT, folder)],
+        "resources": [_relative(base, folder)],
         "components": [_relative(DEPLOY / name, folder) for name in components],
     }
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))

@@ -273,6 +273,27 @@ async def test_request_refused_by_its_fence_is_not_sent(monkeypatch: pytest.Monk
     assert bodies == ["first", "third"]
 
 
+async def test_fence_is_checked_when_the_body_is_sent() -> None:
+    bodies: list[str] = []
+    checks = 0
+
+    async def handler(request: web.Request) -> web.Response:
+        bodies.append(await request.text())
+        return web.Response()
+
+    def refuse_later() -> None:
+        nonlocal checks
+        checks += 1
+        if checks > 1:
+            raise Transient("not the leader")
+
+    async with connected(handler) as transport:
+        with pytest.raises(Transient):
+            await transport.send(Request(method="POST", path="/", body=b"body", fence=refuse_later))
+        assert (await transport.send(Request(method="POST", path="/", body=b"next"))).status == 200
+    assert (checks, bodies) == (2, ["next"])
+
+
 async def test_missing_socket_option_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("socket.TCP_USER_TIMEOUT")
     async with serving(echo) as url:

@@ -45,7 +45,7 @@ async def watched_cluster(ctx: ReconcileContext) -> Object:
     if cluster is None:
         raise MissingObject(
             f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} (provisioning.cattle.io) does not exist; Rancher needs it "
-            "to upgrade the nodes. Run kubectl logs -n cattle-system deployment/rancher"
+            "to upgrade the nodes. Run kubectl logs -n cattle-system -l app=rancher --tail=100 --prefix"
         )
     return cluster
 

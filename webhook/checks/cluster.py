@@ -19,7 +19,7 @@ _ABOUT = f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER}"
 async def _find(subject: Subject) -> list[Finding]:
     clusters = await subject.cluster.list(CLUSTERS)
     if not clusters:
-        logs = f"kubectl logs -n {CATTLE_SYSTEM} deployment/rancher"
+        logs = f"kubectl logs -n {CATTLE_SYSTEM} -l app=rancher --tail=100 --prefix"
         return [Finding(message=f"{_ABOUT} does not exist. Rancher creates it; see its log: {logs}")]
     if fields.is_true(clusters[0], "status", "ready"):
         return []

@@ -3,42 +3,24 @@ from __future__ import annotations
 import asyncio
 import gzip
 import ssl
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
 from hack.cluster.certificates import Authority, server_context
+from tests.support.http_api import Handler, PreparedSource, config_of, connected, serving
 from upgrade_manager.kube.config import ClientConfig, ConfigError, TlsConfig
 from upgrade_manager.kube.errors import REFUSED, Transient
 from upgrade_manager.kube.http_transport import HttpTransport
-from upgrade_manager.kube.transport import Request, Response
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+from upgrade_manager.kube.transport import Request
 
 pytestmark = pytest.mark.real_loop
 
 GET = Request(method="GET", path="/")
-
-
-@dataclass
-class PreparedSource:
-    """A source that returns prepared configurations in order, then the last one."""
-
-    configs: list[ClientConfig]
-    loads: int = 0
-
-    async def load(self) -> ClientConfig:
-        self.loads += 1
-        return self.configs[min(self.loads, len(self.configs)) - 1]
 
 
 @dataclass
@@ -51,11 +33,6 @@ class Responses:
         self.codes.append((method, code))
 
 
-def config_of(server: str, *newer: ClientConfig, **options: Any) -> ClientConfig:
-    source = PreparedSource(list(newer))
-    return ClientConfig(server=server, source=source, **{"tls": TlsConfig(), **options})
-
-
 async def status_of(config: ClientConfig) -> int:
     async with HttpTransport(config) as transport:
         return (await transport.send(GET)).status
@@ -64,24 +41,6 @@ async def status_of(config: ClientConfig) -> int:
 def loads_of(config: ClientConfig) -> int:
     assert isinstance(config.source, PreparedSource)
     return config.source.loads
-
-
-@asynccontextmanager
-async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handler)
-    server = TestServer(app, host="127.0.0.1")
-    await server.start_server(ssl=tls)
-    try:
-        yield str(server.make_url("/")).rstrip("/")
-    finally:
-        await server.close()
-
-
-@asynccontextmanager
-async def connected(handler: Handler) -> AsyncIterator[HttpTransport]:
-    async with serving(handler) as url, HttpTransport(config_of(url)) as transport:
-        yield transport
 
 
 async def echo(request: web.Request) -> web.Response:
@@ -239,59 +198,6 @@ async def test_many_watches_do_not_block_requests() -> None:
         assert (await transport.send(GET)).status == 200
         for opened in watches:
             await opened.__aexit__(None, None, None)
-
-
-async def test_request_refused_by_its_fence_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("upgrade_manager.kube.http_transport._POOL_SIZE", 1)
-    arrived, release = asyncio.Event(), asyncio.Event()
-    bodies: list[str] = []
-
-    async def handler(request: web.Request) -> web.Response:
-        bodies.append(await request.text())
-        arrived.set()
-        await release.wait()
-        return web.Response()
-
-    def refuse() -> None:
-        assert release.is_set(), "checked before the connection is ready"
-        raise Transient("not the leader")
-
-    async def release_first() -> None:
-        await arrived.wait()
-        release.set()
-
-    async with connected(handler) as transport:
-        first, second, _ = await asyncio.gather(
-            transport.send(Request(method="POST", path="/", body=b"first")),
-            transport.send(Request(method="POST", path="/", body=b"second", fence=refuse)),
-            release_first(),
-            return_exceptions=True,
-        )
-        assert isinstance(first, Response)
-        assert isinstance(second, Transient)
-        assert (await transport.send(Request(method="POST", path="/", body=b"third"))).status == 200
-    assert bodies == ["first", "third"]
-
-
-async def test_fence_is_checked_when_the_body_is_sent() -> None:
-    bodies: list[str] = []
-    checks = 0
-
-    async def handler(request: web.Request) -> web.Response:
-        bodies.append(await request.text())
-        return web.Response()
-
-    def refuse_later() -> None:
-        nonlocal checks
-        checks += 1
-        if checks > 1:
-            raise Transient("not the leader")
-
-    async with connected(handler) as transport:
-        with pytest.raises(Transient):
-            await transport.send(Request(method="POST", path="/", body=b"body", fence=refuse_later))
-        assert (await transport.send(Request(method="POST", path="/", body=b"next"))).status == 200
-    assert (checks, bodies) == (2, ["next"])
 
 
 async def test_missing_socket_option_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:

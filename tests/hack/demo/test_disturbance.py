@@ -20,6 +20,8 @@ from upgrade_manager.kube.resources import CONFIG_MAPS, DEPLOYMENTS
 if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
 
+pytestmark = pytest.mark.sampled
+
 #: Virtual seconds until a blocker must be there.
 LATEST = 1900.0
 CLEARED = "The blocker is cleared"

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tests.support.cluster_upgrade import ClusterUpgrade
     from upgrade_manager.kube.objects import Object
 
+pytestmark = pytest.mark.sampled
+
 FLEET_LOCAL = "fleet-local"
 
 

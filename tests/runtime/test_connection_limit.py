@@ -311,6 +311,18 @@ async def test_silent_connections_are_closed_at_the_stop() -> None:
     await client.close()
 
 
+@pytest.mark.parametrize("is_secure", [True, False], ids=["TLS", "plain"])
+async def test_connection_accepted_before_the_stop_is_closed(is_secure: bool) -> None:  # noqa: FBT001  # a row
+    limit, server, transport = connection_limit.ConnectionLimit(web.Application()), Mock(connections=[]), Mock()
+    tls = await self_signed() if is_secure else None
+    async with limit.accepting(await limit.bind(server, address=("127.0.0.1", 0), tls=tls)):
+        connection = connection_limit._Connection(limit, server, tls=tls)
+    connection.connection_made(transport)
+    transport.abort.assert_called_once_with()
+    connection.connection_lost(None)
+    assert limit.silent == {}
+
+
 async def test_silent_connection_after_the_handshake_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     async with bench(is_secure=True) as server:
         monkeypatch.setattr(connection_limit, "HEAD_TIMEOUT", 0.2)

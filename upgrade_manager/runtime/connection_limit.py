@@ -40,6 +40,8 @@ class ConnectionLimit:
         #: Requests that have begun and have no response, oldest first; None until the head is complete.
         self._running: dict[RequestHandler, web.Request | None] = {}
         self.handshakes: asyncio.TaskGroup
+        #: True once no connection is admitted any more.
+        self._is_stopping = False
         app.middlewares.append(self._track)
 
     @web.middleware
@@ -86,12 +88,17 @@ class ConnectionLimit:
                 await listener.start_serving()
                 yield
             finally:
+                self._is_stopping = True
                 listener.close()
                 for connection in list(self.silent):
                     connection.abort()
 
     def admit(self, connection: _Connection, server: web.Server) -> None:
         """Add a connection, in place of another one at the limit; close it if all others are busy."""
+        if self._is_stopping:
+            # It was accepted before the listener was closed.
+            connection.abort()
+            return
         self.silent[connection] = None
         # Many connections may be accepted before one that is closed here is lost.
         active = {

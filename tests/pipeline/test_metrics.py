@@ -92,8 +92,10 @@ def test_phase_duration_is_observed_at_its_end(
 
 def test_phases_of_an_earlier_process_are_not_counted_again(reading: Reading) -> None:
     reading.upgrades.replay(plan(*STARTED))
+    assert reading.durations("Initialize", "completed") == (0, 0)
     for _ in range(2):
         reading.upgrades.replay(plan(*STARTED, ("ISODownloading", 7), ("ISODownloaded", 9)))
+    assert reading.durations("Initialize", "completed") == (0, 0)
     assert reading.durations("ISODownload", "completed") == (1, 2)
     reading.upgrades.recorded(plan(*STARTED, name="next"), ["Initialized"])
     reading.upgrades.replay(plan(*STARTED, name="next"))
@@ -122,6 +124,7 @@ def test_refused_phase_counts_as_no_failed_phase(reading: Reading) -> None:
 )
 def test_malformed_timestamps_are_ignored(reading: Reading, phases: list[tuple[str, Any]]) -> None:
     reading.upgrades.recorded(plan(*phases), [phases[-1][0]])
+    assert reading.durations("Initialize", "completed") == (0, 0)
 
 
 def test_whole_run_counts_each_phase_once(reading: Reading) -> None:

@@ -1,14 +1,19 @@
 # The manager:          docker build -t harvester-upgrade-manager .
 # The toolkit of Jobs:  docker build -t harvester-upgrade-toolkit --target toolkit .
+# `make docker-buildx` pins both bases by their digests, and Debian's packages by a date (docs/releasing.md).
 ARG PYTHON=3.13
 ARG GO=1.26
+ARG BASE=docker.io/library/python:${PYTHON}-slim
+ARG BASE_DIGEST=
+ARG GO_BASE=docker.io/library/golang:${GO}
+ARG GO_DIGEST=
 
 # cluster-upgrade upgrades Rancher by helm.
-FROM golang:${GO} AS helm
+FROM ${GO_BASE}${GO_DIGEST:+@${GO_DIGEST}} AS helm
 ARG HELM=v4.3.1
 RUN CGO_ENABLED=0 GOBIN=/usr/local/bin go install -trimpath -ldflags="-s -w" helm.sh/helm/v4/cmd/helm@${HELM}
 
-FROM python:${PYTHON}-slim AS build
+FROM ${BASE}${BASE_DIGEST:+@${BASE_DIGEST}} AS build
 WORKDIR /src
 COPY requirements requirements
 RUN python -m venv /opt/venv \
@@ -28,21 +33,41 @@ RUN cd /opt/venv/lib/python3*/site-packages \
  && rm -r kubernetes_asyncio/client/models kubernetes_asyncio/client/api zstandard/_cffi* pygments tzdata \
  && find /opt/venv -type f \( -name '*.pyi' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.[ch]' \) -delete \
  && find /opt/venv -type d -name tests -prune -exec rm -r {} +
-COPY hack/image_programs.sh hack/image_root.sh /
+COPY hack/image_packages.sh hack/image_programs.sh hack/image_root.sh /
 RUN /image_root.sh /image
 
 # What the shell lines of Jobs and of the upgrade repository call: the published toolkit image runs them, too.
 FROM build AS programs
-RUN apt-get update \
+# YYYYMMDDTHHMMSSZ: the packages as Debian had them then, else today's. apt checks their signatures.
+ARG SNAPSHOT=
+RUN if [ -n "${SNAPSHOT}" ]; then \
+        . /etc/os-release && rm -f /etc/apt/sources.list.d/* \
+     && for archive in "debian/${SNAPSHOT} ${VERSION_CODENAME}" "debian/${SNAPSHOT} ${VERSION_CODENAME}-updates" \
+            "debian-security/${SNAPSHOT} ${VERSION_CODENAME}-security"; do \
+            echo "deb [check-valid-until=no] http://snapshot.debian.org/archive/${archive} main"; \
+        done >/etc/apt/sources.list; \
+    fi \
+ && apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends mount nginx \
  && /image_programs.sh /programs cat gunzip gzip mkdir mount mountpoint nginx test umount \
- && mkdir -p /programs/var/lib/nginx /programs/var/log/nginx /programs/srv/www/htdocs
+ && mkdir -p /programs/var/lib/nginx /programs/var/log/nginx /programs/srv/www/htdocs \
+ && /image_packages.sh /programs
 COPY hack/nginx.conf /programs/etc/nginx/nginx.conf
 
 # No package manager, no pip, no compiler, no set-user-ID program.
 FROM scratch AS base
 COPY --from=build /image /
-LABEL org.opencontainers.image.licenses="Apache-2.0"
+ARG BASE
+ARG BASE_DIGEST=
+ARG SOURCE=https://github.com/harvester/harvester-upgrade-manager
+ARG REVISION=
+ARG VERSION=
+LABEL org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.source="${SOURCE}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.base.name="${BASE}" \
+      org.opencontainers.image.base.digest="${BASE_DIGEST}"
 ENV PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     LANG=C.UTF-8 PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 ENTRYPOINT ["upgrade-manager"]

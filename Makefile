@@ -16,12 +16,15 @@ BENCH_ARGS ?=
 # Arguments of `upgrade-manager run` and of Helm, for example HELM_ARGS="--set replicas=3".
 RUN_ARGS ?=
 HELM_ARGS ?=
-# The image, with its tag, that is built, pushed and deployed. Without it, the manifests' own is.
+# The image, with its tag, that is built, pushed and deployed. Without it, the manifests' own is. Deployed is also REGISTRY/NAME@DIGEST.
 IMG ?=
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' upgrade_manager/__init__.py)
 NAME_AND_TAG = $(subst :, ,$(lastword $(subst /, ,$(IMG))))
 TAG = $(or $(word 2,$(NAME_AND_TAG)),$(error IMG=$(IMG) has no tag: name it REGISTRY/NAME:TAG))
-HELM_IMG = $(if $(IMG),--set-string image.repository=$(patsubst %:$(TAG),%,$(IMG)) --set-string image.tag=$(TAG))
+AT_DIGEST = $(subst @, ,$(IMG))
+HELM_TAG = --set-string image.repository=$(patsubst %:$(TAG),%,$(IMG)) --set-string image.tag=$(TAG)
+HELM_DIGEST = --set-string image.repository=$(firstword $(AT_DIGEST)) --set-string image.digest=$(lastword $(AT_DIGEST))
+HELM_IMG = $(if $(IMG),$(if $(findstring @,$(IMG)),$(HELM_DIGEST),$(HELM_TAG)))
 # Where the machine has no Helm, the pinned one, which `make helm` links into .venv.
 HELM := $(if $(shell command -v helm),,helm)
 RELEASE := harvester-upgrade-manager --namespace harvester-system
@@ -186,6 +189,14 @@ helm-status: setup $(HELM) ## Show the Helm release
 .PHONY: lock
 lock: setup ## Pin what requirements/*.in ask for; LOCK_ARGS=--upgrade takes newer versions
 	@hack/lock.sh $(LOCK_ARGS)
+
+.PHONY: audit
+audit: setup ## Look for known vulnerabilities of the locked Python packages; skipped where nothing answers
+	@$(BIN)/python -m hack.audit
+
+.PHONY: sbom
+sbom: setup ## List what the image contains, in build/sbom; SBOM_ROOT=FOLDER adds Debian's packages of its root file system
+	@$(BIN)/python -m hack.sbom $(if $(SBOM_ROOT),--root "$(SBOM_ROOT)") build/sbom/$(or $(TARGET),manager).cdx.json
 
 .PHONY: bench
 bench: setup ## Measure the figures of docs/performance.md; BENCH_ARGS="NAME …" picks some

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Copies into folder $1 what an image of Python programs needs at run time: Python, /opt/venv, the libraries that both are
-# linked against, the public authorities, a shell and chroot. The Dockerfile runs it, on Debian, beside image_programs.sh.
+# linked against, the public authorities, a shell and chroot. The Dockerfile runs it, on Debian, beside image_programs.sh and
+# image_packages.sh.
 set -eu
 out=$1
 python=$(readlink -f "$(command -v python3)")
@@ -40,6 +41,7 @@ copy "$(ldconfig -p | awk '/libgcc_s/ {print $NF; exit}')"
 "$(dirname "$0")/image_programs.sh" "$out" env sh dash chroot
 copy /etc/ld.so.cache /etc/nsswitch.conf /etc/passwd /etc/group /etc/ssl /usr/lib/ssl /usr/share/ca-certificates
 touch "$out/etc/hosts" "$out/etc/resolv.conf"
+"$(dirname "$0")/image_packages.sh" "$out"
 
 # The root file system is read-only, and the official base image has no bytecode.
 python3 -m compileall -q -j 0 "$out$stdlib" "$out/opt/venv" -s "$out" >/dev/null

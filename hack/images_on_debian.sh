@@ -7,8 +7,11 @@ cd "$(dirname "$0")/.."
 
 #: Bytes of all files of the manager's image, its base included.
 limit=120000000
-#: The name and the version of the base that the Dockerfile asks for.
-base=docker.io/library/python:$(sed -n 's/^ARG PYTHON=//p' Dockerfile)-slim
+#: The version of Python, and the name of the base, that the Dockerfile asks for.
+python=$(sed -n 's/^ARG PYTHON=//p' Dockerfile)
+base=docker.io/library/python:$python-slim
+#: A label of the images.
+revision=built-on-debian
 authorities=/etc/ssl/certs/ca-certificates.crt
 work=$(mktemp -d)
 upgrade=''
@@ -36,7 +39,6 @@ sources() { # the machine's own, in either format
 }
 
 wheels() { # that they exist for the Dockerfile's Python on each platform of `make docker-buildx`
-    python=$(sed -n 's/^ARG PYTHON=//p' Dockerfile)
     for machine in x86_64 aarch64; do
         set --
         for libc in manylinux2014 manylinux_2_17 manylinux_2_28; do
@@ -68,7 +70,7 @@ image() { # $1 is the target
     target=$1
     shift
     buildah build --quiet --layers --pull-never --network host --build-context helm=container-image://localhost/helm \
-        "$@" --target "$target" --tag "$target" . >/dev/null
+        --build-arg REVISION="$revision" "$@" --target "$target" --tag "$target" . >/dev/null
 }
 
 run() { # in a new container of image $1
@@ -84,11 +86,16 @@ expect() { # that two texts are equal
     }
 }
 
-check() { # of image $1, as user $2; $3 are its programs besides Python and the wheel's
+check() { # of image $1, as user $2; $3 are its programs besides Python and the wheel's, $4 some of its packages
     root=$(buildah mount "$(buildah from --pull-never "localhost/$1")")
     expect "$(ls "$root/usr/bin" "$root/usr/sbin" "$root/usr/local/bin" | grep -v -e '^python' -e ':$' | sort | xargs)" "$3"
     expect "$(find "$root" -perm -4000 -o -name pip -o -name setuptools -o -name tests -o -path '*/client/models')" ''
     expect "$(run "$1" python -c 'import os; print(os.getuid())')" "$2"
+    expect "$(buildah inspect --type image "$1" | sed -n 's/.*"org.opencontainers.image.revision": "\(.*\)".*/\1/p' | sort -u)" "$revision"
+    .venv/bin/python -m hack.sbom --root "$root" "build/sbom/$1.cdx.json"
+    for package in $4; do
+        [ -f "$root/var/lib/dpkg/status.d/$package" ] || expect '' "a record of the Debian package $package"
+    done
     expect "$(run "$1" upgrade-manager --version)" "$(.venv/bin/upgrade-manager --version)"
     buildah push --quiet "$1" "oci-archive:$work/$1.tar"
     bytes=$(du -sb "$root" | cut -f 1)
@@ -113,7 +120,7 @@ wheels
 base_image
 helm_image
 image manager
-check manager 65532 'chroot dash env sh'
+check manager 65532 'chroot dash env sh' 'ca-certificates coreutils dash libc6 libssl3'
 [ "$bytes" -le "$limit" ] || {
     echo "the manager's image has $bytes bytes of files, limit $limit" >&2
     exit 1
@@ -122,7 +129,7 @@ check manager 65532 'chroot dash env sh'
 upgrade "$root" >"$work/upgrade.log" 2>&1 &
 upgrade=$!
 image toolkit
-check toolkit 0 'cat chroot dash env gunzip gzip helm mkdir mount mountpoint nginx sh test umount'
+check toolkit 0 'cat chroot dash env gunzip gzip helm mkdir mount mountpoint nginx sh test umount' 'gzip libc6 mount nginx'
 run toolkit helm version --short
 expect "$(run toolkit sh -c 'echo list | gzip | cat | gunzip -c')" list
 (TOOLKIT_ROOT=$root tests repository)

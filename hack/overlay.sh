@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes a kustomization of deploy/default: overlay.sh FOLDER [IMAGE]. An IMAGE replaces the one of deploy/manager.
+# Writes a kustomization of deploy/default: overlay.sh FOLDER [IMAGE]. An IMAGE replaces the one of both Deployments.
 set -eu
 
 folder=$1 image=${2:-}
@@ -12,7 +12,7 @@ up=$(pwd -P | sed 's#/[^/]*#../#g')
     echo "resources: [\"$up${deploy#/}/default\"]"
     if [ -n "$image" ]; then
         echo "patches:"
-        echo "  - target: {kind: Deployment, name: harvester-upgrade-manager}"
+        echo "  - target: {kind: Deployment}"
         echo "    patch: '[{\"op\": \"replace\", \"path\": \"/spec/template/spec/containers/0/image\", \"value\": \"$image\"}]'"
     fi
 } >kustomization.yaml

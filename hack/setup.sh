@@ -11,7 +11,8 @@ ready=$venv/.ready
 
 fingerprint() {
     pwd
-    cat requirements/run.txt requirements/test.txt requirements/lint.txt pyproject.toml hack/setup.sh | cksum
+    cat requirements/run.txt requirements/test.txt requirements/lint.txt requirements/supply.txt \
+        pyproject.toml hack/setup.sh | cksum
 }
 
 usable() { # $1 is Python 3.11 to 3.14 and can create virtual environments
@@ -56,8 +57,9 @@ fi
 PIP_DISABLE_PIP_VERSION_CHECK=1
 export PIP_DISABLE_PIP_VERSION_CHECK
 $venv/bin/python -m pip install --quiet --require-hashes \
-    -r requirements/run.txt -r requirements/test.txt -r requirements/lint.txt
-$venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .
+    -r requirements/run.txt -r requirements/test.txt -r requirements/lint.txt -r requirements/supply.txt
+# setuptools warns of every editable installation.
+PYTHONWARNINGS=ignore $venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .
 
 fingerprint >$ready.new
 mv $ready.new $ready

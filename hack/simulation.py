@@ -12,6 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Self
 
 from hack.actors.api_certificates import ApiCertificates
+from hack.actors.kubelet_access import InClusterKubelets
 from hack.actors.repository_access import InClusterRepositoryClient
 from hack.cluster import scenario as scenarios
 from hack.cluster.embedded_backend import EmbeddedBackend, virtual_backend
@@ -68,6 +69,8 @@ class Simulation:
         self.freezer = self._population.freezer
         #: For managers in process: http://<plan>-repo.harvester-system/…
         self.repository = InClusterRepositoryClient(self.registry.repository)
+        #: For managers in process: https://INTERNAL-IP:10250/…
+        self.kubelets = InClusterKubelets(self.registry.stats)
         #: The certificates that the API servers present.
         self.certificates = ApiCertificates(self.scenario, host=API_HOST, port=API_PORT, now=self.now, scale=scale)
         self._stack = AsyncExitStack()

@@ -23,6 +23,7 @@ from webhook.sharing import SnapshotReader
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from upgrade_manager.api.toolkit_image import ToolkitConfig
     from webhook.caches import Caches
     from webhook.check import CheckResult
     from webhook.cluster import ClusterReader
@@ -41,10 +42,13 @@ _NO_OBJECT = "The review lacks the object that is created, updated or deleted. U
 class Admission:
     """Decides about the requests for plans; what it does not know, it denies."""
 
-    def __init__(self, cluster: ClusterReader, *, caches: Caches, checks: Sequence[Check] = CHECKS) -> None:
-        """`cluster` reads the latest state."""
+    def __init__(
+        self, cluster: ClusterReader, *, caches: Caches, toolkit: ToolkitConfig, checks: Sequence[Check] = CHECKS
+    ) -> None:
+        """`cluster` reads the latest state; `toolkit` are the flags about the toolkit image."""
         self._cluster = cluster
         self._caches = caches
+        self._toolkit = toolkit
         self._checks = checks
         #: Reviews of new plans that run.
         self._running = 0
@@ -70,7 +74,7 @@ class Admission:
             return _denied(_NO_OBJECT)
         if is_skipped(request.new):
             return Verdict()
-        subject = Subject.of(request.new, cluster=SnapshotReader(self._cluster))
+        subject = self._subject(request.new)
         if denied := _too_many_names(subject):
             return denied
         self._running += 1
@@ -88,7 +92,7 @@ class Admission:
             return _denied(_NO_OBJECT)
         if fields.text(request.new, "metadata", "deletionTimestamp"):
             return Verdict()
-        new, old = (Subject.of(plan, cluster=SnapshotReader(self._cluster)) for plan in (request.new, request.old))
+        new, old = self._subject(request.new), self._subject(request.old)
         known = set(old.spec.node_upgrade_option.pause_nodes)
         names = enumerate(new.spec.node_upgrade_option.pause_nodes)
         added = {index: name for index, name in names if name not in known}
@@ -100,6 +104,9 @@ class Admission:
 
         check = Check(name=PAUSE_LIST.name, field=PAUSE_LIST.field, find=find)
         return _too_many_names(new) or _verdict(await run_checks([check], new))
+
+    def _subject(self, plan: object) -> Subject:
+        return Subject.of(plan, cluster=SnapshotReader(self._cluster), toolkit=self._toolkit)
 
     async def _checked(self, subject: Subject) -> list[CheckResult]:
         """Run all checks: on the caches first if these are in sync, but a failure counts only in the latest state."""
@@ -134,7 +141,7 @@ def _too_many_names(subject: Subject) -> Verdict | None:
 def _verdict(results: Sequence[CheckResult]) -> Verdict:
     return Verdict(
         findings=_shortened([result.findings for result in results]),
-        warnings=[result.warning for result in results if result.warning],
+        warnings=[warning for result in results for warning in result.warnings],
         checks=results,
     )
 

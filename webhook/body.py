@@ -1,4 +1,7 @@
-"""Reads the body of a review within limits of size, time and memory."""
+"""Reads the body of a review within limits of size, time and memory, in equal shares for all peers.
+
+`server` reads each review by it; `upgrade_manager.runtime.peers` decides which peer gives way.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,16 @@ from aiohttp import ClientError
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 
+from upgrade_manager.kube.clock import loop_time
+from upgrade_manager.runtime.peers import largest
 from webhook.review import BadReview
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable
 
     from aiohttp import web
+
+    from upgrade_manager.runtime.peers import Peer, Peers
 
 #: The API server's limit for a request, and so for both objects of a review.
 MAX_BODY = 3 << 20
@@ -27,49 +34,67 @@ BODY_TIMEOUT = 2.0
 LARGE_BODY = 8 << 10
 #: Bytes of all large reviews in progress. Decoded JSON takes up to 25 times its size.
 MAX_LARGE_BODIES = MAX_BODY
-#: Bytes of all large bodies that are being received. At the limit the oldest gives way, so slow senders block no other.
+#: Bytes of all large bodies that are being received. At the limit one gives way, so slow senders block no other.
 MAX_RECEIVING = 4 * MAX_BODY
 
 
 @dataclass(slots=True, eq=False)
-class _Incoming:
-    """A body that is being received until its time-out."""
+class _Body:
+    """A body of a peer that is being received, then reviewed, until its time-out."""
 
+    peer: Peer
     timeout: asyncio.Timeout
     data: bytearray = field(default_factory=bytearray)
+    #: True once it gives way to another body.
+    gives_way: bool = False
+    #: Set when its memory is free.
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def give_way(self) -> None:
+        """End the review, unless its time-out does already."""
+        if not self.gives_way and not self.timeout.expired():
+            self.gives_way = True
+            self.timeout.reschedule(loop_time())
 
 
 class BodyReader:
     """Reads the bodies of all requests of a server."""
 
-    def __init__(self) -> None:
-        #: Bytes of the large reviews in progress.
-        self._large = 0
-        #: Large bodies that are being received, oldest first.
-        self._receiving: dict[_Incoming, None] = {}
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+        #: Large bodies that are being received, and large reviews in progress; oldest first.
+        self._receiving: dict[_Body, None] = {}
+        self._reviewed: dict[_Body, None] = {}
 
     @asynccontextmanager
     async def read(self, request: web.Request) -> AsyncIterator[bytes]:
         """Yield the body, which counts as in progress until the context ends. Raises BadReview."""
-        body = await self._receive(request)
-        counted = len(body) if len(body) > LARGE_BODY else 0
-        if counted and self._large + counted > MAX_LARGE_BODIES:
-            raise _too_many()
-        self._large += counted
+        body = _Body(self._peers.of(request.transport), asyncio.timeout(BODY_TIMEOUT))
+        await self._receive(request, body)
+        if len(body.data) <= LARGE_BODY:
+            yield bytes(body.data)
+            return
+        body.timeout = asyncio.timeout(None)
         try:
-            yield body
+            async with body.timeout:
+                await self._start_review(body)
+                yield bytes(body.data)
+        except TimeoutError as error:
+            if not body.timeout.expired():
+                raise
+            raise _too_many() from error
         finally:
-            self._large -= counted
+            self._reviewed.pop(body, None)
+            body.ended.set()
 
-    async def _receive(self, request: web.Request) -> bytes:
-        """Return the body. Raises BadReview."""
-        body = _Incoming(asyncio.timeout(BODY_TIMEOUT))
+    async def _receive(self, request: web.Request, body: _Body) -> None:
+        """Fill the body. Raises BadReview."""
         try:
             async with body.timeout:
                 while chunk := await request.content.readany():
                     self._add(body, chunk)
         except TimeoutError as error:
-            if len(body.data) > LARGE_BODY and body not in self._receiving:
+            if body.gives_way:
                 raise _too_many() from error
             message = f"the body was not received within {BODY_TIMEOUT:g} s"
             raise BadReview(message, status=HTTPStatus.REQUEST_TIMEOUT) from error
@@ -77,20 +102,41 @@ class BodyReader:
             raise BadReview(f"the body was not received: {type(error).__name__}") from error
         finally:
             self._receiving.pop(body, None)
-        return bytes(body.data)
 
-    def _add(self, body: _Incoming, chunk: bytes) -> None:
-        """Add a chunk; end the oldest body at the limit. Raises BadReview."""
+    def _add(self, body: _Body, chunk: bytes) -> None:
+        """Add a chunk; end a body at the limit. Raises BadReview."""
         body.data += chunk
         if len(body.data) > MAX_BODY:
             message = f"the body has more than {MAX_BODY} bytes"
             raise BadReview(message, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         if len(body.data) > LARGE_BODY:
             self._receiving.setdefault(body)
-        if sum(len(one.data) for one in self._receiving) > MAX_RECEIVING:
-            oldest = next(iter(self._receiving))
-            del self._receiving[oldest]
-            oldest.timeout.reschedule(asyncio.get_running_loop().time())
+        while _size(self._receiving) > MAX_RECEIVING:
+            ended = _first_of_largest(self._receiving)
+            del self._receiving[ended]
+            ended.give_way()
+
+    async def _start_review(self, body: _Body) -> None:
+        """Count the body as in progress, when reviews of a larger share have made room. Raises BadReview."""
+        while _size(self._reviewed) + len(body.data) > MAX_LARGE_BODIES:
+            peers = largest((one.peer, len(one.data)) for one in (*self._reviewed, body))
+            ended = next((one for one in self._reviewed if one.peer in peers), body)
+            if body.peer in peers or ended.peer.goes_last:
+                raise _too_many()
+            ended.give_way()
+            await ended.ended.wait()
+        self._reviewed[body] = None
+
+
+def _size(bodies: Iterable[_Body]) -> int:
+    return sum(len(body.data) for body in bodies)
+
+
+def _first_of_largest(bodies: Iterable[_Body]) -> _Body:
+    """Return the oldest body of the peer that has most."""
+    found = list(bodies)
+    peers = largest((body.peer, len(body.data)) for body in found)
+    return next(body for body in found if body.peer in peers)
 
 
 def _too_many() -> BadReview:

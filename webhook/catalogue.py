@@ -15,6 +15,7 @@ from webhook.checks import (
     nodes,
     pairing,
     pause_list,
+    toolkit_image,
     version,
     vms,
 )
@@ -23,6 +24,7 @@ CHECKS = (
     version.CHECK,
     image.CHECK,
     pause_list.CHECK,
+    toolkit_image.CHECK,
     concurrency.CHECK,
     builtin_upgrade.CHECK,
     nodes.CHECK,

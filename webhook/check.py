@@ -13,6 +13,7 @@ from upgrade_manager.kube import fields
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
+    from upgrade_manager.api.toolkit_image import ToolkitConfig
     from webhook.cluster import ClusterReader
 
 
@@ -24,15 +25,17 @@ class Subject:
     spec: UpgradePlanSpec
     annotations: PlanAnnotations
     cluster: ClusterReader
+    toolkit: ToolkitConfig
 
     @classmethod
-    def of(cls, plan: object, *, cluster: ClusterReader) -> Subject:
+    def of(cls, plan: object, *, cluster: ClusterReader, toolkit: ToolkitConfig) -> Subject:
         """Read a plan from JSON; fields of a wrong type count as absent."""
         return cls(
             name=fields.name(plan),
             spec=UpgradePlanSpec.read(fields.mapping(plan, "spec")),
             annotations=PlanAnnotations(fields.strings(plan, "metadata", "annotations")),
             cluster=cluster,
+            toolkit=toolkit,
         )
 
 
@@ -43,6 +46,8 @@ class Finding:
     message: str
     #: Path of a field of the plan; "" for the field of the check.
     field: str = ""
+    #: False for a warning, with which the plan is admitted.
+    denies: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,16 +69,16 @@ class Outcome(StrEnum):
 
     PASSED = "passed"
     FAILED = "failed"
-    #: The cluster lacks the API that the check reads.
+    #: A warning, for example that the cluster lacks the API that the check reads; the plan is admitted.
     WARNING = "warning"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """The outcome of a check: a failure has findings, a warning has a text."""
+    """The outcome of a check: a failure has findings, and either may have warnings."""
 
     name: str
     outcome: Outcome
     seconds: float
     findings: tuple[Finding, ...] = ()
-    warning: str = ""
+    warnings: tuple[str, ...] = ()

@@ -66,6 +66,7 @@ def _keep_annotation(key: str, then: Callable[[Object], Object]) -> Callable[[Ob
 
 
 _keep_name = keep()
+_keep_checksum = keep("spec.isoChecksum")
 _keep_volume = keep(
     "spec.numberOfReplicas",
     "status.state",
@@ -144,8 +145,7 @@ def version(name: str) -> Listing:
         resource=resources.VERSIONS,
         namespace=HARVESTER_SYSTEM,
         field_selector=f"metadata.name={name}",
-        metadata_only=True,
-        slim=_keep_name,
+        slim=_keep_checksum,
     )
 
 

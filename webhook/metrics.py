@@ -31,7 +31,12 @@ class WebhookMetrics:
         self._seconds = Histogram(
             f"{prefix}_duration_seconds", "Duration of a review.", labels, buckets=BUCKETS, registry=registry
         )
-        self.ready = Gauge(f"{prefix}_ready", "1 while the webhook is served with a certificate.", registry=registry)
+        self._ready = Gauge(f"{prefix}_ready", "1 while the webhook is served with a certificate.", registry=registry)
+        self._expires = Gauge(
+            f"{prefix}_certificate_expiration_timestamp_seconds",
+            "When the served certificate expires; 0 before it is served.",
+            registry=registry,
+        )
         self.in_flight = Gauge(f"{prefix}_requests_in_flight", "Reviews in progress.", registry=registry)
         self._checks = Counter(f"{prefix}_checks", "Checks of plans.", ("check", "outcome"), registry=registry)
         self._findings = Counter(f"{prefix}_check_findings", "Findings of checks.", ("check",), registry=registry)
@@ -47,6 +52,11 @@ class WebhookMetrics:
             self._check_seconds.labels(check)
             for outcome in Outcome:
                 self._checks.labels(check, outcome)
+
+    def served(self, *, is_ready: bool, expires_at: float) -> None:
+        """Record whether the webhook is served, and when its certificate expires, in Unix time."""
+        self._ready.set(is_ready)
+        self._expires.set(expires_at)
 
     def record(self, operation: str, verdict: Verdict, *, seconds: float) -> None:
         """Record a review."""

@@ -35,6 +35,16 @@ class BadReview(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Requester:
+    """The user who sent the request to the API server, as that has authenticated it."""
+
+    name: str = ""
+    uid: str = ""
+    #: The number of groups.
+    groups: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRequest:
     """What is to be admitted; objects are as in the review, of any type."""
 
@@ -47,6 +57,8 @@ class AdmissionRequest:
     name: str
     new: object
     old: object
+    user: Requester = Requester()
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +102,8 @@ def parse(body: bytes) -> AdmissionRequest:
         name=fields.text(request, "name") or fields.name(new) or _prefix(new) or fields.name(old),
         new=new,
         old=old,
+        user=_requester(request.get("userInfo")),
+        dry_run=fields.is_true(request, "dryRun"),
     )
 
 
@@ -135,6 +149,11 @@ def _status(name: str, findings: Sequence[Finding]) -> Mapping[str, Any]:
 def _kind(kind: Mapping[str, Any]) -> str:
     group, version, name = (fields.text(kind, key) for key in ("group", "version", "kind"))
     return f"{group}/{version}, Kind={name}"
+
+
+def _requester(info: object) -> Requester:
+    name, uid = fields.text(info, "username"), fields.text(info, "uid")
+    return Requester(name=name, uid=uid, groups=len(fields.items(info, "groups")))
 
 
 def _prefix(obj: object) -> str:

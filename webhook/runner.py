@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Seconds for all checks: less than the API server waits (timeoutSeconds).
 DEADLINE = 8.0
-_GRANT = "Grant the permission; the manager gets its own by kubectl apply -k deploy"
+_GRANT = "Grant the permission; the webhook gets its own by kubectl apply -k deploy"
 log = structlog.get_logger(__name__)
 
 
@@ -36,12 +36,12 @@ async def run_checks(checks: Sequence[Check], subject: Subject, *, deadline: flo
 async def _run(check: Check, subject: Subject, *, deadline: float) -> CheckResult:
     began = loop_time()
     findings: list[Finding] = []
-    warning = ""
     try:
         async with asyncio.timeout(deadline):
             findings = list(await check.find(subject))
     except NotInstalled as missing:
-        warning = f"check {check.name!r} skipped: the cluster does not serve {missing}"
+        text = f"check {check.name!r} skipped: the cluster does not serve {missing}"
+        findings = [Finding(message=text, denies=False)]
     except TimeoutError:
         findings = [_impossible(check, f"the cluster was not read within {deadline:.0f} s")]
     except Forbidden as error:
@@ -50,14 +50,19 @@ async def _run(check: Check, subject: Subject, *, deadline: float) -> CheckResul
         findings = [_impossible(check, str(error))]
     except Exception:  # an error in one check must not hide what the others find
         log.exception("check failed unexpectedly", check=check.name)
-        findings = [_impossible(check, "internal error, see the log of the manager")]
-    outcome = Outcome.FAILED if findings else Outcome.WARNING if warning else Outcome.PASSED
+        findings = [_impossible(check, "internal error, see the log of the webhook")]
+    return _result(check, findings, seconds=loop_time() - began)
+
+
+def _result(check: Check, findings: Sequence[Finding], *, seconds: float) -> CheckResult:
+    denials = [one for one in findings if one.denies]
+    outcome = Outcome.FAILED if denials else Outcome.WARNING if findings else Outcome.PASSED
     return CheckResult(
         name=check.name,
         outcome=outcome,
-        seconds=loop_time() - began,
-        findings=tuple(Finding(message=one.message, field=one.field or check.field) for one in findings),
-        warning=warning,
+        seconds=seconds,
+        findings=tuple(Finding(message=one.message, field=one.field or check.field) for one in denials),
+        warnings=tuple(one.message for one in findings if not one.denies),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import structlog
@@ -9,15 +10,19 @@ from aiohttp import web
 
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.runtime.http_server import HttpServer
+from webhook import mutation
 from webhook.body import BodyReader
 from webhook.check import Finding
+from webhook.request_log import description, waivers
 from webhook.review import BadReview, Verdict, parse, printable, respond
+from webhook.review_log import ReviewLog
 from webhook.runner import DEADLINE
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Awaitable, Callable
 
+    from upgrade_manager.runtime.peers import Peer, Peers
     from webhook.admission import Admission
     from webhook.metrics import WebhookMetrics
     from webhook.review import AdmissionRequest
@@ -28,6 +33,8 @@ FLAG = "--webhook-bind-address"
 _DRAIN_TIMEOUT = DEADLINE + 2
 _JSON = "application/json"
 _INTERNAL_ERROR = Finding(message="The webhook failed unexpectedly. See the manager's log, then try again")
+#: Operations of which an admission is logged, too.
+_LOGGED = frozenset({"CREATE", "DELETE"})
 log = structlog.get_logger(__name__)
 
 
@@ -37,22 +44,26 @@ def webhook_server(
     metrics: WebhookMetrics,
     address: tuple[str, int],
     tls: Callable[[], Awaitable[ssl.SSLContext | None]],
+    peers: Peers,
 ) -> HttpServer:
-    """Return the server."""
+    """Return the server, in which connections and bodies of the API servers among `peers` give way last."""
     return HttpServer(
         "webhook",
         flag=FLAG,
-        app=webhook_app(admission, metrics=metrics),
+        app=webhook_app(admission, metrics=metrics, peers=peers),
         address=address,
         tls=tls,
+        peers=peers,
         drain_timeout=_DRAIN_TIMEOUT,
     )
 
 
-def webhook_app(admission: Admission, *, metrics: WebhookMetrics) -> web.Application:
+def webhook_app(admission: Admission, *, metrics: WebhookMetrics, peers: Peers) -> web.Application:
     """Return the application; it can review plans as soon as it is served, so both probes are constant."""
     app = web.Application()
-    app.router.add_post(PATH, _Handler(admission, metrics).handle)
+    handler = _Handler(admission, metrics, peers)
+    for path in (PATH, mutation.PATH):
+        app.router.add_post(path, handler.handle)
     for path in ("/healthz", "/readyz"):
         app.router.add_get(path, _ok)
     return app
@@ -65,10 +76,12 @@ async def _ok(_: web.Request) -> web.Response:
 class _Handler:
     """Responds to every request with 200 and a review, or with a 4xx and a sentence."""
 
-    def __init__(self, admission: Admission, metrics: WebhookMetrics) -> None:
+    def __init__(self, admission: Admission, metrics: WebhookMetrics, peers: Peers) -> None:
         self._admission = admission
         self._metrics = metrics
-        self._bodies = BodyReader()
+        self._peers = peers
+        self._bodies = BodyReader(peers)
+        self._log = ReviewLog()
 
     async def handle(self, request: web.Request) -> web.Response:
         began = loop_time()
@@ -77,30 +90,44 @@ class _Handler:
                 return await self._handle(request, began=began)
             except BadReview as error:
                 self._metrics.record_bad(seconds=loop_time() - began)
-                log.info("bad review", error=str(error), status=int(error.status))
+                self._log.refused(self._peer(request), error=str(error), status=int(error.status))
                 response = web.Response(status=error.status, text=str(error))
-                # The rest of the body is not read.
+                # The rest of the body is left in the socket.
                 response.force_close()
                 return response
 
     async def _handle(self, request: web.Request, *, began: float) -> web.Response:
         if request.content_type != _JSON:
             raise BadReview(f"the Content-Type is not {_JSON}")
+        if "Content-Encoding" in request.headers:
+            message = "the webhook does not decode bodies. Send the review without Content-Encoding"
+            raise BadReview(message, status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
         async with self._bodies.read(request) as body:
             review = parse(body)
-            verdict = await self._decide(review)
+            peer = self._peer(request)
+            if request.path == mutation.PATH:
+                if waived := waivers(review):
+                    self._log.decided("waived", peer, **description(review), waivers=", ".join(waived))
+                return web.json_response(mutation.respond(review))
+            verdict = await self._decide(review, peer)
             self._metrics.record(review.operation, verdict, seconds=loop_time() - began)
             return web.json_response(respond(review, verdict))
 
-    async def _decide(self, review: AdmissionRequest) -> Verdict:
+    async def _decide(self, review: AdmissionRequest, peer: Peer) -> Verdict:
         """Return the verdict; an unexpected error denies."""
-        log_ = log.bind(operation=printable(review.operation), plan=printable(review.name))
+        about = description(review)
         try:
             verdict = await self._admission.decide(review)
         except Exception:  # fail closed
-            log_.exception("review failed unexpectedly")
+            log.exception("review failed unexpectedly", **about)
             return Verdict(findings=[_INTERNAL_ERROR])
         if verdict.findings:
             first = verdict.findings[0]
-            log_.info("denied", findings=len(verdict.findings), first=printable(f"{first.field}: {first.message}"))
+            reason = printable(f"{first.field}: {first.message}")
+            self._log.decided("denied", peer, **about, findings=len(verdict.findings), first=reason)
+        elif review.operation in _LOGGED:
+            self._log.decided("admitted", peer, **about)
         return verdict
+
+    def _peer(self, request: web.Request) -> Peer:
+        return self._peers.of(request.transport)

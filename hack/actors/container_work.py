@@ -17,6 +17,7 @@ _SUC_PLAN_LABEL = "upgrade.cattle.io/plan"
 class Work(StrEnum):
     """The commands of the toolkit image; a scenario's faults name these values."""
 
+    CHECKSUMS = "checksums"
     PREPARE = "prepare"
     PRE_DRAIN = "pre-drain"
     POST_DRAIN = "post-drain"
@@ -32,7 +33,7 @@ class Work(StrEnum):
         return self in {Work.PREPARE, Work.PRE_DRAIN, Work.POST_DRAIN, Work.SINGLE_NODE}
 
 
-_NODE_CALLS = {str(work): work for work in Work if work.is_node_work}
+_NODE_CALLS = {str(work): work for work in Work if work.is_node_work or work is Work.CHECKSUMS}
 
 
 def work_of(pod: Object) -> Work:
@@ -85,6 +86,7 @@ def option_of(pod: Object, option: str) -> str:
 def duration_of(work: Work, durations: Durations) -> float:
     """Seconds that the work takes by itself, waits for others not counted."""
     return {
+        Work.CHECKSUMS: durations.checksums,
         Work.PREPARE: durations.prepare,
         Work.PRE_DRAIN: durations.pre_drain,
         Work.POST_DRAIN: durations.post_drain,
@@ -106,6 +108,7 @@ _NODE = "HARVESTER_UPGRADE_NODE_NAME"
 _POD = "HARVESTER_UPGRADE_POD_NAME"
 #: The variables that the scripts read under `set -u`.
 _ENVIRONMENT = {
+    Work.CHECKSUMS: (_PLAN,),
     Work.PREPARE: (_PLAN,),
     Work.MANIFESTS: (_PLAN,),
     Work.PRE_DRAIN: (_PLAN, _NODE),
@@ -136,6 +139,11 @@ def _missing_from_toolkit(pod: Object) -> str:
             return "CreateContainerError: the host's / is not mounted at /host"
         if not (container_of(pod).get("securityContext") or {}).get("privileged"):
             return "CreateContainerError: the container is not privileged, which a change of the host needs"
+    if work is Work.CHECKSUMS:
+        if not claims_of(pod):
+            return "CreateContainerError: the claim with the ISO is not mounted"
+        if not (container_of(pod).get("securityContext") or {}).get("privileged"):
+            return "CreateContainerError: the container is not privileged, which a loop mount needs"
     if work is Work.IMAGE_CLEANUP and not container_of(pod).get("command"):
         return "CreateContainerError: the toolkit image has no default command"
     return ""

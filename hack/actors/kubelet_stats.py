@@ -1,4 +1,4 @@
-"""Kubelet endpoints behind the API server's node proxy: disk usage and configuration."""
+"""Kubelet endpoints for disk usage and configuration: behind the API server's node proxy, and by kubelet_access.py."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from hack.actors.answers import document, refused
 from hack.actors.freezer import kubelet_of
 from hack.cluster.scenario import Disk
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES
+from upgrade_manager.kube.transport import Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from hack.actors.context import ActorContext
-    from upgrade_manager.kube.transport import Request, Response
+    from upgrade_manager.kube.transport import Response
 
 _GIB = 1024**3
 _DEFAULT_THRESHOLD = 85
@@ -57,6 +59,22 @@ class KubeletStats:
         threshold = self._disk(name).image_gc_high_threshold
         high = _DEFAULT_THRESHOLD if threshold is None else threshold
         return document({"kubeletconfig": {"imageGCHighThresholdPercent": high, "imageGCLowThresholdPercent": 80}})
+
+    async def serve(self, node: str, path: str) -> Response:
+        """Serve a GET request to a node's kubelet."""
+        serve = {"/stats/summary": self.stats, "/configz": self.configuration}.get(path)
+        if serve is None:
+            return refused(404, "404 page not found")
+        return await serve(Request(method="GET", path=path), {"name": node})
+
+    def node_at(self, address: str, port: int) -> str | None:
+        """Return the name of the node whose kubelet has this address."""
+        for node in self._nodes.store.list():
+            status = objects.status(node)
+            addresses = [one["address"] for one in status.get("addresses") or () if one["type"] == "InternalIP"]
+            if address in addresses and port == status["daemonEndpoints"]["kubeletEndpoint"]["Port"]:
+                return objects.name(node)
+        return None
 
     def _disk(self, name: str) -> Disk:
         return self._context.scenario.nodes.disks.get(name, Disk())

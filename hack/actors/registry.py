@@ -80,7 +80,7 @@ class ActorRegistry:
         self._context = context
         self.repository = Repository(context.for_actor("repository"))
         toolkit = containers(context.for_actor("containers"), Toolkit(context.for_actor("toolkit"), self.repository))
-        self._stats = KubeletStats(context.for_actor("kubelet stats"))
+        self.stats = KubeletStats(context.for_actor("kubelet stats"))
         self._logs = PodLogs(context.for_actor("pod logs"))
         self._orders = VirtualMachineOrders(context.for_actor("vm orders"))
         kubelets = context.for_actor("kubelet")
@@ -110,8 +110,8 @@ class ActorRegistry:
 
     def answer(self, handlers: Handlers) -> None:
         """Register the paths that kubelets and KubeVirt serve behind the API server."""
-        handlers.register(STATS, self._stats.stats)
-        handlers.register(CONFIGURATION, self._stats.configuration)
+        handlers.register(STATS, self.stats.stats)
+        handlers.register(CONFIGURATION, self.stats.configuration)
         handlers.register(LOGS, self._logs.log)
         handlers.register(HEALTH_PATH, self._orders.health)
         handlers.register(PATH + "start", self._orders.start, method="PUT")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import yaml
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from hack.cluster.scenario import Scenario
 
 ROOT = "/harvester-iso/"
+RELEASE_FILE = "harvester-release.yaml"
+_METADATA = "bundle/metadata.yaml"
 _LISTS = "bundle/harvester/images-lists-archive"
 
 
@@ -36,6 +39,15 @@ class Repository:
         """The ISO's files by their path below /harvester-iso/; more can be added."""
         return self._files
 
+    @property
+    def checksums(self) -> dict[str, str]:
+        """Digests as `node checksums` computes them from the mounted ISO; a file that is not simulated is its path."""
+        bundle = yaml.safe_load(self._files.get(_METADATA, b"")) or {"images": {}}
+        archives = [archive for group in bundle["images"].values() for archive in group]
+        paths = (RELEASE_FILE, _METADATA, "rootfs.squashfs")
+        listed = (f"bundle{archive[kind]}" for archive in archives for kind in ("archive", "list"))
+        return {f"/{path}": sha256(self._files.get(path, path.encode())).hexdigest() for path in (*paths, *listed)}
+
     def is_up(self, service: str) -> bool:
         """Report whether the Service in harvester-system has a ready endpoint."""
         if self._services.store.get(service, HARVESTER_SYSTEM) is None:
@@ -53,10 +65,14 @@ class Repository:
             self._failing -= 1
             return Response(status=self._faults.status, body=b"the simulated repository fails\n")
         clean = re.sub(r"/{2,}", "/", path)
-        content = self._files.get(clean.removeprefix(ROOT)) if clean.startswith(ROOT) else None
+        content = self._content(clean.removeprefix(ROOT)) if clean.startswith(ROOT) else None
         if content is None:
             return Response(status=404, body=b"404 Not Found\n")
         return Response(status=200, headers={"content-type": "text/plain"}, body=content)
+
+    def _content(self, path: str) -> bytes | None:
+        changed = self._faults.changed.get(path)
+        return self._files.get(path) if changed is None else changed.encode()
 
 
 def files_of(scenario: Scenario) -> dict[str, bytes]:
@@ -66,8 +82,8 @@ def files_of(scenario: Scenario) -> dict[str, bytes]:
     current = (*release.images_added, *release.images_kept)
     text = faults.release_text
     files = {
-        "harvester-release.yaml": release_text(scenario) if text is None else text,
-        "bundle/metadata.yaml": yaml.safe_dump({"images": _bundle(scenario)}, sort_keys=False),
+        RELEASE_FILE: release_text(scenario) if text is None else text,
+        _METADATA: yaml.safe_dump({"images": _bundle(scenario)}, sort_keys=False),
         f"{_LISTS}/{scenario.software.harvester}/image_list_all.txt": _lines(previous),
         f"{_LISTS}/current/image_list_all.txt": _lines(current),
     } | faults.files

@@ -151,6 +151,8 @@ class Scheduler:
             return "node(s) were not ready"
         if self._is_kept_apart(pod, objects.name(node)):
             return "node(s) didn't match pod anti-affinity rules"
+        if not self._has_companions(pod, objects.name(node)):
+            return "node(s) didn't match pod affinity rules"
         return ""
 
     def _is_kept_apart(self, pod: Object, node: str) -> bool:
@@ -161,6 +163,19 @@ class Scheduler:
             for term in affinity.get(_REQUIRED) or ()
             for other in there
             if not _is_over(other) and objects.namespace(other) == objects.namespace(pod)
+        )
+
+    def _has_companions(self, pod: Object, node: str) -> bool:
+        """Report whether the node has the Pods of each affinity term; other topologies are not simulated."""
+        affinity = (objects.spec(pod).get("affinity") or {}).get("podAffinity") or {}
+        there = [one for one in self._pods.by_index(BY_NODE, node) if not _is_over(one)]
+        return all(
+            any(
+                matches(term.get("labelSelector"), objects.labels(other))
+                for other in there
+                if objects.namespace(other) == objects.namespace(pod)
+            )
+            for term in affinity.get(_REQUIRED) or ()
         )
 
 

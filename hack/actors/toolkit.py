@@ -10,6 +10,7 @@ from hack.actors.container_work import Work, duration_of, env_of, option_of, uns
 from hack.actors.controller_loop import Timers
 from hack.actors.placement import can_move, is_final
 from hack.actors.vm_ledger import VMLedger
+from upgrade_manager.api.checksums import write_checksums
 from upgrade_manager.api.keys import (
     FLEET_LOCAL,
     MANAGED_LABEL,
@@ -72,7 +73,8 @@ class Toolkit:
 
     def __init__(self, context: ActorContext, repository: Repository) -> None:
         self._context = context
-        self._repository = repository
+        #: With the files of the ISO.
+        self.repository = repository
         self._client = context.client("harvester-upgrade-toolkit")
         caches = context.caches
         self._nodes = caches.of(NODES)
@@ -87,6 +89,7 @@ class Toolkit:
         #: The charts' observedGeneration before the change, by uid: their status is stale until it grows.
         self._observed: dict[str, int] = {}
         self._scripts: dict[Work, Callable[[Object], Awaitable[Progress]]] = {
+            Work.CHECKSUMS: self._checksums,
             Work.PREPARE: self._prepare,
             Work.PRE_DRAIN: self._pre_drain,
             Work.POST_DRAIN: self._post_drain,
@@ -127,6 +130,10 @@ class Toolkit:
         return sum(1 for one in siblings if objects.status(one).get("phase") == "Failed")
 
     # The scripts. Each step checks its effect first, so that every poll starts from the top.
+
+    async def _checksums(self, pod: Object) -> Progress:
+        left = self._left(pod, Work.CHECKSUMS)
+        return left or Ended(message=write_checksums(self.repository.checksums))
 
     async def _prepare(self, pod: Object) -> Progress:
         if not self._has_repository(pod):
@@ -209,7 +216,7 @@ class Toolkit:
         return self._poll() if left else Ended(1, "the upgrade repository is not reachable after 30 minutes")
 
     def _has_repository(self, pod: Object) -> bool:
-        return self._repository.is_up(repo_service_name(env_of(pod)[_PLAN]))
+        return self.repository.is_up(repo_service_name(env_of(pod)[_PLAN]))
 
     def _has_kubelet(self, node: str) -> bool:
         found = self._nodes.store.get(node)

@@ -10,7 +10,7 @@ same table against it and against kube-apiserver. Offered are:
   run, fieldValidation, finalizers, propagation, grace periods, garbage collection, deletion of namespaces.
 - Objects, PartialObjectMetadata and Tables in JSON; bodies in protobuf, as kubectl's typed commands send them;
   aggregated discovery; OpenAPI for kubectl explain.
-- Bearer tokens, RBAC, impersonation of users and groups, TokenReview, SubjectAccessReview, validating webhooks.
+- Bearer tokens, RBAC, impersonation of users and groups, TokenReview, SubjectAccessReview, admission webhooks.
 
 Refused are:
 
@@ -25,7 +25,9 @@ Refused are:
 
 Known differences:
 
-- MutatingWebhookConfigurations are stored, and their webhooks are not called; ResourceQuotas do not limit anything.
+- ValidatingAdmissionPolicies and their bindings are stored, and not enforced; their expressions are not compiled.
+- Mutating webhooks are not called for deletions, nor again after other webhooks (reinvocationPolicy).
+- ResourceQuotas do not limit anything.
 - Admission webhooks see a change of a Scale as one of the Deployment.
 - Built-in objects are checked for types and unknown fields; their own rules (immutable fields,
   required values) are not checked.

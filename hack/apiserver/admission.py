@@ -47,8 +47,8 @@ class Chain:
     """The stages of a server, in two groups around the server's preparation of an object.
 
     Order of a write: `mutating` (unknown fields, pruning, defaulting) on the object as it was sent or patched; then
-    the server carries metadata over and drops what the endpoint may not write (status, or all but status); then
-    `validating` (schema, CEL transition rules); then admission webhooks; then the store.
+    mutating webhooks; then the server carries metadata over and drops what the endpoint may not write (status, or all
+    but status); then `validating` (schema, CEL transition rules); then validating webhooks; then the store.
     """
 
     mutating: list[Stage] = field(default_factory=list)

@@ -30,9 +30,9 @@ def _review(group: str, plural: str, kind: str) -> Row:
     return _row(group, plural, kind, namespaced=False, verbs=REVIEW_VERBS)
 
 
-def _hooks(plural: str, kind: str) -> Row:
+def _admission(plural: str, kind: str, **more: Any) -> Row:
     group, categories = "admissionregistration.k8s.io", ("api-extensions",)
-    return _row(group, plural, kind, namespaced=False, generation=True, categories=categories)
+    return _row(group, plural, kind, namespaced=False, categories=categories, **more)
 
 
 def _pending(pod: dict[str, Any]) -> dict[str, Any]:
@@ -82,8 +82,10 @@ ROWS: tuple[Row, ...] = (
     _row("", "bindings", "Binding", verbs=REVIEW_VERBS),
     _review("authentication.k8s.io", "tokenreviews", "TokenReview"),
     _review("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview"),
-    _hooks("mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
-    _hooks("validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
+    _admission("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", generation=True),
+    _admission("validatingadmissionpolicies", "ValidatingAdmissionPolicy", generation=True, status_subresource=True),
+    _admission("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", generation=True),
+    _admission("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", generation=True),
     _row(
         "apiextensions.k8s.io",
         "customresourcedefinitions",
@@ -115,6 +117,8 @@ ROWS: tuple[Row, ...] = (
     ),
     _row("coordination.k8s.io", "leases", "Lease", unconditional_update=False),
     _row("discovery.k8s.io", "endpointslices", "EndpointSlice", generation=True),
+    _row("flowcontrol.apiserver.k8s.io", "flowschemas", "FlowSchema", namespaced=False, status_subresource=True),
+    _row("networking.k8s.io", "networkpolicies", "NetworkPolicy", short_names=("netpol",), generation=True),
     _row("policy", "poddisruptionbudgets", "PodDisruptionBudget", short_names=("pdb",), status_subresource=True),
     _row(_RBAC, "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
     _row(_RBAC, "clusterroles", "ClusterRole", namespaced=False),

@@ -124,6 +124,13 @@ _HOOK = {
     "rules[]": {"scope": "*"},
     "clientConfig?": {"service?": {"port": 443}},
 }
+_MATCH_RESOURCES = {
+    "matchPolicy": "Equivalent",
+    "namespaceSelector": {},
+    "objectSelector": {},
+    "resourceRules[]": {"scope": "*"},
+    "excludeResourceRules[]": {"scope": "*"},
+}
 
 #: Keyed by plural.group.
 DEFAULTS: dict[str, dict[str, Any]] = {
@@ -165,5 +172,9 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": {
         "webhooks[]": _HOOK | {"reinvocationPolicy": "Never"},
     },
+    "validatingadmissionpolicies.admissionregistration.k8s.io": {
+        "spec": {"failurePolicy": "Fail", "matchConstraints?": _MATCH_RESOURCES}
+    },
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": {"spec?": {"matchResources?": _MATCH_RESOURCES}},
     "validatingwebhookconfigurations.admissionregistration.k8s.io": {"webhooks[]": _HOOK},
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import ssl
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ class HttpPoster:
                 aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=timeout)) as session,
                 session.post(
                     url,
-                    data=body,
+                    data=io.BytesIO(body),
                     ssl=_trust(target),
                     server_hostname=host,
                     headers={"content-type": "application/json"},

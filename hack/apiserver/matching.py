@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from hack.apiserver.route import Route
     from hack.apiserver.storage import Storage
 
+_GROUP = "admissionregistration.k8s.io"
+CONFIGURATIONS = frozenset(f"{kind}webhookconfigurations.{_GROUP}" for kind in ("mutating", "validating"))
 #: Kinds that are never sent to webhooks, so that a broken configuration can be repaired.
-CONFIGURATIONS = frozenset(
-    f"{kind}webhookconfigurations.admissionregistration.k8s.io" for kind in ("mutating", "validating")
-)
+EXEMPT = CONFIGURATIONS | {f"validatingadmissionpolic{end}.{_GROUP}" for end in ("ies", "ybindings")}
 _EXPRESSION_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 

@@ -1,4 +1,4 @@
-"""Validating admission webhooks, called after all other stages and before the store."""
+"""Admission webhooks: mutating ones after defaulting, validating ones after all other stages and before the store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hack.apiserver.expression import ExpressionError, evaluate
-from hack.apiserver.matching import CONFIGURATIONS, matches
+from hack.apiserver.matching import EXEMPT, matches
+from hack.apiserver.patches import JSON_PATCH, patched
 from hack.apiserver.posting import Target
 from hack.apiserver.reviews import user_info
 from hack.apiserver.status import StatusError, forbidden, internal, warning_header
@@ -17,6 +18,7 @@ from hack.apiserver.stored import encode
 from upgrade_manager.kube.errors import Transient
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from random import Random
 
     from hack.apiserver.admission import Object, Operation, WriteOptions
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Response
 
 VALIDATING = "validatingwebhookconfigurations.admissionregistration.k8s.io"
+MUTATING = "mutatingwebhookconfigurations.admissionregistration.k8s.io"
 DEFAULT_TIMEOUT = 10
 _OK = 200
 _BAD_REQUEST = 400
@@ -40,24 +43,46 @@ class _CallFailedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhooks:
-    """Calls the webhooks of all ValidatingWebhookConfigurations, sorted by name."""
+    """Calls the webhooks of all configurations, sorted by name."""
 
     storage: Storage
     poster: Poster
     random: Random
 
+    async def mutate(
+        self,
+        route: Route,
+        *,
+        new: Object,
+        old: Object | None,
+        operation: Operation,
+        options: WriteOptions,
+        default: Callable[[Object], Object],
+    ) -> Object:
+        """Return the object as the mutating webhooks patch it, one after the other. Raises StatusError."""
+        for webhook in self._webhooks(MUTATING, route):
+            if matches(webhook, route, operation=operation, new=new, old=old, storage=self.storage):
+                request = self._request(route, new, old, operation, options)
+                if _meets_conditions(webhook, request, route):
+                    response = await self._call_webhook(webhook, request, options, mutating=True)
+                    if response.get("patch"):
+                        new = default(_patched(route, new, response["patch"]))
+        return new
+
     async def admit(
         self, route: Route, *, new: Object | None, old: Object | None, operation: Operation, options: WriteOptions
     ) -> None:
-        """Return when all webhooks allow the request. Raises StatusError."""
-        if route.row.resource.name in CONFIGURATIONS:
-            return
-        for configuration in self.storage.objects(VALIDATING):
-            for webhook in configuration.get("webhooks") or ():
-                if matches(webhook, route, operation=operation, new=new, old=old, storage=self.storage):
-                    request = self._request(route, new, old, operation, options)
-                    if _meets_conditions(webhook, request, route):
-                        await self._call_webhook(webhook, request, options)
+        """Return when all validating webhooks allow the request. Raises StatusError."""
+        for webhook in self._webhooks(VALIDATING, route):
+            if matches(webhook, route, operation=operation, new=new, old=old, storage=self.storage):
+                request = self._request(route, new, old, operation, options)
+                if _meets_conditions(webhook, request, route):
+                    await self._call_webhook(webhook, request, options)
+
+    def _webhooks(self, kind: str, route: Route) -> Iterator[Object]:
+        if route.row.resource.name not in EXEMPT:
+            for configuration in self.storage.objects(kind):
+                yield from configuration.get("webhooks") or ()
 
     def _request(
         self, route: Route, new: Object | None, old: Object | None, operation: Operation, options: WriteOptions
@@ -66,13 +91,14 @@ class Webhooks:
         kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
         target = {"group": resource.group, "version": resource.version, "resource": resource.plural}
         subject = new or old or {}
-        request = {
+        request: Object = {
             "uid": str(uuid.UUID(int=self.random.getrandbits(128), version=4)),
             "kind": kind,
             "resource": target,
             "requestKind": kind,
             "requestResource": target,
-            "name": subject["metadata"]["name"],
+            # The mutating webhooks see a new object before its name is generated.
+            "name": subject["metadata"].get("name") or route.name,
             "operation": operation,
             "userInfo": user_info(options.user),
             "object": new,
@@ -88,17 +114,22 @@ class Webhooks:
             request |= {"subResource": route.subresource, "requestSubResource": route.subresource}
         return request
 
-    async def _call_webhook(self, webhook: Object, request: Object, options: WriteOptions) -> None:
+    async def _call_webhook(
+        self, webhook: Object, request: Object, options: WriteOptions, *, mutating: bool = False
+    ) -> Object:
+        """Return the response; an empty one for a failure that is ignored. Raises StatusError."""
         name = webhook["name"]
         try:
             response = await self._call(webhook, request)
+            _check_patch(response, mutating=mutating)
         except _CallFailedError as error:
             if webhook.get("failurePolicy", "Fail") == "Ignore":
-                return
+                return {}
             raise internal(f'failed calling webhook "{name}": {error}') from error
         options.warnings.extend(response.get("warnings") or ())
         if not response.get("allowed"):
             raise _denied(name, response.get("status") or {}, options.warnings)
+        return response
 
     async def _call(self, webhook: Object, request: Object) -> Object:
         timeout = webhook.get("timeoutSeconds", DEFAULT_TIMEOUT)
@@ -153,6 +184,26 @@ def _verdict(body: bytes, uid: str) -> Object:
     if response.get("uid", "") != uid:
         raise _CallFailedError(f'{_ANSWER}: expected response.uid="{uid}", got "{response.get("uid", "")}"')
     return response
+
+
+def _check_patch(response: Object, *, mutating: bool) -> None:
+    """Check that a patch comes with its type, from a mutating webhook only. Raises _CallFailedError."""
+    fields = [field for field in ("patch", "patchType") if response.get(field)]
+    if fields and not mutating:
+        raise _CallFailedError(f"{_ANSWER}: validating webhook may not return response.{fields[0]}")
+    if len(fields) == 1:
+        missing = {"patch": "patchType", "patchType": "patch"}[fields[0]]
+        raise _CallFailedError(f"{_ANSWER}: webhook returned response.{fields[0]} but not response.{missing}")
+    if fields and response["patchType"] != "JSONPatch":
+        raise _CallFailedError(f'unsupported patch type "{response["patchType"]}"')
+
+
+def _patched(route: Route, obj: Object, patch: str) -> Object:
+    """Return the object after a webhook's patch. Raises StatusError 500."""
+    try:
+        return patched(route.row, obj, media_type=JSON_PATCH, body=base64.b64decode(patch))
+    except StatusError as error:
+        raise internal(error.message) from error
 
 
 def _denied(name: str, status: Object, warnings: list[str]) -> StatusError:

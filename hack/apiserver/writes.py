@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hack.apiserver import metadata
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from random import Random
 
-    from hack.apiserver.admission import Chain, Object, WriteOptions
+    from hack.apiserver.admission import Chain, Object, Operation, WriteOptions
     from hack.apiserver.deletion import DeleteOptions
     from hack.apiserver.route import Route
     from hack.apiserver.storage import Storage
@@ -54,7 +54,7 @@ class Writer:
             known = sent["metadata"].get("name") or sent["metadata"].get("generateName", "")
             check_namespace(self.storage, route, known)
         check_definition(self.storage, row)
-        sent = self.chain.mutate(row, sent, None, "CREATE", options)
+        sent = await self._mutated(route, sent, None, options)
         new = metadata.initialized(row, sent, now=self.now(), random=self.random)
         key = (route.namespace, new["metadata"]["name"])
         new = self.chain.validate(row, new, None, "CREATE", options)
@@ -79,7 +79,12 @@ class Writer:
             if current is None:
                 raise not_found(row.resource, route.name)
             old = current.object
-            new = self._changed(route, make(old), old, options, whole=whole)
+            made = metadata.decoded(make(old), route)
+            metadata.check_name(route, made["metadata"].get("name") or "")
+            metadata.check_current(row, made, old, whole=whole)
+            made = await self._mutated(route, made, old, options)
+            new = metadata.with_immutable_fields(row, made, old, subresource=route.subresource)
+            new = self.chain.validate(row, new, old, "UPDATE", options)
             if new == old:
                 return current
             await self.webhooks.admit(route, new=new, old=old, operation="UPDATE", options=options)
@@ -87,14 +92,18 @@ class Writer:
                 return self._commit(route, new, current, options)
         raise modified(row.resource, route.name)
 
-    def _changed(self, route: Route, made: object, old: Object, options: WriteOptions, *, whole: bool) -> Object:
-        row = route.row
-        new = metadata.decoded(made, route)
-        metadata.check_name(route, new["metadata"].get("name") or "")
-        metadata.check_current(row, new, old, whole=whole)
-        new = self.chain.mutate(row, new, old, "UPDATE", options)
-        new = metadata.with_immutable_fields(row, new, old, subresource=route.subresource)
-        return self.chain.validate(row, new, old, "UPDATE", options)
+    async def _mutated(self, route: Route, sent: Object, old: Object | None, options: WriteOptions) -> Object:
+        """Run the mutating stages, then the mutating webhooks, whose patches are given defaults again."""
+        operation: Operation = "UPDATE" if old is not None else "CREATE"
+        quiet = replace(options, field_validation="Ignore")
+
+        def default(patched: Object) -> Object:
+            return self.chain.mutate(route.row, patched, old, operation, quiet)
+
+        new = self.chain.mutate(route.row, sent, old, operation, options)
+        return await self.webhooks.mutate(
+            route, new=new, old=old, operation=operation, options=options, default=default
+        )
 
     def _commit(self, route: Route, new: Object, current: Stored, options: WriteOptions) -> Stored:
         return Stored(new, current.revision) if options.dry_run else settle(self.storage, route.row, new)

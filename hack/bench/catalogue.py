@@ -26,6 +26,7 @@ BENCHMARKS = {
     "realchanges": ("phase_changes:measure_real", "`changes` on a real API server, by its audit log"),
     "scale": ("scale:measure", "1,000 nodes, 5,000 VMs and 10,000 volumes on a real API server; takes minutes"),
     "webhook": ("webhook:measure", "reviews of plans on a cluster of that size; takes minutes"),
+    "attack": ("attack:measure", "attacks of clients without credentials on the manager as a process; takes minutes"),
     "scrape": ("scrape:measure", "a scrape of a manager that upgrades 1,000 nodes: time and size"),
     "toolkit": ("toolkit:measure", "node prepare on large archives, relative to curl and zstd; import time"),
     "demo": ("process:measure_demo", "`make demo` on a fresh clone, set-up included"),

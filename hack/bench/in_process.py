@@ -20,6 +20,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.preflight.kubelets import DirectKubelets
 from upgrade_manager.runtime.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -146,8 +147,10 @@ async def manager(simulation: Simulation, transport: Transport) -> AsyncIterator
     """Run a manager that reaches the simulated cluster by a transport."""
     environment = Environment(
         transport=transport,
+        lease=transport,
         repository=simulation.repository,
         certificates=simulation.certificates,
+        kubelets=DirectKubelets(simulation.kubelets),
         clock=LoopClock(simulation),
         random=Random(simulation.seed),
     )

@@ -17,6 +17,7 @@ from typing import Any
 from hack.bench.process import memory
 from upgrade_manager.kube.clock import SystemClock
 from upgrade_manager.runtime.logging import LogFormat, configure_logging
+from upgrade_manager.toolkit.checksums import Checksums
 from upgrade_manager.toolkit.context import ToolkitContext
 from upgrade_manager.toolkit.host_programs import ChrootPrograms
 from upgrade_manager.toolkit.host_tree import HostTree
@@ -27,6 +28,7 @@ from upgrade_manager.toolkit.repository_files import HttpRepositoryFiles
 
 async def _import(url: str, root: Path) -> float:
     unused: Any = None
+    checksums = Checksums({})
     async with HttpRepositoryFiles(url, user_agent="bench") as files:
         context = ToolkitContext(
             plan="bench",
@@ -37,7 +39,10 @@ async def _import(url: str, root: Path) -> float:
             tree=HostTree(root),
             programs=ChrootPrograms(root),
             files=files,
-            release=ReleaseFiles(files),
+            checksums=checksums,
+            iso=unused,
+            report=unused,
+            release=ReleaseFiles(files, checksums=checksums),
             events=unused,
             helm=unused,
             folder=unused,

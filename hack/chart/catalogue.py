@@ -2,115 +2,87 @@
 
 from __future__ import annotations
 
+from hack.chart.deployments import CERT_MANAGER, IN_MANAGER, MANAGER, SEPARATE, VIA_PROXY, WEBHOOK, WEBHOOK_SERVER
 from hack.chart.template import Edit, Template, after, when
 
-_WEBHOOK = ".Values.webhook.enabled"
-_CERT_MANAGER = f'(and {_WEBHOOK} (eq .Values.webhook.certificates "cert-manager"))'
-_SELF_MADE = f'(and {_WEBHOOK} (eq .Values.webhook.certificates "self-made"))'
+_SELF_MADE = f'(and {WEBHOOK} (eq .Values.webhook.certificates "self-made"))'
+#: As the template of that name: `if` takes a text that is not empty for true.
+_POLICIES = 'include "harvester-upgrade-manager.admissionPolicies" .'
 _ISSUER = ".Values.webhook.certManager.issuerRef"
 
 #: The value that replaces the start of the alerts' runbook_url.
 _RUNBOOKS = "https://github.com/harvester/harvester-upgrade-manager/blob/main/docs/runbooks"
-_ALERTS = ("UpgradeFailed", "UpgradeStalled", "UpgradeDegraded", "ManagerDown", "WebhookDown")
-
-_DEPLOYMENT = (
-    Edit("replicas: 2", "replicas: {{ .Values.replicas }}"),
-    when(
-        ".Values.leaderElection.enabled",
-        "    type: RollingUpdate\n    rollingUpdate:\n      maxSurge: 1\n      maxUnavailable: 0\n",
-        otherwise="    # Two Pods would both upgrade the cluster.\n    type: Recreate\n",
-    ),
-    after(
-        "      serviceAccountName: harvester-upgrade-manager\n",
-        "      {{- with .Values.image.pullSecrets }}\n"
-        "      imagePullSecrets:\n"
-        "        {{- toYaml . | nindent 8 }}\n"
-        "      {{- end }}\n",
-    ),
-    Edit(
-        "      priorityClassName: system-cluster-critical\n",
-        "      {{- with .Values.priorityClassName }}\n      priorityClassName: {{ . }}\n      {{- end }}\n",
-    ),
-    Edit(
-        "      affinity:\n",
-        "      {{- with .Values.nodeSelector }}\n"
-        "      nodeSelector:\n"
-        "        {{- toYaml . | nindent 8 }}\n"
-        "      {{- end }}\n"
-        "      affinity:\n"
-        "        {{- with omit .Values.affinity `nodeAffinity` }}\n"
-        "        {{- toYaml . | nindent 8 }}\n"
-        "        {{- end }}\n",
-    ),
-    Edit(
-        "        nodeAffinity:\n",
-        "        nodeAffinity:\n"
-        "          {{- if .Values.affinity.nodeAffinity }}\n"
-        "          {{- toYaml .Values.affinity.nodeAffinity | nindent 10 }}\n"
-        "          {{- else }}\n",
-    ),
-    after(
-        "                  - key: node-role.kubernetes.io/control-plane\n                    operator: Exists\n",
-        "          {{- end }}\n",
-    ),
-    after(
-        "        - key: node.kubernetes.io/unschedulable\n          operator: Exists\n          effect: NoSchedule\n",
-        "        {{- with .Values.tolerations }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n",
-    ),
-    Edit(
-        "          image: harvester-upgrade-manager\n",
-        '          image: {{ include "harvester-upgrade-manager.image" . }}\n'
-        "          {{- with .Values.image.pullPolicy }}\n"
-        "          imagePullPolicy: {{ . }}\n"
-        "          {{- end }}\n",
-    ),
-    when(".Values.leaderElection.enabled", "            - --leader-elect\n"),
-    when(
-        _WEBHOOK,
-        "            - --webhook-bind-address=:9443\n",
-        otherwise="            - --webhook-bind-address=0\n",
-    ),
-    Edit("--log-level=info", "--log-level={{ .Values.log.level }}"),
-    Edit(
-        "            - --log-format=auto\n",
-        "            - --log-format={{ .Values.log.format }}\n"
-        f"            {{{{- if {_CERT_MANAGER} }}}}\n"
-        "            - --webhook-cert-path=/certificates\n"
-        "            {{- end }}\n"
-        "            {{- with .Values.extraArgs }}\n"
-        "            {{- toYaml . | nindent 12 }}\n"
-        "            {{- end }}\n",
-    ),
-    Edit(
-        '              value: "true"\n',
-        f"              value: {{{{ {_WEBHOOK} | quote }}}}\n"
-        "            {{- with .Values.env }}\n"
-        "            {{- toYaml . | nindent 12 }}\n"
-        "            {{- end }}\n",
-    ),
-    when(_WEBHOOK, "            - name: webhook\n              containerPort: 9443\n"),
-    Edit(
-        "            requests:\n              cpu: 50m\n              memory: 64Mi\n"
-        "            limits:\n              memory: 256Mi\n",
-        "            {{- toYaml .Values.resources | nindent 12 }}\n",
-    ),
-    after(
-        "              mountPath: /tmp\n",
-        f"            {{{{- if {_CERT_MANAGER} }}}}\n"
-        "            - name: certificates\n"
-        "              mountPath: /certificates\n"
-        "              readOnly: true\n"
-        "            {{- end }}\n",
-    ),
-    after(
-        "            sizeLimit: 16Mi\n",
-        f"        {{{{- if {_CERT_MANAGER} }}}}\n"
-        "        - name: certificates\n"
-        "          secret:\n"
-        "            secretName: harvester-upgrade-manager-webhook-tls\n"
-        "        {{- end }}\n",
-    ),
+#: The account of a binding.
+_SUBJECT = "  - kind: ServiceAccount\n    name: harvester-upgrade-manager"
+_WEBHOOK_SUBJECT = f"{_SUBJECT}-webhook\n"
+#: The values of both budgets.
+_BUDGET = ".Values.podDisruptionBudget"
+_DISRUPTIONS = (Edit("maxUnavailable: 1", f"maxUnavailable: {{{{ {_BUDGET}.maxUnavailable }}}}"),)
+#: The namespace that scrapes.
+_SCRAPERS = Edit("cattle-monitoring-system\n", "{{ .Values.serviceMonitor.serviceAccount.namespace }}\n")
+#: More ports of both.
+_EGRESS_PORTS = "        {{- range .Values.networkPolicy.egressPorts }}\n        - port: {{ . }}\n        {{- end }}\n"
+_ALERTS = (
+    "UpgradeFailed",
+    "UpgradeStalled",
+    "UpgradeDegraded",
+    "ManagerDown",
+    "WebhookDown",
+    "WebhookCertificateExpires",
 )
+
+
+def _aggregated(role: str, *, to: str) -> Edit:
+    """Return the edit that adds a role of users to one of Kubernetes."""
+    return after(
+        f"  name: harvester-upgrade-manager-{role}\n  labels:\n    app.kubernetes.io/name: harvester-upgrade-manager\n",
+        "    {{- if .Values.rbac.aggregateToBuiltInRoles }}\n"
+        f'    rbac.authorization.k8s.io/aggregate-to-{to}: "true"\n'
+        "    {{- end }}\n",
+    )
+
+
+def _injected(kind: str) -> Edit:
+    """Return the edit with which cert-manager writes the caBundle."""
+    return after(
+        f"kind: {kind}\nmetadata:\n",
+        f"  {{{{- if {CERT_MANAGER} }}}}\n"
+        "  annotations:\n"
+        "    cert-manager.io/inject-ca-from: harvester-system/harvester-upgrade-manager-webhook\n"
+        "  {{- end }}\n",
+    )
+
+
+_PREFIXES = Edit('["rancher/harvester-upgrade-toolkit"]', '{{ include "harvester-upgrade-manager.imagePrefixes" . }}')
+
+
+def _account(name: str, default: str) -> Edit:
+    """Return the edit that replaces the name of a service account by the variable of the manager's container."""
+    found = f'include "harvester-upgrade-manager.variable" (list . "{name}" "{default}")'
+    return Edit(f'"{default}"', f"{{{{ {found} | toJson }}}}")
+
+
+#: The policies for the manager's account, and what of them the values change.
+_POLICY_EDITS: dict[str, tuple[Edit, ...]] = {
+    "manager-objects": (
+        after(
+            "      expression: request.namespace != 'fleet-local'\n",
+            f"    {{{{- if {IN_MANAGER} }}}}\n"
+            "    # The webhook's certificate, which the manager renews.\n"
+            "    - name: not-webhook-certificate\n"
+            "      expression: >-\n"
+            "        !(request.resource.resource == 'secrets' && request.operation == 'UPDATE' && "
+            "request.namespace == 'harvester-system'\n"
+            "        && request.name == 'harvester-upgrade-manager-webhook-certs')\n"
+            "    {{- end }}\n",
+        ),
+    ),
+    "manager-pods": (_PREFIXES, _account("UPGRADE_JOB_SERVICE_ACCOUNT", "harvester")),
+    "manager-suc-plans": (_PREFIXES, _account("UPGRADE_PLAN_SERVICE_ACCOUNT", "system-upgrade-controller")),
+    "manager-cluster": (),
+    "manager-plans": (_PREFIXES,),
+    "manager-active-plan": (),
+}
 
 #: Files that the chart's own templates read, by their path in the chart: the path in deploy.
 COPIES = {"files/dashboard.json": "grafana/dashboard.json"}
@@ -136,39 +108,77 @@ TEMPLATES = (
         Template(source=f"rbac/{name}.yaml")
         for name in (
             "service-account",
-            "cluster",
             "harvester-system",
             "other-namespaces",
             "metrics-reader",
-            "upgradeplan-roles",
         )
     ),
-    Template(source="rbac/webhook.yaml", condition=_WEBHOOK),
-    Template(source="manager/deployment.yaml", edits=_DEPLOYMENT),
+    Template(
+        source="rbac/upgradeplan-roles.yaml",
+        edits=(
+            _aggregated("operator", to="edit"),
+            _aggregated("editor", to="edit"),
+            _aggregated("admin", to="admin"),
+        ),
+    ),
+    Template(source="admission-policies/upgradeplans.yaml", condition=_POLICIES),
+    Template(
+        source="rbac/cluster.yaml",
+        edits=(
+            when(
+                f"not {VIA_PROXY}",
+                "    resources: [nodes/stats, nodes/configz]\n",
+                otherwise="    # Also the right to run commands in every Pod: kubelets.viaProxy.\n"
+                "    resources: [nodes/proxy]\n",
+            ),
+        ),
+    ),
+    Template(
+        source="rbac/webhook.yaml",
+        condition=WEBHOOK,
+        every=(Edit(_WEBHOOK_SUBJECT, f"{_SUBJECT}{{{{ if {SEPARATE} }}}}-webhook{{{{ end }}}}\n"),),
+    ),
+    Template(source="manager/deployment.yaml", edits=MANAGER),
     Template(source="manager/metrics-service.yaml"),
     Template(
         source="manager/pod-disruption-budget.yaml",
-        condition=".Values.podDisruptionBudget.enabled",
-        edits=(Edit("maxUnavailable: 1", "maxUnavailable: {{ .Values.podDisruptionBudget.maxUnavailable }}"),),
+        condition=f"{_BUDGET}.enabled",
+        edits=_DISRUPTIONS,
+    ),
+    Template(source="webhook/service-account.yaml", condition=SEPARATE),
+    Template(source="webhook/deployment.yaml", condition=SEPARATE, edits=WEBHOOK_SERVER),
+    Template(source="webhook/metrics-service.yaml", condition=SEPARATE),
+    Template(
+        source="webhook/pod-disruption-budget.yaml",
+        condition=f"and {SEPARATE} {_BUDGET}.enabled",
+        edits=_DISRUPTIONS,
     ),
     Template(source="webhook/certificate.yaml", condition=_SELF_MADE),
     Template(
         source="webhook/webhook.yaml",
-        condition=_WEBHOOK,
+        condition=WEBHOOK,
         edits=(
-            after(
-                "kind: ValidatingWebhookConfiguration\nmetadata:\n",
-                f"  {{{{- if {_CERT_MANAGER} }}}}\n"
-                "  annotations:\n"
-                "    cert-manager.io/inject-ca-from: harvester-system/harvester-upgrade-manager-webhook\n"
-                "  {{- end }}\n",
+            when(
+                SEPARATE,
+                "    app.kubernetes.io/name: harvester-upgrade-manager-webhook\n",
+                otherwise="    app.kubernetes.io/name: harvester-upgrade-manager\n",
             ),
+            _injected("ValidatingWebhookConfiguration"),
         ),
     ),
-    Template(source="certmanager/issuer.yaml", condition=f"and {_CERT_MANAGER} (not {_ISSUER})"),
+    Template(
+        source="webhook/mutating.yaml",
+        condition=WEBHOOK,
+        edits=(_injected("MutatingWebhookConfiguration"),),
+    ),
+    *(
+        Template(source=f"admission-policies/{name}.yaml", condition=_POLICIES, edits=edits)
+        for name, edits in _POLICY_EDITS.items()
+    ),
+    Template(source="certmanager/issuer.yaml", condition=f"and {CERT_MANAGER} (not {_ISSUER})"),
     Template(
         source="certmanager/certificate.yaml",
-        condition=_CERT_MANAGER,
+        condition=CERT_MANAGER,
         edits=(
             Edit(
                 "    kind: Issuer\n    name: harvester-upgrade-manager\n",
@@ -206,9 +216,9 @@ TEMPLATES = (
             ),
             Edit(
                 "        # The last parts are exported by the API servers",
-                f"        {{{{- if {_WEBHOOK} }}}}\n        # The last parts are exported by the API servers",
+                f"        {{{{- if {WEBHOOK} }}}}\n        # The last parts are exported by the API servers",
             ),
-            after("runbookURL }}/WebhookDown.md\n", "        {{- end }}\n"),
+            after("runbookURL }}/WebhookCertificateExpires.md\n", "        {{- end }}\n"),
         ),
     ),
     Template(
@@ -225,24 +235,25 @@ TEMPLATES = (
     Template(
         source="network-policy/network-policy.yaml",
         condition=".Values.networkPolicy.enabled",
+        edits=(_SCRAPERS, after("        - port: 80\n", _EGRESS_PORTS)),
+    ),
+    Template(
+        source="network-policy/webhook.yaml",
+        condition=f"and {WEBHOOK} .Values.networkPolicy.enabled",
         edits=(
-            Edit(
+            after(
                 "    - ports:\n        - port: webhook\n",
-                f"    {{{{- if {_WEBHOOK} }}}}\n"
-                "    - ports:\n        - port: webhook\n"
                 "      {{- with .Values.networkPolicy.apiServers }}\n"
                 "      from:\n"
                 "        {{- range . }}\n"
                 "        - ipBlock:\n"
                 "            cidr: {{ . }}\n"
                 "        {{- end }}\n"
-                "      {{- end }}\n"
-                "    {{- end }}\n",
+                "      {{- end }}\n",
             ),
-            Edit(
-                "cattle-monitoring-system\n",
-                "{{ .Values.serviceMonitor.serviceAccount.namespace }}\n",
-            ),
+            _SCRAPERS,
+            after("        - port: 6443\n", _EGRESS_PORTS),
         ),
     ),
+    Template(source="flow-schema/flow-schema.yaml", condition=".Values.flowSchema.enabled"),
 )

@@ -35,6 +35,8 @@ class Template:
     #: Helm expression under which the chart has these objects; empty for always.
     condition: str = ""
     edits: tuple[Edit, ...] = ()
+    #: Edits of a text that occurs several times.
+    every: tuple[Edit, ...] = ()
     #: The source has another program's templates in {{ }}, which Helm must copy.
     has_templates: bool = False
 
@@ -48,6 +50,10 @@ class Template:
         for edit in self.edits:
             if (count := text.count(edit.old)) != 1:
                 raise EditError(f"{self.source} has {count} times, not once: {edit.old!r}")
+            text = text.replace(edit.old, edit.new)
+        for edit in self.every:
+            if edit.old not in text:
+                raise EditError(f"{self.source} lacks {edit.old!r}")
             text = text.replace(edit.old, edit.new)
         text = _LABELS.sub('  labels:\n    {{- include "harvester-upgrade-manager.labels" . | nindent 4 }}\n', text)
         text = _HEADER.format(source=self.source) + text

@@ -172,6 +172,7 @@ class Durations(_Part):
     job_sync: Seconds = 1
     job_backoff: Seconds = 10
     repository_start: Seconds = 1
+    checksums: Seconds = 0.3
     prepare: Seconds = 3
     manifests: Seconds = 4
     pre_drain: Seconds = 1
@@ -194,7 +195,7 @@ class Durations(_Part):
 class Fault(_Part):
     """A fault of a container; the first matching fault applies to a Pod."""
 
-    #: prepare, pre-drain, post-drain, single-node-upgrade, manifests, restore-vm, image-cleanup or other.
+    #: checksums, prepare, pre-drain, post-drain, single-node-upgrade, manifests, restore-vm, image-cleanup or other.
     work: str
     #: Empty means any node.
     node: str = ""
@@ -226,6 +227,8 @@ class RepositoryFaults(_Part):
     missing: tuple[str, ...] = ()
     #: Paths below /harvester-iso/ and their replaced content.
     files: dict[str, str] = Field(default_factory=dict)
+    #: The same for content that is changed on its way: the mounted ISO has the right one.
+    changed: dict[str, str] = Field(default_factory=dict)
 
 
 class NodeFaults(_Part):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cryptography.hazmat.primitives import serialization
@@ -9,7 +10,6 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from hack.cluster.certificates import Authority
     from hack.control_plane.control_plane import Account
@@ -30,6 +30,12 @@ CONTROLLERS = (
     # Adds the roles of users to view, edit and admin.
     "clusterrole-aggregation-controller",
 )
+#: The rules for users.
+AUDIT_POLICY = Path(__file__).parents[2] / "docs/examples/audit/policy.yaml"
+#: In the folder; one event in a line.
+AUDIT_LOG = "audit.log"
+#: MB; large enough that the log is never rotated.
+_AUDIT_LOG_SIZE = 10_000
 _KEY_BITS = 2048
 _EXPONENT = 65537
 
@@ -52,7 +58,7 @@ def etcd(*, folder: Path, port: int, peer: int) -> list[str]:
 
 
 def api_server(*, folder: Path, port: int, etcd: int) -> list[str]:
-    """Return the flags for RBAC and tokens from a file, without endpoints: loopback addresses are invalid there."""
+    """Return the flags for RBAC, tokens from a file and an audit log; loopback addresses are invalid as endpoints."""
     return [
         f"--etcd-servers=http://127.0.0.1:{etcd}",
         "--bind-address=127.0.0.1",
@@ -66,6 +72,9 @@ def api_server(*, folder: Path, port: int, etcd: int) -> list[str]:
         f"--service-account-signing-key-file={folder / 'service-account.key'}",
         "--service-cluster-ip-range=10.53.0.0/16",
         "--authorization-mode=RBAC",
+        f"--audit-policy-file={AUDIT_POLICY}",
+        f"--audit-log-path={folder / AUDIT_LOG}",
+        f"--audit-log-maxsize={_AUDIT_LOG_SIZE}",
         "--allow-privileged=true",
         "--endpoint-reconciler-type=none",
         "--profiling=false",

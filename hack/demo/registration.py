@@ -1,4 +1,4 @@
-"""The admission webhook of the demo's manager, registered as in deploy/webhook/webhook.yaml."""
+"""The admission webhooks of the demo's manager, registered as in deploy/webhook."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from hack.demo.polling import until
 from hack.demo.ports import HOST
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.kube.errors import Invalid, Transient
-from upgrade_manager.kube.resources import SECRETS, SERVICES, UPGRADE_PLANS, VALIDATING_WEBHOOK_CONFIGURATIONS
+from upgrade_manager.kube.resources import (
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    SECRETS,
+    SERVICES,
+    UPGRADE_PLANS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+)
 from webhook.certificates.rotation import SECRET
 from webhook.certificates.secret import AUTHORITY
 
@@ -30,19 +36,21 @@ async def create_secret(client: Client) -> None:
 
 
 async def register(client: Client, *, port: int) -> None:
-    """Register the webhook of a manager that is ready, and wait until the API server calls it. Raises DemoError.
+    """Register the webhooks of a manager that is ready, and wait until the API server calls them. Raises DemoError.
 
     There is no cluster network: the Service names the manager's host, and the configuration its port. The caBundle is
     what the manager itself would write when it checks its certificate next.
     """
     secret = await client.get(SECRETS, SECRET, namespace=HARVESTER_SYSTEM)
-    service, configuration = yaml.safe_load_all((_DEPLOY / "webhook/webhook.yaml").read_text())
+    service, validating = yaml.safe_load_all((_DEPLOY / "webhook/webhook.yaml").read_text())
+    mutating = yaml.safe_load((_DEPLOY / "webhook/mutating.yaml").read_text())
     service["spec"] = {"type": "ExternalName", "externalName": HOST}
-    for one in configuration["webhooks"]:
+    for one in (*validating["webhooks"], *mutating["webhooks"]):
         one["clientConfig"]["caBundle"] = secret["data"][AUTHORITY]
         one["clientConfig"]["service"]["port"] = port
     await client.create(SERVICES, service)
-    await client.create(VALIDATING_WEBHOOK_CONFIGURATIONS, configuration)
+    await client.create(MUTATING_WEBHOOK_CONFIGURATIONS, mutating)
+    await client.create(VALIDATING_WEBHOOK_CONFIGURATIONS, validating)
 
     async def is_effective() -> bool:
         return await _denies(client)

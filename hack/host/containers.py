@@ -31,7 +31,7 @@ _PROGRAMS = {
     "upgrade-toolkit": "main",
 }
 #: Work that runs as a process; the rest is simulated.
-_REAL = frozenset({Work.PREPARE, Work.PRE_DRAIN, Work.POST_DRAIN, Work.SINGLE_NODE, Work.RESTORE_VM})
+_REAL = frozenset({Work.CHECKSUMS, Work.PREPARE, Work.PRE_DRAIN, Work.POST_DRAIN, Work.SINGLE_NODE, Work.RESTORE_VM})
 _PROGRAM = f"""#!/bin/sh
 PYTHONPATH='{ROOT}' exec '{sys.executable}' -m hack.host.{{module}} "$@"
 """
@@ -63,6 +63,7 @@ class ProcessContainers:
         self._nodes: dict[str, str] = {}
         self._boots: dict[str, int] = {}
         self._bin = settings.folder / "bin"
+        self._iso = settings.folder / "iso"
         self._bin.mkdir(parents=True, exist_ok=True)
         for name, module in _SIMULATED.items():
             (self._bin / name).write_text(_PROGRAM.format(module=module), encoding="utf-8")
@@ -103,14 +104,14 @@ class ProcessContainers:
         self._simulated.forget(pod)
 
     async def _start(self, pod: Object, node: str) -> asyncio.subprocess.Process:
-        container = container_of(pod)
-        words: list[str] = [*(container.get("command") or []), *(container.get("args") or [])]
-        command, arguments = words[0], words[1:]
+        command, *arguments = _words(pod)
         function = _PROGRAMS[command]
         start = f"import sys; from upgrade_manager.cli.main import {function}; sys.exit({function}())"
         log = self._settings.folder / "logs" / f"{objects.name(pod)}.log"
         log.parent.mkdir(exist_ok=True)
         self._folder(pod).mkdir(parents=True, exist_ok=True)
+        if work_of(pod) is Work.CHECKSUMS:
+            self._mount_iso()
         with log.open("wb") as output:
             return await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -137,8 +138,16 @@ class ProcessContainers:
             "KUBECONFIG": str(self._settings.kubeconfig),
             "UPGRADE_REPO_URL": f"{self._settings.repo_url.format(plan=plan)}/harvester-iso",
             "TERMINATION_LOG": str(self._termination_log(pod)),
+            "UPGRADE_ISO_DIR": str(self._iso),
             **variables,
         }
+
+    def _mount_iso(self) -> None:
+        """Write the files of the ISO, which the container's loop mount shows in a cluster."""
+        for name, content in self._simulated.repository.files.items():
+            path = self._iso / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
 
     def _message(self, pod: Object) -> str:
         path = self._termination_log(pod)
@@ -189,3 +198,10 @@ class ProcessContainers:
         process = self._processes.get(uid)
         if process is not None and process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def _words(pod: Object) -> list[str]:
+    """Return the program and its arguments: of a shell line, what it executes in the end."""
+    container = container_of(pod)
+    words: list[str] = [*(container.get("command") or []), *(container.get("args") or [])]
+    return words[-1].rpartition("exec ")[2].split() if words[:2] == ["/bin/sh", "-c"] else words

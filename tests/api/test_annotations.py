@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from upgrade_manager.api import keys
 from upgrade_manager.api.annotations import USER_ANNOTATIONS, BadAnnotation, Flag, PlanAnnotations
+from upgrade_manager.api.image_name import ImageName
 
 
 @pytest.mark.parametrize(
@@ -52,34 +53,94 @@ def test_invalid_days_are_rejected(value: str) -> None:
     assert keys.ANNOTATION_MIN_CERTS_DAYS in str(days)
 
 
-@pytest.mark.rule("api: upgrade-toolkit-image replaces rancher/harvester-upgrade-toolkit")
+DIGEST = "sha256:" + "0a" * 32
+
+
+@pytest.mark.rule("api: upgrade-toolkit-image is REPOSITORY or REPOSITORY@sha256:DIGEST")
 @pytest.mark.parametrize(
     ("value", "image"),
     [
-        pytest.param(None, "rancher/harvester-upgrade-toolkit", id="the published one by default"),
-        pytest.param("me/toolkit", "me/toolkit", id="repository and name"),
-        pytest.param("registry.local:5000/me/toolkit", "registry.local:5000/me/toolkit", id="a registry with a port"),
-        pytest.param("me/toolkit:v2", "me/toolkit", id="a tag is dropped"),
-        pytest.param("localhost:5000/toolkit:v2", "localhost:5000/toolkit", id="a port stays, a tag is dropped"),
-        pytest.param("me/toolkit@sha256:" + "0" * 64, "me/toolkit", id="a digest is dropped"),
-        pytest.param("me/toolkit:v2@sha256:" + "0" * 64, "me/toolkit", id="both are dropped"),
-        pytest.param(" me/toolkit ", "me/toolkit", id="spaces around it"),
+        pytest.param(None, None, id="the configured one by default"),
+        pytest.param("me/toolkit", ImageName(repository="me/toolkit"), id="repository and name"),
+        pytest.param(
+            "registry.local:5000/me/toolkit", ImageName(repository="registry.local:5000/me/toolkit"), id="with a port"
+        ),
+        pytest.param(f"me/toolkit@{DIGEST}", ImageName(repository="me/toolkit", digest=DIGEST), id="a digest is kept"),
+        pytest.param(" me/toolkit ", ImageName(repository="me/toolkit"), id="spaces around it"),
     ],
 )
-def test_toolkit_image_drops_tag_and_digest(value: str | None, image: str) -> None:
+def test_toolkit_image_keeps_the_digest(value: str | None, image: ImageName | None) -> None:
     raw = {} if value is None else {keys.ANNOTATION_TOOLKIT_IMAGE: value}
     assert PlanAnnotations(raw).toolkit_image == image
 
 
+@pytest.mark.rule("api: a tag in upgrade-toolkit-image is refused: it belongs in spec.upgrade")
 @pytest.mark.parametrize(
     "value",
-    ["", ":v2", "/toolkit", "me//toolkit", "me/Tool kit", "me/TOOLKIT", "me/toolkit/", "$(id)", "a" * 300],
-    ids=lambda text: text[:12] or "empty",
+    [
+        "",
+        ":v2",
+        "/toolkit",
+        "me//toolkit",
+        "me/Tool kit",
+        "me/TOOLKIT",
+        "me/toolkit/",
+        "$(id)",
+        "a" * 300,
+        "me/toolkit:v2",
+        f"me/toolkit:v2@{DIGEST}",
+        "localhost:5000/toolkit:v2",
+        "me/toolkit@sha256:abc",
+        f"me/toolkit@{DIGEST.upper()}",
+        "me/toolkit@",
+        f"@{DIGEST}",
+        f"me/toolkit@{DIGEST}@{DIGEST}",
+        f"me/toolkit@{DIGEST}0",
+    ],
+    ids=lambda text: text[:24] or "empty",
 )
-def test_invalid_toolkit_image_is_rejected(value: str) -> None:
+def test_tag_and_invalid_toolkit_image_are_rejected(value: str) -> None:
     image = PlanAnnotations({keys.ANNOTATION_TOOLKIT_IMAGE: value}).toolkit_image
     assert isinstance(image, BadAnnotation)
-    assert "container image" in str(image)
+    assert "a tag belongs in spec.upgrade" in str(image)
+
+
+@pytest.mark.rule("api: upgrade-toolkit-kind is own or harvester")
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [(None, None), ("own", keys.ToolkitKind.OWN), ("harvester", keys.ToolkitKind.HARVESTER)],
+    ids=["the configured one", "own", "harvester"],
+)
+def test_toolkit_kind_is_own_or_harvester(value: str | None, kind: keys.ToolkitKind | None) -> None:
+    raw = {} if value is None else {keys.ANNOTATION_TOOLKIT_KIND: value}
+    assert PlanAnnotations(raw).toolkit_kind is kind
+
+
+@pytest.mark.parametrize("value", ["", "Own", "rancher", " own"], ids=lambda text: text or "empty")
+def test_other_toolkit_kind_is_rejected(value: str) -> None:
+    kind = PlanAnnotations({keys.ANNOTATION_TOOLKIT_KIND: value}).toolkit_kind
+    assert str(kind) == f"Annotation {keys.ANNOTATION_TOOLKIT_KIND} is {value!r}. Set it to own or harvester"
+
+
+@pytest.mark.parametrize(
+    ("value", "repository"),
+    [
+        pytest.param(None, "rancher/harvester-upgrade-toolkit", id="the published one by default"),
+        pytest.param("me/toolkit:v2", "me/toolkit", id="a tag is dropped"),
+        pytest.param("localhost:5000/toolkit:v2", "localhost:5000/toolkit", id="a port stays, a tag is dropped"),
+        pytest.param(f"me/toolkit:v2@{DIGEST}", "me/toolkit", id="tag and digest are dropped"),
+        pytest.param("$(id)", None, id="an invalid one"),
+    ],
+)
+def test_earlier_version_reads_the_repository_only(value: str | None, repository: str | None) -> None:
+    raw = {} if value is None else {keys.ANNOTATION_TOOLKIT_IMAGE: value}
+    found = PlanAnnotations(raw).toolkit_repository
+    assert found == repository if repository else isinstance(found, BadAnnotation)
+
+
+def test_creator_is_the_annotation_or_empty() -> None:
+    assert PlanAnnotations({keys.ANNOTATION_CREATED_BY: "alice"}).created_by == "alice"
+    assert PlanAnnotations({}).created_by == ""
 
 
 @pytest.mark.rule("api: an unknown annotation is a Warning event that names the nearest known key")
@@ -93,7 +154,9 @@ def test_invalid_toolkit_image_is_rejected(value: str) -> None:
     ],
 )
 def test_unknown_key_has_a_nearest_known_one(key: str, nearest: str) -> None:
-    known = dict.fromkeys([*USER_ANNOTATIONS, *keys.MANAGER_ANNOTATIONS, "example.org/allow-delete"], "true")
+    known = dict.fromkeys(
+        [*USER_ANNOTATIONS, *keys.ADMISSION_ANNOTATIONS, *keys.MANAGER_ANNOTATIONS, "example.org/allow-delete"], "true"
+    )
     assert PlanAnnotations(known | {f"{keys.PREFIX}/{key}": "1"}).unknown == {f"{keys.PREFIX}/{key}": nearest}
 
 
@@ -115,4 +178,5 @@ def test_reading_never_fails(value: str) -> None:
     annotations = PlanAnnotations(dict.fromkeys(used, value))
     assert isinstance(annotations.skip_disk_check, Flag)
     assert isinstance(annotations.min_certs_days, int | BadAnnotation)
-    assert isinstance(annotations.toolkit_image, str | BadAnnotation)
+    assert isinstance(annotations.toolkit_image, ImageName | BadAnnotation)
+    assert isinstance(annotations.toolkit_repository, str | BadAnnotation)

@@ -16,6 +16,8 @@ from upgrade_manager.api.keys import Component, JobType, is_managed, manage_comm
     [
         (keys.FINALIZER, "management.harvesterhci.io/upgradeplan-cleanup"),
         (keys.LABEL_PLAN, "management.harvesterhci.io/upgrade-plan"),
+        (keys.LABEL_PLAN_UID, "management.harvesterhci.io/upgrade-plan-uid"),
+        (keys.LABEL_ACTIVE, "management.harvesterhci.io/active"),
         (keys.LABEL_COMPONENT, "management.harvesterhci.io/upgrade-component"),
         (keys.LABEL_NODE, "management.harvesterhci.io/node"),
         (keys.LABEL_JOB_TYPE, "management.harvesterhci.io/job-type"),
@@ -43,7 +45,9 @@ def test_keys_of_the_public_interface(key: str, text: str) -> None:
     "api: node Jobs have node and one of four steps as labels",
 )
 def test_components_and_job_types() -> None:
-    assert list(Component) == ["iso", "repo", "image-preload", "cluster-upgrade", "node-upgrade", "image-cleanup"]
+    assert list(Component) == [
+        *("iso", "repo", "checksums", "image-preload", "cluster-upgrade", "node-upgrade", "image-cleanup"),
+    ]
     assert list(JobType) == ["pre-drain", "post-drain", "single-node-upgrade", "restore-vm"]
 
 

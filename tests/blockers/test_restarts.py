@@ -10,7 +10,7 @@ import pytest
 
 from hack.simulation import Simulation
 from tests.support.manager_restarts import Interruption, restarted
-from tests.support.stall_matrix import CELLS, PlanObserver, held_up
+from tests.support.stall_matrix import PlanObserver, cell_of, held_up
 from tests.support.sweep import Sweep, shares
 from tests.support.upgrade import UpgradeRun
 
@@ -73,7 +73,7 @@ async def test_restart_keeps_since_and_repeats_no_event(share: int, sweep: Sweep
 
 @pytest.mark.rule("blockers: a Rancher that does nothing is named with its Deployment or its conditions")
 async def test_drain_is_given_its_time_again_after_a_restart() -> None:
-    (cell,) = (cell for cell in CELLS if cell.component == "PodDisruptionBudget without disruptions")
+    cell = cell_of("PodDisruptionBudget without disruptions")
     async with Simulation() as simulation:
         observer = PlanObserver(simulation.server.storage)
         stage = await UpgradeRun.set_up(simulation)

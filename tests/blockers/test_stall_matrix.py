@@ -36,7 +36,7 @@ async def test_what_holds_the_upgrade_up_is_named_in_time(cell: Cell) -> None:
 
 @pytest.mark.rule("blockers: a Rancher that does nothing is named with its Deployment or its conditions")
 async def test_rancher_has_its_time_after_a_drain_that_was_held_up() -> None:
-    (cell,) = (cell for cell in CELLS if cell.component == "PodDisruptionBudget without disruptions")
+    cell = stall_matrix.cell_of("PodDisruptionBudget without disruptions")
     assert stall_matrix.faults(cell, await stall_matrix.run(cell, linger=1200)) == []
 
 

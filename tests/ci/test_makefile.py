@@ -35,6 +35,12 @@ def test_helm_gets_repository_and_tag(image: str, repository: str) -> None:
     assert f" --set-string image.repository={repository} --set-string image.tag=v1" in ended.stdout, ended.stderr
 
 
+def test_helm_gets_the_digest_where_the_image_has_one() -> None:
+    ended = dry_run("helm-deploy", f"IMG=registry.example:5000/team/a@sha256:{'a' * 64}")
+    settings = f"image.repository=registry.example:5000/team/a --set-string image.digest=sha256:{'a' * 64}"
+    assert f" --set-string {settings}" in ended.stdout, ended.stderr
+
+
 def test_image_without_a_tag_is_refused() -> None:
     ended = dry_run("helm-deploy", "IMG=registry.example:5000/a")
     assert ended.returncode != 0

@@ -14,6 +14,7 @@ ALL = "====== 3 passed in 0.12s ======"
 REAL = "====== 1 passed in 0.10s ======"
 TARGETS = (
     "setup",
+    "audit",
     "lint",
     "types",
     "layers",
@@ -75,7 +76,7 @@ def test_run_from_another_folder_has_the_same_steps(tree: Path) -> None:
     assert ended.stdout.splitlines()[-3:] == ["── 0 step(s) failed", REAL, ALL]
 
 
-@pytest.mark.parametrize("step", ["wheel", "lint", "types", "layers", "manifests", "coverage", "real-kube"])
+@pytest.mark.parametrize("step", ["audit", "wheel", "lint", "types", "layers", "manifests", "coverage", "real-kube"])
 @pytest.mark.thin
 def test_a_failed_step_fails_the_run_and_later_steps_run(tree: Path, step: str) -> None:
     ended = run(tree, **{step: "false"})

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.cli.options import RunOptions, parse_options
+from upgrade_manager.cli.options import KubeletAccess, RunOptions, parse_options
 from upgrade_manager.cli.user_options import PreflightOptions, StatusOptions
 from upgrade_manager.runtime.logging import LogFormat
 
@@ -38,6 +38,9 @@ def options(*flags: str, **environ: str) -> RunOptions:
         pytest.param([], "webhook_certificates", "", id="a self-made certificate"),
         pytest.param(["--log-level", "debug"], "log_level", "debug", id="a level"),
         pytest.param(["--log-format=json"], "log_format", LogFormat("json"), id="a format"),
+        pytest.param([], "kubelet_access", None, id="kubelets by where the manager runs"),
+        pytest.param(["--kubelet-access=direct"], "kubelet_access", KubeletAccess.DIRECT, id="kubelets directly"),
+        pytest.param(["--kubelet-access=proxy"], "kubelet_access", KubeletAccess.PROXY, id="kubelets by the proxy"),
         pytest.param(["--repo-url=https://x/{plan}"], "repo_url", "https://x/{plan}", id="a repository elsewhere"),
     ],
 )

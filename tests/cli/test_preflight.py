@@ -18,6 +18,7 @@ from hack.cluster.options import Options
 from hack.cluster.program import cluster
 from hack.simulation import Simulation
 from tests.support.process_result import ProcessResult
+from tests.support.toolkit_config import TOOLKIT
 from upgrade_manager.cli.preflight import check, read_plan
 from upgrade_manager.cli.session import CommandError
 from upgrade_manager.kube.patch import MergePatch
@@ -34,7 +35,10 @@ kind: UpgradePlan
 metadata: {name: demo}
 spec: {version: v1.8.0}
 """
-NEED_A_PLAN = {"version", "image", "pause list"}
+TOOLKIT_IMAGE = (
+    "rancher/harvester-upgrade-toolkit:v1.8.0 (kind harvester), not pinned: a push to the registry can move the tag."
+)
+NEED_A_PLAN = {"version", "image", "pause list", "toolkit image"}
 
 
 async def command(*arguments: str, kubeconfig: Path, given: str = "") -> ProcessResult:
@@ -75,7 +79,7 @@ async def test_results_are_printed_with_remedies(tmp_path: Path) -> None:
         lines = passed.out.splitlines()
         assert lines[0].split() == ["CHECK", "RESULT", "DETAILS"]
         assert lines[1].split() == ["version", "passed"]
-        assert lines[-1] == "No check failed."
+        assert lines[-2:] == [f"Toolkit image: {TOOLKIT_IMAGE}", "No check failed."]
 
         file = tmp_path / "plan.yaml"
         file.write_text(PLAN.replace("v1.8.0", "v9"))
@@ -86,7 +90,14 @@ async def test_results_are_printed_with_remedies(tmp_path: Path) -> None:
 
         document = json.loads((await command("-o", "json", kubeconfig=kubeconfig)).out)
         assert {one["name"] for one in document["checks"] if one["outcome"] == "skipped"} == NEED_A_PLAN
-        assert document["passed"] is True
+        assert (document["passed"], document["toolkitImage"]) == (True, "")
+
+        file.write_text(PLAN.replace("version: v1.8.0", "image: harvester-v1.8.0"))
+        guessed = await command("-f", str(file), "--toolkit-image=me/toolkit", kubeconfig=kubeconfig)
+        assert "The toolkit image's tag 0.1.0 is a guess" in guessed.out
+        assert "Toolkit image: me/toolkit:0.1.0 (kind harvester)" in guessed.out
+        refused = await command("-f", str(file), "--toolkit-image=me/toolkit:v1", kubeconfig=kubeconfig)
+        assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
 
 
 @pytest.mark.real_loop
@@ -155,7 +166,7 @@ async def test_finding_of_each_node_is_a_detail() -> None:
         client = simulation.client()
         for name in ("node-0", "node-1"):
             await client.patch(NODES, name, MergePatch({"spec": {"unschedulable": True}}))
-        rows = {row.check: row for row in await check({}, client)}
+        rows = {row.check: row for row in await check({}, client, TOOLKIT)}
     assert [finding.message for finding in rows["nodes"].findings] == [
         "Node node-0 is cordoned. Run kubectl uncordon node-0",
         "Node node-1 is cordoned. Run kubectl uncordon node-1",

@@ -8,6 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from cryptography.x509 import load_pem_x509_certificate
 from prometheus_client import CollectorRegistry
 
 from hack.simulation import Simulation
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 CACHES, SERVER = (Stage.OTHERS, "webhook-caches"), (Stage.WEBHOOKS, "webhook")
 READINESS = (Stage.OTHERS, "webhook-readiness")
-ROTATION = (Stage.WEBHOOKS, "webhook-certificate")
+ROTATION, ADDRESSES = (Stage.WEBHOOKS, "webhook-certificate"), (Stage.WEBHOOKS, "webhook-api-servers")
+AFTER_ROTATION = [CACHES, ADDRESSES, SERVER, READINESS]
 
 
 #: Of a check that fails.
@@ -59,9 +61,9 @@ class Recorder:
 @pytest.mark.parametrize(
     ("arguments", "environ", "added", "is_ready"),
     [
-        pytest.param(["run"], {}, [ROTATION, CACHES, SERVER, READINESS], False, id="self-made certificate"),
-        pytest.param(["webhook"], {}, [ROTATION, CACHES, SERVER, READINESS], False, id="alone"),
-        pytest.param(["run", "--webhook-cert-path=/x"], {}, [CACHES, SERVER, READINESS], False, id="certificate files"),
+        pytest.param(["run"], {}, [ROTATION, *AFTER_ROTATION], False, id="self-made certificate"),
+        pytest.param(["webhook"], {}, [ROTATION, *AFTER_ROTATION], False, id="alone"),
+        pytest.param(["run", "--webhook-cert-path=/x"], {}, AFTER_ROTATION, False, id="certificate files"),
         pytest.param(["run"], {"ENABLE_WEBHOOKS": "false"}, [], True, id="turned off"),
         pytest.param(["run", "--webhook-bind-address=0"], {}, [], True, id="no address"),
     ],
@@ -89,7 +91,8 @@ async def test_options_decide_what_runs(
 
 
 @pytest.mark.real_loop
-async def test_webhook_is_ready_once_it_is_served(tmp_path: Path) -> None:
+async def test_webhook_is_ready_once_it_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("upgrade_manager.runtime.healthz.MAX_AGE", 0)
     for name in (CERTIFICATE, KEY):
         (tmp_path / name).write_bytes(make_pem(now=datetime.now(UTC)))
     recorder, probes, metrics = Recorder(), Probes(), Metrics(CollectorRegistry())
@@ -97,6 +100,11 @@ async def test_webhook_is_ready_once_it_is_served(tmp_path: Path) -> None:
     def ready() -> float | None:
         metrics.refresh()
         return metrics.registry.get_sample_value("harvester_upgrade_admission_ready")
+
+    def expires_at() -> float:
+        metrics.refresh()
+        name = "harvester_upgrade_admission_certificate_expiration_timestamp_seconds"
+        return metrics.registry.get_sample_value(name) or 0
 
     async with Simulation(actors=False) as simulation, asyncio.TaskGroup() as group:
         add_webhook(
@@ -110,10 +118,12 @@ async def test_webhook_is_ready_once_it_is_served(tmp_path: Path) -> None:
             random=Random(0),
         )
         assert await probes.readyz.report_one("webhook") == (500, f"{ERROR}: webhook is not served yet\n")
-        assert ready() == 0
+        assert (ready(), expires_at()) == (0, 0)
         run, bound = recorder.runnables["webhook"]
         task = group.create_task(run())
         await bound()
         assert await probes.readyz.report_one("webhook") == (200, "ok")
         assert ready() == 1
+        certificate = load_pem_x509_certificate((tmp_path / CERTIFICATE).read_bytes())
+        assert expires_at() == certificate.not_valid_after_utc.timestamp()
         task.cancel()

@@ -8,12 +8,15 @@ import signal
 import sys
 from asyncio.subprocess import PIPE
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.polling import eventually
+from tests.support.prepare import iso
+from upgrade_manager.api.checksums import read_checksums
 from upgrade_manager.cli.options import parse_options
 from upgrade_manager.cli.toolkit_options import ToolkitOptions
 
@@ -33,6 +36,18 @@ REBOOTING = ON_A_NODE | {"HARVESTER_UPGRADE_POD_NAME": "demo-post-drain-x7k2p"}
             {"HARVESTER_UPGRADEPLAN_NAME": "demo"},
             ToolkitOptions(command="node prepare", plan="demo"),
             id="prepare",
+        ),
+        pytest.param(
+            "node checksums",
+            {"HARVESTER_UPGRADEPLAN_NAME": "demo", "UPGRADE_ISO_DIR": "/iso"},
+            ToolkitOptions(command="node checksums", plan="demo", iso_dir="/iso"),
+            id="checksums",
+        ),
+        pytest.param(
+            "node prepare",
+            {"HARVESTER_UPGRADEPLAN_NAME": "demo", "HARVESTER_UPGRADE_CHECKSUMS": "{}"},
+            ToolkitOptions(command="node prepare", plan="demo", checksums="{}"),
+            id="prepare with checksums",
         ),
         pytest.param(
             "node pre-drain",
@@ -110,7 +125,9 @@ async def _unanswering(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 
 @asynccontextmanager
-async def _command(folder: Path, *arguments: str, server: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def _command(
+    folder: Path, *arguments: str, server: str, **variables: str
+) -> AsyncIterator[asyncio.subprocess.Process]:
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(
         f"""
@@ -133,6 +150,7 @@ current-context: x
             "TERMINATION_LOG": str(folder / "message"),
             "HOME": str(pod),
             "TMPDIR": str(pod),
+            **variables,
         },
         stdout=PIPE,
         stderr=PIPE,
@@ -177,3 +195,35 @@ async def test_failure_is_the_termination_message(tmp_path: Path) -> None:
     message = (tmp_path / "message").read_text()
     assert message.startswith("version-guard: ")
     assert errors.decode().endswith(message)
+
+
+async def _unused() -> str:
+    """Return a URL where nothing listens."""
+    server = await asyncio.start_server(_unanswering, "127.0.0.1")
+    async with server:
+        return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.mark.real_loop
+async def test_checksums_are_the_termination_message(tmp_path: Path) -> None:
+    """Also while the API server, which shows the progress, does not respond."""
+    files = iso() | {"/rootfs.squashfs": b"system"}
+    for name, content in files.items():
+        (tmp_path / f"iso{name}").parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"iso{name}").write_bytes(content)
+    variables = {"HARVESTER_UPGRADEPLAN_NAME": "demo", "UPGRADE_ISO_DIR": str(tmp_path / "iso")}
+    async with _command(tmp_path, "node", "checksums", server=await _unused(), **variables) as process:
+        _, errors = await process.communicate()
+        assert process.returncode == 0, errors.decode()
+    found = read_checksums((tmp_path / "message").read_text())
+    assert found == {path: sha256(content).hexdigest() for path, content in files.items()}
+
+
+@pytest.mark.real_loop
+async def test_invalid_checksums_fail_before_anything_is_done(tmp_path: Path) -> None:
+    variables = {"HARVESTER_UPGRADEPLAN_NAME": "demo", "HARVESTER_UPGRADE_CHECKSUMS": "{"}
+    async with _command(tmp_path, "node", "prepare", server=await _unused(), **variables) as process:
+        _, errors = await process.communicate()
+        assert process.returncode == 1, errors.decode()
+    message = (tmp_path / "message").read_text()
+    assert message.startswith("node prepare: the checksums of the ISO's files are invalid: ")

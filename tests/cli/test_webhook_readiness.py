@@ -68,6 +68,9 @@ async def test_certificate_that_is_presented_decides(server: Server, problem: st
             await readiness.check()
     else:
         await readiness.check()
+    presented = server.certificate if server.port else None
+    expires_at = presented.not_after.timestamp() if isinstance(presented, Validity) else 0
+    assert readiness.expires_at == expires_at
     assert readiness.is_ready is not bool(problem)
 
 

@@ -54,20 +54,25 @@ def test_chart_has_the_project_version() -> None:
     assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
 
 
-def test_default_values_are_those_of_the_manifests() -> None:
-    (deployment,) = [one["spec"] for one in objects(DEFAULT) if one["kind"] == "Deployment"]
-    pod = deployment["template"]["spec"]
-    assert VALUES["replicas"] == deployment["replicas"]
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("harvester-upgrade-manager", VALUES), ("harvester-upgrade-manager-webhook", VALUES["webhook"])],
+)
+def test_default_values_are_those_of_the_manifests(name: str, values: dict[str, Any]) -> None:
+    deployments = {one["metadata"]["name"]: one["spec"] for one in objects(DEFAULT) if one["kind"] == "Deployment"}
+    pod = deployments[name]["template"]["spec"]
+    assert values["replicas"] == deployments[name]["replicas"]
+    assert values["resources"] == pod["containers"][0]["resources"]
     assert VALUES["priorityClassName"] == pod["priorityClassName"]
-    assert VALUES["resources"] == pod["containers"][0]["resources"]
     assert VALUES["image"]["repository"] == pod["containers"][0]["image"]
+    assert VALUES["hostUsers"] is pod.get("hostUsers") is None
 
 
 def keys(tree: Any, path: str = "") -> Iterator[str]:
     for name, value in tree.items():
         yield f"{path}{name}"
         # Kubernetes names the resources.
-        if isinstance(value, dict) and path != "resources.":
+        if isinstance(value, dict) and not path.endswith("resources."):
             yield from keys(value, f"{path}{name}.")
 
 

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.helm import CHART, LABELS, Helm, without_release
+from tests.support.helm import CHART, LABELS, WEBHOOK, Helm, deployment, pod, without_release
 from tests.support.kustomize import COMPONENTS, DEFAULT, rendered, title, with_components
+from upgrade_manager import __version__
+from upgrade_manager.cli.options import RunOptions, parse_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,24 +21,14 @@ ALL = (
     "serviceMonitor.enabled=true",
     "prometheusRule.enabled=true",
     "dashboard.enabled=true",
-    "networkPolicy.enabled=true",
 )
-
-
-@pytest.fixture
-def helm(tmp_path: Path) -> Helm:
-    return Helm(tmp_path)
+POLICIES = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 
 
 def by_title(manifests: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     found = {title(manifest): manifest for manifest in manifests}
     assert len(found) == len(manifests)
     return found
-
-
-def pod(manifests: list[dict[str, Any]]) -> dict[str, Any]:
-    (deployment,) = [one for one in manifests if one["kind"] == "Deployment"]
-    return dict(deployment["spec"]["template"]["spec"])
 
 
 def test_defaults_render_the_objects_of_the_default(helm: Helm) -> None:
@@ -60,13 +52,13 @@ def test_chart_passes_helm_lint(helm: Helm) -> None:
     [
         pytest.param(
             ["webhook.enabled=false"],
-            {"ValidatingWebhookConfiguration", "Secret"},
+            {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "Secret"},
             set[str](),
             id="without the webhook",
         ),
         pytest.param(
             ["webhook.enabled=false", "webhook.certificates=cert-manager"],
-            {"ValidatingWebhookConfiguration", "Secret"},
+            {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "Secret"},
             set[str](),
             id="without the webhook, its certificate is not made either",
         ),
@@ -80,9 +72,11 @@ def test_chart_passes_helm_lint(helm: Helm) -> None:
             {"Certificate"},
             id="another issuer",
         ),
+        pytest.param(["admissionPolicies.enabled=false"], POLICIES, set[str](), id="no policies"),
         pytest.param(["podDisruptionBudget.enabled=false"], {"PodDisruptionBudget"}, set[str](), id="no budget"),
         pytest.param(["crds.install=false"], {"CustomResourceDefinition"}, set[str](), id="no CRD"),
-        pytest.param(["networkPolicy.enabled=true"], set[str](), {"NetworkPolicy"}, id="network policy"),
+        pytest.param(["flowSchema.enabled=false"], {"FlowSchema"}, set[str](), id="no FlowSchema"),
+        pytest.param(["networkPolicy.enabled=false"], {"NetworkPolicy"}, set[str](), id="no network policy"),
         pytest.param(["serviceMonitor.enabled=true"], set[str](), {"ServiceMonitor"}, id="ServiceMonitor"),
         pytest.param(["prometheusRule.enabled=true"], set[str](), {"PrometheusRule"}, id="alerts"),
         pytest.param(["dashboard.enabled=true"], set[str](), {"ConfigMap"}, id="dashboard"),
@@ -127,6 +121,49 @@ def test_values_reach_the_pod(helm: Helm) -> None:
     assert [port["name"] for port in container["ports"]] == ["metrics", "probes"]
 
 
+DIGEST = "sha256:" + "0a" * 32
+
+
+@pytest.mark.rule("workloads: the chart's values toolkit.* are the manager's flags about the toolkit image")
+@pytest.mark.parametrize(
+    ("settings", "flags"),
+    [
+        pytest.param([], [], id="the manager's defaults"),
+        pytest.param(
+            ["toolkit.kind=own", "toolkit.image.repository=registry:5000/own"],
+            ["--toolkit-kind=own", "--toolkit-image=registry:5000/own", f"--toolkit-tag=v{__version__}"],
+            id="kind own, of the same build",
+        ),
+        pytest.param(
+            ["toolkit.image.repository=a/b", "toolkit.image.tag=v9", f"toolkit.image.digest={DIGEST}"],
+            [f"--toolkit-image=a/b@{DIGEST}", "--toolkit-tag=v9"],
+            id="tag and digest",
+        ),
+        pytest.param(
+            [f"toolkit.image.digest={DIGEST}"],
+            [f"--toolkit-image=rancher/harvester-upgrade-toolkit@{DIGEST}"],
+            id="digest of the published image",
+        ),
+        pytest.param(
+            [
+                "toolkit.image.repository=a:5000/b",
+                'toolkit.imagePrefixes=["c", "a"]',
+                'extraArgs=["--repo-url=http://x"]',
+            ],
+            ["--toolkit-image=a:5000/b", "--toolkit-image-prefix=c", "--toolkit-image-prefix=a", "--repo-url=http://x"],
+            id="prefixes",
+        ),
+    ],
+)
+def test_toolkit_values_are_flags_of_the_manager(helm: Helm, settings: list[str], flags: list[str]) -> None:
+    (container,) = pod(helm.rendered(*settings))["containers"]
+    begin = container["args"].index("--log-format=auto") + 1
+    assert container["args"][begin:] == flags
+    options = parse_options(container["args"], {})
+    assert isinstance(options, RunOptions)
+    assert options.toolkit.kind == ("own" if "toolkit.kind=own" in settings else "harvester")
+
+
 #: In full: by server-side apply, another type does not remove fields that Kubernetes has set by default.
 ROLLING = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
 
@@ -142,15 +179,9 @@ ROLLING = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavail
 def test_old_pod_ends_first_without_leader_election(
     helm: Helm, settings: list[str], strategy: dict[str, object]
 ) -> None:
-    (deployment,) = [one["spec"] for one in helm.rendered(*settings) if one["kind"] == "Deployment"]
-    assert deployment["strategy"] == strategy
-
-
-def test_api_servers_alone_reach_the_webhook(helm: Helm) -> None:
-    manifests = helm.rendered("networkPolicy.enabled=true", 'networkPolicy.apiServers=["192.0.2.11/32"]')
-    (policy,) = [one["spec"] for one in manifests if one["kind"] == "NetworkPolicy"]
-    (rule,) = [rule for rule in policy["ingress"] if {"port": "webhook"} in rule["ports"]]
-    assert rule["from"] == [{"ipBlock": {"cidr": "192.0.2.11/32"}}]
+    manifests = helm.rendered(*settings)
+    assert deployment(manifests)["strategy"] == strategy
+    assert deployment(manifests, WEBHOOK)["strategy"] == ROLLING
 
 
 def test_monitoring_follows_its_values(helm: Helm) -> None:
@@ -169,57 +200,44 @@ def test_monitoring_follows_its_values(helm: Helm) -> None:
     assert found["ConfigMap"]["metadata"]["namespace"] == "b"
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        pytest.param("replica=3", "additional properties 'replica' not allowed", id="unknown value"),
-        pytest.param("replicas=two", "/replicas", id="wrong type"),
-        pytest.param("leaderElection.enabled=false", "Set leaderElection.enabled=true or replicas=1", id="no leader"),
-        pytest.param(
-            "webhook.certManager.issuerRef.name=a", "set webhook.certificates=cert-manager", id="unused issuer"
-        ),
-        pytest.param('networkPolicy.apiServers=["192.0.2.1/32"]', "set networkPolicy.enabled=true", id="unused CIDRs"),
-        pytest.param("webhook.certificates=none", "must be one of 'self-made', 'cert-manager'", id="certificates"),
-        pytest.param("log.level=trace", "must be one of 'debug', 'info', 'warning', 'error'", id="log level"),
-        pytest.param("podDisruptionBudget.maxUnavailable=0", "/podDisruptionBudget/maxUnavailable", id="budget of 0"),
-        pytest.param("webhook.certManager.issuerRef.kind=Issuer", "issuerRef", id="issuer without a name"),
-        pytest.param('networkPolicy.apiServers=["node-1"]', "does not match pattern", id="name instead of a CIDR"),
-        pytest.param('extraArgs=["--leader-elect=false"]', "set leaderElection.enabled instead", id="flag of a value"),
-        pytest.param('extraArgs=["--log-level", "debug"]', "set log.level instead", id="flag and argument"),
-        pytest.param(
-            'extraArgs=["--webhook-cert-path=/a"]', "set webhook.certificates instead", id="certificates' path"
-        ),
-        pytest.param(
-            'extraArgs=["--metrics-secure=false"]',
-            "bind the ClusterRole harvester-upgrade-manager-metrics-reader",
-            id="plain metrics, which the ServiceMonitor reads over TLS",
-        ),
-        pytest.param('extraArgs=["--metrics-bind-address=:1"]', "remove it", id="another port of the metrics"),
-        pytest.param('extraArgs=["--metrics-bind-address", ":1"]', "remove it", id="another port as an item"),
-        pytest.param('extraArgs=["--health-probe-bind-address=0"]', "remove it", id="no probes"),
-        pytest.param('env=[{"name": "ENABLE_WEBHOOKS"}]', "set webhook.enabled instead", id="variable of a value"),
-        pytest.param('env=[{"name": "POD_NAMESPACE", "value": "a"}]', "remove it", id="variable of the chart"),
-        pytest.param("image.tag=registry:v9", "/image/tag", id="not a tag"),
-    ],
-)
-def test_wrong_value_is_refused(helm: Helm, setting: str, message: str) -> None:
-    flag = "--set-json" if "=[" in setting else "--set"
-    ended = helm.run("template", "x", str(CHART), flag, setting)
-    assert ended.returncode == 1
-    assert message in ended.stderr
-
-
-def test_nothing_that_the_template_sets_is_overridden(helm: Helm) -> None:
-    (container,) = pod(rendered(DEFAULT))["containers"]
-    settings = [f'extraArgs=["{flag.partition("=")[0]}"]' for flag in container["args"][1:]]
-    settings += [f'env=[{{"name": "{variable["name"]}"}}]' for variable in container["env"]]
-    accepted = [
-        setting for setting in settings if helm.run("template", "x", str(CHART), "--set-json", setting).returncode == 0
+@pytest.mark.rule("workloads: the manager's image is pinned by its digest, which wins over a tag")
+@pytest.mark.parametrize("tag", ["", "v9", f"v9@sha256:{'b' * 64}"])
+def test_digest_wins_over_the_tag(helm: Helm, tag: str) -> None:
+    found = helm.rendered("image.repository=r:5000/a", f"image.tag={tag}", f"image.digest=sha256:{'a' * 64}")
+    images = [
+        container["image"]
+        for one in found
+        if one["kind"] == "Deployment"
+        for container in one["spec"]["template"]["spec"]["containers"]
     ]
-    assert accepted == []
+    assert set(images) == {f"r:5000/a@sha256:{'a' * 64}"}
 
 
-def test_other_namespace_is_refused(helm: Helm) -> None:
-    ended = helm.run("template", "x", str(CHART), namespace="default")
-    assert ended.returncode == 1
-    assert "add --namespace harvester-system" in ended.stderr
+def test_values_reach_the_webhooks_pod(helm: Helm) -> None:
+    settings = [
+        "image.tag=v9",
+        'image.pullSecrets=[{"name": "pull"}]',
+        "priorityClassName=",
+        "hostUsers=false",
+        'tolerations=[{"key": "a", "operator": "Exists"}]',
+        "affinity.nodeAffinity.a=b",
+        "nodeSelector.a=b",
+        "log.level=debug",
+        "webhook.replicas=3",
+        "webhook.resources.limits.memory=1Gi",
+        'webhook.extraArgs=["--context=a"]',
+        'webhook.env=[{"name": "A", "value": "b"}]',
+    ]
+    manifests = helm.rendered(*settings)
+    found, manager = pod(manifests, WEBHOOK), pod(manifests)
+    (container,) = found["containers"]
+    assert deployment(manifests, WEBHOOK)["replicas"] == 3
+    assert container["resources"]["limits"] == {"memory": "1Gi"}
+    assert container["args"][-2:] == ["--log-format=auto", "--context=a"]
+    assert container["env"][-1] == {"name": "A", "value": "b"}
+    assert manager["containers"][0]["env"][-1]["name"] == "ENABLE_WEBHOOKS"
+    assert found["hostUsers"] is False
+    shared = {"hostUsers", "imagePullSecrets", "tolerations", "affinity", "nodeSelector"}
+    assert {key: found[key] for key in shared} == {key: manager[key] for key in shared}
+    assert "priorityClassName" not in found
+    assert container["image"] == manager["containers"][0]["image"] == "harvester-upgrade-manager:v9"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
-from tests.support.kustomize import COMPONENTS, DEFAULT, DEPLOY, files, rendered, title, with_components
+from tests.support.kustomize import COMPONENTS, DEFAULT, DEPLOY, IN_MANAGER, files, rendered, title, with_components
 from upgrade_manager import __version__
 from webhook.certificates.rotation import SECRET, SERVICE
 
@@ -22,6 +23,12 @@ FOLDERS = sorted(path.parent for path in DEPLOY.rglob("kustomization.yaml"))
 def named(kind: str, manifests: list[dict[str, Any]]) -> dict[str, Any]:
     (found,) = [manifest for manifest in manifests if manifest["kind"] == kind]
     return found
+
+
+def containers(manifests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the containers of all Deployments."""
+    pods = [one["spec"]["template"]["spec"] for one in manifests if one["kind"] == "Deployment"]
+    return [container for pod in pods for container in pod["containers"]]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
@@ -40,39 +47,59 @@ def test_the_default_holds_the_objects_of_its_bases() -> None:
     assert rendered(DEPLOY) == manifests
     sources = [title(manifest) for path in files(DEFAULT) for manifest in yaml.safe_load_all(path.read_text())]
     assert sorted(map(title, manifests)) == sorted(sources)
-    (container,) = named("Deployment", manifests)["spec"]["template"]["spec"]["containers"]
-    assert container["image"] == f"{NAME}:v{__version__}"
+    assert [one["image"] for one in containers(manifests)] == [f"{NAME}:v{__version__}"] * 2
+
+
+def test_digest_of_the_kustomization_pins_the_image(tmp_path: Path) -> None:
+    """As docs/releasing.md describes it: digest instead of newTag."""
+    shutil.copytree(DEPLOY, tmp_path / "deploy")
+    file = tmp_path / "deploy/default/kustomization.yaml"
+    file.write_text(file.read_text().replace(f"newTag: v{__version__}", f"digest: sha256:{'a' * 64}"))
+    images = [one["image"] for one in containers(rendered(tmp_path / "deploy"))]
+    assert images == [f"{NAME}@sha256:{'a' * 64}"] * 2
 
 
 def test_comments_of_the_default_name_the_components() -> None:
     text = (DEFAULT / "kustomization.yaml").read_text()
-    assert tuple(re.findall(r"^#   - \.\./(\S+) #", text, re.MULTILINE)) == COMPONENTS
+    assert tuple(re.findall(r"^#   - \.\./(\S+) #", text, re.MULTILINE)) == (IN_MANAGER, *COMPONENTS)
 
 
-def test_components_fit_the_default_and_each_other(tmp_path: Path) -> None:
-    manifests = rendered(with_components(tmp_path, COMPONENTS))
-    pod = named("Deployment", manifests)["spec"]["template"]
-    ports = {port["name"] for port in pod["spec"]["containers"][0]["ports"]}
-    # One Certificate in place of the Secret that the manager fills.
+@pytest.mark.parametrize("components", [COMPONENTS, (IN_MANAGER, *COMPONENTS)], ids=["separate", "in the manager"])
+def test_components_fit_the_default_and_each_other(tmp_path: Path, components: tuple[str, ...]) -> None:
+    manifests = rendered(with_components(tmp_path, components))
+    service = next(one["spec"] for one in manifests if one["metadata"]["name"] == SERVICE and one["kind"] == "Service")
+    (pod,) = [
+        one["spec"]["template"]
+        for one in manifests
+        if one["kind"] == "Deployment"
+        and service["selector"].items() <= one["spec"]["template"]["metadata"]["labels"].items()
+    ]
+    # One Certificate in place of the Secret that the webhook fills.
     certificate, secrets = named("Certificate", manifests), {one["kind"] for one in manifests} & {"Secret"}
     assert secrets == set()
     assert certificate["spec"]["secretName"] != SECRET
     assert f"{SERVICE}.harvester-system.svc" in certificate["spec"]["dnsNames"]
     assert certificate["spec"]["issuerRef"]["name"] == named("Issuer", manifests)["metadata"]["name"]
-    injected = named("ValidatingWebhookConfiguration", manifests)["metadata"]["annotations"]
-    assert injected == {"cert-manager.io/inject-ca-from": f"harvester-system/{certificate['metadata']['name']}"}
+    for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"):
+        injected = named(kind, manifests)["metadata"]["annotations"]
+        assert injected == {"cert-manager.io/inject-ca-from": f"harvester-system/{certificate['metadata']['name']}"}
     (volume,) = [one for one in pod["spec"]["volumes"] if "secret" in one]
     assert volume["secret"]["secretName"] == certificate["spec"]["secretName"]
     (mount,) = [one for one in pod["spec"]["containers"][0]["volumeMounts"] if one["name"] == volume["name"]]
     assert f"--webhook-cert-path={mount['mountPath']}" in pod["spec"]["containers"][0]["args"]
-    # The ServiceMonitor selects one Service by its labels, and a port by its name.
-    monitor = named("ServiceMonitor", manifests)["spec"]
-    labels = monitor["selector"]["matchLabels"].items()
-    (service,) = [one for one in manifests if one["kind"] == "Service" and labels <= one["metadata"]["labels"].items()]
-    assert [monitor["endpoints"][0]["port"]] == [port["name"] for port in service["spec"]["ports"]]
-    policy = named("NetworkPolicy", manifests)["spec"]
-    assert policy["podSelector"] == {"matchLabels": pod["metadata"]["labels"]}
-    assert {port["port"] for rule in policy["ingress"] for port in rule["ports"]} == ports
+    mounted = [one for one in containers(manifests) if "--webhook-cert-path=/certificates" in one["args"]]
+    assert mounted == pod["spec"]["containers"]
+    policies_admit_every_port(manifests)
+
+
+def policies_admit_every_port(manifests: list[dict[str, Any]]) -> None:
+    policies = [one["spec"] for one in manifests if one["kind"] == "NetworkPolicy"]
+    for pod in [one["spec"]["template"] for one in manifests if one["kind"] == "Deployment"]:
+        labels = pod["metadata"]["labels"].items()
+        rules = [one["ingress"] for one in policies if one["podSelector"]["matchLabels"].items() <= labels]
+        admitted = {port["port"] for ingress in rules for rule in ingress for port in rule["ports"]}
+        # The kubelet of a Pod's own node is always admitted to the probes.
+        assert admitted == {port["name"] for port in pod["spec"]["containers"][0]["ports"]} - {"probes"}
 
 
 def test_samples_are_the_manifests_of_the_readme() -> None:

@@ -5,26 +5,36 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.support.kustomize import DEFAULT, objects, title
+from tests.support.kustomize import DEFAULT, DEPLOY, objects, title
 from upgrade_manager.api.keys import GROUP, TAINT_KUBEVIRT_DRAIN
+from upgrade_manager.resources import repository
 from upgrade_manager.runtime.manager import GRACEFUL_SHUTDOWN_TIMEOUT
-from webhook.certificates.rotation import SECRET
+from webhook.certificates.rotation import SECRET, SERVICE
 
 MANIFESTS = objects(DEFAULT)
 #: Suffixes of the roles that users bind.
-FOR_USERS = ("metrics-reader", "viewer", "editor", "admin")
+FOR_USERS = ("metrics-reader", "viewer", "operator", "editor", "admin")
 ROLES = [manifest for manifest in MANIFESTS if manifest["kind"] in {"Role", "ClusterRole"}]
 
 
-def one(kind: str, name: str = "") -> dict[str, Any]:
-    found = [manifest for manifest in MANIFESTS if manifest["kind"] == kind and name in manifest["metadata"]["name"]]
-    (only,) = found
+MANAGER, WEBHOOK = "harvester-upgrade-manager", "harvester-upgrade-manager-webhook"
+#: Both Deployments have what a test of one of them names.
+of_both = pytest.mark.parametrize("name", [MANAGER, WEBHOOK])
+
+
+def one(kind: str, name: str) -> dict[str, Any]:
+    (only,) = [one for one in MANIFESTS if (one["kind"], one["metadata"]["name"]) == (kind, name)]
     return only
 
 
-def container() -> dict[str, Any]:
-    (only,) = one("Deployment")["spec"]["template"]["spec"]["containers"]
+def template(name: str) -> dict[str, Any]:
+    return dict(one("Deployment", name)["spec"]["template"])
+
+
+def container(name: str) -> dict[str, Any]:
+    (only,) = template(name)["spec"]["containers"]
     return dict(only)
 
 
@@ -44,24 +54,32 @@ def test_role_has_no_wildcard_and_is_bound_unless_for_users(role: dict[str, Any]
         and binding["metadata"].get("namespace") == metadata.get("namespace")
         and binding["roleRef"]["name"] == metadata["name"]
     ]
-    account = {"kind": "ServiceAccount", "name": "harvester-upgrade-manager", "namespace": "harvester-system"}
+    account = {"kind": "ServiceAccount", "name": metadata["name"], "namespace": "harvester-system"}
     assert bound == ([] if metadata["name"].endswith(FOR_USERS) else [[account]])
 
 
+READ = {"get", "list", "watch"}
+OPERATE = READ | {"patch"}
+EDIT = OPERATE | {"create", "delete", "waive"}
+
+
+@pytest.mark.rule("security: of the roles for users only the viewer is part of a role of Kubernetes")
 @pytest.mark.parametrize(
-    ("role", "aggregate", "more"),
+    ("role", "verbs", "aggregated"),
     [
-        pytest.param("viewer", "view", set(), id="viewer"),
-        pytest.param("editor", "edit", {"create", "update", "patch", "delete"}, id="editor"),
-        pytest.param("admin", "admin", {"create", "update", "patch", "delete", "deletecollection"}, id="admin"),
+        pytest.param("viewer", READ, ["rbac.authorization.k8s.io/aggregate-to-view"], id="viewer"),
+        pytest.param("operator", OPERATE, [], id="operator"),
+        pytest.param("editor", EDIT, [], id="editor"),
+        pytest.param("admin", EDIT | {"deletecollection", "set-toolkit-image"}, [], id="admin"),
     ],
 )
-def test_user_role_is_aggregated_and_never_writes_the_status(role: str, aggregate: str, more: set[str]) -> None:
-    manifest = one("ClusterRole", role)
-    assert manifest["metadata"]["labels"][f"rbac.authorization.k8s.io/aggregate-to-{aggregate}"] == "true"
+def test_user_role_has_its_verbs_and_never_writes_the_status(role: str, verbs: set[str], aggregated: list[str]) -> None:
+    manifest = one("ClusterRole", f"{MANAGER}-{role}")
+    labels = [key for key in manifest["metadata"]["labels"] if key.startswith("rbac.authorization.k8s.io/")]
+    assert labels == aggregated
     plans, status = manifest["rules"]
     assert (plans["apiGroups"], plans["resources"]) == ([GROUP], ["upgradeplans"])
-    assert {*plans["verbs"]} == {"get", "list", "watch"} | more
+    assert {*plans["verbs"]} == verbs
     assert status == {"apiGroups": [GROUP], "resources": ["upgradeplans/status"], "verbs": ["get"]}
 
 
@@ -88,8 +106,10 @@ def test_webhook_secret_is_installed_and_not_created() -> None:
     assert set(one("Secret", SECRET)) == {"apiVersion", "kind", "metadata"}
 
 
-def test_pod_meets_the_restricted_level_and_can_stop_in_time() -> None:
-    pod = one("Deployment")["spec"]["template"]["spec"]
+@of_both
+def test_pod_meets_the_restricted_level_and_can_stop_in_time(name: str) -> None:
+    pod = template(name)["spec"]
+    assert (pod["serviceAccountName"], pod["enableServiceLinks"]) == (name, False)
     context = pod["securityContext"]
     assert (context["runAsNonRoot"], context["seccompProfile"]) == (True, {"type": "RuntimeDefault"})
     assert context["runAsUser"] > 0
@@ -101,39 +121,133 @@ def test_pod_meets_the_restricted_level_and_can_stop_in_time() -> None:
     assert pod["terminationGracePeriodSeconds"] > 30
 
 
-@pytest.mark.parametrize("name", ["metrics", "webhook"])
-def test_service_selects_the_pods_and_their_port(name: str) -> None:
-    pods, service = one("Deployment")["spec"]["template"], one("Service", name)["spec"]
-    assert service["selector"] == pods["metadata"]["labels"]
-    (port,) = service["ports"]
-    assert port["targetPort"] in {port["name"] for port in container()["ports"]}
+@pytest.mark.parametrize(
+    ("service", "name"),
+    [(f"{MANAGER}-metrics", MANAGER), (f"{WEBHOOK}-metrics", WEBHOOK), (SERVICE, WEBHOOK)],
+)
+def test_service_selects_the_pods_and_their_port(service: str, name: str) -> None:
+    spec = one("Service", service)["spec"]
+    selected = [
+        other
+        for other in (MANAGER, WEBHOOK)
+        if spec["selector"].items() <= template(other)["metadata"]["labels"].items()
+    ]
+    assert selected == [name]
+    (port,) = spec["ports"]
+    assert port["targetPort"] in {port["name"] for port in container(name)["ports"]}
 
 
-def test_container_serves_every_port() -> None:
-    flags = [argument.rpartition(":")[2] for argument in container()["args"] if "-bind-address=" in argument]
-    assert sorted(map(int, flags)) == sorted(port["containerPort"] for port in container()["ports"])
-    assert {"name": "ENABLE_WEBHOOKS", "value": "true"} in container()["env"]
+@pytest.mark.parametrize(
+    ("name", "command", "ports"),
+    [
+        pytest.param(MANAGER, ["run", "--leader-elect"], {"metrics", "probes"}, id="manager"),
+        pytest.param(WEBHOOK, ["webhook"], {"metrics", "probes", "webhook"}, id="webhook"),
+    ],
+)
+def test_container_serves_every_port(name: str, command: list[str], ports: set[str]) -> None:
+    found = container(name)
+    served = {port["name"]: port["containerPort"] for port in found["ports"]}
+    flags = [argument.rpartition(":")[2] for argument in found["args"] if "-bind-address=:" in argument]
+    assert (found["args"][: len(command)], {*served}) == (command, ports)
+    assert sorted(map(int, flags)) == sorted(served.values())
+    assert ({"name": "ENABLE_WEBHOOKS", "value": "false"} in found["env"]) == (name == MANAGER)
+    assert ("--webhook-bind-address=0" in found["args"]) == (name == MANAGER)
 
 
-def test_pod_outlives_the_drain_of_its_servers() -> None:
-    pod = one("Deployment")["spec"]["template"]["spec"]
-    before_stop = container()["lifecycle"]["preStop"]["sleep"]["seconds"]
-    assert pod["terminationGracePeriodSeconds"] > before_stop + GRACEFUL_SHUTDOWN_TIMEOUT
+MONITORING = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "cattle-monitoring-system"}}}
+DNS, API_SERVER, KUBELET = {(53, "UDP"), (53, "TCP")}, (6443, "TCP"), (10250, "TCP")
 
 
-def test_replicas_run_apart_and_while_nodes_are_drained() -> None:
-    deployment, budget = one("Deployment")["spec"], one("PodDisruptionBudget")["spec"]
-    pods, spec = deployment["template"]["metadata"]["labels"], deployment["template"]["spec"]
+@pytest.mark.rule("security: the NetworkPolicy admits requests to the webhook, and Prometheus to the metrics")
+@pytest.mark.parametrize(("name", "open_to_all"), [(MANAGER, []), (WEBHOOK, [{"ports": [{"port": "webhook"}]}])])
+def test_policy_admits_the_webhooks_clients_and_prometheus(name: str, open_to_all: list[object]) -> None:
+    policy = one("NetworkPolicy", name)["spec"]
+    assert policy["podSelector"]["matchLabels"].items() <= template(name)["metadata"]["labels"].items()
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    # None for the probes: the kubelet of a Pod's own node is always admitted.
+    assert policy["ingress"] == [*open_to_all, {"ports": [{"port": "metrics"}], "from": [MONITORING]}]
+    admitted = {port["port"] for rule in policy["ingress"] for port in rule["ports"]}
+    assert admitted == {port["name"] for port in container(name)["ports"]} - {"probes"}
+
+
+@pytest.mark.rule("security: the NetworkPolicy limits connections by port")
+@pytest.mark.parametrize(
+    ("name", "ports"),
+    [(MANAGER, {*DNS, API_SERVER, KUBELET, (repository.PORT, "TCP")}), (WEBHOOK, {*DNS, API_SERVER})],
+)
+def test_policy_limits_connections_by_port_to_any_address(name: str, ports: set[tuple[int, str]]) -> None:
+    (rule,) = one("NetworkPolicy", name)["spec"]["egress"]
+    # An address would be compared with that of the Pod or node behind a Service.
+    assert rule.keys() == {"ports"}
+    assert {(port["port"], port.get("protocol", "TCP")) for port in rule["ports"]} == ports
+
+
+def test_flow_schema_matches_the_accounts_rights_on_leases() -> None:
+    (manifest,) = [one for one in MANIFESTS if one["kind"] == "FlowSchema"]
+    (rule,) = manifest["spec"]["rules"]
+    account = template(MANAGER)["spec"]["serviceAccountName"]
+    assert [subject["serviceAccount"] for subject in rule["subjects"]] == [
+        {"name": account, "namespace": "harvester-system"}
+    ]
+    (resources,) = rule["resourceRules"]
+    verbs = {
+        verb
+        for role in ROLES
+        for granted in role["rules"]
+        if granted.get("resources") == ["leases"] and role["metadata"].get("namespace") in resources["namespaces"]
+        for verb in granted["verbs"]
+    }
+    assert {*resources["verbs"]} == verbs
+
+
+@of_both
+def test_pod_outlives_the_drain_of_its_servers(name: str) -> None:
+    before_stop = container(name).get("lifecycle", {"preStop": {"sleep": {"seconds": 0}}})["preStop"]["sleep"][
+        "seconds"
+    ]
+    assert template(name)["spec"]["terminationGracePeriodSeconds"] > before_stop + GRACEFUL_SHUTDOWN_TIMEOUT
+    # Until no API server sends requests to the webhook of this Pod any more.
+    assert (before_stop > 0) == (name == WEBHOOK)
+
+
+@of_both
+def test_replicas_run_apart_and_while_nodes_are_drained(name: str) -> None:
+    deployment, budget = one("Deployment", name)["spec"], one("PodDisruptionBudget", name)["spec"]
+    selector, spec = deployment["selector"], deployment["template"]["spec"]
+    assert selector["matchLabels"] == {"app.kubernetes.io/name": name}
+    assert selector["matchLabels"].items() <= template(name)["metadata"]["labels"].items()
     assert deployment["replicas"] == 2
-    assert "--leader-elect" in container()["args"]
+    assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
     # With minAvailable, one replica would hold every drain.
-    assert (budget["maxUnavailable"], budget["selector"]) == (1, {"matchLabels": pods})
+    assert (budget["maxUnavailable"], budget["selector"]) == (1, selector)
     spread = {entry["topologyKey"]: entry for entry in spec["topologySpreadConstraints"]}
     assert spread.keys() == {"kubernetes.io/hostname", "topology.kubernetes.io/zone"}
     for entry in spread.values():
-        assert (entry["whenUnsatisfiable"], entry["labelSelector"]) == ("ScheduleAnyway", {"matchLabels": pods})
+        assert (entry["whenUnsatisfiable"], entry["labelSelector"]) == ("ScheduleAnyway", selector)
     tolerated = {toleration["key"] for toleration in spec["tolerations"]}
     assert "node.kubernetes.io/unschedulable" in tolerated
     # The taint of a node that is drained: tolerated, the Pod would return to the node that reboots.
     assert TAINT_KUBEVIRT_DRAIN not in tolerated
     assert spec["priorityClassName"] == "system-cluster-critical"
+
+
+@pytest.mark.parametrize(
+    "field", ["securityContext", "terminationGracePeriodSeconds", "affinity", "tolerations", "volumes"]
+)
+def test_webhooks_pods_are_like_the_managers(field: str) -> None:
+    assert template(WEBHOOK)["spec"][field] == template(MANAGER)["spec"][field]
+
+
+def test_webhooks_container_is_like_the_managers() -> None:
+    equal = container(MANAGER).keys() - {"name", "args", "env", "ports"}
+    assert {key: container(WEBHOOK)[key] for key in equal} == {key: container(MANAGER)[key] for key in equal}
+
+
+def test_monitor_scrapes_both_deployments() -> None:
+    """The alert WebhookDown needs the webhook's metrics, and the dashboard shows one job."""
+    monitor = yaml.safe_load((DEPLOY / "prometheus/service-monitor.yaml").read_text())["spec"]
+    wanted = monitor["selector"]["matchLabels"].items()
+    services = [one for one in MANIFESTS if one["kind"] == "Service" and wanted <= one["metadata"]["labels"].items()]
+    assert [one["metadata"]["name"] for one in services] == [f"{MANAGER}-metrics", f"{WEBHOOK}-metrics"]
+    assert {one["metadata"]["labels"][monitor["jobLabel"]] for one in services} == {MANAGER}
+    assert {port["name"] for one in services for port in one["spec"]["ports"]} == {monitor["endpoints"][0]["port"]}

@@ -59,7 +59,7 @@ def documented_queries() -> list[str]:
 async def config(cluster: MonitoredCluster, plane: ControlPlane) -> dict[str, Any]:
     """Scrape as the ServiceMonitor does, with two service accounts, and the API server; with the shipped rules."""
     (cluster.children.folder / "rules.yaml").write_text(yaml.safe_dump(RULES))
-    targets = [{"targets": [f"{HOST}:{one.metrics}" for one in cluster.addresses]}]
+    targets = [{"targets": [f"{HOST}:{one.metrics}" for one in cluster.scraped]}]
     common = {"scheme": MONITOR["scheme"], "metrics_path": MONITOR["path"]}
     common["tls_config"] = {"insecure_skip_verify": MONITOR["tlsConfig"]["insecureSkipVerify"]}
 
@@ -89,7 +89,7 @@ async def scrapes_are_authorized(server: Prometheus) -> None:
         errors = {one["lastError"] for one in active if one["labels"]["job"] == "stranger"}
         return errors == {"server returned HTTP status 403 Forbidden"}
 
-    await server.until(f'sum(up{{job="{JOB}"}}) == 2')
+    await server.until(f'sum(up{{job="{JOB}"}}) == 3')
     await eventually(is_refused, seconds=TIMEOUT)
     await server.until_empty("ALERTS")
 
@@ -97,7 +97,7 @@ async def scrapes_are_authorized(server: Prometheus) -> None:
 async def exposition_is_clean(cluster: MonitoredCluster) -> None:
     headers = {"Authorization": f"Bearer {await cluster.token(SCRAPER)}"}
     async with aiohttp.ClientSession(headers=headers) as http:
-        for one in cluster.addresses:
+        for one in cluster.scraped:
             async with http.get(f"https://{HOST}:{one.metrics}/metrics", ssl=False) as response:
                 checked = await promtool("check", "metrics", stdin=await response.read())
             assert (checked.code, checked.out, checked.err) == (0, "", "")

@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.apiserver.identity import ADMIN
 from hack.bench.in_process import MANAGER, upgraded
 from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
+from hack.virtual_time import virtual_now
 from tests.support.permissions import authorized, granted
+from tests.support.tokens import token_of
+from tests.support.toolkit_config import TOOLKIT
 from tests.support.webhook_certificates import RENEWAL, Replicas
 from upgrade_manager.cli.application import LEASE
 from upgrade_manager.kube.client import Client
+from upgrade_manager.runtime.metrics_auth import ALLOWED, MetricsAuthorizer
+from upgrade_manager.runtime.peers import Peers
+from webhook.api_servers import ApiServers
 from webhook.caches import ClusterCaches
 from webhook.catalogue import CHECKS
 from webhook.check import Subject
@@ -31,6 +38,8 @@ if TYPE_CHECKING:
 ROLE = "harvester-upgrade-manager"
 #: (namespace, resource, verb) that a healthy upgrade does not use, and what uses it.
 RARELY_USED = {
+    ("", "nodes/stats", "get"): "kubelets, which ask the API server",
+    ("", "nodes/configz", "get"): "the same",
     ("", "tokenreviews.authentication.k8s.io", "create"): "authorization of scrapers",
     ("", "subjectaccessreviews.authorization.k8s.io", "create"): "authorization of scrapers",
     ("", "upgradeplans.management.harvesterhci.io/finalizers", "update"): "admission of owner references",
@@ -154,6 +163,43 @@ async def fill_caches(client: Client) -> None:
         task.cancel()
 
 
+#: What the leader must not change: admission.
+ADMISSION = {
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    "validatingadmissionpolicies.admissionregistration.k8s.io",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+}
+
+
+@pytest.mark.rule("admission: the manager's account can change neither the webhook's certificate nor its configuration")
+def test_manager_has_no_permission_of_the_webhook() -> None:
+    manager = [*granted(ROLE)]
+    assert not [one for one in manager if one.resource in ADMISSION]
+    assert not [one for one in manager if (one.resource, one.namespace) == ("secrets", "harvester-system")]
+    own = {(one.resource, one.verb) for one in manager}
+    of_checks = {one.resource for one in granted(f"{ROLE}-webhook") if (one.resource, one.verb) not in own}
+    assert of_checks == {
+        "addons.harvesterhci.io",
+        "schedulevmbackups.harvesterhci.io",
+        "virtualmachinebackups.harvesterhci.io",
+        "upgrades.harvesterhci.io",
+        "versions.harvesterhci.io",
+        "managedcharts.management.cattle.io",
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        "secrets",
+    }
+
+
+async def authorize_scraper(simulation: Simulation, client: Client) -> None:
+    """Let the client decide about a scraper, as the webhook's metrics server does."""
+    token = token_of("scraper")
+    simulation.server.authenticator.register(token, ADMIN)
+    authorizer = MetricsAuthorizer(client, path="/metrics", now=virtual_now)
+    assert await authorizer.authorize(f"Bearer {token}", peer="192.0.2.1") == ALLOWED
+
+
 async def test_webhook_needs_exactly_its_permissions() -> None:
     async with Simulation(actors=False) as simulation:
         recorder = Recorder(simulation.transport())
@@ -165,9 +211,11 @@ async def test_webhook_needs_exactly_its_permissions() -> None:
         replicas.shift = RENEWAL
         await replica.rotate()
         for spec in ({"version": "v1.8.0"}, {"image": "harvester-system/iso"}):
-            plan = Subject.of({"metadata": {"name": "demo"}, "spec": spec}, cluster=LiveReader(client))
+            plan = Subject.of({"metadata": {"name": "demo"}, "spec": spec}, cluster=LiveReader(client), toolkit=TOOLKIT)
             await run_checks(CHECKS, plan)
         await fill_caches(client)
+        await ApiServers(client, Peers()).refresh()
+        await authorize_scraper(simulation, client)
     permissions = list(granted(f"{ROLE}-webhook"))
     assert [call for call in recorder.calls if not any(one.permits(call) for one in permissions)] == []
     assert [one for one in permissions if not any(one.permits(call) for call in recorder.calls)] == []

@@ -1,4 +1,4 @@
-"""The ValidatingWebhookConfiguration: what is sent to the webhook, and what passes without it."""
+"""The configurations of both webhooks: what is sent to the webhook, and what passes without it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ import pytest
 import yaml
 
 from hack.apiserver.expression import evaluate
-from upgrade_manager.api.keys import ANNOTATION_ALLOW_DELETION, ANNOTATION_SKIP_WEBHOOK, GROUP
+from upgrade_manager.api.attribution import ANNOTATIONS, FIELDS
+from upgrade_manager.api.keys import (
+    ANNOTATION_ALLOW_DELETION,
+    ANNOTATION_SKIP_WEBHOOK,
+    ANNOTATION_TOOLKIT_IMAGE,
+    GROUP,
+)
 from upgrade_manager.api.spec import MAX_NODES
 from upgrade_manager.kube.resources import UPGRADE_PLANS
+from webhook import mutation
 from webhook.body import BODY_TIMEOUT
 from webhook.certificates.rotation import CONFIGURATION, SERVICE
 from webhook.runner import DEADLINE
@@ -21,7 +28,12 @@ FILE = Path(__file__).parents[2] / "deploy/webhook/webhook.yaml"
 SERVICE_MANIFEST, MANIFEST = yaml.safe_load_all(FILE.read_text())
 (WEBHOOK,) = MANIFEST["webhooks"]
 
-NOT_SKIPPED, PAUSE_LIST, IN_PROGRESS = (condition["name"] for condition in WEBHOOK["matchConditions"])
+MUTATING = yaml.safe_load(FILE.with_name("mutating.yaml").read_text())
+(MUTATING_WEBHOOK,) = MUTATING["webhooks"]
+SERVICE_ACCOUNT = yaml.safe_load((FILE.parents[1] / "rbac/service-account.yaml").read_text())
+
+NOT_MANAGER, NOT_SKIPPED, PAUSE_LIST, IN_PROGRESS = (condition["name"] for condition in WEBHOOK["matchConditions"])
+_, STEERING_CHANGED = (condition["name"] for condition in MUTATING_WEBHOOK["matchConditions"])
 FINALIZER: dict[str, Any] = {"finalizers": ["x"]}
 DELETED: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
@@ -100,9 +112,79 @@ def progressing(status: str) -> dict[str, Any]:
 def test_conditions_select_what_the_webhook_decides(
     operation: str, new: dict[str, Any] | None, old: dict[str, Any] | None, failed: str
 ) -> None:
-    variables = {"request": {"operation": operation}, "object": new, "oldObject": old}
-    results = {one["name"]: evaluate(one["expression"], variables) for one in WEBHOOK["matchConditions"]}
-    assert [name for name, value in results.items() if value is not True] == ([failed] if failed else [])
+    assert unmet(WEBHOOK, operation, new, old) == ([failed] if failed else [])
+
+
+def unmet(webhook: dict[str, Any], operation: str, new: Any, old: Any, *, user: str = "alice") -> list[str]:
+    """Return the conditions under which the API server does not call the webhook."""
+    request = {"operation": operation, "userInfo": {"username": user}}
+    variables = {"request": request, "object": new, "oldObject": old}
+    results = {one["name"]: evaluate(one["expression"], variables) for one in webhook["matchConditions"]}
+    return [name for name, value in results.items() if value is not True]
+
+
+@pytest.mark.parametrize("webhook", [WEBHOOK, MUTATING_WEBHOOK], ids=["validating", "mutating"])
+def test_requests_of_the_manager_are_not_reviewed(webhook: dict[str, Any]) -> None:
+    namespace, name = SERVICE_ACCOUNT["metadata"]["namespace"], SERVICE_ACCOUNT["metadata"]["name"]
+    user = f"system:serviceaccount:{namespace}:{name}"
+    assert unmet(webhook, "CREATE", plan("a"), None, user=user) == [NOT_MANAGER]
+    assert unmet(webhook, "CREATE", plan("a"), None, user=f"{user}-2") == []
+
+
+def test_both_webhooks_are_served_alike() -> None:
+    assert MUTATING["metadata"] == MANIFEST["metadata"]
+    assert MUTATING_WEBHOOK["clientConfig"] == {"service": WEBHOOK["clientConfig"]["service"] | {"path": mutation.PATH}}
+    (rule,), (mutating_rule,) = WEBHOOK["rules"], MUTATING_WEBHOOK["rules"]
+    assert mutating_rule == rule | {"operations": ["CREATE", "UPDATE"]}
+
+
+def test_attribution_blocks_no_request() -> None:
+    policies = [MUTATING_WEBHOOK[field] for field in ("failurePolicy", "reinvocationPolicy", "sideEffects")]
+    assert policies == ["Ignore", "Never", "None"]
+    assert MUTATING_WEBHOOK["timeoutSeconds"] <= WEBHOOK["timeoutSeconds"]
+
+
+def annotated(key: str, value: str = "true") -> dict[str, Any]:
+    return plan(annotations={key: value})
+
+
+#: Changes of each recorded field, as (new, old).
+STEERING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "spec.force": ({**plan(), "spec": {"force": True}}, plan()),
+    "spec.nodeUpgradeOption.pauseNodes": (plan("a", "b"), plan("a")),
+}
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        *(pytest.param(*STEERING[name], id=name) for name in FIELDS),
+        *(pytest.param(annotated(key), plan(), id=key.rpartition("/")[2]) for key in ANNOTATIONS),
+        *(pytest.param(annotated(key, "a"), annotated(key, "b"), id=f"other {key[27:]}") for key in ANNOTATIONS),
+        pytest.param(plan("a"), plan(), id="a first pause"),
+        pytest.param(plan(*nodes(MAX_NODES)), plan(*nodes(MAX_NODES - 1)), id="the longest list"),
+    ],
+)
+def test_changes_that_are_recorded_reach_the_mutating_webhook(new: dict[str, Any], old: dict[str, Any]) -> None:
+    assert unmet(MUTATING_WEBHOOK, "UPDATE", new, old) == []
+    assert unmet(MUTATING_WEBHOOK, "UPDATE", old, new) == []
+    assert unmet(MUTATING_WEBHOOK, "UPDATE", new, new) == [STEERING_CHANGED]
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        pytest.param(plan(**FINALIZER), plan(), id="a finalizer"),
+        pytest.param(annotated("a"), plan(), id="another annotation"),
+        pytest.param(annotated(ANNOTATION_TOOLKIT_IMAGE), plan(), id="the image, which the policy records"),
+        pytest.param({**plan(), "spec": {"force": False}}, plan(), id="a default that is written out"),
+        pytest.param({**plan(), "spec": {"restoreVM": True}}, plan(), id="another field"),
+        pytest.param({**plan(), "spec": {"nodeUpgradeOption": {"pauseNodes": []}}}, plan(), id="an empty list"),
+    ],
+)
+def test_other_changes_do_not_reach_the_mutating_webhook(new: dict[str, Any], old: dict[str, Any]) -> None:
+    assert unmet(MUTATING_WEBHOOK, "UPDATE", new, old) == [STEERING_CHANGED]
+    assert unmet(MUTATING_WEBHOOK, "CREATE", new, None) == []
 
 
 def test_only_the_webhook_reads_the_consent_to_a_deletion() -> None:

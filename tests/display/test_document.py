@@ -20,29 +20,16 @@ def test_documents_of_yaml_can_follow_one_another() -> None:
     assert len(list(yaml.safe_load_all(to_yaml(running_view()) * 2))) == 2
 
 
+NAMES = [
+    *("plan", "state", "phase", "previousVersion", "targetVersion", "toolkitImage", "checksums", "createdBy"),
+    *("started", "ended", "elapsedSeconds", "estimatedCompletion", "progress", "phases", "nodes", "waiting"),
+    *("lastError", "cause", "deleting", "cleaningUp", "blockers", "warnings"),
+]
+
+
 def test_names_and_values_are_those_of_kubernetes() -> None:
     found = document(running_view())
-    assert [*found] == [
-        "plan",
-        "state",
-        "phase",
-        "previousVersion",
-        "targetVersion",
-        "started",
-        "ended",
-        "elapsedSeconds",
-        "estimatedCompletion",
-        "progress",
-        "phases",
-        "nodes",
-        "waiting",
-        "lastError",
-        "cause",
-        "deleting",
-        "cleaningUp",
-        "blockers",
-        "warnings",
-    ]
+    assert [*found] == NAMES
     assert (found["started"], found["ended"], found["elapsedSeconds"]) == ("2030-01-01T12:00:00Z", None, 4320.0)
     assert found["phases"][6] == {
         "name": "NodeUpgrade",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.displayed import NOW, plan
+from tests.support.displayed import NOW, plan, running_plan
 from tests.support.reported import HOSTILE_TEXT, failed, paused, running, steps, succeeded
 from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.display import page as page_module
@@ -173,3 +173,10 @@ def test_many_nodes_are_folded(count: int, folded: bool) -> None:  # noqa: FBT00
 
 def test_equal_reports_are_equal_pages() -> None:
     assert to_html(succeeded()) == to_html(succeeded())
+
+
+@pytest.mark.rule("status: the toolkit image and the plan's creator are shown where they are recorded")
+def test_toolkit_image_and_creator_are_in_the_page() -> None:
+    page = Page(to_html(report(running_plan(), [], [], [], now=NOW)))
+    assert "created by alice" in page.text
+    assert "registry/toolkit:v1.8.0 (kind own)" in page.text

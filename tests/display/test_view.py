@@ -100,6 +100,22 @@ def test_plan_that_has_ended(status: dict[str, Any], state: PlanState, cause: st
     assert failed == (["ISODownload"] if state is PlanState.FAILED else [])
 
 
+@pytest.mark.rule("status: the toolkit image and the plan's creator are shown where they are recorded")
+@pytest.mark.parametrize(
+    ("recorded", "shown"),
+    [
+        pytest.param(None, "", id="none"),
+        pytest.param({}, "r/t:v1 (kind own)", id="a tag"),
+        pytest.param({"digest": "sha256:ab"}, "r/t@sha256:ab (kind own)", id="a digest"),
+        pytest.param({"guessed": True}, "r/t:v1 (kind own, the tag is a guess)", id="a guess"),
+    ],
+)
+def test_toolkit_image_and_creator_are_shown(recorded: dict[str, Any] | None, shown: str) -> None:
+    image = None if recorded is None else {"repository": "r/t", "tag": "v1", "kind": "own", **recorded}
+    view = build(plan(toolkitImage=image, createdBy="alice\x1b"), [], now=NOW)
+    assert (view.toolkit_image, view.created_by) == (shown, "alice")
+
+
 def test_waiting_is_empty_between_two_phases() -> None:
     status = {"currentPhase": "Initialized", "conditions": [condition("Progressing", "True", "waits")]}
     reached = ("Initializing", "Initialized", "ISODownloading")
@@ -223,3 +239,25 @@ def test_texts_are_single_printable_lines() -> None:
 def test_same_objects_give_equal_views() -> None:
     assert running_view() == running_view()
     assert replace(running_view(), now=NOW) != running_view()
+
+
+@pytest.mark.rule("status: status and report show what of the ISO was checked against checksums")
+@pytest.mark.parametrize(
+    ("recorded", "shown"),
+    [
+        pytest.param(None, "", id="not recorded yet"),
+        pytest.param({"isoChecked": True}, "ISO checked", id="files not known yet"),
+        pytest.param(
+            {"isoChecked": True, "checked": True, "files": {"/a": "b", "/c": "d"}},
+            "ISO checked, Jobs check 2 files of it",
+            id="all",
+        ),
+        pytest.param(
+            {"isoChecked": False, "checked": False, "message": "the Job failed"},
+            "ISO not checked (it has no checksum), Jobs check no files of it (the Job failed)",
+            id="nothing",
+        ),
+    ],
+)
+def test_checksums_are_shown(recorded: dict[str, Any] | None, shown: str) -> None:
+    assert build(plan(checksums=recorded), [], now=NOW).checksums == shown

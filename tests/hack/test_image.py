@@ -2,70 +2,161 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "hack/image.sh"
+from upgrade_manager import __version__
+
+ROOT = Path(__file__).parents[2]
 #: Of the machine, without its container tools.
-NEEDED = ("sh", "dirname")
+NEEDED = ("sh", "dirname", "mkdir", "sed", "cat")
+COMMIT = "c0ffee" + "0" * 34
+DIGEST = f"sha256:{'a' * 64}"
+GO_DIGEST = f"sha256:{'b' * 64}"
+(PYTHON,) = re.findall(r"^ARG PYTHON=(.+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+(GO,) = re.findall(r"^ARG GO=(.+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+BASE, GO_BASE = f"docker.io/library/python:{PYTHON}-slim", f"docker.io/library/golang:{GO}"
+MANAGER = f"--target manager --build-arg VERSION={__version__} --build-arg REVISION={COMMIT}"
+PINNED = f"--build-arg BASE={BASE} --build-arg BASE_DIGEST={DIGEST}"
+GO_PINNED = f"--build-arg GO_BASE={GO_BASE} --build-arg GO_DIGEST={GO_DIGEST} --build-arg SNAPSHOT=20260102T000000Z"
+PLATFORMS = "--platform linux/amd64,linux/arm64"
+#: A registry that knows both bases, or none.
+TOOL = f"""#!/bin/sh
+case "$*" in
+    *inspect*python*) echo "${{FOUND-{DIGEST}}}" ;;
+    *inspect*golang*) echo "${{FOUND-{GO_DIGEST}}}" ;;
+    *) echo "$(basename $0) $*" >>"$CALLS" ;;
+esac
+"""
+GIT = f"""#!/bin/sh
+case "$1" in
+    rev-parse) echo {COMMIT} ;;
+    status) printf "$CHANGED" ;;
+esac
+"""
 
 
-def run(folder: Path, *arguments: str, tools: str, **environment: str) -> tuple[int, list[str], str]:
-    """Run the script where only these tools exist, and return its status, the tools' calls and the errors."""
-    for name in NEEDED:
-        (folder / name).symlink_to(shutil.which(name) or name)
-    for tool in tools.split():
-        (folder / tool).write_text(f'#!/bin/sh\necho "{tool} $*" >>"{folder}/calls"\n')
-        (folder / tool).chmod(0o755)
-    ended = subprocess.run(  # noqa: S603  # our own script
-        [str(SCRIPT), *arguments],
-        env={"PATH": str(folder), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    calls = folder / "calls"
-    return ended.returncode, calls.read_text().splitlines() if calls.exists() else [], ended.stderr
+class Script:
+    """The script in a separate tree, where only some tools exist."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "bin").mkdir()
+        (folder / "hack").mkdir()
+        (folder / "upgrade_manager").mkdir()
+        shutil.copy(ROOT / "hack/image.sh", folder / "hack")
+        shutil.copy(ROOT / "Dockerfile", folder)
+        shutil.copy(ROOT / "upgrade_manager/__init__.py", folder / "upgrade_manager")
+        for name in (*NEEDED, "basename"):
+            (folder / "bin" / name).symlink_to(shutil.which(name) or name)
+        self.program("git", GIT)
+        self.program("date", "#!/bin/sh\n[ $1 = -u ] && echo 20260102T000000Z\n")
+
+    def program(self, name: str, text: str) -> None:
+        (self.folder / "bin" / name).write_text(text)
+        (self.folder / "bin" / name).chmod(0o755)
+
+    def run(self, *arguments: str, tools: str, **environment: str) -> tuple[int, list[str], str]:
+        """Return its status, the tools' calls and the errors."""
+        for tool in tools.split():
+            self.program(tool, TOOL)
+        calls = self.folder / "calls"
+        ended = subprocess.run(  # noqa: S603  # our own script
+            [str(self.folder / "hack/image.sh"), *arguments],
+            env={"PATH": str(self.folder / "bin"), "CALLS": str(calls), **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return ended.returncode, calls.read_text().splitlines() if calls.exists() else [], ended.stderr
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Script:
+    return Script(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("tools", "action", "calls"),
     [
-        pytest.param("podman docker", "build", ["docker build --target manager --tag r/a:v1 ."], id="docker first"),
-        pytest.param(
-            "buildah podman", "build", ["podman build --target manager --tag r/a:v1 ."], id="podman before buildah"
-        ),
+        pytest.param("podman docker", "build", [f"docker build {MANAGER} --tag r/a:v1 ."], id="docker first"),
+        pytest.param("buildah podman", "build", [f"podman build {MANAGER} --tag r/a:v1 ."], id="podman before buildah"),
         pytest.param("buildah", "push", ["buildah push r/a:v1"], id="buildah alone"),
-        pytest.param(
-            "docker",
-            "buildx",
-            ["docker buildx build --target manager --platform linux/amd64,linux/arm64 --push --tag r/a:v1 ."],
-            id="platforms with docker",
-        ),
-        pytest.param(
-            "buildah",
-            "buildx",
-            [
-                "buildah build --target manager --platform linux/amd64,linux/arm64 --manifest r/a:v1 .",
-                "buildah manifest push --all r/a:v1 docker://r/a:v1",
-            ],
-            id="platforms with buildah",
-        ),
     ],
 )
-def test_first_tool_builds_and_pushes(tmp_path: Path, tools: str, action: str, calls: list[str]) -> None:
-    assert run(tmp_path, action, "r/a:v1", tools=tools) == (0, calls, "")
+def test_first_tool_builds_and_pushes(script: Script, tools: str, action: str, calls: list[str]) -> None:
+    assert script.run(action, "r/a:v1", tools=tools) == (0, calls, "")
 
 
-def test_named_tool_and_target_are_taken(tmp_path: Path) -> None:
-    found = run(tmp_path, "build", "a:v1", tools="docker nerdctl", CONTAINER_TOOL="nerdctl", TARGET="toolkit")
-    assert found == (0, ["nerdctl build --target toolkit --tag a:v1 ."], "")
+def test_release_pins_its_base_and_is_attested(script: Script) -> None:
+    attested = "--sbom=true --provenance=mode=max --metadata-file build/manager.json"
+    call = f"docker buildx build {MANAGER} {PINNED} {PLATFORMS} {attested} --push --tag r/a:v1 ."
+    assert script.run("buildx", "r/a:v1", tools="docker") == (0, [call], "")
+    assert (script.folder / "build/manager.env").read_text() == f"BASE={BASE} BASE_DIGEST={DIGEST}\n"
 
 
-def test_missing_tools_are_one_line(tmp_path: Path) -> None:
-    status, calls, error = run(tmp_path, "build", "a:v1", tools="")
+def test_release_by_buildah_says_that_nothing_is_attested(script: Script) -> None:
+    status, calls, error = script.run("buildx", "r/a:v1", tools="buildah skopeo")
+    build = f"buildah build {MANAGER} {PINNED} {PLATFORMS} --manifest r/a:v1 ."
+    assert (status, calls) == (0, [build, "buildah manifest push --all r/a:v1 docker://r/a:v1"])
+    assert (
+        error == "image: buildah attests nothing. Attach build/sbom/manager.cdx.json of make sbom (docs/releasing.md)\n"
+    )
+
+
+def test_release_of_the_toolkit_pins_packages_and_go(script: Script) -> None:
+    status, (call,), _ = script.run("buildx", "r/a:v1", tools="docker", TARGET="toolkit")
+    assert status == 0
+    assert f"{PINNED} {GO_PINNED} {PLATFORMS}" in call
+    again = (script.folder / "build/toolkit.env").read_text().split()
+    assert again == [
+        *[f"BASE={BASE}", f"BASE_DIGEST={DIGEST}"],
+        *[f"GO_BASE={GO_BASE}", f"GO_DIGEST={GO_DIGEST}", "SNAPSHOT=20260102T000000Z"],
+    ]
+
+
+def test_recorded_release_is_built_again_from_the_same(script: Script) -> None:
+    recorded = {"BASE": "r/python:1", "BASE_DIGEST": "sha256:old", "GO_BASE": "r/go:1", "GO_DIGEST": "sha256:older"}
+    recorded["SNAPSHOT"] = "20250101T000000Z"
+    status, (call,), _ = script.run("buildx", "r/a:v1", tools="docker", TARGET="toolkit", **recorded)
+    assert status == 0
+    assert " ".join(f"--build-arg {name}={value}" for name, value in recorded.items()) in call
+
+
+@pytest.mark.parametrize("tools", ["docker", "podman", "podman skopeo"])
+def test_release_without_a_digest_is_not_built(script: Script, tools: str) -> None:
+    status, calls, error = script.run("buildx", "r/a:v1", tools=tools, FOUND="")
+    assert (status, calls) == (1, [])
+    assert f"image: the digest of {BASE} is not known. Set BASE_DIGEST=sha256:…" in error
+
+
+def test_revision_shows_changes_after_the_commit(script: Script) -> None:
+    status, (call,), _ = script.run("build", "a:v1", tools="docker", CHANGED=" M a\\n")
+    assert status == 0
+    assert f"REVISION={COMMIT}-dirty " in call
+
+
+def test_sources_without_git_have_no_revision(script: Script) -> None:
+    (script.folder / "bin/git").unlink()
+    found = script.run("build", "a:v1", tools="docker")
+    assert found == (0, [f"docker build --target manager --build-arg VERSION={__version__} --tag a:v1 ."], "")
+
+
+def test_named_tool_and_target_are_taken(script: Script) -> None:
+    status, (call,), _ = script.run("build", "a:v1", tools="docker nerdctl", CONTAINER_TOOL="nerdctl", TARGET="toolkit")
+    assert status == 0
+    assert call.startswith("nerdctl build --target toolkit ")
+
+
+def test_missing_tools_are_one_line(script: Script) -> None:
+    status, calls, error = script.run("build", "a:v1", tools="")
     assert (status, calls, error.count("\n")) == (1, [], 1)
     assert error.startswith("image: docker, podman or buildah is needed, and is not on the PATH. Install one")
+
+
+def test_unknown_action_is_a_usage_error(script: Script) -> None:
+    assert script.run("run", "a:v1", tools="docker")[0] == 2

@@ -17,6 +17,7 @@ PROGRAM = """#!/bin/sh
 case "$(basename "$0") $*" in
     "buildah mount "*) echo "$ROOT" ;;
     "buildah run "*os.getuid*) echo 65532 ;;
+    "buildah inspect "*) echo '"org.opencontainers.image.revision": "built-on-debian"' ;;
     "buildah push "*) touch "${4#oci-archive:}" ;;
     "du "*) printf '120000001\\t%s\\n' "$ROOT" ;;
 esac
@@ -44,6 +45,8 @@ def tree(tmp_path: Path) -> Path:
         write(tmp_path / "bin" / name, PROGRAM)
     for name in ("chroot", "dash", "env", "sh"):
         write(tmp_path / "root/usr/bin" / name, "")
+    for package in ("ca-certificates", "coreutils", "dash", "libc6", "libssl3"):
+        write(tmp_path / "root/var/lib/dpkg/status.d" / package, "")
     for folder in ("usr/sbin", "usr/local/bin"):
         (tmp_path / "root" / folder).mkdir(parents=True)
     return tmp_path

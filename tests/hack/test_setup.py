@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "hack/setup.sh"
+#: What the set-up depends on.
+INSTALLED = (*(f"requirements/{name}.txt" for name in ("run", "test", "lint", "supply")), "pyproject.toml")
 #: Creates environments by copying itself; installs fail while the file `broken` exists.
 PYTHON = """#!/bin/sh
 case "$*" in
@@ -52,7 +54,7 @@ def tree(tmp_path: Path) -> Tree:
     root = tmp_path / "tree"
     for folder in ("hack", "requirements"):
         (root / folder).mkdir(parents=True)
-    for name in ("requirements/run.txt", "requirements/test.txt", "requirements/lint.txt", "pyproject.toml"):
+    for name in INSTALLED:
         (root / name).write_text(name)
     shutil.copy(SCRIPT, root / "hack/setup.sh")
     return Tree(root)
@@ -82,9 +84,7 @@ def test_interrupted_installation_starts_over(tree: Tree, *, is_update: bool) ->
     assert tree.calls[0] == "venv"
 
 
-@pytest.mark.parametrize(
-    "changed", ["requirements/run.txt", "requirements/test.txt", "requirements/lint.txt", "pyproject.toml"]
-)
+@pytest.mark.parametrize("changed", INSTALLED)
 def test_a_changed_lock_file_is_installed_on_top(tree: Tree, changed: str) -> None:
     tree.set_up()
     assert tree.calls

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.image, pytest.mark.real_loop]
 
-DEPLOYMENT = "deployment/harvester-upgrade-manager"
+DEPLOYMENT, WEBHOOK = "deployment/harvester-upgrade-manager", "deployment/harvester-upgrade-manager-webhook"
 SELECTOR = "app.kubernetes.io/name=harvester-upgrade-manager"
+BOTH = "app.kubernetes.io/name in (harvester-upgrade-manager, harvester-upgrade-manager-webhook)"
 #: Seconds for each part; a lease expires after 15.
 SECONDS = 60.0
 PAUSED = {"pauseNodes": ["node-0", "node-1", "node-2"]}
+LESS_PAUSED = '{"spec": {"nodeUpgradeOption": {"pauseNodes": ["node-0", "node-1"]}}}'
 RESUMED = '{"spec": {"nodeUpgradeOption": null}}'
 RESTRICTED = {"Uid": "65532", "Gid": "65532", "CapEff": "0" * 16, "NoNewPrivs": "1"}
 #: Bytes of an idle replica.
@@ -54,8 +56,8 @@ COMMANDS = {
 }
 
 
-async def pods(cluster: ImageCluster) -> list[Object]:
-    found = await cluster.kubectl.succeed("-n", NAMESPACE, "get", "pods", "-l", SELECTOR, "-o", "json")
+async def pods(cluster: ImageCluster, selector: str = SELECTOR) -> list[Object]:
+    found = await cluster.kubectl.succeed("-n", NAMESPACE, "get", "pods", "-l", selector, "-o", "json")
     items: list[Object] = found.json["items"]
     return [pod for pod in items if not objects.is_deleting(pod)]
 
@@ -73,8 +75,9 @@ async def has_successor(cluster: ImageCluster, identity: str) -> bool:
     return cluster.ledger.identity not in {"", identity}
 
 
-async def is_available(cluster: ImageCluster) -> None:
-    await cluster.kubectl.succeed("-n", NAMESPACE, "rollout", "status", DEPLOYMENT, f"--timeout={SECONDS:.0f}s")
+async def is_available(cluster: ImageCluster, *deployments: str) -> None:
+    for name in deployments or (DEPLOYMENT, WEBHOOK):
+        await cluster.kubectl.succeed("-n", NAMESPACE, "rollout", "status", name, f"--timeout={SECONDS:.0f}s")
 
 
 async def has_succeeded(cluster: ImageCluster) -> bool:
@@ -89,7 +92,7 @@ def status_of(pid: int) -> dict[str, str]:
 
 
 async def check_processes(cluster: ImageCluster) -> None:
-    for pod in await pods(cluster):
+    for pod in await pods(cluster, BOTH):
         found = status_of(cluster.processes.pid(pod))
         assert {name: found[name] for name in RESTRICTED} == RESTRICTED
         assert int(found["VmRSS"]) * 1024 <= MEMORY
@@ -100,6 +103,54 @@ async def check_commands(cluster: ImageCluster) -> None:
     for argv, expected in COMMANDS.items():
         found = await cluster.run(*argv)
         assert expected in found.out + found.err, found
+
+
+async def check_accounts(cluster: ImageCluster) -> None:
+    """Check that the manager's Pods cannot change admission, and that the webhook's can upgrade nothing."""
+    for verb, what, allowed in (
+        ("update", "secrets/harvester-upgrade-manager-webhook-certs", WEBHOOK),
+        ("patch", "validatingwebhookconfigurations.admissionregistration.k8s.io/harvester-upgrade-manager", WEBHOOK),
+        ("create", "jobs.batch", DEPLOYMENT),
+        ("get", "nodes/proxy", ""),
+        ("get", "nodes/stats", DEPLOYMENT),
+    ):
+        subresource = [f"--subresource={what.split('/')[1]}"] if what.startswith("nodes/") else []
+        resource = what.split("/")[0] if subresource else what
+        for name in (DEPLOYMENT, WEBHOOK):
+            account = f"system:serviceaccount:{NAMESPACE}:{name.removeprefix('deployment/')}"
+            found = await cluster.kubectl.kubectl(
+                *("-n", NAMESPACE, "auth", "can-i", verb, resource, *subresource, f"--as={account}")
+            )
+            assert found.out.strip() == ("yes" if name == allowed else "no"), (verb, what, name)
+
+
+async def webhook_moves(cluster: ImageCluster) -> None:
+    """Let the manager's Pods serve the webhook, and back; a Pod that ends has lost its rights, and refuses."""
+    for separate, deployments in (("false", (DEPLOYMENT,)), ("true", (DEPLOYMENT, WEBHOOK))):
+        await cluster.helm.succeed("upgrade", "manager", str(CHART), "--set", f"webhook.separate={separate}")
+        await is_available(cluster, *deployments)
+        await eventually(lambda: is_reviewed(cluster), seconds=SECONDS)
+    found = await cluster.kubectl.succeed("-n", NAMESPACE, "get", "deployments", "-o", "name", "-l", SELECTOR)
+    assert [name.replace(".apps", "") for name in found.out.split()] == [DEPLOYMENT, WEBHOOK]
+
+
+async def is_reviewed(cluster: ImageCluster) -> bool:
+    refused = await cluster.kubectl.kubectl("create", "-f", "-", stdin=manifest(version="v0.0.0"))
+    assert refused.code == 1
+    return "Version harvester-system/v0.0.0 does not exist" in refused.err
+
+
+async def check_webhook_down(cluster: ImageCluster) -> None:
+    """Scale the webhook down and up while an upgrade is paused: the upgrade and its resumption go on."""
+    await cluster.kubectl.succeed("-n", NAMESPACE, "scale", WEBHOOK, "--replicas=0")
+
+    async def is_down() -> bool:
+        return not await is_reviewed(cluster)
+
+    await eventually(is_down, seconds=SECONDS)
+    await cluster.kubectl.succeed("patch", "up", "demo", "--type=merge", "-p", LESS_PAUSED)
+    await cluster.kubectl.succeed("-n", NAMESPACE, "scale", WEBHOOK, "--replicas=2")
+    await is_available(cluster)
 
 
 async def check_webhook_command(cluster: ImageCluster) -> None:
@@ -126,6 +177,8 @@ async def test_upgrade_survives_the_ends_of_its_leaders(tmp_path: Path) -> None:
     async with image_cluster(tmp_path, scenario="three-nodes") as cluster:
         await cluster.helm.succeed("install", "manager", str(CHART))
         await is_available(cluster)
+        await check_accounts(cluster)
+        await webhook_moves(cluster)
         refused = await cluster.kubectl.kubectl("create", "-f", "-", stdin=manifest(version="v0.0.0"))
         assert "Version harvester-system/v0.0.0 does not exist" in refused.err
         plan = manifest(version="v1.8.0", nodeUpgradeOption=PAUSED)
@@ -137,6 +190,7 @@ async def test_upgrade_survives_the_ends_of_its_leaders(tmp_path: Path) -> None:
         assert "Phase:          Succeeded" in await cluster.helm.succeed("test", "manager")
         await check_commands(cluster)
         await check_webhook_command(cluster)
+        await check_webhook_down(cluster)
         await eventually(lambda: has_successor(cluster, identity), seconds=SECONDS)
         await cluster.kubectl.succeed("-n", NAMESPACE, "rollout", "restart", DEPLOYMENT)
         await is_available(cluster)

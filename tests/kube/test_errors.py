@@ -21,6 +21,7 @@ from upgrade_manager.kube.errors import (
     error_from_status,
     is_too_large_resource_version,
     parse_retry_after,
+    policy_refusal,
 )
 
 if TYPE_CHECKING:
@@ -116,6 +117,24 @@ TOO_LARGE: dict[str, tuple[KubeError, bool]] = {
 @pytest.mark.parametrize(("error", "expected"), TOO_LARGE.values(), ids=TOO_LARGE.keys())
 def test_too_large_version_is_found_as_client_go_does(error: KubeError, *, expected: bool) -> None:
     assert is_too_large_resource_version(error) is expected
+
+
+DENIED = "ValidatingAdmissionPolicy 'x' with binding 'x' denied request: no"
+FIELD = {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.template"}
+#: As kube-apiserver 1.35 responds; tests/deploy/test_manager_policies.py checks the first and the RBAC rows.
+REFUSALS: dict[str, tuple[Any, str]] = {
+    "a policy": ({"name": "x", "causes": [{"message": DENIED}]}, DENIED),
+    "a schema": ({"name": "x", "causes": [FIELD]}, ""),
+    "a policy after a schema": ({"causes": [FIELD, {"message": DENIED}]}, DENIED),
+    "RBAC": ({"name": "x", "kind": "jobs"}, ""),
+    "causes of another type": ({"causes": 7}, ""),
+    "a cause of another type": ({"causes": ["message"]}, ""),
+}
+
+
+@pytest.mark.parametrize(("details", "refusal"), REFUSALS.values(), ids=REFUSALS.keys())
+def test_refusal_of_a_policy_is_found_by_its_cause(details: Any, refusal: str) -> None:
+    assert policy_refusal(Invalid("x", details=details)) == refusal
 
 
 def test_status_without_code_and_reason_is_transient() -> None:

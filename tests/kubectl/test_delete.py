@@ -51,8 +51,11 @@ async def test_plans_are_deleted_by_label_or_all(cluster: Cluster) -> None:
     assert len((await cluster.succeed("delete", "up", "--all")).lines) == 2
 
 
-async def test_dependents_are_deleted_with_their_owner(cluster: Cluster) -> None:
+@pytest.mark.parametrize("cascade", ["background", "foreground"])
+async def test_only_dependents_are_deleted_with_their_owner(cluster: Cluster, cascade: str) -> None:
     plan = await cluster.plan()
+    labels = {"management.harvesterhci.io/upgrade-plan-uid": plan["metadata"]["uid"]}
+    await cluster.wire.post(MAPS, {"metadata": {"name": "labeled", "labels": labels}})
     owner = {
         "apiVersion": plan["apiVersion"],
         "kind": "UpgradePlan",
@@ -61,5 +64,6 @@ async def test_dependents_are_deleted_with_their_owner(cluster: Cluster) -> None
         "controller": True,
     }
     await cluster.wire.post(MAPS, {"metadata": {"name": "child", "ownerReferences": [owner]}})
-    await cluster.succeed("delete", "up", "demo")
+    await cluster.succeed("delete", "up", "demo", f"--cascade={cascade}")
     await cluster.succeed("wait", "--for=delete", "configmap/child", "--timeout=120s")
+    assert (await cluster.succeed("get", "configmap", "labeled", "-o", "name")).out == "configmap/labeled\n"

@@ -26,7 +26,6 @@ OTHERS = ("Addon", "Certificate", "Issuer", "PrometheusRule", "ServiceMonitor", 
 ALL = (
     "webhook.certificates=cert-manager",
     "serviceMonitor.enabled=true",
-    "networkPolicy.enabled=true",
     "prometheusRule.enabled=true",
     "dashboard.enabled=true",
 )

@@ -178,8 +178,8 @@ def test_every_exception_matches_a_command() -> None:
 
 
 def test_pushed_image_matches_the_kustomization() -> None:
-    (image,) = FILES["deploy/manager/kustomization.yaml"]["images"]
-    (stored,) = yaml.safe_load((ROOT / "deploy/manager/kustomization.yaml").read_text())["images"]
+    (image,) = FILES["deploy/default/kustomization.yaml"]["images"]
+    (stored,) = yaml.safe_load((ROOT / "deploy/default/kustomization.yaml").read_text())["images"]
     assert (image["name"], image["newTag"]) == (stored["name"], stored["newTag"])
     assert f"make docker-build docker-push IMG={image['newName']}:{image['newTag']}" in COMMANDS
 
@@ -194,5 +194,5 @@ def test_readme_annotations_are_defined() -> None:
     keys = (ROOT / "upgrade_manager/api/keys.py").read_text()
     table = README.split("| annotation on the plan")[1].split("\n\n")[0]
     named = re.findall(r"^\| `([a-z-]+): ", table, re.MULTILINE)
-    assert len(named) == 6
+    assert len(named) == 7
     assert [name for name in named if f"/{name}" not in keys] == []

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.virtual_time import virtual_now
-from upgrade_manager.api.blockers import MAX_BLOCKERS, Blocker, BlockerReason
+from tests.support.harvester import RECORDED
+from upgrade_manager.api.blockers import MAX_BLOCKERS, MAX_TEXT, Blocker, BlockerReason
 from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PODS, UPGRADE_PLANS
@@ -25,11 +26,17 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.informers import PlanInformers
 
 PLACE = "harvester-system"
+UNPULLABLE = {"reason": "ImagePullBackOff", "message": "x" * 500}
+GUESS = "; its tag v1.7.0 is a guess, the manager's version: create a plan with spec.upgrade"
 
 
 def blocker(name: str = "p", *, reason: BlockerReason = BlockerReason.POD_PENDING) -> Blocker:
     since = virtual_now() - timedelta(minutes=5)
     return Blocker(reason=reason, kind="Pod", namespace="ns", name=name, message="M", remedy="R", since=since)
+
+
+def container(*, waiting: Object) -> Object:
+    return {"name": "c", "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": {"waiting": waiting}}
 
 
 def job_wait(*, age: float) -> Wait:
@@ -87,6 +94,32 @@ async def test_overdue_wait_is_reported_until_it_is_over(cluster: Harvester, inf
     assert "blockers" not in objects.status(plan)
     assert objects.condition(plan, "Stalled") is None
     assert cluster.recorder.recorded[1:] == [("BlockerCleared", "Pod harvester-system/j-1: PodPending is cleared")]
+
+
+@pytest.mark.rule("workloads: a guess is an admission warning, and named where the image cannot be pulled")
+@pytest.mark.parametrize(
+    ("recorded", "state", "ending"),
+    [
+        pytest.param({"guessed": True}, UNPULLABLE, GUESS, id="guessed"),
+        pytest.param({}, UNPULLABLE, ")", id="not guessed"),
+        pytest.param({"guessed": True}, {"reason": "CreateContainerError"}, ")", id="another reason"),
+    ],
+)
+async def test_unpullable_image_with_a_guessed_tag_says_so(
+    cluster: Harvester, informers: PlanInformers, recorded: Object, state: Object, ending: str
+) -> None:
+    await pending_pod(cluster)
+    await cluster.finish(PODS, "j-1", PLACE, {"containerStatuses": [container(waiting=state)]})
+    await cluster.plan(status={"currentPhase": "ClusterUpgrading"}, toolkit={**RECORDED, **recorded})
+    for _ in range(2):
+        # The second time as a new process, which knows it from the status.
+        ctx = await again(cluster, informers)
+        await reported(ctx, job_wait(age=61))
+        await ctx.persist()
+        [entry] = objects.status(await cluster.client.get(UPGRADE_PLANS, "up"))["blockers"]
+        assert entry["message"].endswith(ending)
+        assert entry["message"].count("is a guess") == ("is a guess" in ending)
+        assert len(entry["message"]) <= MAX_TEXT
 
 
 async def test_next_deadline_is_returned(cluster: Harvester, informers: PlanInformers) -> None:

@@ -8,8 +8,14 @@ import pytest
 
 from hack.actors.kinds import controller_reference
 from hack.apiserver.crds import CRDS
-from tests.support.harvester import RELEASE
-from upgrade_manager.api.keys import Component
+from tests.support.harvester import RECORDED, RELEASE
+from upgrade_manager.api.keys import (
+    ANNOTATION_CREATED_BY,
+    ANNOTATION_TOOLKIT_IMAGE,
+    LABEL_PLAN,
+    LABEL_PLAN_UID,
+    Component,
+)
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Conflict, PreconditionFailed
@@ -25,47 +31,44 @@ if TYPE_CHECKING:
 
 PLACE = "harvester-system"
 ANOTHER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u-9", "controller": True}
-TOOLKIT = "management.harvesterhci.io/upgrade-toolkit-image"
-DEFAULT, MINE = "rancher/harvester-upgrade-toolkit", {TOOLKIT: "registry:5000/mine/toolkit:ignored"}
-RELEASED = {"releaseMetadata": RELEASE}
-
-
-async def annotated(cluster: Harvester, annotations: dict[str, str], **plan: Any) -> ReconcileContext:
-    await cluster.plan(**plan)
-    patch = MergePatch({"metadata": {"annotations": annotations}})
-    return cluster.context(await cluster.client.patch(UPGRADE_PLANS, "up", patch))
+EARLIER = {LABEL_PLAN: "up", LABEL_PLAN_UID: "u-0"}
+DIGEST = "sha256:" + "0a" * 32
 
 
 class TestToolkit:
-    @pytest.mark.rule(
-        "api: upgrade overrides the toolkit image's tag",
-        "api: upgrade-toolkit-image replaces rancher/harvester-upgrade-toolkit",
-        "api: with upgrade-toolkit-image the tag still follows spec.upgrade",
-        "workloads: the toolkit image is rancher/harvester-upgrade-toolkit",
-        "workloads: the toolkit's tag is spec.upgrade",
-        "workloads: without spec.upgrade the toolkit's tag is the release's Harvester version",
-        "workloads: before the release is known the toolkit's tag is the manager's version",
-    )
+    @pytest.mark.rule("workloads: the toolkit image is recorded before anything is created, and nothing else is used")
     @pytest.mark.parametrize(
-        ("spec", "status", "annotations", "image"),
+        ("recorded", "image"),
         [
-            pytest.param({"upgrade": "fix"}, RELEASED, {}, f"{DEFAULT}:fix", id="spec.upgrade"),
-            pytest.param({}, RELEASED, {}, f"{DEFAULT}:v1.7.0", id="release"),
-            pytest.param({}, {}, {}, f"{DEFAULT}:v0.0.0", id="manager"),
-            pytest.param({}, {}, MINE, "registry:5000/mine/toolkit:v0.0.0", id="annotation"),
-            pytest.param({"upgrade": "fix"}, {}, MINE, "registry:5000/mine/toolkit:fix", id="annotation and tag"),
+            pytest.param({}, "rancher/harvester-upgrade-toolkit:v1.7.0", id="tag"),
+            pytest.param({"digest": DIGEST}, f"rancher/harvester-upgrade-toolkit@{DIGEST}", id="digest"),
         ],
     )
-    async def test_toolkit_image_by_precedence(
-        self, cluster: Harvester, spec: dict[str, Any], status: dict[str, Any], annotations: dict[str, str], image: str
-    ) -> None:
-        ctx = await annotated(cluster, annotations, spec={"version": "v1.7.0", **spec}, status=status)
-        assert str(ctx.toolkit) == image
+    async def test_toolkit_is_the_recorded_image(self, cluster: Harvester, recorded: Object, image: str) -> None:
+        spec = {"version": "v1.7.0", "upgrade": "fix"}
+        raw = await cluster.plan(spec=spec, toolkit={**RECORDED, **recorded}, status={"releaseMetadata": RELEASE})
+        raw["metadata"]["annotations"] = {ANNOTATION_TOOLKIT_IMAGE: "registry:5000/other"}
+        assert str(cluster.context(raw).toolkit) == image
 
-    async def test_invalid_image_annotation_is_an_error(self, cluster: Harvester) -> None:
-        ctx = await annotated(cluster, {TOOLKIT: "$(reboot)"})
-        with pytest.raises(RetryError, match="upgrade-toolkit-image"):
+    async def test_missing_record_is_an_error(self, cluster: Harvester) -> None:
+        ctx = cluster.context(await cluster.plan(toolkit=None))
+        with pytest.raises(RetryError, match="toolkitImage"):
             _ = ctx.toolkit
+
+    @pytest.mark.rule("api: createdBy is the annotation created-by at acceptance, and never changes")
+    @pytest.mark.parametrize(
+        ("annotated", "recorded", "shown"),
+        [(" alice\n", "alice", "alice"), ("", None, "not recorded"), (None, None, "not recorded")],
+        ids=["recorded at admission", "empty", "absent"],
+    )
+    async def test_creator_is_that_of_the_annotation(
+        self, cluster: Harvester, annotated: str | None, recorded: str | None, shown: str
+    ) -> None:
+        raw = await cluster.plan()
+        raw["metadata"]["annotations"] = {} if annotated is None else {ANNOTATION_CREATED_BY: annotated}
+        ctx = cluster.context(raw)
+        ctx.record_creator()
+        assert (ctx.status["createdBy"], ctx.creator) == (recorded, shown)
 
 
 class TestEnsure:
@@ -76,20 +79,24 @@ class TestEnsure:
         assert await cluster.names(SERVICES, "harvester-system") == ["up-repo"]
         assert len(ctx.writes) == 2
 
-    @pytest.mark.rule("workloads: an object that another owner controls is never adopted")
+    @pytest.mark.rule(
+        "workloads: an object that another owner controls is never adopted",
+        "workloads: an object of another plan of that name is never adopted",
+    )
     @pytest.mark.parametrize(
-        ("references", "named"),
+        ("labels", "references", "named"),
         [
-            pytest.param([], "was not created by this plan", id="unowned"),
-            pytest.param([ANOTHER], r"belongs to ConfigMap x \(uid u-9\)", id="another owner"),
+            pytest.param({}, [], "was not created by this plan", id="unowned"),
+            pytest.param({}, [ANOTHER], r"belongs to ConfigMap x \(uid u-9\)", id="another owner"),
+            pytest.param(EARLIER, [], r"belongs to UpgradePlan up \(uid u-0\), not to this plan", id="earlier plan"),
         ],
     )
     async def test_foreign_object_is_kept_and_its_owner_reported(
-        self, cluster: Harvester, references: list[Any], named: str
+        self, cluster: Harvester, labels: dict[str, str], references: list[Any], named: str
     ) -> None:
         ctx = cluster.context(await cluster.plan())
         foreign = repository_service(ctx.owner)
-        foreign["metadata"]["ownerReferences"] = references
+        foreign["metadata"] |= {"labels": labels, "ownerReferences": references}
         before = await cluster.put(SERVICES, foreign)
         with pytest.raises(ForeignObject, match=rf"up-repo already exists and {named}"):
             await ctx.ensure(SERVICES, repository_service(ctx.owner))
@@ -100,6 +107,7 @@ class TestEnsure:
         plan = await cluster.plan()
         ctx = cluster.context(plan)
         shared = repository_service(ctx.owner)
+        shared["metadata"]["labels"] = {}
         shared["metadata"]["ownerReferences"] = [{**controller_reference(UPGRADE_PLANS, plan), "controller": False}]
         await cluster.put(SERVICES, shared)
         with pytest.raises(ForeignObject):
@@ -142,27 +150,27 @@ class TestPlan:
         assert [reason for reason, _ in cluster.recorder.recorded] == ["PhaseTransition"]
 
     @pytest.mark.rule("pipeline: a concurrent change is never overwritten")
-    @pytest.mark.parametrize("write", ["annotate", "persist", "set_finalizers"])
+    @pytest.mark.parametrize("write", ["annotate", "persist", "claim"])
     async def test_concurrent_change_is_a_conflict(self, cluster: Harvester, write: str) -> None:
         ctx = cluster.context(await cluster.plan())
         ctx.status.record("Initializing")
         other = MergePatch({"status": {"currentPhase": "ISODownloading"}})
         before = await cluster.client.patch(UPGRADE_PLANS, "up", other, subresource="status")
-        arguments: dict[str, list[Any]] = {"annotate": [{"a.b/c": "d"}], "persist": [], "set_finalizers": [["a.b/c"]]}
+        arguments: dict[str, list[Any]] = {"annotate": [{"a.b/c": "d"}], "persist": [], "claim": []}
         with pytest.raises(PreconditionFailed):
             await getattr(ctx, write)(*arguments[write])
         assert await cluster.client.get(UPGRADE_PLANS, "up") == before
         assert cluster.recorder.recorded == []
 
     @pytest.mark.rule("pipeline: a 409 that is not the manager's own precondition is reported")
-    @pytest.mark.parametrize("write", ["annotate", "persist", "set_finalizers"])
+    @pytest.mark.parametrize("write", ["annotate", "persist", "claim"])
     async def test_conflict_without_a_change_is_a_refusal(
         self, cluster: Harvester, monkeypatch: pytest.MonkeyPatch, write: str
     ) -> None:
         ctx = cluster.context(await cluster.plan())
         ctx.status.record("Initializing")
         monkeypatch.setattr(Client, "patch", AsyncMock(side_effect=Conflict("a webhook's")))
-        arguments: dict[str, list[Any]] = {"annotate": [{"a.b/c": "d"}], "persist": [], "set_finalizers": [["a.b/c"]]}
+        arguments: dict[str, list[Any]] = {"annotate": [{"a.b/c": "d"}], "persist": [], "claim": []}
         with pytest.raises(Conflict, match="a webhook's") as raised:
             await getattr(ctx, write)(*arguments[write])
         assert not isinstance(raised.value, PreconditionFailed)
@@ -216,7 +224,7 @@ class TestStatus:
         ctx = cluster.context(plan)
         ctx.status.accept("Initializing", "v1.8.0")
         await ctx.annotate({"a.b/c": "d"})
-        await ctx.set_finalizers(["a.b/c"])
+        await ctx.claim()
         await ctx.persist()
         stored = await cluster.client.get(UPGRADE_PLANS, "up")
         assert stored["spec"] == plan["spec"]
@@ -226,7 +234,9 @@ class TestStatus:
 
 
 async def test_null_in_a_patch_removes_an_annotation(cluster: Harvester) -> None:
-    ctx = await annotated(cluster, {"a.b/c": "d", "a.b/e": "f"})
+    await cluster.plan()
+    patch = MergePatch({"metadata": {"annotations": {"a.b/c": "d", "a.b/e": "f"}}})
+    ctx = cluster.context(await cluster.client.patch(UPGRADE_PLANS, "up", patch))
     patch = MergePatch({"metadata": {"annotations": {"a.b/c": None, "a.b/missing": None}}})
     await ctx.patch(UPGRADE_PLANS, "up", patch, metadata_only=True)
     assert objects.annotations_of(await cluster.client.get(UPGRADE_PLANS, "up")) == {"a.b/e": "f"}

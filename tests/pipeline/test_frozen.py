@@ -12,6 +12,7 @@ import pytest
 
 from hack.actors.machine_plan import DRAIN_OPTIONS
 from tests.support.simulate import RepairableScenario, fault
+from tests.support.toolkit_config import TOOLKIT
 from tests.support.upgrade import UpgradeRun, condition, started
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, FINALIZER, PREFIX
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK as POST
@@ -100,7 +101,7 @@ async def assert_frozen(simulation: Simulation) -> None:
 async def refusals(simulation: Simulation) -> list[str]:
     """Return the findings of the webhook about the next plan."""
     plan = {"metadata": {"name": "next"}, "spec": {"version": simulation.scenario.release.harvester}}
-    results = await run_checks(CHECKS, Subject.of(plan, cluster=LiveReader(simulation.client())))
+    results = await run_checks(CHECKS, Subject.of(plan, cluster=LiveReader(simulation.client()), toolkit=TOOLKIT))
     return [finding.message for result in results for finding in result.findings]
 
 

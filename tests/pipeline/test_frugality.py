@@ -43,15 +43,14 @@ REQUESTS = {
     # A change of the phase, of a node's state or of the progress each, and the end of the clean-up.
     "patch upgradeplans/status": 29 + 1,
     # The start and the end of each of the eight phases, and the success.
-    # Also four steps of each node, and three settings, changed and given back.
-    "create events": 17 + 12 + 6,
+    # Also the toolkit image, four steps of each node, and three settings, changed and given back.
+    "create events": 17 + 1 + 12 + 6,
     # A watch of each selection, after a list, because this server has no streaming lists, which is tried once.
     "watch": 11 + 1,
     # Besides: the latest plans, for a new leader and for a new plan; API servers to check; nodes to clean up.
-    "list": 11 + 4,
+    # The last five find leftovers when the manager becomes the leader.
+    "list": 11 + 4 + 5,
     # For each node: its disk check, its pre-drain and post-drain, and its pending OS, set and removed.
-    "get nodes/proxy/configz": 3,
-    "get nodes/proxy/stats/summary": 3,
     "create jobs": 6 + 1,
     "patch secrets": 6,
     # At the end, also SUC's labels.

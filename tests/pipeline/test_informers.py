@@ -132,6 +132,12 @@ def test_slim_node_keeps_what_decisions_read() -> None:
                 {"type": "DiskPressure", "status": "False"},
             ],
             "nodeInfo": {"osImage": "Harvester v1.6.1", "bootID": "x"},
+            "addresses": [
+                {"type": "Hostname", "address": "n1"},
+                {"type": "InternalIP", "address": "10.0.0.1"},
+                {"type": "InternalIP", "address": "fd00::1"},
+            ],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
             "images": [{"names": ["a"]}] * 50,
         },
     }
@@ -140,6 +146,8 @@ def test_slim_node_keeps_what_decisions_read() -> None:
     # The heartbeat of an unchanged node is no change.
     assert slim["status"]["conditions"] == [{"type": "Ready", "status": "True"}]
     assert slim["status"]["nodeInfo"]["osImage"] == "Harvester v1.6.1"
+    assert slim["status"]["addresses"] == [{"type": "InternalIP", "address": "10.0.0.1"}]
+    assert slim["status"]["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 10250}}
     assert "images" not in slim["status"]
     assert slim["spec"] == {"unschedulable": True}
 
@@ -160,7 +168,9 @@ def test_slim_node_keeps_taints_with_the_pre_drain_jobs(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "status", [{}, {"status": None}, {"status": {"conditions": None, "nodeInfo": None}}], ids=["none", "null", "nulls"]
+    "status",
+    [{}, {"status": None}, {"status": dict.fromkeys(("conditions", "nodeInfo", "addresses", "daemonEndpoints"))}],
+    ids=["none", "null", "nulls"],
 )
 def test_slim_node_accepts_missing_fields(status: dict[str, Any]) -> None:
     slim = slim_node({"metadata": {"name": "n1"}, "spec": None, **status})

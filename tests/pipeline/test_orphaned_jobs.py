@@ -45,26 +45,31 @@ async def until_job(stage: UpgradeRun, name: str, field: str) -> Object:
     return result
 
 
-async def deleted_while_running(stage: UpgradeRun) -> tuple[str, Object]:
+async def deleted_while_running(stage: UpgradeRun, propagation: str = "Background") -> tuple[str, Object]:
     """Delete the plan while a post-drain Pod runs; return the node and the Job before."""
     await stage.until_node("PostDraining")
     (node,) = [name for name, state in node_states(await stage.plan()).items() if state == "PostDraining"]
     before = await until_job(stage, f"upgrade-node-upgrade-post-drain-{node}", "ready")
-    await stage.delete()
+    await stage.delete(propagation)
     return node, before
 
 
 SLOW: dict[str, Any] = {"durations": {"post_drain": 200, "manifests": 200}}
 
 
-@pytest.mark.rule("nodes: a Job that runs when its plan is deleted runs to its end, without its owner")
+@pytest.mark.rule(
+    "nodes: a Job that runs when its plan is deleted runs to its end, whatever the propagation policy",
+    "nodes: a Job that runs when its plan is deleted keeps its labels",
+)
 @pytest.mark.servers
-async def test_running_post_drain_survives_deletion(simulate: Simulate) -> None:
+@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
+async def test_running_post_drain_survives_deletion(simulate: Simulate, propagation: str) -> None:
     async with simulate(RepairableScenario.of(**SLOW)) as simulation, started(simulation) as stage:
-        node, before = await deleted_while_running(stage)
+        node, before = await deleted_while_running(stage, propagation)
         orphan = await until_job(stage, objects.name(before), "succeeded")
         assert objects.uid(orphan) == objects.uid(before)
         assert "ownerReferences" not in objects.metadata(orphan)
+        assert objects.labels(orphan) == objects.labels(before)
         assert objects.spec(orphan)["ttlSecondsAfterFinished"] == 3600
         await stage.settle()
         found = await stage.client.get(NODES, node)
@@ -147,5 +152,6 @@ async def test_restore_job_keeps_its_attempts(cluster: Harvester, *, keep_failed
     (name,) = await cluster.names(JOBS, PLACE)
     found = await cluster.find(JOBS, name, PLACE)
     assert objects.owner_uid(found) == ""
+    assert ctx.owner.owns(found)
     assert objects.spec(found)["backoffLimit"] == 2
     assert objects.labels(found)["management.harvesterhci.io/upgrade-component"] == Component.NODE_UPGRADE

@@ -11,7 +11,10 @@ from hack.simulation import Simulation
 from tests.support.announcements import milestone_errors, milestones, without_milestones
 from tests.support.cluster_state import created_objects
 from tests.support.upgrade import BY_VERSION, condition, node_states, started
+from upgrade_manager.api.attribution import signed
+from upgrade_manager.api.keys import ANNOTATION_LAST_CHANGED_BY
 from upgrade_manager.api.phases import PHASES
+from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import JOBS, PODS
 
@@ -60,6 +63,7 @@ async def until_state(stage: UpgradeRun, node: str, state: str) -> Object:
 
 @pytest.mark.rule(
     "api: nodes in pauseNodes are held in UpgradePaused before they are drained",
+    "nodes: the patch that resumes a paused node's Job removes its ownerReference",
     "nodes: removing the name from the list resumes the node within a second",
     "nodes: the Progressing message names paused nodes",
 )
@@ -75,10 +79,12 @@ async def test_listed_node_pauses_and_resumes_within_a_second(simulate: Simulate
         assert node_states(plan) == {FIRST: "PostDrained", SECOND: "UpgradePaused", THIRD: "ImagePreloaded"}
         assert await is_suspended(stage, SECOND)
         held = objects.uid(await job(stage, SECOND))
+        assert objects.owner_uid(await job(stage, SECOND)) == objects.uid(plan)
         pods = (await stage.client.list(PODS, namespace=PLACE)).items
         assert [pod for pod in pods if objects.owner_uid(pod) == held] == []
         await assert_resumes(stage, SECOND, "PreDraining")
         assert objects.uid(await job(stage, SECOND)) == held
+        assert "ownerReferences" not in objects.metadata(await job(stage, SECOND))
         await stage.succeed()
         assert await stage.warnings() == []
         events = await stage.events()
@@ -87,6 +93,30 @@ async def test_listed_node_pauses_and_resumes_within_a_second(simulate: Simulate
         paused = [one for one in milestones(events) if one.startswith(("NodePaused", "NodeResumed"))]
         assert paused == [f"NodePaused Node {SECOND}", f"NodeResumed Node {SECOND}"]
         assert stage.ledger.conflicts == []
+
+
+def changed_by(user: str, *nodes: str) -> dict[str, str]:
+    """Return the annotations that the mutating webhook sets for a pause list."""
+    return {ANNOTATION_LAST_CHANGED_BY: signed(user, UpgradePlanSpec.read(pausing(*nodes)), {})}
+
+
+@pytest.mark.rule("nodes: events name the user who paused or resumed a node, if that is recorded")
+async def test_events_name_the_user_of_the_last_change() -> None:
+    user = "alice\n" + "a" * 500
+    recorded = changed_by(user, SECOND)
+    async with (
+        Simulation("three-nodes") as simulation,
+        started(simulation, pausing(SECOND), annotations=recorded) as run,
+    ):
+        await until_state(run, SECOND, "UpgradePaused")
+        await run.settle()
+        # The webhook is down.
+        await pause(run)
+        await until_state(run, SECOND, "PostDraining")
+        events = {event["reason"]: event["message"] for event in await run.events() if SECOND in event["message"]}
+    assert events["NodePaused"].endswith(f"to continue (last change of the plan: alice {'a' * 94}…)")
+    assert events["NodeResumed"].endswith(" (last change of the plan: not recorded)")
+    assert "last change" not in events["NodeDraining"]
 
 
 @pytest.mark.rule(

@@ -34,9 +34,11 @@ RUNS, SHARES = 200, 20
     "api: phaseTransitionTimestamps are append-only",
     "api: phase values are recorded in order",
     "api: a node's state group never decreases",
-    "api: every created object has the plan as a label",
+    "api: every created object has the plan's name and uid as labels",
     "api: every created object has one of six components as a label",
-    "api: every created object has the plan as controlling owner",
+    "api: of created objects, only SUC Plans, Secrets and suspended Jobs have the plan as controlling owner",
+    "api: the label active is set and removed with the finalizer, and added again if it is lost",
+    "api: at most one plan has the label active",
     "pipeline: only the reconciler writes a plan's status",
     "blockers: an upgrade that nothing holds up has none",
 )

@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack import virtual_time
+from hack.apiserver.status import StatusError
 from hack.faults.rules import LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.upgrade import condition, started
+from tests.support.upgrade import Ledger, UpgradeRun, condition, started
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.remedy import WEBHOOKS
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.refusals import OVERDUE
 
 if TYPE_CHECKING:
-    from tests.support.upgrade import UpgradeRun
+    from contextlib import AbstractAsyncContextManager
+
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
 
 pytestmark = pytest.mark.sampled
 
@@ -88,6 +91,67 @@ async def test_webhook_that_refuses_is_named() -> None:
             '(1) Start the service of webhook "deny.example.com", or let it allow the write '
             f"(2) Or find the configuration that lists it, and delete that until the upgrade has ended: {WEBHOOKS}"
         )
+
+
+POLICIES = [
+    pytest.param("harvester-upgrade-manager-pods", "toolkit.imagePrefixes of the chart", id="own"),
+    pytest.param(
+        "signed-images", "let its binding leave out the user system:serviceaccount:harvester-system:", id="other"
+    ),
+]
+
+
+@pytest.mark.rule("permissions: a policy that refuses a write is named with the object and what to do")
+@pytest.mark.parametrize(("policy", "remedy"), POLICIES)
+async def test_policy_that_refuses_is_named(policy: str, remedy: str) -> None:
+    message = f"ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied request: image x is in none"
+    refusal = Refuse(status=403, reason="Forbidden", message=message, details={"causes": [{"message": message}]})
+    async with Simulation() as simulation, started(simulation) as stage:
+        rule = Rule(match=Match(verbs=("create",), resource="plans.upgrade.cattle.io"), action=refusal)
+        simulation.middleware.add(rule)
+        plan = await stage.until_plan(lambda plan: reasons(plan) == ["WriteRefused"])
+        (blocker,) = objects.status(plan)["blockers"]
+        assert (blocker["kind"], blocker["namespace"]) == ("Plan", "cattle-system")
+        assert message in condition(plan, "Degraded")[2]
+        assert f"kubectl get validatingadmissionpolicies {policy} -o yaml" in blocker["remedy"]
+        assert remedy in blocker["remedy"]
+
+
+class OtherPrefix:
+    """A transport whose API server has a policy that refuses the toolkit image of the status, until it is corrected."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.is_wrong = True
+
+    async def send(self, request: Request) -> Response:
+        """Refuse or forward it."""
+        if self.is_wrong and request.path.endswith("/status") and b'"toolkitImage"' in request.body:
+            message = "ValidatingAdmissionPolicy 'harvester-upgrade-manager-plan-status' denied request: wrong prefix"
+            details = {"causes": [{"message": message}]}
+            return StatusError(code=403, reason="Forbidden", message=message, details=details).response()
+        return await self._inner.send(request)
+
+    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        """Forward it."""
+        return self._inner.open(request)
+
+
+@pytest.mark.rule("permissions: a policy that refuses a write is named with the object and what to do")
+async def test_refused_status_is_reported_in_the_status() -> None:
+    async with Simulation() as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        policy = OtherPrefix(stage.ledger)
+        stage.ledger = Ledger(policy)
+        async with stage.life():
+            await stage.create_plan()
+            plan = await stage.until_plan(lambda plan: condition(plan, "Degraded")[0] == "True")
+            assert "wrong prefix" in condition(plan, "Degraded")[2]
+            plan = await stage.until_plan(lambda plan: reasons(plan) == ["WriteRefused"])
+            (blocker,) = objects.status(plan)["blockers"]
+            assert (blocker["kind"], blocker["name"]) == ("UpgradePlan", "upgrade")
+            policy.is_wrong = False
+            await stage.succeed()
 
 
 async def test_lost_connection_is_no_refusal() -> None:

@@ -37,7 +37,8 @@ async def test_refused_removal_blocks_nothing(simulate: Simulate, end: str, stat
         rule = Rule(match=Match(verbs=("deletecollection",), resource="services"), action=refusal)
         simulation.middleware.add(rule)
         if end == "deletion":
-            await stage.until_recorded("ClusterUpgrading")
+            # No Job runs that would keep the Service.
+            await stage.until_recorded("ImagePreloading")
             await stage.delete()
         else:
             assert await stage.until_ended() == "Succeeded"
@@ -50,16 +51,16 @@ async def test_refused_removal_blocks_nothing(simulate: Simulate, end: str, stat
         assert await created_objects(simulation) == []
 
 
-@pytest.mark.rule("nodes: a Job that runs when its plan is deleted runs to its end, without its owner")
-async def test_refused_orphaning_keeps_the_plan_until_its_job_ends() -> None:
+@pytest.mark.rule("nodes: a Job that runs when its plan is deleted runs to its end, whatever the propagation policy")
+async def test_refused_orphaning_keeps_neither_plan_nor_job() -> None:
     scenario = scenarios.load("three-nodes").changed(durations={"post_drain": 60})
     async with Simulation(scenario) as simulation, started(simulation) as stage:
         await stage.until_node("PostDraining", node="node-1")
         refusal = Refuse(status=403, reason="Forbidden", message="a webhook refuses the change")
         simulation.middleware.add(Rule(match=Match(verbs=("patch",), resource="jobs.batch"), action=refusal))
         await stage.client.delete(UPGRADE_PLANS, stage.name)
+        assert await stage.until("deleted") == "deleted"
         await asyncio.sleep(20)
         job = await stage.client.get(JOBS, "upgrade-node-upgrade-post-drain-node-1", namespace="harvester-system")
         assert objects.status(job)["active"] == 1
         assert not objects.is_deleting(job)
-        assert await stage.until("deleted") == "deleted"

@@ -12,13 +12,13 @@ from tests.pipeline.test_orphaned_jobs import ACTIVE, PLACE, SLOW, deleted_while
 from tests.support.polling import eventually
 from tests.support.simulate import RepairableScenario
 from tests.support.upgrade import BY_IMAGE, SPECS, condition, started
-from upgrade_manager.api.keys import LABEL_PLAN, JobType
+from upgrade_manager.api.keys import JobType
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, SERVICES, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.pipeline.cleanup import clean_up
 from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.jobs import node_job, restore_job
-from upgrade_manager.resources.owner import owner_reference
+from upgrade_manager.resources.owner import owner_reference, plan_uid
 from upgrade_manager.resources.repository import repository_deployment, repository_service
 
 if TYPE_CHECKING:
@@ -41,17 +41,18 @@ async def repository(stage: UpgradeRun) -> dict[str, Object]:
 
 @pytest.mark.rule("nodes: the upgrade repository outlives a deleted plan until the Jobs that read from it are removed")
 @pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
 @pytest.mark.servers
-async def test_repository_goes_with_the_running_job(simulate: Simulate, spec: dict[str, Any]) -> None:
+async def test_repository_goes_with_the_running_job(simulate: Simulate, spec: dict[str, Any], propagation: str) -> None:
     scenario = RepairableScenario.of(**SLOW)
     async with simulate(scenario) as simulation, started(simulation, spec) as stage:
-        _, job = await deleted_while_running(stage)
+        _, job = await deleted_while_running(stage, propagation)
         kept = await repository(stage)
         images = [] if spec == BY_IMAGE else ["VirtualMachineImage"]
         assert list(kept) == ["Deployment", "Service", *images]
         for one in kept.values():
             assert objects.metadata(one)["ownerReferences"] == [owner_reference(JOBS, job)]
-            assert LABEL_PLAN not in objects.labels(one)
+            assert plan_uid(one) == plan_uid(job)
         await until_job(stage, objects.name(job), "succeeded")
         assert await repository(stage) != {}
         await stage.client.delete(JOBS, objects.name(job), namespace=PLACE)
@@ -133,7 +134,7 @@ async def test_image_of_the_spec_is_not_handed_over(cluster: Harvester) -> None:
     ctx = await prepared(cluster, JobType.POST_DRAIN, spec={"image": "up-iso"})
     await clean_up(ctx, keep_failed_jobs=False)
     image = await cluster.find(VIRTUAL_MACHINE_IMAGES, "up-iso", PLACE)
-    assert objects.owner_uid(image) == ctx.owner.uid
+    assert "ownerReferences" not in objects.metadata(image)
     assert await counts(cluster) == [1, 1, 1]
 
 
@@ -145,4 +146,5 @@ async def test_jobs_run_on_if_the_repository_is_refused(simulate: Simulate, stat
         simulation.middleware.add(Rule(match=Match(verbs=("patch",), resource="services"), action=refusal))
         _, job = await deleted_while_running(stage)
         await until_job(stage, objects.name(job), "succeeded")
-        assert list(await repository(stage)) == ["Deployment", "VirtualMachineImage"]
+        assert list(await repository(stage)) == ["Deployment", "Service", "VirtualMachineImage"]
+        assert "ownerReferences" not in objects.metadata((await repository(stage))["Service"])

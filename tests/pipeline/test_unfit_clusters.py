@@ -20,7 +20,6 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists
 from upgrade_manager.kube.resources import (
     ENDPOINT_SLICES,
-    NODES,
     PERSISTENT_VOLUME_CLAIMS,
     VERSIONS,
     VIRTUAL_MACHINE_IMAGES,
@@ -71,7 +70,7 @@ async def paced(
 
 
 def requests_to_nodes(simulation: Simulation) -> int:
-    return simulation.middleware.counts.total(verb="get", resource=NODES.plural)
+    return len(simulation.kubelets.requests)
 
 
 async def wait_for(stage: UpgradeRun, words: str) -> None:
@@ -89,8 +88,10 @@ async def fail(simulation: Simulation, **metadata: Any) -> str:
     assert phases_of(plan) == ["Initializing", "Failed"]
     assert condition(plan, "Available") == ("False", "Executed", FAILURE)
     assert condition(plan, "Degraded")[:2] == ("True", "UpgradeFailed")
+    chosen = [("Normal", "ToolkitImageChosen")] if "toolkitImage" in objects.status(plan) else []
     assert [(event["type"], event["reason"]) for event in events] == [
         ("Normal", "PhaseTransition"),
+        *chosen,
         ("Warning", "UpgradeFailed"),
     ]
     assert events[-1]["message"] == f"Upgrade failed: {cause}"
@@ -145,7 +146,7 @@ UNFIT = [
         {SKIP: "please", DAYS: "0", TOOLKIT: "me/my toolkit"},
         [
             f'Annotation {SKIP} is \'please\'. Set it to "true" or "false"',
-            f"Annotation {TOOLKIT} is 'me/my toolkit'. Set it to the repository and name of a container image",
+            f"Annotation {TOOLKIT} is 'me/my toolkit'. Set it to REPOSITORY or REPOSITORY@sha256:DIGEST",
             f"Annotation {DAYS} is '0'. Set it to a whole number of days greater than 0",
         ],
         [],
@@ -239,7 +240,8 @@ async def test_next_manager_continues_the_wait(simulate: Simulate) -> None:
             assert await stage.until_ended() == FAILED
             assert 59 < asyncio.get_running_loop().time() - began < 75
             await stage.settle()
-        assert [event["reason"] for event in await stage.events()] == ["PhaseTransition", "UpgradeFailed"]
+        reasons = [event["reason"] for event in await stage.events()]
+        assert reasons == ["PhaseTransition", "ToolkitImageChosen", "UpgradeFailed"]
 
 
 async def test_missing_version_does_not_use_up_the_probes_minute(simulate: Simulate) -> None:

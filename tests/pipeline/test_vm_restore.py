@@ -22,7 +22,7 @@ from upgrade_manager.pipeline.vm_restore import (
     unfinished,
 )
 from upgrade_manager.resources.jobs import node_job, restore_job
-from upgrade_manager.resources.owner import Owner
+from upgrade_manager.resources.owner import Owner, plan_uid
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
@@ -85,7 +85,7 @@ async def test_foreign_job_is_not_adopted_and_only_warned_about(cluster: Harvest
     assert "belongs to UpgradePlan up (uid other)" in message
     assert ctx.owner.uid in message
     assert "Start the VMs that are off: default/db. Cause: " in message
-    assert objects.owner_uid(await cluster.find(JOBS, NAME, PLACE)) == "other"
+    assert plan_uid(await cluster.find(JOBS, NAME, PLACE)) == "other"
 
 
 @pytest.mark.rule("nodes: a restore-vm Job that cannot be created only records a Warning event")

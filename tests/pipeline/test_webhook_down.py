@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.support.upgrade import started
+from tests.support.upgrade import node_states, started
 from upgrade_manager.api.keys import ANNOTATION_ALLOW_DELETION, ANNOTATION_SKIP_WEBHOOK
 from upgrade_manager.kube.errors import KubeError
-from upgrade_manager.kube.resources import UPGRADE_PLANS, VALIDATING_WEBHOOK_CONFIGURATIONS
+from upgrade_manager.kube.resources import SERVICES, UPGRADE_PLANS, VALIDATING_WEBHOOK_CONFIGURATIONS
 
 if TYPE_CHECKING:
     from tests.support.simulate import Simulate
@@ -23,8 +23,9 @@ FAILED_CALL = 'failed calling webhook "upgradeplans.management.harvesterhci.io"'
 
 
 async def register(run: UpgradeRun) -> None:
-    """Register the webhook, which no program serves."""
-    _, configuration = yaml.safe_load_all(MANIFEST.read_text())
+    """Register the webhook, which no Pod of its Deployment serves."""
+    service, configuration = yaml.safe_load_all(MANIFEST.read_text())
+    await run.client.create(SERVICES, service)
     await run.client.create(VALIDATING_WEBHOOK_CONFIGURATIONS, configuration)
 
 
@@ -34,6 +35,26 @@ async def test_upgrade_succeeds_and_is_deleted_without_the_webhook(simulate: Sim
         await register(run)
         with pytest.raises(KubeError, match=FAILED_CALL):
             await run.client.create(UPGRADE_PLANS, await run.plan() | {"metadata": {"name": "other"}})
+        await run.succeed()
+        await run.delete()
+
+
+@pytest.mark.rule(
+    "admission: a webhook that is down blocks neither the manager nor ended plans",
+    "admission: while no Pod serves the webhook, requests fail with its name, and pauses can be removed",
+)
+async def test_pauses_are_removed_and_not_added_without_the_webhook(simulate: Simulate) -> None:
+    """No Pod of its Deployment is ready; the managers are those of another one."""
+    spec = {"nodeUpgradeOption": {"pauseNodes": ["node-0", "node-1"]}}
+    async with simulate() as simulation, started(simulation, spec={"version": "v1.8.0", **spec}, **SKIPPED) as run:
+        await register(run)
+        await run.until_plan(lambda plan: "UpgradePaused" in node_states(plan).values())
+        with pytest.raises(KubeError, match=FAILED_CALL):
+            await run.patch(spec={"nodeUpgradeOption": {"pauseNodes": ["node-0", "node-1", "node-2"]}})
+        with pytest.raises(KubeError, match=FAILED_CALL):
+            await run.client.delete(UPGRADE_PLANS, run.name)
+        await run.patch(spec={"nodeUpgradeOption": {"pauseNodes": ["node-1"]}})
+        await run.patch(spec={"nodeUpgradeOption": {"pauseNodes": []}})
         await run.succeed()
         await run.delete()
 

@@ -13,6 +13,7 @@ from hack.simulation import Simulation
 from tests.support.cluster_state import title
 from tests.support.upgrade import BY_VERSION, UpgradeRun
 from upgrade_manager import __version__
+from upgrade_manager.api.toolkit_image import ToolkitConfig
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SERVICE_ACCOUNTS, VERSIONS
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
 
 ANNOTATION = "management.harvesterhci.io/upgrade-toolkit-image"
 DEFAULTS = RunOptions()
-ACCOUNTS = RunOptions(job_service_account="worker", plan_service_account="planner")
+OPTIONS = RunOptions(
+    job_service_account="worker",
+    plan_service_account="planner",
+    toolkit=ToolkitConfig(version=__version__, prefixes=("registry:5000", "rancher")),
+)
 _CREATED = 201
 
 
@@ -78,28 +83,26 @@ async def test_upgrade_creates_exactly_these_objects() -> None:
 
 
 @pytest.mark.rule(
-    "workloads: the toolkit image is rancher/harvester-upgrade-toolkit",
-    "workloads: an annotation replaces the toolkit image",
-    "workloads: the toolkit's tag is spec.upgrade",
-    "workloads: without spec.upgrade the toolkit's tag is the release's Harvester version",
-    "workloads: before the release is known the toolkit's tag is the manager's version",
+    "workloads: the toolkit's repository is the annotation's, else --toolkit-image, else the published one",
+    "workloads: the toolkit's tag is spec.upgrade, else --toolkit-tag, else by kind",
+    "workloads: the toolkit image is recorded before anything is created, and nothing else is used",
     "workloads: Jobs use the service account harvester or UPGRADE_JOB_SERVICE_ACCOUNT",
     "workloads: Plans use the service account system-upgrade-controller or UPGRADE_PLAN_SERVICE_ACCOUNT",
 )
 @pytest.mark.parametrize(
-    ("values", "repository", "tags", "accounts"),
+    ("values", "repository", "tag", "accounts"),
     [
         pytest.param(
             {},
             "rancher/harvester-upgrade-toolkit",
-            {"Deployment": __version__, "Job": "v1.8.0", "Plan": "v1.8.0"},
+            "v1.8.0",
             {"Job": "harvester", "Plan": "system-upgrade-controller"},
-            id="defaults: the manager's own tag, and the release's once it is known",
+            id="defaults: the published image and the Version's name",
         ),
         pytest.param(
-            {"upgrade": "fix", "annotations": {ANNOTATION: "registry:5000/mine/toolkit"}, "options": ACCOUNTS},
+            {"upgrade": "fix", "annotations": {ANNOTATION: "registry:5000/mine/toolkit"}, "options": OPTIONS},
             "registry:5000/mine/toolkit",
-            {"Deployment": "fix", "Job": "fix", "Plan": "fix"},
+            "fix",
             {"Job": "worker", "Plan": "planner"},
             id="the user's own image, tag and accounts",
         ),
@@ -107,19 +110,19 @@ async def test_upgrade_creates_exactly_these_objects() -> None:
 )
 @pytest.mark.thin
 async def test_jobs_have_the_toolkit_image_and_service_account(
-    values: dict[str, Any], repository: str, tags: dict[str, str], accounts: dict[str, str]
+    values: dict[str, Any], repository: str, tag: str, accounts: dict[str, str]
 ) -> None:
     made = await created(**values)
     for obj in made:
         kind, described = obj["kind"], objects.spec(obj)
         if kind == "Plan":
-            assert (described["upgrade"]["image"], described["version"]) == (repository, tags[kind])
+            assert (described["upgrade"]["image"], described["version"]) == (repository, tag)
             assert described["serviceAccountName"] == accounts[kind]
         elif "template" in described:
             pod = described["template"]["spec"]
-            assert [container["image"] for container in pod["containers"]] == [f"{repository}:{tags[kind]}"]
+            assert [container["image"] for container in pod["containers"]] == [f"{repository}:{tag}"]
             assert pod.get("serviceAccountName") == accounts.get(kind)
-    assert {obj["kind"] for obj in made} >= tags.keys()
+    assert {obj["kind"] for obj in made} >= {"Deployment", "Job", "Plan"}
 
 
 @pytest.mark.rule(

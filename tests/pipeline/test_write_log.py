@@ -7,18 +7,31 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from hack.simulation import Simulation
-from tests.support.upgrade import started
+from tests.support.upgrade import UpgradeRun, started
+from upgrade_manager.api.keys import ANNOTATION_CREATED_BY, JobType
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import JsonPatch, MergePatch
-from upgrade_manager.kube.resources import JOBS, NODES, SECRETS, SERVICES
-from upgrade_manager.pipeline.write_log import MAX_CHANGES, MAX_VALUE, changes, describe
-from upgrade_manager.resources.repository import repository_service
+from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, NODES, SECRETS, SERVICES, SUC_PLANS
+from upgrade_manager.pipeline.write_log import MAX_CHANGES, MAX_VALUE, changes, created, describe
+from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job, restore_job
+from upgrade_manager.resources.owner import Owner
+from upgrade_manager.resources.repository import repository_deployment, repository_service
+from upgrade_manager.resources.suc_plan import PlanSettings, image_preload_plan
+from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.patch import Patch
+    from upgrade_manager.kube.resources import Resource
 
 PLACE = "harvester-system"
+OWNER = Owner(name="up", uid="u-1")
+IMAGE = ToolkitImage(repository="r/t", tag="v1+x")
+PINNED = ToolkitImage(repository="r/t", tag="v1", digest="sha256:" + "a" * 64)
+WORKLOADS = {"Job", "Plan", "Deployment"}
+#: What is logged of any Plan.
+OF_A_PLAN = {"node": "all that are managed", "service_account": "planner", "privileged": "yes"}
 REPLACED = JsonPatch(
     [
         {"op": "test", "path": "/value", "value": "600"},
@@ -78,7 +91,7 @@ async def test_each_write_is_one_line(cluster: Harvester) -> None:
     manifest = repository_service(ctx.owner)
     name = objects.name(manifest)
     with capture_logs() as lines:
-        await ctx.claim("example.org/finalizer")
+        await ctx.claim()
         ctx.status.accept("Initializing", "v1")
         await ctx.persist()
         ctx.status.waiting("a")
@@ -86,9 +99,9 @@ async def test_each_write_is_one_line(cluster: Harvester) -> None:
         await ctx.ensure(SERVICES, manifest)
         await ctx.ensure(SERVICES, manifest)
         await ctx.mark(SERVICES, name, {"labels": {"a": "b"}}, namespace=PLACE, event="marked")
-        created = await cluster.client.get(SERVICES, name, namespace=PLACE)
+        stored = await cluster.client.get(SERVICES, name, namespace=PLACE)
         for _ in range(2):
-            await ctx.remove(SERVICES, name, namespace=PLACE, uid=objects.uid(created))
+            await ctx.remove(SERVICES, name, namespace=PLACE, uid=objects.uid(stored))
         await ctx.remove_all(JOBS, namespace=PLACE)
         await ctx.mark(NODES, "none", {"labels": {"a": "b"}})
         await ctx.ensure_unread(SECRETS, {"metadata": {"name": "s", "namespace": PLACE}, "data": {"a": "Yg=="}})
@@ -105,6 +118,77 @@ async def test_each_write_is_one_line(cluster: Harvester) -> None:
         ("object created", f"{PLACE}/s"),
     ]
     assert "Yg==" not in str(lines)
+
+
+@pytest.mark.rule("pipeline: a created Job, Plan or Deployment is logged with what runs, where and for whom")
+@pytest.mark.parametrize(
+    ("resource", "manifest", "code"),
+    [
+        pytest.param(
+            JOBS,
+            node_job(OWNER, JobSettings(image=IMAGE, service_account="worker"), node="n1", job_type=JobType.PRE_DRAIN),
+            {"node": "n1", "image": "r/t:v1-x", "service_account": "worker", "privileged": "yes"},
+            id="a Job of a node",
+        ),
+        pytest.param(
+            JOBS,
+            restore_job(OWNER, JobSettings(image=PINNED, service_account="worker"), node="n1"),
+            {"node": "n1", "image": str(PINNED), "service_account": "worker", "privileged": "no"},
+            id="a Job without privileges",
+        ),
+        pytest.param(
+            JOBS,
+            cluster_upgrade_job(OWNER, JobSettings(image=IMAGE, service_account="worker")),
+            {"node": "any", "image": "r/t:v1-x", "service_account": "worker", "privileged": "no"},
+            id="a Job without a node",
+        ),
+        pytest.param(
+            SUC_PLANS,
+            image_preload_plan(OWNER, PlanSettings(image=IMAGE, service_account="planner"), concurrency=1),
+            {**OF_A_PLAN, "image": "r/t:v1-x"},
+            id="a Plan",
+        ),
+        pytest.param(
+            SUC_PLANS,
+            image_preload_plan(OWNER, PlanSettings(image=PINNED, service_account="planner"), concurrency=1),
+            {**OF_A_PLAN, "image": str(PINNED)},
+            id="a Plan with a digest",
+        ),
+        pytest.param(
+            DEPLOYMENTS,
+            repository_deployment(OWNER, image=IMAGE, claim="iso", replicas=2),
+            {"node": "any", "image": "r/t:v1-x", "service_account": "default", "privileged": "yes"},
+            id="the repository",
+        ),
+    ],
+)
+def test_created_workload_says_what_runs_for_whom(resource: Resource, manifest: Object, code: dict[str, str]) -> None:
+    with capture_logs() as lines:
+        created(resource, manifest, creator="alice")
+    [line] = lines
+    named = {"kind": resource.kind, "object": f"{objects.namespace(manifest)}/{objects.name(manifest)}"}
+    assert line == {"event": "object created", "log_level": "info", **named, **code, "created_by": "alice"}
+
+
+def test_created_service_runs_nothing() -> None:
+    with capture_logs() as lines:
+        created(SERVICES, repository_service(OWNER), creator="alice")
+    assert [sorted(line) for line in lines] == [["event", "kind", "log_level", "object"]]
+
+
+@pytest.mark.rule("pipeline: a created Job, Plan or Deployment is logged with what runs, where and for whom")
+async def test_upgrade_logs_what_each_workload_runs() -> None:
+    async with Simulation("three-nodes") as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        with capture_logs() as lines:
+            async with stage.life():
+                await stage.create_plan(annotations={ANNOTATION_CREATED_BY: "alice"})
+                await stage.succeed()
+    workloads = [line for line in lines if line["event"] == "object created" and line["kind"] in WORKLOADS]
+    assert {line["kind"] for line in workloads} == WORKLOADS
+    for line in workloads:
+        assert (line["image"], line["created_by"]) == ("rancher/harvester-upgrade-toolkit:v1.8.0", "alice")
+        assert line.keys() >= {"node", "service_account", "privileged"}
 
 
 @pytest.mark.rule("pipeline: every log line of a reconcile has plan, phase and reconcile id")

@@ -12,10 +12,7 @@ from upgrade_manager.kube.client import Client
 @pytest.fixture
 async def bare() -> PreflightSetup:
     """Return a setup without endpoints."""
-    server = make_server()
-    setup = PreflightSetup(Client(server, user_agent="test", random=Random(1)))
-    setup.kubelets.serve(server.handlers)
-    return setup
+    return PreflightSetup(Client(make_server(), user_agent="test", random=Random(1)))
 
 
 @pytest.fixture

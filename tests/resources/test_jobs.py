@@ -15,6 +15,7 @@ OWNER = Owner(name="up", uid="u-1")
 SETTINGS = JobSettings(image=ToolkitImage(repository="example/toolkit", tag="v1.7.0"), service_account="worker")
 NODE_TYPES = [JobType.PRE_DRAIN, JobType.POST_DRAIN, JobType.SINGLE_NODE_UPGRADE]
 LONG_NODE = "n" * 100 + ".example"
+PLAN = {"upgrade-plan": "up", "upgrade-plan-uid": "u-1"}
 PLAN_NAME = {"name": "HARVESTER_UPGRADEPLAN_NAME", "value": "up"}
 NODE_NAME = {"name": "HARVESTER_UPGRADE_NODE_NAME", "value": "n1"}
 POD_NAME = {"name": "HARVESTER_UPGRADE_POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
@@ -22,20 +23,20 @@ POD_NAME = {"name": "HARVESTER_UPGRADE_POD_NAME", "valueFrom": {"fieldRef": {"fi
 
 def expected(name: str, labels: dict[str, str], pod: dict[str, Any], container: dict[str, Any]) -> dict[str, Any]:
     """Return a whole Job; the arguments are what differs."""
-    labels = {f"management.harvesterhci.io/{key}": value for key, value in ({"upgrade-plan": "up"} | labels).items()}
+    labels = {f"management.harvesterhci.io/{key}": value for key, value in (PLAN | labels).items()}
     apply = {
         "name": "apply",
         "image": "example/toolkit:v1.7.0",
         "imagePullPolicy": "IfNotPresent",
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
-    spec = {"restartPolicy": "Never", "serviceAccountName": "worker", "tolerations": tolerations()}
+    spec = {"restartPolicy": "Never", "serviceAccountName": "worker", "enableServiceLinks": False}
+    spec |= {"tolerations": tolerations()}
     template = {"metadata": {"labels": labels}, "spec": spec | pod | {"containers": [apply | container]}}
-    references = [OWNER.reference()]
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": name, "namespace": "harvester-system", "labels": labels, "ownerReferences": references},
+        "metadata": {"name": name, "namespace": "harvester-system", "labels": labels},
         "spec": {"backoffLimit": 2, "ttlSecondsAfterFinished": 604800, "template": template},
     }
 
@@ -47,6 +48,7 @@ def expected(name: str, labels: dict[str, str], pod: dict[str, Any], container: 
     "workloads: the cluster Job's TTL is 604800 seconds",
     "workloads: the container apply runs upgrade_manifests.sh with HARVESTER_UPGRADEPLAN_NAME",
     "workloads: all Jobs have the tolerations",
+    "workloads: no variable of another Service is set in Pods of Jobs and of the repository",
     "workloads: every Job has backoffLimit 2",
 )
 def test_cluster_upgrade_job() -> None:
@@ -86,6 +88,7 @@ def test_node_job(job_type: JobType) -> None:
     )
     assert node_job(OWNER, SETTINGS, node="n1", job_type=job_type) == job
     job["spec"]["suspend"] = True
+    job["metadata"]["ownerReferences"] = [OWNER.reference()]
     assert node_job(OWNER, SETTINGS, node="n1", job_type=job_type, suspended=True) == job
 
 

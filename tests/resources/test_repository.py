@@ -20,14 +20,19 @@ SERVICE = repository_service(OWNER)
     "workloads: Deployment and Service are named PLAN-repo",
     "workloads: the Deployment selects its Pods by plan and component repo",
     "workloads: the Deployment's Pods have the tolerations",
+    "workloads: no variable of another Service is set in Pods of Jobs and of the repository",
     "workloads: repository Pods prefer different hosts",
 )
 def test_deployment() -> None:
     assert DEPLOYMENT["metadata"]["name"] == "up-repo"
     assert DEPLOYMENT["spec"]["selector"] == {"matchLabels": LABELS}
-    assert DEPLOYMENT["spec"]["template"]["metadata"]["labels"] == LABELS
+    assert DEPLOYMENT["spec"]["template"]["metadata"]["labels"] == {
+        **LABELS,
+        "management.harvesterhci.io/upgrade-plan-uid": "u-1",
+    }
     assert DEPLOYMENT["spec"]["replicas"] == 2
     assert POD["tolerations"] == tolerations()
+    assert POD["enableServiceLinks"] is False
     (term,) = POD["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     assert term["podAffinityTerm"]["topologyKey"] == "kubernetes.io/hostname"
     assert term["podAffinityTerm"]["labelSelector"] == {"matchLabels": LABELS}

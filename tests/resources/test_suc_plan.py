@@ -14,7 +14,13 @@ from upgrade_manager.api.names import label_value
 from upgrade_manager.pipeline.image_lists import pack
 from upgrade_manager.resources.image_list import LIST_KEY, LIST_PATH, ImageList
 from upgrade_manager.resources.owner import Owner
-from upgrade_manager.resources.suc_plan import REMOVE, PlanSettings, image_cleanup_plan, image_preload_plan
+from upgrade_manager.resources.suc_plan import (
+    REMOVE,
+    PlanSettings,
+    image_cleanup_plan,
+    image_of_jobs,
+    image_preload_plan,
+)
 from upgrade_manager.resources.toolkit import ToolkitImage, tolerations
 
 if TYPE_CHECKING:
@@ -64,6 +70,38 @@ def test_every_tag_gives_valid_labels(tag: str, image: str, version: str) -> Non
     assert spec["upgrade"]["image"] == image
     assert spec["version"].startswith(version)
     assert label_value(spec["version"].replace("+", "-")) == spec["version"].replace("+", "-")
+
+
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+
+
+@pytest.mark.rule("workloads: the version of a SUC Plan with a digest is sha256- and its first 12 digits")
+@pytest.mark.parametrize(
+    ("image", "name", "version", "jobs"),
+    [
+        pytest.param(
+            ToolkitImage(repository="registry:5000/t", tag="v1+x", digest=DIGEST),
+            f"registry:5000/t@{DIGEST}",
+            "sha256-0123456789ab",
+            f"registry:5000/t@{DIGEST}",
+            id="a digest is in the image",
+        ),
+        pytest.param(
+            ToolkitImage(repository="registry:5000/t", tag="v1+x"),
+            "registry:5000/t",
+            "v1+x",
+            "registry:5000/t:v1-x",
+            id="a tag is the version, which the controller appends",
+        ),
+        pytest.param(
+            ToolkitImage(repository="r/t", tag="v1-"), "r/t:v1-", label_value("v1-"), "r/t:v1-", id="a tag in the image"
+        ),
+    ],
+)
+def test_controller_makes_exactly_that_image(image: ToolkitImage, name: str, version: str, jobs: str) -> None:
+    spec = image_preload_plan(OWNER, PlanSettings(image=image, service_account="a"), concurrency=1)["spec"]
+    assert (spec["upgrade"]["image"], spec["version"]) == (name, version)
+    assert image_of_jobs(spec) == jobs == str(image)
 
 
 @pytest.mark.rule(

@@ -4,16 +4,19 @@ import pytest
 
 from upgrade_manager.resources.toolkit import ToolkitImage, tolerations
 
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+
 
 @pytest.mark.parametrize(
-    ("tag", "image"),
+    ("tag", "digest", "image"),
     [
-        pytest.param("v1.7.0", "registry:5000/toolkit:v1.7.0", id="a release"),
-        pytest.param("v1.7.0+dev", "registry:5000/toolkit:v1.7.0-dev", id="a plus is replaced"),
+        pytest.param("v1.7.0", "", "registry:5000/toolkit:v1.7.0", id="a release"),
+        pytest.param("v1.7.0+dev", "", "registry:5000/toolkit:v1.7.0-dev", id="a plus is replaced"),
+        pytest.param("v1.7.0", DIGEST, f"registry:5000/toolkit@{DIGEST}", id="a digest, without the tag"),
     ],
 )
-def test_image_name(tag: str, image: str) -> None:
-    assert str(ToolkitImage(repository="registry:5000/toolkit", tag=tag)) == image
+def test_image_name(tag: str, digest: str, image: str) -> None:
+    assert str(ToolkitImage(repository="registry:5000/toolkit", tag=tag, digest=digest)) == image
 
 
 @pytest.mark.rule("workloads: nine tolerations cover drains, unreachable nodes, roles, architectures and add-ons")

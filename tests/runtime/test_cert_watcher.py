@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from structlog.testing import capture_logs
 
-from upgrade_manager.runtime.cert_watcher import CertificateError, CertWatcher, context_from_pem
+from upgrade_manager.runtime import cert_watcher
+from upgrade_manager.runtime.cert_watcher import RETRY_INTERVAL, CertificateError, CertWatcher, context_from_pem
 from upgrade_manager.runtime.self_signed import make_pem
 
 if TYPE_CHECKING:
@@ -114,6 +115,46 @@ async def test_invalid_pair_does_not_replace_a_valid_one(tmp_path: Path, fault: 
         with capture_logs() as lines:
             assert await handshake(port) == third
         assert [line["event"] for line in lines] == ["certificate not reloaded"]
+
+
+@pytest.mark.real_loop
+async def test_pair_whose_read_failed_once_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = write(tmp_path, *new_pair())
+    now, reads = 100.0, 0
+    monkeypatch.setattr(cert_watcher, "loop_time", lambda: now)
+    async with serving(await CertWatcher(tmp_path).context()) as port:
+        second = write(tmp_path, *new_pair())
+
+        def failing(_path: Path) -> bytes:
+            nonlocal reads
+            reads += 1
+            raise OSError("Input/output error")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("pathlib.Path.read_bytes", failing)
+            assert [await handshake(port) for _ in range(3)] == [first] * 3
+            assert reads == 1
+            now += RETRY_INTERVAL
+            assert (await handshake(port), reads) == (first, 2)
+        assert await handshake(port) == first
+        now += RETRY_INTERVAL
+        assert await handshake(port) == second
+
+
+@pytest.mark.real_loop
+async def test_former_pair_that_returns_is_no_failure(tmp_path: Path) -> None:
+    """Kubelet replaces the directory by a link: the former files may come back with the same metadata."""
+    first = write(tmp_path, *new_pair())
+    async with serving(await CertWatcher(tmp_path).context()) as port:
+        kept = tmp_path / "tls.key"
+        kept.rename(tmp_path / "kept")
+        with capture_logs() as lines:
+            assert await handshake(port) == first
+            (tmp_path / "kept").rename(kept)
+            assert await handshake(port) == first
+            kept.rename(tmp_path / "kept")
+            assert await handshake(port) == first
+        assert [line["event"] for line in lines] == ["certificate not reloaded"] * 2
 
 
 def break_pair(directory: Path, fault: str) -> None:

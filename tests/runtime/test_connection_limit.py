@@ -16,7 +16,9 @@ from aiohttp import web
 from tests.support.runtime import serving
 from upgrade_manager.runtime import connection_limit
 from upgrade_manager.runtime.cert_watcher import context_from_pem
+from upgrade_manager.runtime.connection import Connection
 from upgrade_manager.runtime.http_server import HttpServer, no_tls
+from upgrade_manager.runtime.peers import Peers
 from upgrade_manager.runtime.self_signed import make_pem
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ async def self_signed() -> ssl.SSLContext:
     return context_from_pem(make_pem(now=datetime.now(tz=UTC)))
 
 
-class Connection:
+class Client:
     """A client's connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -82,9 +84,9 @@ class Bench:
     is_secure: bool
     arrived: asyncio.Event
     release: asyncio.Event
-    connections: list[Connection]
+    connections: list[Client]
 
-    async def connect(self) -> Connection:
+    async def connect(self) -> Client:
         """Open a connection, with a TLS handshake on a secure server."""
         tls = None
         if self.is_secure:
@@ -92,12 +94,12 @@ class Bench:
             tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
         return await self._connect(tls)
 
-    async def connect_silently(self) -> Connection:
+    async def connect_silently(self) -> Client:
         """Open a TCP connection that sends nothing."""
         return await self._connect(None)
 
-    async def _connect(self, tls: ssl.SSLContext | None) -> Connection:
-        self.connections.append(Connection(*await asyncio.open_connection("127.0.0.1", self.port, ssl=tls)))
+    async def _connect(self, tls: ssl.SSLContext | None) -> Client:
+        self.connections.append(Client(*await asyncio.open_connection("127.0.0.1", self.port, ssl=tls)))
         return self.connections[-1]
 
     async def close(self) -> None:
@@ -313,14 +315,14 @@ async def test_silent_connections_are_closed_at_the_stop() -> None:
 
 @pytest.mark.parametrize("is_secure", [True, False], ids=["TLS", "plain"])
 async def test_connection_accepted_before_the_stop_is_closed(is_secure: bool) -> None:  # noqa: FBT001  # a row
-    limit, server, transport = connection_limit.ConnectionLimit(web.Application()), Mock(connections=[]), Mock()
+    limit, server, transport = connection_limit.ConnectionLimit(Peers()), Mock(), Mock()
     tls = await self_signed() if is_secure else None
     async with limit.accepting(await limit.bind(server, address=("127.0.0.1", 0), tls=tls)):
-        connection = connection_limit._Connection(limit, server, tls=tls)
+        connection = Connection(limit, server, tls=tls)
     connection.connection_made(transport)
     transport.abort.assert_called_once_with()
     connection.connection_lost(None)
-    assert limit.silent == {}
+    assert limit._connections == {}
 
 
 async def test_silent_connection_after_the_handshake_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,17 +347,9 @@ async def test_pipelined_requests_are_answered(is_secure: bool) -> None:  # noqa
         assert [await connection.response(), await connection.response()] == [b"fast"] * 2
 
 
-@pytest.mark.parametrize("transport", [None, Mock(is_closing=Mock(return_value=True))], ids=["lost", "closing"])
-async def test_connection_that_ends_already_gets_no_response(transport: Mock | None) -> None:
-    limit = connection_limit.ConnectionLimit(web.Application())
-    limit._end(Mock(transport=transport))
-    assert transport is None or transport.write.call_count == transport.abort.call_count == 0
-
-
 @pytest.mark.parametrize("event", ["eof_received", "pause_writing", "resume_writing"])
 async def test_handler_gets_the_events_of_its_connection(event: str) -> None:
-    limit = connection_limit.ConnectionLimit(web.Application())
-    connection = connection_limit._Connection(limit, Mock(), tls=None)
+    connection = Connection(connection_limit.ConnectionLimit(Peers()), Mock(), tls=None)
     getattr(connection, event)()
     connection._handler = Mock()
     getattr(connection, event)()

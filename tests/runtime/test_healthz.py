@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.support.runtime import serving
-from upgrade_manager.runtime.healthz import Probe, Probes, Unhealthy
+from upgrade_manager.runtime.healthz import MAX_AGE, Probe, Probes, Unhealthy
 
 if TYPE_CHECKING:
     from upgrade_manager.runtime.healthz import Check
@@ -88,10 +88,72 @@ async def test_report_of_one_check_has_its_reason(name: str, report: tuple[int, 
     assert await new_probe(a=good, b=bad, c=silent, d=hanging).report_one(name) == report
 
 
-async def test_reason_of_a_failure_is_logged() -> None:
+class Counted:
+    """A check that takes some seconds, and counts its runs."""
+
+    def __init__(self, *, seconds: float = 0.0) -> None:
+        self.runs = 0
+        self.error = ""
+        self._seconds = seconds
+
+    async def check(self) -> None:
+        self.runs += 1
+        await asyncio.sleep(self._seconds)
+        if self.error:
+            raise Unhealthy(self.error)
+
+
+@pytest.mark.rule("security: requests of a probe share results that are at most a second old")
+async def test_many_requests_cost_one_run_in_a_second() -> None:
+    fast, slow = Counted(), Counted(seconds=0.5)
+    probe = new_probe(fast=fast.check, slow=slow.check)
+
+    async def ask() -> None:
+        assert await probe.report() == (200, "ok")
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(2_000):
+            group.create_task(ask())
+            await asyncio.sleep(1 / 200)
+    assert (fast.runs, slow.runs) == (10, 7)
+
+
+async def test_result_is_at_most_a_second_old() -> None:
+    counted = Counted()
+    probe = new_probe(a=counted.check)
+    assert await probe.report_one("a") == (200, "ok")
+    counted.error = "lost"
+    await asyncio.sleep(0.99)
+    assert await probe.report() == (200, "ok")
+    await asyncio.sleep(0.01)
+    assert (await probe.report())[0] == 500
+    counted.error = ""
+    assert (await probe.report_one("a"))[0] == 500
+    await asyncio.sleep(MAX_AGE)
+    assert await probe.report_one("a") == (200, "ok")
+
+
+async def test_request_that_is_cancelled_does_not_end_others() -> None:
+    probe = new_probe(a=Counted(seconds=1).check)
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(probe.report())
+        second = group.create_task(probe.report())
+        await asyncio.sleep(0.5)
+        first.cancel()
+    assert second.result() == (200, "ok")
+
+
+async def test_failure_and_recovery_are_logged_once() -> None:
+    counted = Counted()
+    probe = new_probe(b=counted.check)
     with capture_logs() as lines:
-        await new_probe(b=bad).report()
-    assert lines[0]["errors"] == {"b": "the cache of nodes is not synced"}
+        for counted.error in ("", "not synced", "not synced for 2 s", "", ""):
+            await asyncio.sleep(MAX_AGE)
+            await asyncio.gather(*(probe.report() for _ in range(9)))
+    assert [(line["event"], line["check"], line.get("error")) for line in lines] == [
+        ("probe failed", "b", "not synced"),
+        ("probe recovered", "b", None),
+    ]
 
 
 @pytest.mark.real_loop

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 
 import aiohttp
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from tests.support.runtime import serving
 from upgrade_manager.runtime.http_server import BindError, HttpServer
@@ -74,3 +76,37 @@ async def test_port_in_use_is_reported_with_its_flag() -> None:
 async def test_unusable_address_is_reported_with_its_reason() -> None:
     with pytest.raises(BindError, match=r"^--test-bind-address 192\.0\.2\.1:0 cannot be used: .*assign"):
         await new_server(web.Application(), host="192.0.2.1").run()
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "logged"),
+    [(ZeroDivisionError(), 500, [("request failed unexpectedly", "127.0.0.1", "test")]), (web.HTTPNotFound(), 404, [])],
+)
+async def test_bug_in_a_handler_is_logged_with_the_client(error: Exception, status: int, logged: object) -> None:
+    async def fail(_request: web.Request) -> web.Response:
+        raise error
+
+    app = web.Application()
+    app.router.add_get("/", fail)
+    async with serving(new_server(app)) as place, aiohttp.ClientSession() as session:
+        with capture_logs() as lines:
+            async with session.get(f"http://{place}/") as response:
+                assert response.status == status
+    assert [(line["event"], line["peer"], line["server"]) for line in lines] == logged
+
+
+@pytest.mark.rule("security: a request body is never decompressed, and left in the socket unless it is a review's")
+@pytest.mark.parametrize("status", [200, 404])
+async def test_connection_with_an_unread_body_is_closed(status: int) -> None:
+    async def leave(_request: web.Request) -> web.Response:
+        if status != HTTPStatus.OK:
+            raise web.HTTPNotFound
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_post("/", leave)
+    async with serving(new_server(app)) as place, aiohttp.ClientSession() as session:
+        async with session.post(f"http://{place}/", data=b"complete") as response:
+            assert (response.status, response.headers.get("Connection")) == (status, "close")
+        async with session.post(f"http://{place}/") as response:
+            assert (response.status, response.headers.get("Connection")) == (status, None)

@@ -17,6 +17,7 @@ from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request, Response
 from upgrade_manager.runtime.healthz import Unhealthy
 from upgrade_manager.runtime.leader_election import LeaderTransport, LeaseLost, new_identity
+from upgrade_manager.runtime.lease import REQUEST_TIMEOUT, RETRY_PERIOD
 from upgrade_manager.runtime.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -78,6 +79,18 @@ async def test_leader_renews_with_one_write_and_no_read() -> None:
     assert transport.requests == ["PUT"] * 29
     assert (server.spec["acquireTime"], server.spec["leaseTransitions"]) == (acquired, 0)
     assert server.spec["renewTime"] > acquired
+
+
+@pytest.mark.parametrize("hanging", [1, 2])
+async def test_renewal_follows_hanging_requests_at_once(hanging: int) -> None:
+    server, transport, elector = await new_leader()
+    transport.state = State.HANGING
+    end = RETRY_PERIOD + hanging * REQUEST_TIMEOUT
+    asyncio.get_running_loop().call_later(end - 0.5, setattr, transport, "state", State.HEALTHY)
+    await lead(elector, 20)
+    (first, _), (second, _), *_ = server.writes
+    assert second - first == pytest.approx(end, abs=0.1)
+    assert server.spec["leaseTransitions"] == 0
 
 
 async def test_unknown_fields_and_labels_are_kept() -> None:

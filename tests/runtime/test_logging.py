@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 import structlog
 
-from upgrade_manager.runtime.logging import REDACTED, configure_logging, redact
+from upgrade_manager.runtime.logging import (
+    MAX_TEXT,
+    MAX_TRACEBACK,
+    MAX_TRACEBACK_LINE,
+    MAX_VALUE,
+    REDACTED,
+    configure_logging,
+    redact,
+)
 
 JWT = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlIn0.c2lnbmF0dXJl"
 
@@ -76,6 +84,45 @@ def test_traceback_is_one_field_without_secrets() -> None:
     for line in lines(stream):
         assert line["exception"].startswith("Traceback")
         assert line["exception"].endswith("ValueError: refused: Bearer [redacted]")
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [("x" * 60_000, MAX_TRACEBACK_LINE), ("x" * 200 + "\n", MAX_TRACEBACK), ("x\n" * 60_000, MAX_TRACEBACK)],
+    ids=["one line", "lines", "many lines"],
+)
+@pytest.mark.parametrize("name", ["structlog", "stdlib"])
+def test_traceback_with_a_long_text_is_short(text: str, limit: int, name: str) -> None:
+    stream = configured(io.StringIO())
+    log: Any = structlog.get_logger("x") if name == "structlog" else logging.getLogger("x")
+    try:
+        raise ValueError(text * (1 if len(text) > limit else 300) + "the end")  # noqa: TRY301  # for its traceback
+    except ValueError:
+        log.exception("broken")
+    (line,) = lines(stream)
+    assert line["exception"].startswith("Traceback (most recent call last):\n")
+    assert "test_logging.py" in line["exception"]
+    assert len(line["exception"]) < MAX_TRACEBACK + 100
+    assert len(line["exception"].splitlines()[-1]) <= MAX_TRACEBACK_LINE
+
+
+@pytest.mark.rule("security: a client's text is bounded in every log line")
+@pytest.mark.parametrize(
+    ("value", "limit"),
+    [("é" * 60_000, MAX_TEXT), (["x" * 9_000] * 9, MAX_VALUE), ({"k": "x" * 60_000}, MAX_VALUE)],
+    ids=["text", "list", "mapping"],
+)
+def test_long_value_is_shortened(value: object, limit: int) -> None:
+    stream = configured(io.StringIO())
+    structlog.get_logger("x").warning("refused", reason=value, peer="192.0.2.1")
+    (line,) = lines(stream)
+    assert (len(line["reason"]), line["reason"][-1], line["peer"]) == (limit, "…", "192.0.2.1")
+
+
+def test_secret_at_the_limit_is_redacted() -> None:
+    stream = configured(io.StringIO())
+    structlog.get_logger("x").warning("refused", reason=f"{'x' * (MAX_TEXT - 30)} {JWT}")
+    assert JWT[:20] not in stream.getvalue()
 
 
 def test_terminal_gets_colours_and_multiline_tracebacks() -> None:

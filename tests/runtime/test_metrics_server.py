@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import threading
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -10,8 +11,12 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter
 
 from tests.support.runtime import Reviews, serving
+from tests.support.tokens import token_of
 from upgrade_manager.runtime.metrics import Metrics
+from upgrade_manager.runtime.metrics_auth import UNAUTHORIZED, Decision, MetricsAuthorizer
 from upgrade_manager.runtime.metrics_server import plain_metrics_server, secure_metrics_server
+from upgrade_manager.runtime.peers import Peers
+from upgrade_manager.runtime.review_shares import REVIEW_BURST
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,6 +27,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.real_loop
 
 ANY_PORT = ("127.0.0.1", 0)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
 
 
 @asynccontextmanager
@@ -79,17 +88,37 @@ async def test_computed_gauges_are_refreshed_before_each_scrape() -> None:
     ("path", "token", "status", "text"),
     [
         ("metrics", "", 401, "Unauthorized\n"),
-        ("metrics", "good-guest", 403, "Authorization denied for user guest\n"),
-        ("metrics", "good-prometheus", 200, "event_loop_lag_seconds"),
-        ("metrics/else", "good-prometheus", 404, ""),
+        ("metrics", "opaque", 401, "Unauthorized\n"),
+        ("metrics", token_of("good-guest"), 403, "Authorization denied for user guest\n"),
+        ("metrics", token_of("good-prometheus"), 200, "event_loop_lag_seconds"),
+        ("metrics/else", token_of("good-prometheus"), 404, ""),
     ],
+    ids=["none", "opaque", "without the right", "with the right", "another path"],
 )
 async def test_secure_server_authorizes_requests(path: str, token: str, status: int, text: str) -> None:
-    server = secure_metrics_server(Metrics(CollectorRegistry()), address=ANY_PORT, client=Reviews().client())
+    server = secure_metrics_server(Metrics(CollectorRegistry()), address=ANY_PORT, client=Reviews().client(), now=now)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with serving(server) as place, get(f"https://{place}/{path}", **headers) as response:
         assert response.status == status
         assert text in await response.text()
+
+
+async def test_made_up_tokens_are_counted_by_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nothing is refilled while the test runs.
+    monkeypatch.setattr("upgrade_manager.runtime.review_shares.REVIEW_INTERVAL", 3600)
+    server = secure_metrics_server(Metrics(CollectorRegistry()), address=ANY_PORT, client=Reviews().client(), now=now)
+    statuses = []
+    async with serving(server) as place:
+        connector = aiohttp.TCPConnector(local_addr=("127.0.0.2", 0))
+        async with aiohttp.ClientSession(connector=connector) as stranger:
+            for number in range(REVIEW_BURST + 1):
+                headers = {"Authorization": f"Bearer {token_of(f'made-up-{number}')}"}
+                async with stranger.get(f"https://{place}/metrics", headers=headers, ssl=False) as response:
+                    statuses.append(response.status)
+        authorization = f"Bearer {token_of('good-prometheus')}"
+        async with get(f"https://{place}/metrics", Authorization=authorization) as response:
+            assert response.status == 200
+    assert statuses == [401] * REVIEW_BURST + [429]
 
 
 async def test_metrics_are_rendered_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,3 +135,18 @@ async def test_metrics_are_rendered_in_a_thread(monkeypatch: pytest.MonkeyPatch)
         assert response.status == 200
     assert len(rendering) == 1
     assert threading.get_ident() not in rendering
+
+
+async def test_hosts_of_an_ipv6_network_share_the_reviews_of_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    peers: list[str] = []
+
+    async def authorize(_self: MetricsAuthorizer, _header: str, *, peer: str) -> Decision:
+        peers.append(peer)
+        return UNAUTHORIZED
+
+    monkeypatch.setattr(MetricsAuthorizer, "authorize", authorize)
+    monkeypatch.setattr(Peers, "of", lambda self, _transport: self.find("fd00:52::7"))
+    server = secure_metrics_server(Metrics(CollectorRegistry()), address=ANY_PORT, client=Reviews().client(), now=now)
+    async with serving(server) as place, get(f"https://{place}/metrics") as response:
+        assert response.status == 401
+    assert peers == ["fd00:52::/64"]

@@ -7,9 +7,12 @@ from typing import Any
 
 from hack.virtual_time import VirtualEventLoop
 from tests.support.cluster_reader import MemoryReader, named, node
+from tests.support.toolkit_config import TOOLKIT
+from upgrade_manager.api.keys import ANNOTATION_TOOLKIT_IMAGE, ANNOTATION_TOOLKIT_KIND
 from upgrade_manager.kube import resources
 from webhook.catalogue import CHECKS
 from webhook.check import Subject
+from webhook.checks.toolkit_image import CHECK as TOOLKIT_IMAGE
 from webhook.runner import run_checks
 
 PATH = Path(__file__).parents[1] / "golden/admission.txt"
@@ -97,6 +100,11 @@ SPECS: list[dict[str, Any]] = [
     {"image": "default/iso"},
     {"image": "a/b/c"},
 ]
+ANNOTATIONS = [
+    {ANNOTATION_TOOLKIT_IMAGE: "registry/toolkit:v1", ANNOTATION_TOOLKIT_KIND: "mine"},
+    {ANNOTATION_TOOLKIT_IMAGE: "registry/toolkit"},
+    {ANNOTATION_TOOLKIT_KIND: "own"},
+]
 EMPTY: dict[Any, list[Any]] = {resources.NODES: []}
 
 
@@ -104,8 +112,14 @@ async def _lines() -> list[str]:
     lines: list[str] = []
     runs = [(CLUSTER, SPECS[0], CHECKS), *((CLUSTER, spec, CHECKS[:2]) for spec in SPECS[1:])]
     runs.append((EMPTY, {}, tuple(check for check in CHECKS if check.name in {"nodes", "cluster"})))
-    for cluster, spec, checks in runs:
-        results = await run_checks(checks, Subject.of({"spec": spec}, cluster=MemoryReader(cluster)))
+    subjects = [
+        (Subject.of({"spec": spec}, cluster=MemoryReader(cluster), toolkit=TOOLKIT), checks)
+        for cluster, spec, checks in runs
+    ]
+    plans = [{"metadata": {"annotations": one}} for one in ANNOTATIONS]
+    subjects += [(Subject.of(one, cluster=MemoryReader({}), toolkit=TOOLKIT), (TOOLKIT_IMAGE,)) for one in plans]
+    for subject, checks in subjects:
+        results = await run_checks(checks, subject)
         lines += [f"{r.name} | {f.field} | {f.message}" for r in results for f in r.findings]
     return lines
 

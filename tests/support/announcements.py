@@ -1,4 +1,4 @@
-"""The milestones of nodes and settings among the events of a plan, each of which happens once."""
+"""The milestones of nodes, settings and the toolkit image among the events of a plan, each of which happens once."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from upgrade_manager.nodes.milestones import MilestoneReason
-from upgrade_manager.pipeline.events import SETTING_CHANGED, SETTING_RESTORED
+from upgrade_manager.pipeline.events import (
+    SETTING_CHANGED,
+    SETTING_RESTORED,
+    TOOLKIT_IMAGE_CHOSEN,
+    TOOLKIT_TAG_GUESSED,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from upgrade_manager.kube.objects import Object
 
-REASONS = frozenset({*MilestoneReason, SETTING_CHANGED, SETTING_RESTORED})
+REASONS = frozenset({*MilestoneReason, SETTING_CHANGED, SETTING_RESTORED, TOOLKIT_IMAGE_CHOSEN, TOOLKIT_TAG_GUESSED})
 _SINGLE = (MilestoneReason.NODE_UPGRADING, MilestoneReason.NODE_REBOOTING, MilestoneReason.NODE_UPGRADED)
 _DURATION = re.compile(r" (?:in|after) (?:\d+ h \d+ min|\d+ min \d+ s|\d+ s)\b")
 #: A cluster without durations reboots its nodes faster than their conditions change.
@@ -48,11 +53,12 @@ def milestones(events: Iterable[Object]) -> Counter[str]:
 def milestone_errors(
     events: Iterable[Object], nodes: Iterable[str], *, single: bool, reboots: bool = True
 ) -> list[str]:
-    """Check that each node and each setting has its milestones once; those of pauses may be missing."""
+    """Check that nodes, settings and the toolkit image have their milestones once; those of pauses may be missing."""
     found = milestones(events)
     absent = set[MilestoneReason]() if reboots else {MilestoneReason.NODE_REBOOTING}
     needed = {*_SINGLE} - absent if single else {MilestoneReason.NODE_DRAINING, *_SINGLE} - absent
     missing = [one for node in nodes for reason in needed if (one := f"{reason} Node {node}") not in found]
+    missing += [] if any(one.startswith(TOOLKIT_IMAGE_CHOSEN) for one in found) else [TOOLKIT_IMAGE_CHOSEN]
     changed, restored = (
         {about for reason, _, about in (one.partition(" ") for one in found) if reason == setting}
         for setting in (SETTING_CHANGED, SETTING_RESTORED)

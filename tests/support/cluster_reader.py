@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
+from tests.support.toolkit_config import TOOLKIT
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.patch import MergePatch
 from webhook.check import Subject
@@ -67,7 +68,7 @@ async def find(
 ) -> list[str]:
     """Run a check over a plan; return the messages, after the field if it is not the check's."""
     plan = {"metadata": {"name": name, "annotations": annotations}, "spec": spec}
-    findings = await check.find(Subject.of(plan, cluster=reader))
+    findings = await check.find(Subject.of(plan, cluster=reader, toolkit=TOOLKIT))
     return [f"{one.field}: {one.message}" if one.field else one.message for one in findings]
 
 

@@ -28,11 +28,18 @@ if TYPE_CHECKING:
 _before: WeakKeyDictionary[ControlPlane, frozenset[str]] = WeakKeyDictionary()
 #: Etcd's keys after the first reset.
 _clean: WeakKeyDictionary[ControlPlane, frozenset[str]] = WeakKeyDictionary()
-#: Kept: deleting a namespace and serving a definition take long.
-_KEPT = {"Namespace", "CustomResourceDefinition", "APIService"}
+#: Kept: deleting a namespace, serving a definition and compiling a policy take long.
+_KEPT = {
+    "Namespace",
+    "CustomResourceDefinition",
+    "APIService",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+}
 #: In etcd; an unknown key only costs time.
 _KEPT_KEY = re.compile(
     rf"({DEFINITION_KEYS}|/registry/namespaces/|/registry/apiregistration\.k8s\.io/apiservices/|"
+    r"/registry/validatingadmissionpolic(ies|ybindings)/|"
     r"/registry/serviceaccounts/[^/]+/default$)"
 )
 #: The ServiceAccount that a controller creates in each namespace.

@@ -6,7 +6,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.keys import LABEL_PLAN
 from upgrade_manager.kube import objects
+from upgrade_manager.pipeline.orphaned_jobs import TTL
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -60,9 +62,23 @@ def _stable(value: Any) -> Any:
 
 
 async def created_objects(simulation: Simulation, plan: str = "upgrade") -> list[str]:
-    """Return the titles of the objects with the plan's label."""
+    """Return the titles of the plan's objects, without orphaned Jobs and what these read."""
     state = (await end_state(simulation)).items()
-    return [title for title, obj in state if objects.labels(obj).get("management.harvesterhci.io/upgrade-plan") == plan]
+    created = {name: obj for name, obj in state if objects.labels(obj).get(LABEL_PLAN) == plan}
+    kept = {name for name, obj in created.items() if _is_orphaned(obj)}
+    # The Deployment, the Service and the image belong to the Jobs, and an EndpointSlice to the Service.
+    for _ in range(2):
+        kept |= {name for name, obj in created.items() if kept.intersection(_owners(obj))}
+    return [name for name in created if name not in kept]
+
+
+def _is_orphaned(obj: Object) -> bool:
+    return obj["kind"] == "Job" and objects.spec(obj).get("ttlSecondsAfterFinished") == TTL and not _owners(obj)
+
+
+def _owners(obj: Object) -> list[str]:
+    owners = objects.metadata(obj).get("ownerReferences") or []
+    return [f"{owner['kind']} {objects.namespace(obj)}/{owner['name']}" for owner in owners]
 
 
 async def overridden_settings(simulation: Simulation) -> list[Any]:

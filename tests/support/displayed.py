@@ -82,6 +82,8 @@ def running_plan() -> dict[str, Any]:
     status = {
         "currentPhase": "NodeUpgrading",
         "previousVersion": "v1.7.1",
+        "createdBy": "alice",
+        "toolkitImage": {"repository": "registry/toolkit", "tag": "v1.8.0", "kind": "own"},
         "estimatedCompletion": at(72 * 60 + 48 * 60),
         "phaseTransitionTimestamps": times(*PHASE_VALUES[:13], step=120),
         "conditions": [

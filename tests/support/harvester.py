@@ -13,6 +13,7 @@ from hack.cluster.foreign import foreign_crds, our_crd
 from hack.virtual_time import virtual_now
 from tests.support.apiserver import make_server
 from tests.support.preflight import Kubelets, Probe, VirtualClock, api_servers
+from tests.support.toolkit_config import TOOLKIT
 from upgrade_manager.api.keys import MANAGED_LABEL, suc_node_label
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
@@ -28,6 +29,7 @@ from upgrade_manager.pipeline.informers import PlanInformers
 from upgrade_manager.pipeline.metrics import UpgradeMetrics
 from upgrade_manager.pipeline.status import StatusPatch
 from upgrade_manager.preflight.check import Preflight
+from upgrade_manager.preflight.kubelets import DirectKubelets
 from upgrade_manager.runtime.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 
 
 _NAMESPACES = ("harvester-system", "cattle-system", "fleet-local", "longhorn-system")
+#: status.toolkitImage.
+RECORDED = {"repository": "rancher/harvester-upgrade-toolkit", "tag": "v1.7.0", "kind": "harvester"}
 RELEASE = {
     "harvester": "v1.7.0",
     "os": "Harvester v1.7.0",
@@ -134,9 +138,10 @@ class Harvester:
         self.recorder = FakeEventRecorder(self.client)
         self.observed = Observed(group, self.client)
         self.kubelets = Kubelets()
-        self.kubelets.serve(self.server.handlers)
         self.probe = Probe()
-        self.preflight = Preflight(probe=self.probe, clock=VirtualClock())
+        self.preflight = Preflight(probe=self.probe, kubelets=DirectKubelets(self.kubelets), clock=VirtualClock())
+        #: The flags of the next reconcile.
+        self.toolkit = TOOLKIT
 
     async def install(self) -> None:
         """Define the kinds and create the namespaces."""
@@ -164,7 +169,7 @@ class Harvester:
         for name in names:
             given = {MANAGED_LABEL: "true", "kubernetes.io/hostname": name, **labels}
             ready = {"type": "Ready", "status": "True"}
-            status = {"conditions": [ready], "nodeInfo": {"osImage": "Harvester v1.6.1"}}
+            status = {"conditions": [ready], "nodeInfo": {"osImage": "Harvester v1.6.1"}, **self.kubelets.status(name)}
             await self.put(NODES, {"metadata": {"name": name, "labels": given}}, status=status)
 
     async def machine(self, node: str) -> None:
@@ -180,10 +185,18 @@ class Harvester:
             await self.client.patch(NODES, node, MergePatch({"metadata": {"labels": {suc_node_label(name): "hash"}}}))
         await self.finish(SUC_PLANS, name, "cattle-system", {"conditions": [{"type": "Complete", "status": "True"}]})
 
-    async def plan(self, name: str = "up", *, spec: Object | None = None, status: Object | None = None) -> Object:
-        """Create an UpgradePlan."""
+    async def plan(
+        self,
+        name: str = "up",
+        *,
+        spec: Object | None = None,
+        status: Object | None = None,
+        toolkit: Object | None = RECORDED,
+    ) -> Object:
+        """Create an UpgradePlan for which Initialize has recorded that toolkit image, or none."""
         manifest = {"metadata": {"name": name}, "spec": spec or {"version": "v1.7.0"}}
-        return await self.put(UPGRADE_PLANS, manifest, status=status)
+        recorded = {"toolkitImage": toolkit} if toolkit else {}
+        return await self.put(UPGRADE_PLANS, manifest, status={**recorded, **(status or {})})
 
     def context(self, plan: Object) -> ReconcileContext:
         """Return the context of one reconcile."""
@@ -199,7 +212,7 @@ class Harvester:
             preflight=self.preflight,
             now=virtual_now,
             settings=Settings(
-                version="v0.0.0",
+                toolkit=self.toolkit,
                 repo_url="http://{service}.harvester-system",
                 job_service_account="harvester",
                 plan_service_account="system-upgrade-controller",

@@ -22,6 +22,8 @@ NAMESPACE = "harvester-system"
 #: What Helm adds to the objects of the manifests.
 LABELS = ("helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by")
 KEEP = "helm.sh/resource-policy"
+#: The Deployments.
+MANAGER, WEBHOOK = "harvester-upgrade-manager", "harvester-upgrade-manager-webhook"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,17 @@ class Helm:
         ended = await asyncio.to_thread(self.run, *arguments)
         assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout + ended.stderr
         return ended.stdout
+
+
+def deployment(manifests: list[dict[str, Any]], name: str = MANAGER) -> dict[str, Any]:
+    """Return the spec of a Deployment."""
+    (found,) = [one for one in manifests if (one["kind"], one["metadata"]["name"]) == ("Deployment", name)]
+    return dict(found["spec"])
+
+
+def pod(manifests: list[dict[str, Any]], name: str = MANAGER) -> dict[str, Any]:
+    """Return the spec of a Deployment's Pods."""
+    return dict(deployment(manifests, name)["template"]["spec"])
 
 
 def without_release(manifest: dict[str, Any]) -> dict[str, Any]:

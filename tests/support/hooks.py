@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tests.support.bareapi import BareApi
 
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+MUTATING = VALIDATING.replace("validating", "mutating")
 NAME = "check.example.io"
 CANARY = "/canary"
 #: Its response always exceeds the timeout.
@@ -66,19 +67,23 @@ class WebhookServer:
         return base64.b64encode(self.authority).decode()
 
     @asynccontextmanager
-    async def configured(self, api: BareApi, path: str, **more: Any) -> AsyncIterator[None]:
+    async def configured(
+        self, api: BareApi, path: str, *, at: str = VALIDATING, name: str = "", **more: Any
+    ) -> AsyncIterator[None]:
         """Register the webhook for the test's namespace, and wait for it by a second webhook for Secrets."""
+        name = name or api.word
+        self.canaries = 0
         where = {"matchLabels": {"kubernetes.io/metadata.name": api.namespace}}
         common = {"sideEffects": "None", "admissionReviewVersions": ["v1"], "namespaceSelector": where}
         hook = common | {"name": NAME, "clientConfig": self.client(path), "rules": [rule("configmaps")]} | more
         canary = common | {"name": "canary.example.io", "clientConfig": self.client(CANARY), "rules": [rule("secrets")]}
-        answer = await api.admin.post(VALIDATING, {"metadata": {"name": api.word}, "webhooks": [hook, canary]})
+        answer = await api.admin.post(at, {"metadata": {"name": name}, "webhooks": [hook, canary]})
         assert answer.status == 201, answer.body
         await self._until_effective(api)
         try:
             yield
         finally:
-            await api.admin.delete(f"{VALIDATING}/{api.word}")
+            await api.admin.delete(f"{at}/{name}")
 
     def client(self, path: str) -> dict[str, str]:
         """Return the clientConfig for a path."""

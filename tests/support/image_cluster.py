@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
+from hack.actors.kubelet_access import KubeletServers
 from hack.actors.repository_access import RepositoryServer
 from hack.cluster import scenario as scenarios
 from hack.cluster.certificates import Authority, server_context
@@ -34,7 +35,8 @@ from tests.support.process_result import ProcessResult
 from upgrade_manager.kube.client import Client
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    import ssl
+    from collections.abc import AsyncIterator, Sequence
 
     from hack.actors.context import ActorContext
     from hack.actors.toolkit import Toolkit
@@ -129,6 +131,7 @@ async def image_cluster(folder: Path, *, scenario: str) -> AsyncIterator[ImageCl
         await population.create(api_url=gateway.url, install_crds=False)
         stack.push_async_callback(pods.processes.close)
         await stack.enter_async_context(population.alive())
+        await stack.enter_async_context(_kubelets(backend, population, tls=tls).running(_nodes(scenario)))
         await stack.enter_async_context(pods.proxy.running())
         path = folder / "kubeconfig"
         write(path, kubeconfig(server=gateway.url, authority=authority.certificate, token=backend.token))
@@ -142,6 +145,16 @@ async def image_cluster(folder: Path, *, scenario: str) -> AsyncIterator[ImageCl
             logs=folder / "logs",
             volumes=folder / "volumes",
         )
+
+
+def _kubelets(backend: RealBackend, population: Population, *, tls: ssl.SSLContext) -> KubeletServers:
+    """Return kubelets that Pods reach, as they reach the API server."""
+    client = Client(backend.transport, user_agent="kubelets", random=Random(2))
+    return KubeletServers(client, population.registry.stats, tls=tls, host=GATEWAY)
+
+
+def _nodes(scenario: str) -> Sequence[str]:
+    return scenarios.load(scenario).nodes.names
 
 
 def _population(backend: RealBackend, scenario: str, *, pods: PodRuntime, iso_base: str) -> Population:

@@ -31,6 +31,8 @@ class IsoServer:
     length: bool = True
     #: Numbers of bytes after which the next responses break.
     cuts: list[int] = field(default_factory=list)
+    #: Contents that the next responses have instead.
+    changed: list[bytes] = field(default_factory=list)
     #: Statuses of the next responses.
     statuses: list[int] = field(default_factory=list)
     #: The Range headers of the requests.
@@ -52,7 +54,7 @@ class IsoServer:
         response = web.StreamResponse(status=206 if begin else 200, headers=headers)
         if self.length:
             response.content_length = size - begin
-        return await self._send(request, response, self.content[begin:])
+        return await self._send(request, response, (self.changed.pop(0) if self.changed else self.content)[begin:])
 
     def _begin(self, wanted: str, condition: str) -> int:
         found = re.fullmatch(r"bytes=(\d+)-", wanted)

@@ -15,11 +15,15 @@ from prometheus_client import CollectorRegistry
 
 from tests.support.kubectl import PLANS, manifest
 from tests.support.polling import eventually
+from tests.support.toolkit_config import TOOLKIT
 from tests.support.webhook import NO_CACHES
 from tests.support.webhook_certificates import NAMESPACE, issue, secret
+from upgrade_manager.api.keys import ANNOTATION_CREATED_BY, ANNOTATION_SKIP_WEBHOOK
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.resources import SECRETS, Resource
 from upgrade_manager.runtime.metrics import Metrics
+from upgrade_manager.runtime.peers import Peers
+from webhook import mutation
 from webhook.admission import Admission
 from webhook.certificates.pair import Service
 from webhook.certificates.rotation import CONFIGURATION, CertificateRotation
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+MUTATING = CONFIGURATIONS.replace("validating", "mutating")
 MANIFEST = Path(__file__).parents[2] / "deploy/webhook/webhook.yaml"
 _SECONDS = 30.0
 
@@ -135,28 +140,37 @@ async def webhook(cluster: Cluster, *, age: timedelta = timedelta()) -> AsyncIte
     await rotation.rotate()
     reader = HeldReader(LiveReader(client))
     server = webhook_server(
-        Admission(reader, caches=NO_CACHES, checks=CHECKS),
+        Admission(reader, caches=NO_CACHES, toolkit=TOOLKIT, checks=CHECKS),
         metrics=WebhookMetrics(Metrics(CollectorRegistry()), checks=[check.name for check in CHECKS]),
         address=("localhost", 0),
         tls=rotation.context,
+        peers=Peers(),
     )
     task = asyncio.create_task(server.run())
     try:
         await server.bound()
-        _, configuration = yaml.safe_load_all(MANIFEST.read_text())
-        configuration["webhooks"][0]["clientConfig"] = {"url": f"https://localhost:{server.port}{PATH}"}
-        answer = await cluster.wire.post(CONFIGURATIONS, configuration)
-        assert answer.status == 201, answer.body
+        _, validating = yaml.safe_load_all(MANIFEST.read_text())
+        mutating = yaml.safe_load(MANIFEST.with_name("mutating.yaml").read_text())
+        registered = ((CONFIGURATIONS, validating, PATH), (MUTATING, mutating, mutation.PATH))
+        for path, configuration, served in registered:
+            configuration["webhooks"][0]["clientConfig"] = {"url": f"https://localhost:{server.port}{served}"}
+            answer = await cluster.wire.post(path, configuration)
+            assert answer.status == 201, answer.body
         await rotation.rotate()
         clock.age = timedelta()
         await eventually(lambda: _is_effective(cluster), seconds=_SECONDS)
         yield Webhook(cluster, task, reader, rotation)
     finally:
-        await cluster.wire.delete(f"{CONFIGURATIONS}/{CONFIGURATION}")
+        for path in (CONFIGURATIONS, MUTATING):
+            await cluster.wire.delete(f"{path}/{CONFIGURATION}")
         task.cancel()
         await asyncio.wait({task})
 
 
 async def _is_effective(cluster: Cluster) -> bool:
-    """Return whether the webhook denies a plan on a cluster without nodes."""
-    return (await cluster.wire.post(PLANS, manifest("canary"), dryRun="All")).status == 422
+    """Return whether the webhooks record a creator, and deny a plan on a cluster without nodes."""
+    skipped = manifest("canary")
+    skipped["metadata"]["annotations"] = {ANNOTATION_SKIP_WEBHOOK: "true"}
+    recorded = await cluster.wire.post(PLANS, skipped, dryRun="All")
+    is_recorded = ANNOTATION_CREATED_BY in recorded.body["metadata"]["annotations"]
+    return is_recorded and (await cluster.wire.post(PLANS, manifest("canary"), dryRun="All")).status == 422

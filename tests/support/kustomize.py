@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 DEFAULT = DEPLOY / "default"
+#: The component that lets the manager serve the webhook; it goes before the others.
+IN_MANAGER = "webhook-in-manager"
 #: Kustomize components that a user may add to the default.
-COMPONENTS = ("certmanager", "prometheus", "grafana", "network-policy")
+COMPONENTS = ("certmanager", "prometheus", "grafana")
 
 
 def files(folder: Path) -> Iterator[Path]:

@@ -22,6 +22,7 @@ _OF_REPLICAS = {
     LEASES,
     "secrets",
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
     "tokenreviews.authentication.k8s.io",
     "subjectaccessreviews.authorization.k8s.io",
 }

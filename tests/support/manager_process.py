@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
     from upgrade_manager.pipeline.repository_client import RepositoryClient
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
+    from upgrade_manager.preflight.kubelets import KubeletReader
 
 _READS = frozenset({"GET", "HEAD"})
 
@@ -88,6 +89,7 @@ class ManagerProcess:
     transport: Transport
     repository: RepositoryClient
     certificates: CertificateProbe
+    kubelets: KubeletReader
     clock: Clock
     seed: str = "manager"
     options: RunOptions = field(default_factory=RunOptions)
@@ -100,8 +102,10 @@ class ManagerProcess:
         self.metrics = Metrics(CollectorRegistry())
         environment = Environment(
             transport=self.wire,
+            lease=self.wire,
             repository=self.repository,
             certificates=self.certificates,
+            kubelets=self.kubelets,
             clock=self.clock,
             random=Random(self.seed),
         )

@@ -1,4 +1,4 @@
-"""A simulated cluster on the real API server, whose managers are processes with the rights of their service account."""
+"""A simulated cluster on the real API server; its programs are processes with the rights of their service accounts."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hack.actors.kubelet_access import KubeletServers
 from hack.actors.repository_access import RepositoryServer
 from hack.cluster.certificates import LOOPBACK, Authority, server_context
 from hack.cluster.gateway import Gateway
@@ -33,7 +34,7 @@ from upgrade_manager.kube.resources import (
 from webhook.certificates.rotation import CONFIGURATION
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from hack.demo.ports import Ports
     from hack.demo.processes import Child, ProcessGroup
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 #: Service accounts: namespace and name.
 MANAGER = ("harvester-system", "harvester-upgrade-manager")
+WEBHOOK = ("harvester-system", "harvester-upgrade-manager-webhook")
 SCRAPER = ("cattle-monitoring-system", "rancher-monitoring-prometheus")
 #: Has no rights.
 STRANGER = ("cattle-monitoring-system", "stranger")
@@ -57,46 +59,62 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitoredCluster:
-    """The cluster, and two managers, which start later than what scrapes them."""
+    """The cluster, two managers and a webhook, which start later than what scrapes them."""
 
     stage: UpgradeRun
     children: ProcessGroup
-    kubeconfig: Path
+    #: By service account.
+    kubeconfigs: Mapping[tuple[str, str], Path]
     repo_url: str
+    #: Of the managers, and of the webhook.
     addresses: tuple[Addresses, ...]
+    webhook: Addresses
     #: Once they are started.
-    managers: list[Child] = field(default_factory=list)
+    programs: list[Child] = field(default_factory=list)
+
+    @property
+    def scraped(self) -> tuple[Addresses, ...]:
+        """Return the addresses of all programs."""
+        return (*self.addresses, self.webhook)
 
     async def start(self) -> None:
-        """Start both managers, wait until they are ready, and register the webhook of the first."""
+        """Start all programs, wait until they are ready, and register the webhook."""
         await create_secret(self.stage.client)
-        self.managers.extend(await asyncio.gather(*(self._start(one) for one in self.addresses)))
-        await register(self.stage.client, port=self.addresses[0].servers.webhook)
+        managers = (self._manager(one) for one in self.addresses)
+        self.programs.extend(await asyncio.gather(self._webhook(), *managers))
+        await register(self.stage.client, port=self.webhook.servers.webhook)
 
     async def stop(self) -> None:
-        """Stop both managers, and before remove the webhook, without which no plan can be created."""
+        """Stop all programs, and before remove the webhook, without which no plan can be created."""
         await self.stage.client.delete(VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
-        await asyncio.gather(*(manager.stop() for manager in self.managers))
+        await asyncio.gather(*(program.stop() for program in self.programs))
 
     async def token(self, account: tuple[str, str]) -> str:
         """Create a service account unless it exists, and return a token for it."""
         return await _token(self.stage.client, account)
 
-    async def _start(self, addresses: Addresses) -> Child:
+    async def _manager(self, addresses: Addresses) -> Child:
+        flags = ["--leader-elect", "--kubelet-access=direct", "--webhook-bind-address=0", "--repo-url", self.repo_url]
+        return await self._start("run", MANAGER, addresses, *flags)
+
+    async def _webhook(self) -> Child:
+        port = self.webhook.servers.webhook
+        return await self._start("webhook", WEBHOOK, self.webhook, f"--webhook-bind-address={HOST}:{port}")
+
+    async def _start(self, command: str, account: tuple[str, str], addresses: Addresses, *more: str) -> Child:
         ports = addresses.servers
-        command = ["env", "ENABLE_WEBHOOKS=true", f"POD_NAMESPACE={MANAGER[0]}"]
-        command += [str(Path(sys.executable).with_name("upgrade-manager")), "run", "--leader-elect"]
-        command += ["--kubeconfig", str(self.kubeconfig), "--repo-url", self.repo_url]
-        flags = {"health-probe": ports.probes, "webhook": ports.webhook, "metrics": addresses.metrics}
-        command += [f"--{name}-bind-address={HOST}:{port}" for name, port in flags.items()]
-        manager = await self.children.start(f"manager-{addresses.metrics}", command)
-        assert await manager.is_ready(f"http://{HOST}:{ports.probes}/readyz", interval=0.1), manager.tail(20)
-        return manager
+        argv = ["env", f"POD_NAMESPACE={account[0]}", str(Path(sys.executable).with_name("upgrade-manager")), command]
+        argv += ["--kubeconfig", str(self.kubeconfigs[account]), *more]
+        flags = {"health-probe": ports.probes, "metrics": addresses.metrics}
+        argv += [f"--{name}-bind-address={HOST}:{port}" for name, port in flags.items()]
+        program = await self.children.start(f"{command}-{addresses.metrics}", argv)
+        assert await program.is_ready(f"http://{HOST}:{ports.probes}/readyz", interval=0.1), program.tail(20)
+        return program
 
 
 @asynccontextmanager
 async def monitored_cluster(simulation: Simulation) -> AsyncIterator[MonitoredCluster]:
-    """Prepare a running simulation for managers with the rights of deploy/rbac."""
+    """Prepare a running simulation for programs with the rights of deploy/rbac."""
     async with AsyncExitStack() as stack:
         stage = await UpgradeRun.set_up(simulation)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="monitored-cluster-")))
@@ -106,15 +124,19 @@ async def monitored_cluster(simulation: Simulation) -> AsyncIterator[MonitoredCl
         await _publish(stage.client, f"https://{LOCAL_NAME}:{gateway.port}")
         repository = await stack.enter_async_context(RepositoryServer())
         repository.serve(simulation.registry.repository)
-        path = folder / "kubeconfig"
-        token = await _token(stage.client, MANAGER)
-        write(path, kubeconfig(server=gateway.url, authority=authority.certificate, token=token))
+        kubelets = KubeletServers(stage.client, simulation.registry.stats, tls=tls)
+        await stack.enter_async_context(kubelets.running(simulation.scenario.nodes.names))
+        kubeconfigs = {account: folder / account[1] for account in (MANAGER, WEBHOOK)}
+        for account, path in kubeconfigs.items():
+            token = await _token(stage.client, account)
+            write(path, kubeconfig(server=gateway.url, authority=authority.certificate, token=token))
         yield MonitoredCluster(
             stage=stage,
             children=await stack.enter_async_context(process_group(folder)),
-            kubeconfig=path,
+            kubeconfigs=kubeconfigs,
             repo_url=repository.url + "/{plan}",
             addresses=tuple(_addresses(stack) for _ in range(2)),
+            webhook=_addresses(stack),
         )
 
 

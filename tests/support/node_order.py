@@ -23,6 +23,7 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.api.phases import TERMINAL
 from upgrade_manager.kube import objects
+from upgrade_manager.resources.owner import plan_uid
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -94,7 +95,7 @@ class NodeOrder:
         kind = objects.labels(job).get(LABEL_JOB_TYPE)
         if kind not in _SEQUENCE or entry.kind == "DELETED":
             return
-        plan, name = objects.owner_uid(job), objects.spec(job)["template"]["spec"]["nodeName"]
+        plan, name = plan_uid(job), objects.spec(job)["template"]["spec"]["nodeName"]
         node = self._nodes[name]
         if not objects.spec(job).get("suspend") and (not before or objects.spec(before).get("suspend")):
             self._started(job, name)
@@ -107,7 +108,7 @@ class NodeOrder:
     def _started(self, job: Object, name: str) -> None:
         """Check the start of a node's Job."""
         kind, node = objects.labels(job)[LABEL_JOB_TYPE], self._nodes[name]
-        if objects.owner_uid(job) != self._running or self._phase not in {"NodeUpgrading", "NodeUpgraded"}:
+        if plan_uid(job) != self._running or self._phase not in {"NodeUpgrading", "NodeUpgraded"}:
             self._broken(f"Job {objects.name(job)} starts while its plan does not upgrade nodes")
         if kind == JobType.POST_DRAIN and plans.POST_DRAIN not in self._annotations(name):
             self._broken(f"Job {objects.name(job)} starts before Rancher has drained {name}")

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from hack.virtual_time import virtual_now
-from tests.support.kube_server import status_object
 from upgrade_manager.api.annotations import PlanAnnotations
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import ENDPOINT_SLICES
 from upgrade_manager.kube.transport import Response
 from upgrade_manager.preflight.certificates import Validity
 from upgrade_manager.preflight.check import Passed, Pending, Preflight, Rejected
+from upgrade_manager.preflight.kubelets import DirectKubelets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from hack.apiserver.handlers import Handlers
     from upgrade_manager.kube.client import Client
-    from upgrade_manager.kube.transport import Request
     from upgrade_manager.preflight.check import Verdict
 
 GIB = 1024**3
@@ -51,38 +50,55 @@ def configuration(**values: Any) -> dict[str, Any]:
 
 @dataclass
 class Kubelets:
-    """Kubelets behind the API server's proxy."""
+    """The kubelets of nodes, by their InternalIP: a `KubeletTransport`."""
 
-    #: By node and path: a document, a status code, a delay in seconds, or bytes.
+    #: By node and path: a document, a status code, a delay in seconds, an error, or bytes.
     responses: dict[tuple[str, str], Any] = field(default_factory=dict)
     #: Node and path of every request, in order.
     requests: list[tuple[str, str]] = field(default_factory=list)
     max_running: int = 0
     _running: int = 0
+    _nodes: list[str] = field(default_factory=list)
 
-    def serve(self, handlers: Handlers) -> None:
-        """Register with an API server."""
-        handlers.register("/api/v1/nodes/{name}/proxy/{path:rest}", self._respond)
+    def address(self, node: str) -> str:
+        """Return the InternalIP of a node."""
+        if node not in self._nodes:
+            self._nodes.append(node)
+        return str(ipaddress.IPv4Address("10.52.0.1") + self._nodes.index(node))
 
-    async def _respond(self, _: Request, values: Mapping[str, str]) -> Response:
-        key = (values["name"], values["path"])
-        self.requests.append(key)
+    def status(self, node: str) -> dict[str, Any]:
+        """Return what a node's status has about its kubelet."""
+        return {
+            "addresses": [{"type": "InternalIP", "address": self.address(node)}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        }
+
+    def node(self, name: str) -> dict[str, Any]:
+        """Build a Node."""
+        return {"metadata": {"name": name}, "status": self.status(name)}
+
+    async def fetch(self, url: str, *, limit: int) -> Response:
+        """See KubeletTransport."""
+        host, path = url.removeprefix("https://").split(":10250/")
+        node = next(name for name in self._nodes if self.address(name) == host)
+        self.requests.append((node, path))
         self._running += 1
         self.max_running = max(self.max_running, self._running)
         try:
             await asyncio.sleep(0.01)
-            good = summary() if key[1] == STATS else configuration(imageGCHighThresholdPercent=85)
-            response = self.responses.get(key, good)
+            good = summary() if path == STATS else configuration(imageGCHighThresholdPercent=85)
+            response = self.responses.get((node, path), good)
             if isinstance(response, float):
                 await asyncio.sleep(response)
                 response = good
         finally:
             self._running -= 1
+        if isinstance(response, Exception):
+            raise response
         if isinstance(response, int):
-            refusal = status_object(response, message="error trying to reach service")
-            return Response(status=response, body=json.dumps(refusal).encode())
+            return Response(status=response, body=b"error trying to reach service")
         body = response if isinstance(response, bytes) else json.dumps(response).encode()
-        return Response(status=200, body=body)
+        return Response(status=200, body=body[:limit])
 
 
 @dataclass
@@ -121,7 +137,7 @@ def api_servers(*hosts: str, name: str = "kubernetes", port: int = 6443) -> dict
 
 @dataclass
 class PreflightSetup:
-    """An API server, its kubelets and the certificates of all API servers."""
+    """An API server, the kubelets and the certificates of all API servers."""
 
     client: Client
     kubelets: Kubelets = field(default_factory=Kubelets)
@@ -135,7 +151,7 @@ class PreflightSetup:
 
     def restart(self) -> None:
         """Simulate a restart of the manager."""
-        self.preflight = Preflight(probe=self.probe, clock=VirtualClock())
+        self.preflight = Preflight(probe=self.probe, kubelets=DirectKubelets(self.kubelets), clock=VirtualClock())
 
     async def endpoints(self, *slices: dict[str, Any]) -> None:
         for manifest in slices:
@@ -145,7 +161,10 @@ class PreflightSetup:
 
     async def check(self, *, plan: str = "uid") -> Verdict:
         return await self.preflight.check(
-            self.client, plan=plan, annotations=PlanAnnotations(self.annotations), nodes=self.nodes
+            self.client,
+            plan=plan,
+            annotations=PlanAnnotations(self.annotations),
+            nodes=[self.kubelets.node(name) for name in self.nodes],
         )
 
     async def decide(self) -> tuple[Passed | Rejected, list[str]]:

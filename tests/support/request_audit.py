@@ -15,7 +15,14 @@ from hack.faults.call import Call, call_of
 from hack.virtual_time import virtual_now
 from tests.support.status_rules import PlanRegistry
 from upgrade_manager.api.keys import KIND as _PLAN_KIND
-from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_PLAN, LABEL_REPEATED, Component
+from upgrade_manager.api.keys import (
+    LABEL_ACTIVE,
+    LABEL_COMPONENT,
+    LABEL_PLAN,
+    LABEL_PLAN_UID,
+    LABEL_REPEATED,
+    Component,
+)
 from upgrade_manager.cli.application import USER_AGENT
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.transport import Request
@@ -30,7 +37,7 @@ PLANS = "upgradeplans.management.harvesterhci.io"
 _PREFIX = "management.harvesterhci.io/"
 #: Prefixes of the paths that may change in other objects, by kind.
 _MAY_CHANGE = {
-    PLANS: ("metadata.finalizers", f"metadata.annotations.{_PREFIX}", "status"),
+    PLANS: ("metadata.finalizers", f"metadata.annotations.{_PREFIX}", f"metadata.labels.{LABEL_ACTIVE}", "status"),
     "nodes": (
         f"metadata.annotations.{_PREFIX}pendingOSImage",
         "metadata.labels.plan.upgrade.cattle.io/{plan}-",
@@ -120,12 +127,12 @@ class RequestAudit:
 
     def _removal(self, request: Request, call: Call) -> None:
         selector = dict(request.query).get("labelSelector", "")
-        for record in self._plans.living:
-            if f"{LABEL_PLAN}={record.name}" in selector.split(","):
-                if not record.may_remove:
-                    self._broken(call, f"removes objects of {record.name}, which still runs")
-                return
-        self._broken(call, f"deletes unowned objects: {selector}")
+        uids = [part.partition("=")[2] for part in selector.split(",") if part.startswith(f"{LABEL_PLAN_UID}=")]
+        record = self._plans.of(uids[0]) if uids else None
+        if record is None:
+            self._broken(call, f"deletes unowned objects: {selector}")
+        elif not record.may_remove:
+            self._broken(call, f"removes objects of {record.name}, which still runs")
 
     def _creation(self, call: Call, response: Response) -> None:
         if response.status != _CREATED or not call.resource or call.resource.endswith(".k8s.io"):
@@ -133,31 +140,36 @@ class RequestAudit:
         made = json.loads(response.body)
         title = f"{call.resource} {call.namespace}/{objects.name(made)}"
         # Another plan of the same name creates objects of the same names.
-        self._created[f"{title} {objects.owner_uid(made)}"] += 1
+        uid = objects.labels(made).get(LABEL_PLAN_UID, "")
+        self._created[f"{title} {uid}"] += 1
         # Rancher may drain a node again, for which its pre-drain Job is created again.
-        if self._created[f"{title} {objects.owner_uid(made)}"] > 1 and LABEL_REPEATED not in objects.labels(made):
+        if self._created[f"{title} {uid}"] > 1 and LABEL_REPEATED not in objects.labels(made):
             self._broken(call, f"{title} was created again")
         if call.resource in _FREE:
             return
-        if not self._is_marked(made):
-            self._broken(call, f"{title} lacks labels of plan and component, or its owner")
-        record = self._plans.of(objects.owner_uid(made))
+        record = self._plans.of(uid)
+        if record is not None and not self._is_marked(made, record.name):
+            self._broken(call, f"{title} lacks labels of plan and component, or has a wrong owner")
         if record is None or not record.may_create:
             self._broken(call, f"{title} was created for a plan that does not run")
 
-    def _is_marked(self, made: Object) -> bool:
+    def _is_marked(self, made: Object, plan: str) -> bool:
         labels = objects.labels(made)
         references = objects.metadata(made).get("ownerReferences") or []
         owners = [(owner["kind"], owner["name"]) for owner in references if owner.get("controller")]
-        return labels.get(LABEL_COMPONENT) in list(Component) and owners == [(_PLAN_KIND, labels.get(LABEL_PLAN))]
+        # The garbage collector may delete these at any time.
+        is_dependent = made["kind"] in {"Plan", "Secret"} or bool(objects.spec(made).get("suspend"))
+        if owners != [(_PLAN_KIND, plan)] * is_dependent:
+            return False
+        return labels.get(LABEL_COMPONENT) in list(Component) and labels.get(LABEL_PLAN) == plan
 
     def _change(self, call: Call, before: Object, after: Object | None) -> None:
-        if self._plans.named(objects.labels(before).get(LABEL_PLAN) or "") is not None:
+        if self._plans.of(objects.labels(before).get(LABEL_PLAN_UID) or "") is not None:
             return
         if call.resource == PLANS and objects.is_deleting(before):
             # The user deleted the plan.
             return
-        if _is_left_behind(call, before):
+        if _is_left_behind(call):
             return
         if call.verb == "delete" or after is None:
             self._broken(call, "deletes an unowned object")
@@ -198,8 +210,6 @@ class AuditedBackend(EmbeddedBackend):
         self.client_transport = self.audit
 
 
-def _is_left_behind(call: Call, obj: Object) -> bool:
-    """Return True for an orphaned Job, and for the list of VMs of an earlier plan."""
-    is_unowned = LABEL_COMPONENT in objects.labels(obj) and not objects.metadata(obj).get("ownerReferences")
-    is_list = call.resource == "configmaps" and call.name.endswith("-restore-vm")
-    return is_list or (is_unowned and call.verb == "delete")
+def _is_left_behind(call: Call) -> bool:
+    """Return True for the list of VMs of an earlier plan, or of Harvester's toolkit."""
+    return call.resource == "configmaps" and call.name.endswith("-restore-vm")

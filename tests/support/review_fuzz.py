@@ -15,12 +15,14 @@ import sys
 import time
 import tracemalloc
 from collections import Counter
+from http import HTTPStatus
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from tests.support.webhook import WebhookServer, review, webhook
+from webhook import mutation
 from webhook.body import MAX_BODY
 from webhook.review import MAX_MESSAGE, PLAN_KIND, BadReview, parse
 
@@ -97,6 +99,15 @@ def check(body: bytes, response: Response) -> None:
         assert "internal error" not in cause["message"]
 
 
+def check_mutation(response: Response) -> None:
+    """Check the mutating webhook's response to any body. Raises AssertionError."""
+    assert response.status in STATUSES, response
+    assert b"Traceback" not in response.body
+    if response.status == HTTPStatus.OK:
+        assert response.review["allowed"] is True
+        assert ("patch" in response.review) == ("patchType" in response.review)
+
+
 async def run(server: WebhookServer, seeds: range) -> Counter[int]:
     """Send the cases; return how often each status came. Raises AssertionError with the seed."""
     statuses: Counter[int] = Counter()
@@ -105,6 +116,7 @@ async def run(server: WebhookServer, seeds: range) -> Counter[int]:
         response = await server.post(body, content_type=content_type)
         try:
             check(body, response)
+            check_mutation(await server.post(body, content_type=content_type, path=mutation.PATH))
         except (AssertionError, BadReview, KeyError, TypeError) as error:
             raise AssertionError(f"seed {seed}: {error}: {body[:1000]!r}: {response.body[:1000]!r}") from error
         statuses[response.status] += 1

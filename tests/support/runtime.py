@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry
 
+from tests.support.tokens import subject_of
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.transport import Request, Response
 from upgrade_manager.runtime.metrics import Metrics
@@ -111,7 +112,7 @@ class Recorder:
 
 @dataclass
 class Reviews:
-    """Token `good-NAME` belongs to user NAME; users in `allowed` may read everything."""
+    """Tokens of the subject `good-NAME` belong to user NAME; users in `allowed` may read everything."""
 
     allowed: set[str] = field(default_factory=lambda: {"prometheus"})
     #: Kinds that get status 500.
@@ -139,9 +140,10 @@ class Reviews:
         return Response(status=201, body=json.dumps(review | {"status": status}).encode())
 
     def _user(self, token: str) -> dict[str, Any]:
-        if not token.startswith("good-"):
+        subject = subject_of(token)
+        if not subject.startswith("good-"):
             return {"error": "unknown token"}
-        user = {"username": token.removeprefix("good-"), "uid": "1", "groups": ["g"], "extra": {"k": ["v"]}}
+        user = {"username": subject.removeprefix("good-"), "uid": "1", "groups": ["g"], "extra": {"k": ["v"]}}
         return {"authenticated": True, "user": user}
 
     def _access(self, spec: dict[str, Any]) -> dict[str, Any]:

@@ -365,6 +365,12 @@ CELLS = (
 )
 
 
+def cell_of(component: str) -> Cell:
+    """Return the cell of a component that has only one."""
+    (found,) = (cell for cell in CELLS if cell.component == component)
+    return found
+
+
 def text() -> str:
     """Run all cells and return the document."""
     rows = (virtual_time.run(run(cell)).row(cell) for cell in CELLS)

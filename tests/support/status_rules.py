@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.in_progress import blocks_next_plan
+from upgrade_manager.api.keys import FINALIZER, LABEL_ACTIVE
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, PhaseName
 from upgrade_manager.kube import objects
@@ -107,6 +108,8 @@ class PlanRecord:
     is_restored: bool = False
     is_deleting: bool = False
     is_deleted: bool = False
+    #: Whether it has the label of the active plan.
+    is_active: bool = False
 
     @property
     def has_cluster(self) -> bool:
@@ -166,6 +169,11 @@ class PlanRegistry:
         if record.history.is_blocked and not record.is_deleting:
             yield "touches a plan that is blocked"
         self._update(record, plan)
+        active = [one.name for one in self._plans.values() if one.is_active and not one.is_deleted]
+        if len(active) > 1:
+            yield f"plans {active} have the label {LABEL_ACTIVE} at the same time"
+        if record.is_active and FINALIZER not in objects.finalizers(plan):
+            yield f"plan {record.name} has the label {LABEL_ACTIVE} without the finalizer"
 
     def _record(self, plan: Object) -> PlanRecord:
         uid = objects.uid(plan)
@@ -175,4 +183,5 @@ class PlanRegistry:
         metadata = objects.metadata(plan)
         record.is_restored = not blocks_next_plan(objects.status(plan))
         record.is_deleting = objects.is_deleting(plan)
+        record.is_active = LABEL_ACTIVE in objects.labels(plan)
         record.is_deleted = record.is_deleting and not metadata.get("finalizers")

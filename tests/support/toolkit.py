@@ -17,6 +17,7 @@ from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import NotFound, Transient
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.toolkit.catalogue import steps_of
+from upgrade_manager.toolkit.checksums import Checksums
 from upgrade_manager.toolkit.context import ToolkitContext
 from upgrade_manager.toolkit.helm import Helm
 from upgrade_manager.toolkit.host_tree import HostTree
@@ -110,6 +111,12 @@ class ToolkitWorld:
     #: The temporary folder of the commands.
     folder: Path
     iso: IsoFiles
+    #: Where the ISO is mounted, for `node checksums`.
+    iso_dir: Path
+    #: Of the ISO's files, for other commands.
+    checksums: Checksums = field(default_factory=lambda: Checksums({}))
+    #: Termination messages of success.
+    reports: list[str] = field(default_factory=list)
     steps: Steps = field(default_factory=Steps)
 
     def context(self, **changes: Any) -> ToolkitContext:
@@ -127,7 +134,10 @@ class ToolkitWorld:
             "now": virtual_now,
             "random": Random(1),
             "files": self.iso,
-            "release": ReleaseFiles(self.iso),
+            "checksums": self.checksums,
+            "iso": self.iso_dir,
+            "report": self.reports.append,
+            "release": ReleaseFiles(self.iso, checksums=self.checksums),
             "events": PlanEvents(self.client, PLAN, now=virtual_now, random=Random(1)),
         }
         return ToolkitContext(**(fields | changes))
@@ -164,4 +174,5 @@ async def toolkit_world(
             helm=SimulatedHelm(client),
             folder=temporary,
             iso=IsoFiles(files or {}),
+            iso_dir=folder / "iso",
         )

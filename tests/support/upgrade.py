@@ -17,6 +17,7 @@ import yaml
 from hack.bench.in_process import LoopClock
 from hack.cluster.impersonation import ActingAs
 from tests.support.cluster_state import is_collected, lasting, stored
+from tests.support.manager_policies import install, manager_policies
 from tests.support.manager_process import ManagerProcess
 from tests.support.polling import eventually
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED, TERMINAL
@@ -25,6 +26,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound, Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import EVENTS, PROVISIONING_CLUSTERS, UPGRADE_PLANS, Resource
+from upgrade_manager.preflight.kubelets import DirectKubelets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -64,7 +66,7 @@ def _rbac_kind(kind: str) -> Resource:
 
 
 @cache
-def _rights() -> list[tuple[Resource, Object]]:
+def rights() -> list[tuple[Resource, Object]]:
     """Return the RBAC manifests of `kubectl apply -k deploy`."""
     manifests = [one for path in sorted(RBAC.glob("*.yaml")) for one in yaml.safe_load_all(path.read_text())]
     return [(_rbac_kind(one["kind"]), one) for one in manifests if one["apiVersion"].startswith("rbac.")]
@@ -100,7 +102,10 @@ class Ledger:
 
 @dataclass(kw_only=True)
 class UpgradeRun:
-    """A running simulation with a plan and managers that have the permissions of deploy/rbac."""
+    """A running simulation with a plan and managers that have the permissions of deploy/rbac.
+
+    On the real API server they are under the policies of deploy/admission-policies, too.
+    """
 
     simulation: Simulation
     name: str
@@ -112,11 +117,13 @@ class UpgradeRun:
 
     @classmethod
     async def set_up(cls, simulation: Simulation, *, name: str = PLAN) -> Self:
-        """Install the manager's RBAC objects."""
+        """Install the manager's RBAC objects and policies."""
         client = simulation.client()
-        for resource, manifest in _rights():
+        for resource, manifest in rights():
             with contextlib.suppress(AlreadyExists):
                 await client.create(resource, manifest)
+        if simulation.backend.has_controllers:
+            await install(simulation.transport(), account=ACCOUNT, manifests=manager_policies())
         ledger = Ledger(ActingAs(simulation.transport(), user=ACCOUNT))
         return cls(simulation=simulation, name=name, ledger=ledger, repository=simulation.repository)
 
@@ -126,6 +133,7 @@ class UpgradeRun:
             transport=self.ledger,
             repository=self.repository,
             certificates=self.simulation.certificates,
+            kubelets=DirectKubelets(self.simulation.kubelets),
             clock=LoopClock(self.simulation),
             die_at=die_at,
             after=after,
@@ -152,9 +160,9 @@ class UpgradeRun:
         """Patch the plan as a user does."""
         await self.client.patch(UPGRADE_PLANS, self.name, MergePatch(fields))
 
-    async def delete(self) -> None:
+    async def delete(self, propagation: str = "Background") -> None:
         """Delete the plan, and wait until its objects are removed."""
-        await self.client.delete(UPGRADE_PLANS, self.name)
+        await self.client.delete(UPGRADE_PLANS, self.name, propagation=propagation)
         assert await self.until("deleted") == "deleted"
         await self.settle()
 

@@ -15,8 +15,10 @@ import structlog
 from hack import virtual_time
 from hack.faults.middleware import NoHook
 from hack.simulation import Simulation
+from tests.support.toolkit_config import TOOLKIT
 from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun
 from upgrade_manager.api.conditions import AVAILABLE, DEGRADED, PROGRESSING
+from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Response
 
 GOLDEN = Path(__file__).parents[1] / "golden"
+#: Of a manager whose version is not that of the next release.
+OPTIONS = RunOptions(toolkit=TOOLKIT)
 SPECS: dict[str, dict[str, Any]] = {"by-version": BY_VERSION, "by-image": BY_IMAGE}
 #: Beginnings of the objects that a message names.
 NAMED = (
@@ -114,6 +118,7 @@ async def record(spec: dict[str, Any]) -> list[str]:
     """Return the transcript of a three-node upgrade."""
     async with Simulation("three-nodes") as simulation:
         stage = await UpgradeRun.set_up(simulation)
+        stage.options = OPTIONS
         async with stage.life():
             transcript = simulation.middleware.hook = TranscriptHook(simulation.now)
             await stage.create_plan(spec)

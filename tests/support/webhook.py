@@ -6,12 +6,15 @@ import asyncio
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, cast
 
-from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from tests.support.toolkit_config import TOOLKIT
+from upgrade_manager.runtime.http_server import make_runner
 from upgrade_manager.runtime.metrics import Metrics
+from upgrade_manager.runtime.peers import Peers
 from webhook.admission import Admission
 from webhook.catalogue import CHECKS
 from webhook.metrics import WebhookMetrics
@@ -20,9 +23,13 @@ from webhook.server import PATH, webhook_app
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
+    from aiohttp import web
+
     from upgrade_manager.kube.objects import Object
     from webhook.cluster import Listing
 
+#: Addresses of clients.
+STRANGER, API_SERVER = "10.52.0.7", "10.53.0.1"
 #: Virtual seconds for a response.
 RESPONSE_TIMEOUT = 60.0
 GROUP_VERSION_KIND = {"group": "management.harvesterhci.io", "version": "v1beta1", "kind": "UpgradePlan"}
@@ -72,8 +79,8 @@ class Response:
 class Wire(asyncio.Transport):
     """One connection to an aiohttp server, in memory."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, host: str = STRANGER) -> None:
+        super().__init__({"peername": (host, 40_000)})
         self.received = bytearray()
         self.closed = asyncio.Event()
 
@@ -94,6 +101,11 @@ class Wire(asyncio.Transport):
     def resume_reading(self) -> None:
         pass
 
+    def response(self) -> Response:
+        """Return the response that was received."""
+        header, _, content = bytes(self.received).partition(b"\r\n\r\n")
+        return Response(int(header.split(b" ", 2)[1]), content)
+
 
 class WebhookServer:
     """Serves a webhook to connections in memory."""
@@ -102,15 +114,16 @@ class WebhookServer:
         self._server = server
         self.registry = metrics.registry
 
-    async def post(self, body: object, *, content_type: str = "application/json", path: str = PATH) -> Response:
+    async def post(
+        self, body: object, *, content_type: str = "application/json", path: str = PATH, host: str = STRANGER
+    ) -> Response:
         """Post a body: bytes, or an object as JSON."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return await self.send([head(len(data), content_type=content_type, path=path) + data])
+        return await self.send([head(len(data), content_type=content_type, path=path) + data], host=host)
 
-    async def send(self, pieces: Iterable[bytes], *, interval: float = 0.0) -> Response:
+    async def send(self, pieces: Iterable[bytes], *, interval: float = 0.0, host: str = STRANGER) -> Response:
         """Send a request in pieces; return the response. Raises TimeoutError without one."""
-        wire, handler = Wire(), self._server()
-        handler.connection_made(wire)
+        wire, handler = self.connect(host)
         try:
             async with asyncio.timeout(RESPONSE_TIMEOUT), asyncio.TaskGroup() as group:
                 sending = group.create_task(_send(handler, wire, pieces, interval))
@@ -118,8 +131,13 @@ class WebhookServer:
                 sending.cancel()
         finally:
             handler.connection_lost(None)
-        header, _, content = bytes(wire.received).partition(b"\r\n\r\n")
-        return Response(int(header.split(b" ", 2)[1]), content)
+        return wire.response()
+
+    def connect(self, host: str = STRANGER) -> tuple[Wire, asyncio.Protocol]:
+        """Open a connection."""
+        wire, handler = Wire(host), self._server()
+        handler.connection_made(wire)
+        return wire, handler
 
     async def disconnect(self, pieces: Iterable[bytes]) -> None:
         """Send a part of a request and disconnect."""
@@ -164,13 +182,15 @@ NO_CACHES = _NoCaches()
 
 @asynccontextmanager
 async def webhook(admission: Admission | None = None) -> AsyncIterator[WebhookServer]:
-    """Serve a webhook, by default that of an empty cluster."""
-    metrics = Metrics(CollectorRegistry())
+    """Serve a webhook, by default that of an empty cluster; API_SERVER is the address of its API server."""
+    metrics, peers = Metrics(CollectorRegistry()), Peers()
+    peers.api_servers = frozenset({ip_address(API_SERVER)})
     app = webhook_app(
-        admission or Admission(EmptyCluster(), caches=NO_CACHES),
+        admission or Admission(EmptyCluster(), caches=NO_CACHES, toolkit=TOOLKIT),
         metrics=WebhookMetrics(metrics, checks=[check.name for check in CHECKS]),
+        peers=peers,
     )
-    runner = web.AppRunner(app, handle_signals=False, access_log=None)
+    runner = make_runner(app, name="webhook")
     await runner.setup()
     try:
         yield WebhookServer(cast("web.Server", runner.server), metrics)

@@ -15,6 +15,7 @@ from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import SECRETS, VALIDATING_WEBHOOK_CONFIGURATIONS
 from webhook.certificates import issuer
+from webhook.certificates.ca_bundle import KINDS
 from webhook.certificates.pair import Pair, Service
 from webhook.certificates.rotation import CONFIGURATION, SECRET, SERVICE, CertificateRotation
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from hack.simulation import Simulation
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resources import Resource
 
 NAMESPACE = "harvester-system"
 THE_SERVICE = Service(name=SERVICE, namespace=NAMESPACE)
@@ -30,8 +32,8 @@ THE_SERVICE = Service(name=SERVICE, namespace=NAMESPACE)
 RENEWAL = timedelta(days=244)
 
 
-def configuration(*bundles: str) -> Object:
-    """Return a ValidatingWebhookConfiguration with a webhook for each caBundle."""
+def configuration(*bundles: str, kind: Resource = VALIDATING_WEBHOOK_CONFIGURATIONS) -> Object:
+    """Return a configuration with a webhook for each caBundle."""
     webhooks = [
         {
             "name": f"check-{index}.example.io",
@@ -44,8 +46,8 @@ def configuration(*bundles: str) -> Object:
         for index, bundle in enumerate(bundles)
     ]
     return {
-        "apiVersion": VALIDATING_WEBHOOK_CONFIGURATIONS.api_version,
-        "kind": VALIDATING_WEBHOOK_CONFIGURATIONS.kind,
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
         "metadata": {"name": CONFIGURATION},
         "webhooks": webhooks,
     }
@@ -109,18 +111,19 @@ class Replicas:
         await self.simulation.client().create(SECRETS, secret(data, **fields))
 
     async def install(self, *bundles: str) -> None:
-        """Create the Secret, and the ValidatingWebhookConfiguration."""
+        """Create the Secret, and both configurations."""
         await self.install_secret()
         await self.install_configuration(*bundles)
 
     async def install_configuration(self, *bundles: str) -> None:
-        """Create the ValidatingWebhookConfiguration."""
-        await self.simulation.client().create(VALIDATING_WEBHOOK_CONFIGURATIONS, configuration(*(bundles or ("",))))
+        """Create both configurations."""
+        for kind in KINDS:
+            await self.simulation.client().create(kind, configuration(*(bundles or ("",)), kind=kind))
 
-    async def bundles(self) -> list[str]:
+    async def bundles(self, kind: Resource = VALIDATING_WEBHOOK_CONFIGURATIONS) -> list[str]:
         """Return the CAs that the API server trusts, for each webhook; none without a configuration."""
         try:
-            found = await self.simulation.client().get(VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
+            found = await self.simulation.client().get(kind, CONFIGURATION)
         except NotFound:
             return []
         encoded = [webhook["clientConfig"].get("caBundle", "") for webhook in found["webhooks"]]

@@ -5,6 +5,7 @@ import errno
 import os
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,10 @@ from tests.support.randomness import Lowest
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import NotFound, Transient
 from upgrade_manager.toolkit import disk_space, downloads
+from upgrade_manager.toolkit.checksums import Checksums
 from upgrade_manager.toolkit.disk_space import RESERVE
 from upgrade_manager.toolkit.downloads import STALL_TIMEOUT, Downloads
-from upgrade_manager.toolkit.errors import BadArchive, OutOfSpace, StepFailed, StepTimedOut
+from upgrade_manager.toolkit.errors import BadArchive, OutOfSpace, StepFailed, StepTimedOut, WrongChecksum
 from upgrade_manager.toolkit.host_tree import HostTree
 from upgrade_manager.toolkit.repository_files import FileBody, HttpRepositoryFiles
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 CONTENT = Random(1).randbytes(100_000)
 OTHER = Random(2).randbytes(100_000)
 TARGET = "/data/file"
+UNCHECKED = Checksums({})
+CHECKED = Checksums({PATH: sha256(CONTENT).hexdigest()})
 
 
 def _left(folder: Path) -> dict[str, int]:
@@ -48,9 +52,11 @@ class _AtOnce(Random):
         return 0.0
 
 
-async def _fetch(files: RepositoryFiles, folder: Path, *, random: Random | None = None) -> bytes:
+async def _fetch(
+    files: RepositoryFiles, folder: Path, *, random: Random | None = None, checksums: Checksums = UNCHECKED
+) -> bytes:
     random = random or (_AtOnce() if isinstance(files, HttpRepositoryFiles) else Lowest())
-    await Downloads(files, HostTree(folder), random=random).fetch(PATH, TARGET)
+    await Downloads(files, HostTree(folder), checksums=checksums, random=random).fetch(PATH, TARGET)
     assert _left(folder).keys() == {"file"}
     assert not (folder / "data/file.partial.etag").exists()
     return (folder / "data/file").read_bytes()
@@ -61,7 +67,8 @@ async def _killed(server: IsoServer, folder: Path, *, after: int) -> None:
     server.cuts.append(after)
     server.statuses = []
     async with serve(server) as files, asyncio.timeout(30):
-        task = asyncio.create_task(Downloads(files, HostTree(folder), random=_AtOnce()).fetch(PATH, TARGET))
+        downloads = Downloads(files, HostTree(folder), checksums=UNCHECKED, random=_AtOnce())
+        task = asyncio.create_task(downloads.fetch(PATH, TARGET))
         while not server.requested or _left(folder).get("file.partial") != after:
             await asyncio.sleep(0)
             if not (folder / "data").exists():
@@ -305,3 +312,60 @@ async def test_disk_that_cannot_be_flushed_ends_the_download(tmp_path: Path, mon
     monkeypatch.setattr(os, "fdatasync", fail)
     with pytest.raises(StepFailed, match=r"^/file cannot be written to /data on the host: Input/output error$"):
         await _fetch(_Files(), tmp_path)
+
+
+@pytest.mark.rule("nodes: a downloaded file of another checksum than the ISO's is discarded, also on a later run")
+@pytest.mark.real_loop
+async def test_changed_file_is_fetched_once_more_and_refused(tmp_path: Path) -> None:
+    server = IsoServer(content=OTHER)
+    async with serve(server) as files:
+        with pytest.raises(WrongChecksum) as refused:
+            await _fetch(files, tmp_path, checksums=CHECKED)
+    assert server.requested == ["", ""]
+    expected, found = (sha256(content).hexdigest() for content in (CONTENT, OTHER))
+    assert str(refused.value).startswith(f"{PATH} has the SHA-256 {found}, but the one on the ISO has {expected}. ")
+    assert _left(tmp_path) == {}
+
+
+@pytest.mark.real_loop
+async def test_file_that_is_changed_once_is_fetched_again(tmp_path: Path) -> None:
+    server = IsoServer(content=CONTENT)
+    server.changed.append(OTHER)
+    async with serve(server) as files:
+        assert await _fetch(files, tmp_path, checksums=CHECKED) == CONTENT
+    assert server.requested == ["", ""]
+
+
+@pytest.mark.rule("nodes: a downloaded file of another checksum than the ISO's is discarded, also on a later run")
+@pytest.mark.real_loop
+async def test_changed_beginning_of_an_earlier_run_is_not_kept(tmp_path: Path) -> None:
+    server = IsoServer(content=OTHER)
+    await _killed(server, tmp_path, after=50_000)
+    server.content = CONTENT
+    async with serve(server) as files:
+        assert await _fetch(files, tmp_path, checksums=CHECKED) == CONTENT
+    assert server.requested == ["bytes=50000-", ""]
+
+
+@pytest.mark.real_loop
+@pytest.mark.parametrize(
+    ("checksums", "requests"),
+    [pytest.param(CHECKED, 2, id="with checksums"), pytest.param(UNCHECKED, 1, id="without")],
+)
+async def test_existing_file_of_the_right_size_is_checked(tmp_path: Path, checksums: Checksums, requests: int) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/file").write_bytes(OTHER)
+    server = IsoServer(content=CONTENT)
+    async with serve(server) as files:
+        found = await _fetch(files, tmp_path, checksums=checksums)
+    assert (found, len(server.requested)) == (CONTENT if checksums is CHECKED else OTHER, requests)
+
+
+@pytest.mark.real_loop
+async def test_file_that_the_iso_lacks_is_not_fetched(tmp_path: Path) -> None:
+    server = IsoServer(content=CONTENT)
+    checksums = Checksums({"/other": "0" * 64})
+    async with serve(server) as files:
+        with pytest.raises(BadArchive, match="/file is not among the files of the ISO that were checked"):
+            await _fetch(files, tmp_path, checksums=checksums)
+    assert server.requested == []

@@ -9,6 +9,7 @@ import re
 import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -18,9 +19,10 @@ import pytest
 from hack.cluster import scenario as scenarios
 from hack.cluster.options import Options
 from hack.cluster.program import cluster
+from hack.host.iso import ROOTFS
 from hack.host.state import HostState
 from tests.support.kubectl import manifest
-from upgrade_manager.api.phases import SUCCEEDED, TERMINAL
+from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import SystemClock
@@ -172,6 +174,7 @@ async def _manager(folder: Path, repo_url: str) -> AsyncIterator[None]:
     with (folder / "manager.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "upgrade_manager", "run", f"--kubeconfig={kubeconfig}", f"--repo-url={repo_url}"),
+            *("--toolkit-kind=own", "--toolkit-image=example/toolkit"),
             *off,
             cwd=ROOT,
             env={"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(ROOT)},
@@ -214,6 +217,24 @@ async def test_one_node_and_its_services_are_upgraded(tmp_path: Path) -> None:
     assert {"pause-charts", "upgrade-rancher", "upgrade-harvester", "upgrade-addons", "unpause-charts"} <= set(done)
 
 
+async def test_changed_root_file_system_is_not_installed(tmp_path: Path) -> None:
+    """The repository is plain HTTP: what a node gets is not what the mounted ISO has."""
+    changed = f"PRETTY_NAME={OS}\nbackdoor\n"
+    scenario = scenarios.load("one-node").changed(repository={"changed": {ROOTFS: changed}})
+    upgraded = await upgrade(tmp_path, scenario)
+    status = objects.status(upgraded.plan)
+    assert status["currentPhase"] == FAILED, upgraded.logs()
+    assert status["checksums"]["checked"] is True
+    cause = (objects.condition(upgraded.plan, "Progressing") or {})["message"]
+    found, expected = sha256(changed.encode()).hexdigest(), status["checksums"]["files"][f"/{ROOTFS}"]
+    assert f"/{ROOTFS} has the SHA-256 {found}, but the one on the ISO has {expected}" in cause
+    [node] = upgraded.nodes
+    assert objects.status(node)["nodeInfo"]["osImage"] != OS
+    calls = upgraded.state(objects.name(node)).calls
+    assert not any(call.startswith((INSTALLATION, REBOOT, "mount -t squashfs")) for call in calls)
+    assert not [path for path in upgraded.files(objects.name(node), "usr/local") if "rootfs" in path]
+
+
 def check_vms(upgraded: Upgraded, *stopped: str) -> None:
     """Check that these VMs were stopped and, once their nodes were upgraded, started again; the user's stays off."""
     assert {name for name, strategy in upgraded.strategies.items() if strategy == "Halted"} == {"off"}, upgraded.logs()
@@ -235,6 +256,8 @@ def check_vms(upgraded: Upgraded, *stopped: str) -> None:
 def check(upgraded: Upgraded) -> None:
     """Check what every upgrade leaves on the hosts."""
     assert objects.status(upgraded.plan)["currentPhase"] == SUCCEEDED, upgraded.logs()
+    checksums = objects.status(upgraded.plan)["checksums"]
+    assert (checksums["checked"], f"/{ROOTFS}" in checksums["files"]) == (True, True)
     assert [path for pod in upgraded.hosts.glob("pods/*") for path in pod.iterdir()] == []
     for node in upgraded.nodes:
         assert objects.status(node)["nodeInfo"]["osImage"] == OS

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
+from tests.support.toolkit_config import TOOLKIT
 from tests.support.webhook import NO_CACHES, EmptyCluster
 from upgrade_manager.api.keys import PREFIX
 from upgrade_manager.api.spec import MAX_NODES
@@ -51,7 +52,7 @@ async def simulation() -> AsyncIterator[Simulation]:
 
 @pytest.fixture
 def admission(simulation: Simulation) -> Admission:
-    return Admission(LiveReader(simulation.client()), caches=NO_CACHES)
+    return Admission(LiveReader(simulation.client()), caches=NO_CACHES, toolkit=TOOLKIT)
 
 
 async def test_healthy_cluster_accepts_a_plan(admission: Admission) -> None:
@@ -142,7 +143,7 @@ async def test_caches_are_filled_after_the_last_of_several_reviews() -> None:
 
     caches = RecordingCaches()
     check = Check(name="slow", field="spec", find=wait)
-    admission = Admission(EmptyCluster(), caches=caches, checks=[check])
+    admission = Admission(EmptyCluster(), caches=caches, toolkit=TOOLKIT, checks=[check])
     async with asyncio.TaskGroup() as group:
         reviews = [group.create_task(admission.decide(request("CREATE", new=plan(version=end)))) for end in "123"]
         await asyncio.sleep(2.5)

@@ -13,6 +13,7 @@ import pytest
 
 from hack.faults.rules import Cut, Delay, Match, Refuse, Rule
 from hack.simulation import Simulation
+from tests.support.toolkit_config import TOOLKIT
 from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
@@ -66,7 +67,7 @@ class Webhook:
         self.caches = ClusterCaches(
             client, listings=large, changes=listings.CORDONED_NODES, live=self.live, random=Random(0)
         )
-        self.admission = Admission(self.live, caches=self.caches)
+        self.admission = Admission(self.live, caches=self.caches, toolkit=TOOLKIT)
         self.simulation = simulation
 
     async def create(self) -> list[str]:

@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from hack.virtual_time import VirtualEventLoop
-from tests.support.review_fuzz import case, check, run
+from tests.support.review_fuzz import case, check, check_mutation, run
+from tests.support.toolkit_config import TOOLKIT
 from tests.support.webhook import NO_CACHES, EmptyCluster, Response, head, review, webhook
 from upgrade_manager.runtime.metrics import Metrics
+from upgrade_manager.runtime.peers import Peers
 from upgrade_manager.runtime.self_signed import self_signed
+from webhook import mutation
 from webhook.admission import Admission
 from webhook.catalogue import CHECKS
 from webhook.metrics import WebhookMetrics
@@ -36,7 +39,7 @@ PLANS = st.recursive(JSON, lambda inner: st.dictionaries(NAMES, inner, max_size=
 FIELDS = st.fixed_dictionaries(
     {},
     optional={
-        **dict.fromkeys(("uid", "kind", "name", "subResource"), JSON),
+        **dict.fromkeys(("uid", "kind", "name", "subResource", "userInfo", "dryRun"), JSON),
         **dict.fromkeys(("object", "oldObject"), PLANS),
     },
 )
@@ -62,6 +65,7 @@ def test_fields_of_any_type_give_a_verdict_or_4xx() -> None:
         def send(operation: str, fields: dict[str, Any]) -> None:
             body = json.dumps(review(operation, **fields)).encode()
             check(body, runner.run(server.post(body)))
+            check_mutation(runner.run(server.post(body, path=mutation.PATH)))
 
         send()
         runner.run(stack.aclose())
@@ -73,8 +77,8 @@ async def served(*, secure: bool) -> AsyncIterator[int]:
         return await self_signed() if secure else None
 
     metrics = WebhookMetrics(Metrics(CollectorRegistry()), checks=[check.name for check in CHECKS])
-    admission = Admission(EmptyCluster(), caches=NO_CACHES)
-    server = webhook_server(admission, metrics=metrics, address=("127.0.0.1", 0), tls=tls)
+    admission = Admission(EmptyCluster(), caches=NO_CACHES, toolkit=TOOLKIT)
+    server = webhook_server(admission, metrics=metrics, address=("127.0.0.1", 0), tls=tls, peers=Peers())
     async with asyncio.TaskGroup() as group:
         task = group.create_task(server.run())
         await server.bound()

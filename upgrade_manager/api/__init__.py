@@ -2,9 +2,12 @@
 
 __all__ = [
     "annotations",
+    "attribution",
     "blockers",
+    "checksums",
     "conditions",
     "crd",
+    "image_name",
     "in_progress",
     "keys",
     "names",
@@ -14,5 +17,6 @@ __all__ = [
     "spec",
     "status",
     "timestamps",
+    "toolkit_image",
     "version",
 ]

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api import keys
+from upgrade_manager.api.image_name import ImageName, is_repository, without_tag_and_digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,25 +21,22 @@ WEBHOOK_ANNOTATIONS = (
     keys.ANNOTATION_SKIP_DETACHED_VOLUMES,
     keys.ANNOTATION_ALLOW_DELETION,
 )
-#: Annotations that users set.
-USER_ANNOTATIONS = (
+#: Annotations that waive a check; to change one takes the verb `waive` (deploy/admission-policies).
+WAIVER_ANNOTATIONS = (
     keys.ANNOTATION_SKIP_DISK_CHECK,
     keys.ANNOTATION_MIN_CERTS_DAYS,
-    keys.ANNOTATION_TOOLKIT_IMAGE,
     *WEBHOOK_ANNOTATIONS,
 )
+#: Annotations that choose the code of Jobs; to change one takes the verb `set-toolkit-image`.
+TOOLKIT_ANNOTATIONS = (keys.ANNOTATION_TOOLKIT_IMAGE, keys.ANNOTATION_TOOLKIT_KIND)
+#: Annotations that users set.
+USER_ANNOTATIONS = (*WAIVER_ANNOTATIONS, *TOOLKIT_ANNOTATIONS)
 
 #: As Go's strconv.ParseBool, with which Harvester reads this annotation.
 _GO_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _GO_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 #: A positive integer that fits 64 bits.
 _DAYS = re.compile(r"\+?0*([1-9][0-9]{0,17})", re.ASCII)
-_REPOSITORY = re.compile(
-    r"(?:[A-Za-z0-9](?:[-A-Za-z0-9.]*[A-Za-z0-9])?(?::[0-9]{1,5})?/)?"
-    r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*",
-    re.ASCII,
-)
-_MAX_REPOSITORY = 255
 
 
 class Flag(Enum):
@@ -102,16 +100,41 @@ class PlanAnnotations:
         return int(match[1])
 
     @property
-    def toolkit_image(self) -> str | BadAnnotation:
-        """Repository and name of the toolkit image; a tag or digest is dropped."""
+    def toolkit_image(self) -> ImageName | BadAnnotation | None:
+        """The toolkit image, without a tag; None for the configured one."""
         key = keys.ANNOTATION_TOOLKIT_IMAGE
         value = self.raw.get(key)
         if value is None:
-            return keys.DEFAULT_TOOLKIT_IMAGE
-        repository = _without_tag(value.strip())
-        if len(repository) > _MAX_REPOSITORY or not _REPOSITORY.fullmatch(repository):
+            return None
+        expected = "REPOSITORY or REPOSITORY@sha256:DIGEST of a container image; a tag belongs in spec.upgrade"
+        return ImageName.parse(value.strip()) or BadAnnotation(key=key, value=value, expected=expected)
+
+    @property
+    def toolkit_kind(self) -> keys.ToolkitKind | BadAnnotation | None:
+        """The kind of the toolkit image; None for the configured one."""
+        key = keys.ANNOTATION_TOOLKIT_KIND
+        value = self.raw.get(key)
+        if value is None:
+            return None
+        try:
+            return keys.ToolkitKind(value)
+        except ValueError:
+            return BadAnnotation(key=key, value=value, expected=" or ".join(keys.ToolkitKind))
+
+    @property
+    def toolkit_repository(self) -> str | BadAnnotation:
+        """The toolkit's repository as version 0.1 of the manager reads it: a tag or digest is dropped."""
+        key = keys.ANNOTATION_TOOLKIT_IMAGE
+        value = self.raw.get(key, keys.DEFAULT_TOOLKIT_IMAGE)
+        repository = without_tag_and_digest(value.strip())
+        if not is_repository(repository):
             return BadAnnotation(key=key, value=value, expected="the repository and name of a container image")
         return repository
+
+    @property
+    def created_by(self) -> str:
+        """The user who created the plan; empty where admission has not recorded one."""
+        return self.raw.get(keys.ANNOTATION_CREATED_BY, "")
 
     @property
     def skip_detached_volumes(self) -> bool:
@@ -121,7 +144,7 @@ class PlanAnnotations:
     @property
     def unknown(self) -> dict[str, str]:
         """Keys under the manager's prefix that it does not know, with the nearest known key."""
-        known = {*USER_ANNOTATIONS, *keys.MANAGER_ANNOTATIONS}
+        known = {*USER_ANNOTATIONS, *keys.ADMISSION_ANNOTATIONS, *keys.MANAGER_ANNOTATIONS}
         return {
             key: get_close_matches(key, USER_ANNOTATIONS, n=1, cutoff=0)[0]
             for key in sorted(self.raw)
@@ -138,9 +161,3 @@ class PlanAnnotations:
     def bad_flag(self, key: str) -> BadAnnotation:
         """Return the error of a flag that is BAD."""
         return BadAnnotation(key=key, value=self.raw.get(key, ""), expected='"true" or "false"')
-
-
-def _without_tag(reference: str) -> str:
-    name = reference.partition("@")[0]
-    path, slash, last = name.rpartition("/")
-    return path + slash + last.partition(":")[0]

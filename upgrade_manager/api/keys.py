@@ -20,8 +20,13 @@ KIND = "UpgradePlan"
 #: Keeps a deleted plan until the manager has reverted its changes.
 FINALIZER = f"{PREFIX}/upgradeplan-cleanup"
 
+#: "true" on the plan that runs, set and removed with the finalizer; at most one plan has it.
+LABEL_ACTIVE = f"{PREFIX}/active"
+
 # Labels of created objects; values go through `names.label_value`.
 LABEL_PLAN = f"{PREFIX}/upgrade-plan"
+#: The plan that an object belongs to; names are used again after a deletion. Never changed, also after the plan's end.
+LABEL_PLAN_UID = f"{PREFIX}/upgrade-plan-uid"
 LABEL_COMPONENT = f"{PREFIX}/upgrade-component"
 LABEL_NODE = f"{PREFIX}/node"
 LABEL_JOB_TYPE = f"{PREFIX}/job-type"
@@ -39,9 +44,17 @@ ANNOTATION_RECONCILE_ID = f"{PREFIX}/reconcile-id"
 ANNOTATION_SKIP_DISK_CHECK = f"{PREFIX}/skip-garbage-collection-threshold-check"
 ANNOTATION_MIN_CERTS_DAYS = f"{PREFIX}/min-certs-expiration-in-day"
 ANNOTATION_TOOLKIT_IMAGE = f"{PREFIX}/upgrade-toolkit-image"
+ANNOTATION_TOOLKIT_KIND = f"{PREFIX}/upgrade-toolkit-kind"
 ANNOTATION_SKIP_DETACHED_VOLUMES = f"{PREFIX}/skip-single-replica-detached-vol"
 ANNOTATION_SKIP_WEBHOOK = f"{PREFIX}/skip-webhook"
 ANNOTATION_ALLOW_DELETION = f"{PREFIX}/allow-deletion"
+
+#: On a plan, set at admission from the request's user; the manager copies it to status.createdBy.
+ANNOTATION_CREATED_BY = f"{PREFIX}/created-by"
+#: On a plan, set at admission: the user of the last change, with a hash (api/attribution.py).
+ANNOTATION_LAST_CHANGED_BY = f"{PREFIX}/last-changed-by"
+#: All annotations that the mutating webhook sets.
+ADMISSION_ANNOTATIONS = (ANNOTATION_CREATED_BY, ANNOTATION_LAST_CHANGED_BY)
 
 # Annotations that the manager sets on a plan, for other tools: originals, which it reads from status.originals itself.
 ANNOTATION_REPLENISHMENT_INTERVAL = f"{PREFIX}/replica-replenishment-wait-interval"
@@ -119,10 +132,20 @@ class Component(StrEnum):
 
     ISO = "iso"
     REPO = "repo"
+    CHECKSUMS = "checksums"
     IMAGE_PRELOAD = "image-preload"
     CLUSTER_UPGRADE = "cluster-upgrade"
     NODE_UPGRADE = "node-upgrade"
     IMAGE_CLEANUP = "image-cleanup"
+
+
+class ToolkitKind(StrEnum):
+    """Which toolkit an image holds; both kinds serve the same calls, and an image's name does not show its kind."""
+
+    #: The one that this repository builds.
+    OWN = "own"
+    #: Harvester's.
+    HARVESTER = "harvester"
 
 
 class JobType(StrEnum):

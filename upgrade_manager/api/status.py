@@ -8,6 +8,7 @@ from pydantic import Field
 
 from upgrade_manager.api.blockers import MAX_BLOCKERS, BlockerStatus
 from upgrade_manager.api.conditions import Condition  # noqa: TC001  # pydantic reads it
+from upgrade_manager.api.keys import ToolkitKind
 from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.node_states import NodeState, merge
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
@@ -15,6 +16,10 @@ from upgrade_manager.api.timestamps import format_time
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+
+#: Shown instead of status.createdBy where that is absent.
+NOT_RECORDED = "not recorded"
 
 
 class PhaseTransitionTimestamp(ApiModel, json_schema_extra={"required": ["phase", "phaseTransitionTimestamp"]}):
@@ -65,6 +70,57 @@ class ReleaseMetadata(ApiModel):
     )
 
 
+class ToolkitImageStatus(ApiModel, json_schema_extra={"required": ["repository", "tag", "kind"]}):
+    """The toolkit image of the upgrade, decided once; later changes of annotations and flags have no effect."""
+
+    repository: str = Field(default="", description="Registry and name of the image.")
+    tag: str = Field(default="", description="Tag of the image. It has no effect where a digest is set.")
+    digest: str = Field(
+        default="",
+        description="Digest of the image, sha256:DIGEST. Absent for an image that only a tag names, which a push to "
+        "the registry can move.",
+    )
+    kind: str = Field(
+        default="",
+        description=f"Which toolkit the image holds: {ToolkitKind.OWN} (that of this manager) or "
+        f"{ToolkitKind.HARVESTER} (Harvester's).",
+    )
+    guessed: bool = Field(
+        default=False,
+        description="True if the tag is the manager's version, because nothing names the release; absent otherwise.",
+    )
+    annotated_image: str = Field(
+        default="",
+        description="Value of the plan's annotation upgrade-toolkit-image at the decision; absent without it.",
+    )
+    annotated_kind: str = Field(
+        default="",
+        description="Value of the plan's annotation upgrade-toolkit-kind at the decision; absent without it.",
+    )
+
+
+class ChecksumsStatus(ApiModel):
+    """What is checked against checksums: the ISO at its import, and its files when Jobs download them."""
+
+    iso_checked: bool = Field(
+        default=False,
+        description="True if the VirtualMachineImage has the SHA-512 of the ISO, which its import is checked against. "
+        "If false, nothing shows that the ISO is the release's.",
+    )
+    checked: bool = Field(
+        default=False,
+        description="True if the Jobs check the files that they download from the upgrade repository, which is plain "
+        "HTTP. Absent until that is known.",
+    )
+    message: str = Field(default="", description="Why checked is false; absent otherwise.")
+    files: dict[str, str] = Field(
+        default_factory=dict,
+        description="SHA-256 in hexadecimal of the ISO's files, by their path on the ISO, as a Job has computed them "
+        "from the mounted ISO.",
+        json_schema_extra={"additionalProperties": {"type": "string", "description": "SHA-256 of the file."}},
+    )
+
+
 class VersionSnapshot(ApiModel):
     """Snapshot of the Version when the plan started; later changes to the Version have no effect."""
 
@@ -103,12 +159,21 @@ class UpgradePlanStatus(ApiModel):
         default=False,
         description="True from the end of the upgrade until its objects are removed; absent otherwise.",
     )
+    checksums: ChecksumsStatus = Field(
+        default_factory=ChecksumsStatus,
+        description="What of the ISO is checked against checksums.",
+    )
     conditions: list[Condition] = Field(
         default_factory=list,
         description="Available: the plan can be executed. Progressing: the upgrade is running; False after its end, "
         "and for a plan that another one blocks. Degraded: an error is being retried. Stalled: something holds the "
         "upgrade up; absent otherwise.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    )
+    created_by: str = Field(
+        default="",
+        description="User who created the plan, as admission recorded it in the annotation created-by when the plan "
+        "was accepted. Absent if it was not recorded.",
     )
     current_phase: str = Field(
         default="",
@@ -163,6 +228,11 @@ class UpgradePlanStatus(ApiModel):
         },
     )
     single_node: str = Field(default="", description="Name of the node of a single-node cluster; absent otherwise.")
+    toolkit_image: ToolkitImageStatus = Field(
+        default_factory=ToolkitImageStatus,
+        description="The toolkit image of all Jobs, Plans and of the upgrade repository. Decided in Initialize, before "
+        "anything is created, and unchanged until the upgrade ends.",
+    )
     version: VersionSnapshot = Field(
         default_factory=VersionSnapshot,
         description="Snapshot of the Version when the plan started. Absent if spec.image is set.",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Transport
     from upgrade_manager.pipeline.repository_client import RepositoryClient
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
+    from upgrade_manager.preflight.kubelets import KubeletReader
     from upgrade_manager.runtime.metrics import Metrics
 
 #: The name of the Lease.
@@ -37,8 +38,11 @@ class Environment:
     """Access to everything outside the process: real in production, simulated in tests."""
 
     transport: Transport
+    #: For the requests of the leader election alone.
+    lease: Transport
     repository: RepositoryClient
     certificates: CertificateProbe
+    kubelets: KubeletReader
     clock: Clock
     random: Random
     #: The URL of the repository's Service, without `--repo-url`.
@@ -79,7 +83,7 @@ def _add_common(
 ) -> None:
     """Add what runs in every replica, leader or not."""
     client = _client(environment, environment.transport)
-    add_servers(manager, options, probes=probes, metrics=metrics, client=client)
+    add_servers(manager, options, probes=probes, metrics=metrics, client=client, clock=environment.clock)
     add_webhook(
         manager,
         options,
@@ -101,7 +105,7 @@ def _client(environment: Environment, transport: Transport) -> Client:
 
 def _elector(environment: Environment, options: RunOptions, metrics: Metrics) -> LeaderElector:
     return LeaderElector(
-        _client(environment, environment.transport),
+        _client(environment, environment.lease),
         name=LEASE,
         namespace=options.namespace,
         identity=new_identity(environment.random),
@@ -126,8 +130,9 @@ def _controller(
             client=_client(environment, transport),
             repository=environment.repository,
             certificates=environment.certificates,
+            kubelets=environment.kubelets,
             settings=Settings(
-                version=__version__,
+                toolkit=options.toolkit,
                 repo_url=options.repo_url or environment.repo_url,
                 job_service_account=options.job_service_account,
                 plan_service_account=options.plan_service_account,

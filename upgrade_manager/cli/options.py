@@ -3,16 +3,20 @@ from __future__ import annotations
 import argparse
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, NoReturn
 
 from upgrade_manager import __version__
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.cli.toolkit_image_options import DEFAULT_TOOLKIT, add_toolkit_image_flags, toolkit_config
 from upgrade_manager.cli.toolkit_options import ToolkitOptions, add_toolkit_commands, toolkit_options
 from upgrade_manager.cli.user_options import UserOptions, add_access_flags, add_user_commands, user_options
 from upgrade_manager.runtime.logging import LEVELS, LogFormat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from upgrade_manager.api.toolkit_image import ToolkitConfig
 
 #: Exit status of a usage error, as of argparse and kubectl.
 USAGE = 2
@@ -44,6 +48,8 @@ class RunOptions:
     log_format: LogFormat = LogFormat.AUTO
     #: "" for the Service, which a manager outside the cluster reaches through the API server.
     repo_url: str = ""
+    #: How kubelets are read; None for directly in the cluster, and through the API server elsewhere.
+    kubelet_access: KubeletAccess | None = None
     #: Namespace of the Lease, and of the webhook's Service and Secret: the Pod's own.
     namespace: str = HARVESTER_SYSTEM
     job_service_account: str = "harvester"
@@ -53,6 +59,14 @@ class RunOptions:
     webhook: tuple[str, int] | None = None
     #: Directory with tls.crt and tls.key of the webhook; "" for a self-made certificate.
     webhook_certificates: str = ""
+    toolkit: ToolkitConfig = DEFAULT_TOOLKIT
+
+
+class KubeletAccess(StrEnum):
+    """How the manager reads from kubelets."""
+
+    DIRECT = "direct"
+    PROXY = "proxy"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -77,8 +91,9 @@ def parse_options(arguments: Sequence[str], environ: Mapping[str, str]) -> RunOp
         # By the command's parser, which names the help that lists its flags.
         commands[flags.command].error(f"unrecognized arguments: {' '.join(unknown)}")
     if flags.command in {"run", "webhook"}:
-        return _run_options(flags, environ, parser=commands["run"])
-    return user_options(flags) or toolkit_options(flags, environ, parser=commands[flags.command])
+        return _run_options(flags, environ, parser=commands[flags.command])
+    command = commands[flags.command]
+    return user_options(flags, parser=command) or toolkit_options(flags, environ, parser=command)
 
 
 def command_line() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.ArgumentParser]]:
@@ -96,7 +111,7 @@ def command_line() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.Argum
         if name == "run":
             _add_run_flags(command)
         else:
-            command.set_defaults(leader_elect=False, repo_url=None)
+            command.set_defaults(leader_elect=False, repo_url=None, kubelet_access=None)
     add_user_commands(commands)
     add_toolkit_commands(commands)
     return parser, commands.choices
@@ -117,12 +132,14 @@ def _run_options(
         log_level=flags.log_level,
         log_format=LogFormat(flags.log_format),
         repo_url=flags.repo_url or "",
+        kubelet_access=KubeletAccess(flags.kubelet_access) if flags.kubelet_access else None,
         namespace=environ.get("POD_NAMESPACE") or HARVESTER_SYSTEM,
         job_service_account=environ.get("UPGRADE_JOB_SERVICE_ACCOUNT") or "harvester",
         plan_service_account=environ.get("UPGRADE_PLAN_SERVICE_ACCOUNT") or "system-upgrade-controller",
         webhooks=webhook_only or _boolean_variable(parser, environ, "ENABLE_WEBHOOKS"),
         webhook=flags.webhook_bind_address,
         webhook_certificates=flags.webhook_cert_path,
+        toolkit=toolkit_config(flags, parser=parser),
     )
 
 
@@ -143,6 +160,12 @@ def _add_run_flags(parser: argparse.ArgumentParser) -> None:
         help="URL of the upgrade repository, with {plan} and {service}; else its Service, from outside the cluster "
         "through the API server",
     )
+    add(
+        "--kubelet-access",
+        choices=[one.value for one in KubeletAccess],
+        help="how the disk space check reads kubelets: direct, or by the API server's proxy, which kubelets before "
+        "Kubernetes 1.33 need, with the right nodes/proxy; else direct, from outside the cluster proxy",
+    )
 
 
 def _add_common_flags(parser: argparse.ArgumentParser) -> None:
@@ -153,6 +176,7 @@ def _add_common_flags(parser: argparse.ArgumentParser) -> None:
     add("--health-probe-bind-address", type=_address, default=":8081", help="[HOST]:PORT of probes; 0 turns them off")
     add("--webhook-bind-address", type=_address, default=":9443", help="[HOST]:PORT of the webhook; 0 turns it off")
     add("--webhook-cert-path", default="", help="directory with tls.crt and tls.key of the webhook; else self-made")
+    add_toolkit_image_flags(parser)
     add("--log-level", choices=list(LEVELS), default="info", help="minimum level")
     add("--log-format", choices=[f.value for f in LogFormat], default="auto", help="auto: console on a terminal")
 

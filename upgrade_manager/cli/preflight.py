@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.annotations import PlanAnnotations
 from upgrade_manager.api.keys import API_VERSION, KIND
+from upgrade_manager.api.spec import UpgradePlanSpec
+from upgrade_manager.api.toolkit_image import ToolkitChoice, decide
 from upgrade_manager.cli.options import USAGE
 from upgrade_manager.cli.session import CommandError, connected, run_command
 from upgrade_manager.kube import fields
@@ -23,6 +26,7 @@ from webhook.runner import run_checks
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator, Sequence
 
+    from upgrade_manager.api.toolkit_image import ToolkitConfig
     from upgrade_manager.cli.user_options import PreflightOptions
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
@@ -44,12 +48,15 @@ class Row:
     check: str
     outcome: str
     findings: Sequence[Finding] = ()
+    #: Why it was skipped, or its warnings.
     reason: str = ""
 
     @classmethod
     def of(cls, result: CheckResult) -> Row:
         """Return the row of a check that was run."""
-        return cls(check=result.name, outcome=result.outcome, findings=result.findings, reason=result.warning)
+        return cls(
+            check=result.name, outcome=result.outcome, findings=result.findings, reason=". ".join(result.warnings)
+        )
 
 
 def preflight(options: PreflightOptions) -> int:
@@ -66,9 +73,9 @@ def preflight(options: PreflightOptions) -> int:
 async def _preflight(plan: Object, options: PreflightOptions) -> int:
     async with connected(command="preflight", kubeconfig=options.kubeconfig, context=options.context) as session:
         await session.read(session.client.raw("GET", UPGRADE_PLANS.path(), query=(("limit", "1"),)))
-        rows = await check(plan, session.client)
-    skips = is_skipped(plan)
-    sys.stdout.write(_json(plan, rows, skips=skips) if options.output == "json" else _table(rows, skips=skips))
+        rows = await check(plan, session.client, options.toolkit)
+    render = _json if options.output == "json" else _table
+    sys.stdout.write(render(plan, rows, skips=is_skipped(plan), image=_toolkit_image(plan, options.toolkit)))
     return int(any(row.outcome == _FAILED for row in rows))
 
 
@@ -95,9 +102,9 @@ def read_plan(file: str) -> Object:
     return dict(plan)
 
 
-async def check(plan: Object, client: Client) -> list[Row]:
+async def check(plan: Object, client: Client, toolkit: ToolkitConfig) -> list[Row]:
     """Run the checks of the catalogue; without a plan, those of its fields are skipped."""
-    subject = Subject.of(plan, cluster=LiveReader(client))
+    subject = Subject.of(plan, cluster=LiveReader(client), toolkit=toolkit)
     results = await run_checks([one for one in CHECKS if plan or not _needs_plan(one)], subject, deadline=DEADLINE)
     rows = {result.name: Row.of(result) for result in results}
     skipped = Row(check="", outcome=SKIPPED, reason=_NEEDS_PLAN)
@@ -109,11 +116,20 @@ def _needs_plan(check: Check) -> bool:
     return check.field != "spec"
 
 
-def _table(rows: Sequence[Row], *, skips: bool) -> str:
+def _toolkit_image(plan: Object, toolkit: ToolkitConfig) -> str:
+    """Return the toolkit image that the plan gets, for a line; empty without a plan, or if it gets none."""
+    spec = UpgradePlanSpec.read(fields.mapping(plan, "spec"))
+    choice = decide(spec, PlanAnnotations(fields.strings(plan, "metadata", "annotations")), toolkit)
+    return choice.summary if plan and isinstance(choice, ToolkitChoice) else ""
+
+
+def _table(plan: Object, rows: Sequence[Row], *, skips: bool, image: str) -> str:
+    _ = plan
     width = max(len(row.check) for row in rows) + 2
     lines = [f"{'CHECK':<{width}}{'RESULT':<9}DETAILS", *(line for row in rows for line in _lines(row, width))]
     failed = sum(row.outcome == _FAILED for row in rows)
-    lines += ["", f"{failed} of {len(rows)} checks failed." if failed else "No check failed."]
+    lines += ["", *([f"Toolkit image: {image}."] if image else [])]
+    lines += [f"{failed} of {len(rows)} checks failed." if failed else "No check failed."]
     if skips:
         lines.append(_WEBHOOK_SKIPS)
     return "\n".join(line.rstrip() for line in lines) + "\n"
@@ -126,7 +142,7 @@ def _lines(row: Row, width: int) -> Iterator[str]:
         yield f"{check:<{width}}{outcome:<9}{detail}"
 
 
-def _json(plan: Object, rows: Sequence[Row], *, skips: bool) -> str:
+def _json(plan: Object, rows: Sequence[Row], *, skips: bool, image: str) -> str:
     checks: list[dict[str, Any]] = [
         {
             "name": row.check,
@@ -137,5 +153,5 @@ def _json(plan: Object, rows: Sequence[Row], *, skips: bool) -> str:
         for row in rows
     ]
     passed = all(row.outcome != _FAILED for row in rows)
-    document = {"plan": fields.name(plan), "passed": passed, "skippedByWebhook": skips, "checks": checks}
-    return json.dumps(document, indent=2) + "\n"
+    head = {"plan": fields.name(plan), "passed": passed, "skippedByWebhook": skips, "toolkitImage": image}
+    return json.dumps({**head, "checks": checks}, indent=2) + "\n"

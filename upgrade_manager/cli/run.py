@@ -16,6 +16,7 @@ from upgrade_manager import __version__
 from upgrade_manager.cli import gc_tuning, tls_buffers
 from upgrade_manager.cli.api_server_check import ApiServerCheck, StartError
 from upgrade_manager.cli.application import USER_AGENT, Environment, build_manager
+from upgrade_manager.cli.options import KubeletAccess
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import SystemClock
 from upgrade_manager.kube.config import ConfigError, InCluster
@@ -24,6 +25,8 @@ from upgrade_manager.kube.kubeconfig import load_config
 from upgrade_manager.pipeline.repository_client import SERVICE_URL, HttpRepositoryClient
 from upgrade_manager.pipeline.service_proxy import ServiceProxyClient
 from upgrade_manager.preflight.certificate_probe import TlsProbe
+from upgrade_manager.preflight.kubelet_transport import HttpKubeletTransport
+from upgrade_manager.preflight.kubelets import DirectKubelets, ProxiedKubelets
 from upgrade_manager.runtime.cert_watcher import CertificateError
 from upgrade_manager.runtime.http_server import BindError
 from upgrade_manager.runtime.kube_metrics import RequestMetrics
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from upgrade_manager.cli.options import RunOptions
+    from upgrade_manager.kube.config import ClientConfig
 
 
 def run(options: RunOptions) -> int:
@@ -85,18 +89,31 @@ async def _environment(options: RunOptions, clock: SystemClock) -> AsyncIterator
     async with (
         HttpTransport(config, on_response=RequestMetrics(metrics).on_response) as transport,
         HttpRepositoryClient(user_agent=USER_AGENT) as client,
+        HttpKubeletTransport(config, user_agent=USER_AGENT) as kubelets,
     ):
         proxy = ServiceProxyClient(transport, server=config.server)
-        is_proxied = not options.repo_url and not isinstance(config.source, InCluster)
+        is_in_cluster = isinstance(config.source, InCluster)
+        is_proxied = not options.repo_url and not is_in_cluster
+        randomness = random.Random()
         environment = Environment(
             transport=transport,
+            lease=transport.reserved(),
             repository=proxy if is_proxied else client,
             repo_url=proxy.repo_url if is_proxied else SERVICE_URL,
             certificates=TlsProbe(),
+            kubelets=DirectKubelets(kubelets)
+            if kubelet_access(options, config) is KubeletAccess.DIRECT
+            else ProxiedKubelets(Client(transport, user_agent=USER_AGENT, random=randomness)),
             clock=clock,
-            random=random.Random(),
+            random=randomness,
         )
         yield environment, metrics, config.server
+
+
+def kubelet_access(options: RunOptions, config: ClientConfig) -> KubeletAccess:
+    """Return how kubelets are read: from outside the cluster, as the user whose kubeconfig it is."""
+    is_in_cluster = isinstance(config.source, InCluster)
+    return options.kubelet_access or (KubeletAccess.DIRECT if is_in_cluster else KubeletAccess.PROXY)
 
 
 async def _manager(environment: Environment, metrics: Metrics, options: RunOptions, *, server: str) -> Manager:

@@ -9,7 +9,9 @@ from upgrade_manager.cli.webhook_readiness import WebhookReadiness
 from upgrade_manager.runtime.cert_watcher import CertWatcher
 from upgrade_manager.runtime.manager import Stage
 from upgrade_manager.runtime.metrics_server import plain_metrics_server, secure_metrics_server
+from upgrade_manager.runtime.peers import Peers
 from webhook.admission import Admission
+from webhook.api_servers import ApiServers
 from webhook.caches import ClusterCaches
 from webhook.catalogue import CHECKS
 from webhook.certificates.pair import Pair, Service
@@ -32,11 +34,13 @@ if TYPE_CHECKING:
     from upgrade_manager.runtime.metrics import Metrics
 
 
-def add_servers(manager: Manager, options: RunOptions, *, probes: Probes, metrics: Metrics, client: Client) -> None:
+def add_servers(
+    manager: Manager, options: RunOptions, *, probes: Probes, metrics: Metrics, client: Client, clock: Clock
+) -> None:
     """Add the servers of probes and metrics."""
     servers = [probes.server(options.probes)] if options.probes else []
     if options.metrics and options.metrics_secure:
-        servers.append(secure_metrics_server(metrics, address=options.metrics, client=client))
+        servers.append(secure_metrics_server(metrics, address=options.metrics, client=client, now=clock.now))
     elif options.metrics:
         servers.append(plain_metrics_server(metrics, address=options.metrics))
     for server in servers:
@@ -73,10 +77,13 @@ def add_webhook(
     live = SharedReader(LiveReader(client))
     caches = ClusterCaches(client, listings=LARGE, changes=CORDONED_NODES, live=live, random=random)
     manager.add(Stage.OTHERS, "webhook-caches", caches.run)
+    peers = Peers()
+    manager.add(Stage.WEBHOOKS, "webhook-api-servers", ApiServers(client, peers).run)
     webhook_metrics = WebhookMetrics(metrics, checks=[check.name for check in CHECKS])
-    server = webhook_server(Admission(live, caches=caches), metrics=webhook_metrics, address=options.webhook, tls=tls)
+    admission = Admission(live, caches=caches, toolkit=options.toolkit)
+    server = webhook_server(admission, metrics=webhook_metrics, address=options.webhook, tls=tls, peers=peers)
     manager.add(Stage.WEBHOOKS, server.name, server.run, ready=server.bound)
     readiness = WebhookReadiness(server, host=options.webhook[0], certificates=certificates, now=clock.now)
     probes.readyz.add("webhook", readiness.check)
-    metrics.on_scrape(lambda: webhook_metrics.ready.set(readiness.is_ready))
+    metrics.on_scrape(lambda: webhook_metrics.served(is_ready=readiness.is_ready, expires_at=readiness.expires_at))
     manager.add(Stage.OTHERS, "webhook-readiness", readiness.run)

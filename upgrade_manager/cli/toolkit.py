@@ -8,6 +8,7 @@ import random
 import sys
 import tempfile
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +25,9 @@ from upgrade_manager.kube.kubeconfig import load_config
 from upgrade_manager.runtime.logging import LogFormat, configure_logging
 from upgrade_manager.runtime.signals import stop_on_signals
 from upgrade_manager.toolkit.catalogue import steps_of
+from upgrade_manager.toolkit.checksums import Checksums
 from upgrade_manager.toolkit.context import ToolkitContext
-from upgrade_manager.toolkit.errors import ToolkitError
+from upgrade_manager.toolkit.errors import StepFailed, ToolkitError
 from upgrade_manager.toolkit.helm import Helm
 from upgrade_manager.toolkit.host_programs import ChrootPrograms, PodPrograms
 from upgrade_manager.toolkit.host_tree import HostTree
@@ -87,8 +89,8 @@ async def _run_steps(options: ToolkitOptions) -> None:
 
 @asynccontextmanager
 async def toolkit_context(options: ToolkitOptions) -> AsyncIterator[ToolkitContext]:
-    """Connect to the API server and the upgrade repository. Raises ConfigError."""
-    clock, dice = SystemClock(), random.Random()
+    """Connect to the API server and the upgrade repository. Raises ConfigError and BadEnvironment."""
+    clock, dice, checksums = SystemClock(), random.Random(), Checksums.parse(options.checksums)
     config = await load_config(environ=os.environ, now=clock.now, kubeconfig=options.kubeconfig)
     base = options.repo_url or f"http://{repo_service_name(options.plan)}.{HARVESTER_SYSTEM}/harvester-iso"
     with tempfile.TemporaryDirectory(prefix="upgrade-toolkit-") as folder:
@@ -111,7 +113,10 @@ async def toolkit_context(options: ToolkitOptions) -> AsyncIterator[ToolkitConte
                 now=clock.now,
                 random=dice,
                 files=files,
-                release=ReleaseFiles(files),
+                checksums=checksums,
+                iso=Path(options.iso_dir),
+                report=partial(_report, options),
+                release=ReleaseFiles(files, checksums=checksums),
                 events=PlanEvents(client, options.plan, now=clock.now, random=dice),
             )
 
@@ -127,10 +132,19 @@ def _job(options: ToolkitOptions) -> str:
     """Return the name of the Job that runs the command; empty for one of a SUC Plan, or without a Job."""
     if options.command == "cluster-upgrade":
         return component_name(options.plan, Component.CLUSTER_UPGRADE)
+    if options.command == "node checksums":
+        return component_name(options.plan, Component.CHECKSUMS)
     job_type = options.command.removeprefix("node ")
     if not options.plan or not options.node or job_type not in set(JobType):
         return ""
     return component_name(options.plan, Component.NODE_UPGRADE, job_type=JobType(job_type), node=options.node)
+
+
+def _report(options: ToolkitOptions, text: str) -> None:
+    try:
+        Path(options.termination_log).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StepFailed(f"the result cannot be written to {options.termination_log}: {error.strerror}") from error
 
 
 def _fail(options: ToolkitOptions, cause: str, *, status: int = 1) -> int:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.names import is_object_name
-from upgrade_manager.resources.toolkit import NODE_NAME, PLAN_NAME, POD_NAME
+from upgrade_manager.resources.repository import ROOT
+from upgrade_manager.resources.toolkit import ISO_CHECKSUMS, NODE_NAME, PLAN_NAME, POD_NAME
 
 if TYPE_CHECKING:
     import argparse
@@ -16,10 +17,13 @@ if TYPE_CHECKING:
 HOST_DIR = "HOST_DIR"
 #: The upgrade repository, where it is not the Service in the cluster.
 REPO_URL = "UPGRADE_REPO_URL"
+#: Where the ISO is mounted, in the Pod of `node checksums`.
+ISO_DIR = "UPGRADE_ISO_DIR"
 #: File whose content becomes the Pod's termination message.
 TERMINATION_LOG = "TERMINATION_LOG"
 NODE_COMMANDS = {
     "prepare": "load the release's images onto this node",
+    "checksums": "compute the checksums of the mounted ISO's files",
     "pre-drain": "make this node ready to be drained",
     "post-drain": "upgrade this node's operating system after its Kubernetes",
     "single-node-upgrade": "upgrade the only node of a cluster",
@@ -43,6 +47,9 @@ class ToolkitOptions:
     #: URL of the directory with the ISO's content; "" for the Service in the cluster.
     repo_url: str = ""
     termination_log: str = "/dev/termination-log"
+    iso_dir: str = ROOT
+    #: Of the ISO's files, as text; "" to check none.
+    checksums: str = ""
 
 
 def add_toolkit_commands(commands: argparse._SubParsersAction[Any]) -> None:
@@ -81,7 +88,7 @@ def toolkit_options(
         return value
 
     runs_on_node = command.startswith("node ")
-    drains = runs_on_node and flags.type != "prepare"
+    drains = runs_on_node and flags.type not in {"prepare", "checksums"}
     return ToolkitOptions(
         command=command,
         plan=getattr(flags, "upgrade", "")
@@ -93,6 +100,8 @@ def toolkit_options(
         host_dir=environ.get(HOST_DIR) or "/host",
         repo_url=environ.get(REPO_URL, ""),
         termination_log=environ.get(TERMINATION_LOG) or "/dev/termination-log",
+        iso_dir=environ.get(ISO_DIR) or ROOT,
+        checksums=environ.get(ISO_CHECKSUMS, ""),
     )
 
 

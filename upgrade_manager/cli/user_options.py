@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from upgrade_manager.cli.toolkit_image_options import DEFAULT_TOOLKIT, add_toolkit_image_flags, toolkit_config
 from upgrade_manager.cli.toolkit_options import object_name
 
 if TYPE_CHECKING:
     import argparse
+
+    from upgrade_manager.api.toolkit_image import ToolkitConfig
 
 SHELLS = ("bash", "zsh", "fish")
 _KUBECONFIG = "kubeconfig file; else $KUBECONFIG, the service account, ~/.kube/config"
@@ -37,6 +40,7 @@ class PreflightOptions:
     file: str = ""
     #: `table` or `json`.
     output: str = "table"
+    toolkit: ToolkitConfig = DEFAULT_TOOLKIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +97,7 @@ def add_user_commands(commands: argparse._SubParsersAction[Any]) -> None:
         "-f", "--filename", metavar="FILE", default="", help="an UpgradePlan, - for standard input; else the cluster"
     )
     preflight.add_argument("-o", "--output", choices=["table", "json"], default="table", help="format")
+    add_toolkit_image_flags(preflight)
     status = add("status", _STATUS, _STATUS_EPILOG)
     status.add_argument("plan", metavar="PLAN", nargs="?", type=object_name, help=_PLAN)
     status.add_argument("-w", "--watch", action="store_true", help="show changes until the plan has ended, or Ctrl-C")
@@ -108,13 +113,14 @@ def add_user_commands(commands: argparse._SubParsersAction[Any]) -> None:
     completion.add_argument("shell", choices=SHELLS, help="the shell")
 
 
-def user_options(flags: argparse.Namespace) -> UserOptions | None:
+def user_options(flags: argparse.Namespace, *, parser: argparse.ArgumentParser) -> UserOptions | None:
     """Return the options of such a command; None for another one."""
     if flags.command == "completion":
         return CompletionOptions(shell=flags.shell)
     access = {"kubeconfig": flags.kubeconfig, "context": getattr(flags, "context", "")}
     if flags.command == "preflight":
-        return PreflightOptions(**access, file=flags.filename, output=flags.output)
+        toolkit = toolkit_config(flags, parser=parser)
+        return PreflightOptions(**access, file=flags.filename, output=flags.output, toolkit=toolkit)
     if flags.command == "status":
         return StatusOptions(**access, plan=flags.plan or "", watch=flags.watch, output=flags.output)
     if flags.command == "report":

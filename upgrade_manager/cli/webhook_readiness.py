@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from upgrade_manager.runtime.http_server import HttpServer
 
 #: Seconds between two checks while the webhook is ready, and while it is not.
-INTERVAL, RETRY = 15.0, 1.0
+INTERVAL, RETRY = 5.0, 1.0
 _ANY = ("", "0.0.0.0", "::")  # noqa: S104  # compared, not bound
 
 
@@ -36,6 +36,8 @@ class WebhookReadiness:
         self._now = now
         #: The result of the last check.
         self.is_ready = False
+        #: When the certificate that the last handshake presented expires, in Unix time; 0 before the first one.
+        self.expires_at = 0.0
 
     async def check(self) -> None:
         """Readiness: raise Unhealthy unless the webhook is served with a valid certificate."""
@@ -61,6 +63,7 @@ class WebhookReadiness:
             shown, *_ = await self._certificates.read(self._host, self._server.port)
         except Transient as error:
             return f"does not respond on port {self._server.port}: {error}"
+        self.expires_at = shown.not_after.timestamp()
         if self._now() > shown.not_after:
             return f"has a certificate that expired at {format_time(shown.not_after)}"
         if self._now() < shown.not_before:

@@ -98,6 +98,12 @@ class View:
     phase: str
     previous_version: str
     target_version: str
+    #: The toolkit image and its kind; empty before it is recorded.
+    toolkit_image: str
+    #: What of the ISO was checked against checksums; empty before that is recorded.
+    checksums: str
+    #: The user who created the plan; empty if that is not recorded.
+    created_by: str
     #: When the plan was accepted.
     started: datetime | None
     #: None while it runs.

@@ -18,7 +18,7 @@ from upgrade_manager.display.tables import FORMS, display
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rich.console import Console, Group
+    from rich.console import Console
 
     from upgrade_manager.display.model import View
 
@@ -84,12 +84,11 @@ class Terminal:
     def show(self, view: View) -> None:
         """Redraw the display, in a shorter form where the terminal has too few lines."""
         draw = partial(display, view, spinner=self._spinner, notice=self._notice)
-        forms = (draw(rows=rows) for rows in FORMS)
-        shown = next((form for form in forms if self._fits(form)), None)
-        self._live.update(shown or draw(rows=FORMS[-1]))
-
-    def _fits(self, form: Group) -> bool:
-        return len(self._console.render_lines(form)) <= self._console.height
+        for rows in FORMS:
+            form = draw(rows=rows)
+            if len(self._console.render_lines(form)) <= self._console.height:
+                break
+        self._live.update(form)
 
 
 class Lines:

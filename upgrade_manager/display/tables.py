@@ -86,7 +86,7 @@ def display(view: View, *, rows: Rows = ALL, spinner: Spinner | None = None, not
     empty = [Text()] if rows.is_spaced else []
     notices = [Text(notice, style="bold yellow")] if notice else []
     parts = [one for part in _parts(view, rows, spinner) for one in (*empty, *part)]
-    return Group(_header(view), *notices, *parts)
+    return Group(_header(view, with_all=rows.all_phases), *notices, *parts)
 
 
 def _parts(view: View, rows: Rows, spinner: Spinner | None) -> Iterator[Iterable[RenderableType]]:
@@ -100,10 +100,10 @@ def _parts(view: View, rows: Rows, spinner: Spinner | None) -> Iterator[Iterable
         yield [_warnings(view, rows.warnings)]
 
 
-def _header(view: View) -> Table:
+def _header(view: View, *, with_all: bool) -> Table:
     table = _table("", "")
     table.add_row(Text("UpgradePlan", style="bold"), Text.assemble((view.plan, "bold"), "  ", _state(view)))
-    for label, text, style in _facts(view):
+    for label, text, style in _facts(view, with_all=with_all):
         table.add_row(Text(label, style="bold"), Text(text, style=style))
     return table
 
@@ -113,9 +113,12 @@ def _state(view: View) -> Text:
     return Text(", ".join([view.state, *additions]), style=_STATES[view.state])
 
 
-def _facts(view: View) -> Iterator[tuple[str, str, str]]:
+def _facts(view: View, *, with_all: bool) -> Iterator[tuple[str, str, str]]:
     """Yield label, text and style of the rows below the name."""
     yield "upgrade", view.route, ""
+    if with_all:
+        texts = (("toolkit", view.toolkit_image), ("checksums", view.checksums), ("created by", view.created_by))
+        yield from ((label, text, "") for label, text in texts if text)
     if view.state is PlanState.RUNNING:
         yield "phase", view.phase, ""
     if view.started is not None:
@@ -126,8 +129,8 @@ def _facts(view: View) -> Iterator[tuple[str, str, str]]:
         yield "expected end", _expectation(view.estimated_completion, view.now), ""
     yield "progress", bar(view.progress), ""
     waiting = _NOT_ACCEPTED if view.state is PlanState.PENDING else view.waiting
-    texts = (("now", waiting, ""), ("error", view.last_error, "red"), ("cause", view.cause, "red"))
-    yield from ((label, text, style) for label, text, style in texts if text)
+    states = (("now", waiting, ""), ("error", view.last_error, "red"), ("cause", view.cause, "red"))
+    yield from ((label, text, style) for label, text, style in states if text)
 
 
 def bar(ratio: float) -> str:

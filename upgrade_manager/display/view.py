@@ -59,6 +59,9 @@ def build(plan: Object, events: Sequence[Object], *, now: datetime, pace: Pace =
         phase=_line(status, "currentPhase"),
         previous_version=_line(status, "previousVersion"),
         target_version=_target(plan),
+        toolkit_image=_toolkit_image(status),
+        checksums=_checksums(status),
+        created_by=_line(status, "createdBy"),
         started=started,
         ended=ended,
         elapsed_seconds=seconds_between(started, ended or now) if started else 0.0,
@@ -76,6 +79,29 @@ def build(plan: Object, events: Sequence[Object], *, now: datetime, pace: Pace =
         events=rows,
         now=now,
     )
+
+
+def _toolkit_image(status: Mapping[str, Any]) -> str:
+    repository, tag, digest, kind = (
+        _line(status, "toolkitImage", key) for key in ("repository", "tag", "digest", "kind")
+    )
+    if not repository:
+        return ""
+    name = f"{repository}@{digest}" if digest else f"{repository}:{tag}"
+    guessed = ", the tag is a guess" if fields.is_true(status, "toolkitImage", "guessed") else ""
+    return f"{name} (kind {kind}{guessed})"
+
+
+def _checksums(status: Mapping[str, Any]) -> str:
+    recorded = fields.mapping(status, "checksums")
+    if not recorded:
+        return ""
+    iso = "ISO checked" if fields.is_true(recorded, "isoChecked") else "ISO not checked (it has no checksum)"
+    if "checked" not in recorded:
+        return iso
+    if fields.is_true(recorded, "checked"):
+        return f"{iso}, Jobs check {len(fields.mapping(recorded, 'files'))} files of it"
+    return f"{iso}, Jobs check no files of it ({_line(recorded, 'message') or 'reason unknown'})"
 
 
 def state_of_plan(plan: Object) -> PlanState:

@@ -4,6 +4,7 @@ __all__ = [
     "client",
     "clock",
     "config",
+    "credentials",
     "errors",
     "events",
     "fields",

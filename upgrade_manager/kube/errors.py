@@ -129,6 +129,18 @@ def is_refused(error: KubeError) -> bool:
     return error.reason in {REFUSED, UNTRUSTED}
 
 
+def policy_refusal(error: KubeError) -> str:
+    """Return the refusal of a ValidatingAdmissionPolicy, which names it; "" for any other error.
+
+    Its cause has a message alone: RBAC gives no cause, and a schema gives the field and a reason.
+    """
+    causes = error.details.get("causes")
+    for cause in causes if isinstance(causes, list) else []:
+        if isinstance(cause, dict) and cause.keys() == {"message"}:
+            return str(cause["message"])
+    return ""
+
+
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds of a Retry-After header; None when it is absent or a date."""
     text = headers.get("retry-after", "").strip()

@@ -1,7 +1,8 @@
 """The production transport: HTTP/1.1 with aiohttp.
 
-Watches have their own session, because they would exhaust the connection pool of ordinary requests. TCP keep-alive and
-TCP_USER_TIMEOUT detect dead peers. aiohttp's exceptions do not leave this module, and no content is logged.
+Watches have their own session, because they would exhaust the connection pool of ordinary requests, and so have the
+requests of the leader election, which must not wait for others. TCP keep-alive and TCP_USER_TIMEOUT detect dead peers.
+aiohttp's exceptions do not leave this module, and no content is logged.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from upgrade_manager.kube.transport import Request, Response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+    from contextlib import AbstractAsyncContextManager
     from types import SimpleNamespace, TracebackType
 
     from upgrade_manager.kube.config import ClientConfig
     from upgrade_manager.kube.credentials import Credentials
-    from upgrade_manager.kube.transport import Stream
+    from upgrade_manager.kube.transport import Stream, Transport
 
 #: Called after each attempt: the method, the host, the status or `<error>`, and the seconds until the headers.
 OnResponse: TypeAlias = Callable[[str, str, str, float], None]
@@ -61,25 +63,43 @@ class HttpTransport:
         self._authenticator: Authenticator
         self._requests: aiohttp.ClientSession
         self._watches: aiohttp.ClientSession
+        self._reserved: aiohttp.ClientSession
 
     async def __aenter__(self) -> Self:
         """Load the credentials. Raises ConfigError for invalid certificates."""
         self._authenticator = await Authenticator.create(self._config)
         self._requests = _session(_POOL_SIZE)
         self._watches = _session(0)
+        self._reserved = _session(1)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._watches.close()
+        await self._reserved.close()
         await self._requests.close()
         await self._authenticator.aclose()
 
     async def send(self, request: Request) -> Response:
         """Send a request and read the whole response. Raises Transient."""
+        return await self._send(self._requests, request)
+
+    def reserved(self) -> Transport:
+        """Return a transport with a connection to itself; the elector uses it, one request at a time.
+
+        A request that fails or is cancelled closes its connection. As there is no other, the next one opens a new
+        connection: no connection that has died in the pool can fail a second request.
+        """
+        return _ReservedTransport(self)
+
+    async def send_reserved(self, request: Request) -> Response:
+        """Send a request on the reserved connection. Raises Transient."""
+        return await self._send(self._reserved, request)
+
+    async def _send(self, session: aiohttp.ClientSession, request: Request) -> Response:
         try:
-            async with self._exchange(self._requests, request) as response:
+            async with self._exchange(session, request) as response:
                 body = await response.read()
                 return Response(status=response.status, headers=_lowered(response.headers), body=body)
         except _CONNECTION_ERRORS as error:
@@ -133,6 +153,21 @@ class HttpTransport:
         finally:
             self._on_response(request.method, self._host, code, loop_time() - started)
         return response
+
+
+class _ReservedTransport:
+    """The reserved connection of an `HttpTransport`; streams are those of its owner."""
+
+    def __init__(self, owner: HttpTransport) -> None:
+        self._owner = owner
+
+    async def send(self, request: Request) -> Response:
+        """Send a request and read the whole response. Raises Transient."""
+        return await self._owner.send_reserved(request)
+
+    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
+        """Send a request and stream its response. Raises Transient."""
+        return self._owner.open(request)
 
 
 class _HttpStream:

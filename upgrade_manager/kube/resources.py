@@ -79,6 +79,13 @@ DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="D
 SERVICE_ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
 JOBS = Resource(group="batch", version="v1", plural="jobs", kind="Job")
 ENDPOINT_SLICES = Resource(group="discovery.k8s.io", version="v1", plural="endpointslices", kind="EndpointSlice")
+MUTATING_WEBHOOK_CONFIGURATIONS = Resource(
+    group="admissionregistration.k8s.io",
+    version="v1",
+    plural="mutatingwebhookconfigurations",
+    kind="MutatingWebhookConfiguration",
+    namespaced=False,
+)
 VALIDATING_WEBHOOK_CONFIGURATIONS = Resource(
     group="admissionregistration.k8s.io",
     version="v1",

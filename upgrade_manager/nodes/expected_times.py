@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 #: Seconds without visible progress that are usual, by the component's or the Job's type.
 USUAL: Mapping[str, float] = {
+    Component.CHECKSUMS: 300.0,
     Component.IMAGE_PRELOAD: 3600.0,
     Component.CLUSTER_UPGRADE: 3600.0,
     Component.IMAGE_CLEANUP: 3600.0,

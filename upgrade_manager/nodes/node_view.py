@@ -16,6 +16,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.nodes import drain, machine_plan, single_node
 from upgrade_manager.nodes.job_state import JobState
 from upgrade_manager.nodes.model import Hook, NodeView
+from upgrade_manager.resources import owner
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -249,7 +250,7 @@ def _read_job(job: Object) -> _NodeJob | None:
     if labels.get(LABEL_JOB_TYPE) not in JobType.__members__.values() or LABEL_NODE not in labels:
         return None
     return _NodeJob(
-        plan_uid=objects.owner_uid(job),
+        plan_uid=owner.plan_uid(job),
         node=labels[LABEL_NODE],
         job_type=JobType(labels[LABEL_JOB_TYPE]),
         state=JobState.of(job),

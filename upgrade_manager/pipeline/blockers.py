@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.blockers import BlockerReason, merge_blockers, read_blockers
+from upgrade_manager.api.blockers import MAX_TEXT, BlockerReason, merge_blockers, read_blockers
+from upgrade_manager.api.status import ToolkitImageStatus
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.table import FINDERS
 from upgrade_manager.blockers.view import NotSynced, Unreadable
@@ -60,10 +61,22 @@ def report(ctx: ReconcileContext, waits: Sequence[Wait]) -> float | None:
     known = read_blockers(ctx.status["blockers"])
     view = InformerView(informers=ctx.informers, now=ctx.now())
     findings = find_blockers(FINDERS, view, waits, known)
-    _record(ctx, known, merge_blockers(known, findings.blockers))
+    found = [_with_guess(ctx, blocker) for blocker in findings.blockers]
+    _record(ctx, known, merge_blockers(known, found))
     times = [] if findings.after is None else [findings.after]
     # Its event is counted while it lasts.
     return min([*times, REPEAT_WINDOW.total_seconds()] if findings.blockers else times, default=None)
+
+
+def _with_guess(ctx: ReconcileContext, blocker: Blocker) -> Blocker:
+    """Return the blocker of a toolkit image that cannot be pulled, with the remark that its tag is a guess."""
+    recorded = ToolkitImageStatus.read(ctx.status["toolkitImage"])
+    if blocker.reason is not BlockerReason.IMAGE_PULL_FAILED or not recorded.guessed:
+        return blocker
+    remark = f"; its tag {recorded.tag} is a guess, the manager's version: create a plan with spec.upgrade"
+    # One that is known from before a restart has it already.
+    message = blocker.message.removesuffix(remark)[: MAX_TEXT - len(remark)]
+    return replace(blocker, message=message + remark)
 
 
 def first_message(ctx: ReconcileContext, waiting: str) -> str:

@@ -1,6 +1,7 @@
 """The clean-up of an upgrade: gives overridden settings back, removes the created objects. Every step is idempotent.
 
-Objects are removed by the manager's labels, never by name.
+Objects are removed by the label with the plan's uid, never by name. Jobs that run stay, with what they read
+(orphaned_jobs.py); leftovers.py removes what a deletion without the clean-up leaves.
 """
 
 from __future__ import annotations
@@ -23,14 +24,12 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName, phase_of
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Conflict, Forbidden, KubeError, NotFound, Terminal
+from upgrade_manager.kube.errors import Forbidden, KubeError, NotFound
 from upgrade_manager.kube.resources import (
-    DEPLOYMENTS,
     JOBS,
     NAMESPACES,
     NODES,
     SECRETS,
-    SERVICES,
     SUC_PLANS,
     VIRTUAL_MACHINE_IMAGES,
 )
@@ -69,8 +68,27 @@ class Step:
 
     name: str
     namespace: str
-    #: Called with the component whose failed Jobs are kept.
-    run: Callable[[ReconcileContext, Component | None], Coroutine[Any, Any, None]]
+    run: Callable[[ReconcileContext, Ending], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What decides what stays after the end of a plan."""
+
+    #: The component whose failed Jobs are kept.
+    kept: Component | None
+    #: The manager's own Jobs; not listed after a success, when none runs.
+    jobs: list[Object]
+
+    @property
+    def running(self) -> list[Object]:
+        """The Jobs that stay until they have finished."""
+        return list(filter(orphaned_jobs.is_running, self.jobs))
+
+    @property
+    def readers(self) -> list[Object]:
+        """Those that read from the upgrade repository."""
+        return list(filterfalse(orphaned_jobs.restores_vms, self.running))
 
 
 async def give_back(ctx: ReconcileContext, *, keep_strategy: bool) -> None:
@@ -103,8 +121,8 @@ async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
     """
     kept = _failed_component(ctx) if keep_failed_jobs else None
     try:
-        for steps in (ORPHAN, REMOVE):
-            await _run(ctx, steps, kept, keep_failed_jobs=keep_failed_jobs)
+        jobs = [] if ctx.status.phase == SUCCEEDED else await _own_jobs(ctx)
+        await _run(ctx, Ending(kept=kept, jobs=jobs), keep_failed_jobs=keep_failed_jobs)
     except KubeError:
         # Not in `finally`: a request after a cancellation could hide it. Once: the next plan may use the nodes by now.
         done = ctx.informers.cleaned_up[keep_failed_jobs]
@@ -119,20 +137,17 @@ async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
         done.clear()
 
 
-def has_orphaned(ctx: ReconcileContext) -> bool:
-    """Return True if the running Jobs of a deleted plan are independent of it, or if there are none."""
-    return all(step.name in ctx.informers.cleaned_up[False] for step in ORPHAN)
-
-
-async def _run(ctx: ReconcileContext, steps: Iterable[Step], kept: Component | None, *, keep_failed_jobs: bool) -> None:
+async def _run(ctx: ReconcileContext, ending: Ending, *, keep_failed_jobs: bool) -> None:
     # The clean-up after a failure differs from that of a later deletion.
     done = ctx.informers.cleaned_up[keep_failed_jobs]
 
     async def run(step: Step) -> None:
-        await skip_missing(ctx, step.namespace, step.run(ctx, kept))
-        done.add(step.name)
+        await skip_missing(ctx, step.namespace, step.run(ctx, ending))
+        if not ending.running:
+            # What stays for a running Job is removed by a retry after its end.
+            done.add(step.name)
 
-    await run_all(*(run(step) for step in steps if step.name not in done))
+    await run_all(*(run(step) for step in STEPS if step.name not in done))
 
 
 async def skip_missing(ctx: ReconcileContext, namespace: str, step: Coroutine[Any, Any, T]) -> T | None:
@@ -161,56 +176,59 @@ def _failed_component(ctx: ReconcileContext) -> Component | None:
     return _KEPT.get(phases[-1]) if phases else None
 
 
-async def _remove_plans(ctx: ReconcileContext, kept: Component | None) -> None:
-    """Remove the Plans and their Jobs, except failed Jobs that are kept."""
+async def _remove_plans(ctx: ReconcileContext, ending: Ending) -> None:
+    """Remove the Plans with their Secrets and Jobs, except failed Jobs that are kept."""
+    kept = ending.kept
     if kept in _PLANS:
         await failed_jobs.take_over(ctx, kept)
+    if ctx.owner.has_unlabeled:
+        # Before the Plans, by which a retry knows that there may be some.
+        for resource in (SECRETS, SUC_PLANS):
+            await _remove(ctx, resource, CATTLE_SYSTEM, selector=ctx.owner.unlabeled_selector())
     await _remove(ctx, SUC_PLANS, CATTLE_SYSTEM)
     if kept in _PLANS:
         await failed_jobs.remove_ttl(ctx, kept)
     elif ctx.status.phase == FAILED:
         await _remove(ctx, JOBS, CATTLE_SYSTEM)
+        if ctx.owner.has_unlabeled:
+            await _remove(ctx, JOBS, CATTLE_SYSTEM, selector=ctx.owner.unlabeled_selector())
 
 
-async def _orphan_jobs(ctx: ReconcileContext, _: Component | None) -> None:
-    """Make running Jobs independent of the plan, with what they read. No Job runs after a success."""
-    jobs = [] if ctx.status.phase == SUCCEEDED else await _own_jobs(ctx)
-    running = [job for job in jobs if orphaned_jobs.is_running(job)]
-    try:
-        await vm_restore.release_list(ctx, filter(orphaned_jobs.restores_vms, running))
-    except (Terminal, Conflict) as error:
-        if not objects.is_deleting(ctx.raw):
-            raise
-        # The garbage collector would end a running Job with the plan, perhaps while it writes the OS.
-        log.warning("list of stopped VMs not released", error=str(error))
-    try:
-        await repository_handover.hand_over(ctx, filterfalse(orphaned_jobs.restores_vms, running))
-    except (Terminal, Conflict) as error:
-        # The Jobs are more important than what they read.
-        log.warning("upgrade repository not handed over to running Jobs", error=str(error))
-    await run_all(*(orphaned_jobs.orphan(ctx, job) for job in running))
+async def _orphan_jobs(ctx: ReconcileContext, ending: Ending) -> None:
+    """Let running Jobs run to their end, with what they read."""
+    restoring = filter(orphaned_jobs.restores_vms, ending.running)
+    selector, readers = ctx.owner.selector(), ending.readers
+    kinds = [kind for kind in repository_handover.KINDS if not _is_users(ctx, kind)] if readers else []
+    await run_all(
+        vm_restore.release_list(ctx, restoring),
+        repository_handover.hand_over(ctx.client, selector, readers, kinds=kinds),
+        *(orphaned_jobs.orphan(ctx.client, job) for job in ending.running),
+    )
 
 
 async def _own_jobs(ctx: ReconcileContext) -> list[Object]:
     return (await ctx.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector())).items
 
 
-async def _remove_jobs(ctx: ReconcileContext, kept: Component | None) -> None:
-    """Remove the manager's own Jobs, except failed Jobs that are kept."""
-    if kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE, Component.IMAGE_CLEANUP}:
-        await failed_jobs.keep_own(ctx, await _own_jobs(ctx))
+async def _remove_jobs(ctx: ReconcileContext, ending: Ending) -> None:
+    """Remove the manager's own Jobs, except those that run and failed ones that are kept."""
+    others = list(filterfalse(orphaned_jobs.is_running, ending.jobs))
+    if ending.kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE, Component.IMAGE_CLEANUP}:
+        await failed_jobs.keep_own(ctx, others)
+    elif ending.running:
+        names = [(objects.name(job), objects.uid(job)) for job in others]
+        await run_all(*(ctx.remove(JOBS, name, namespace=HARVESTER_SYSTEM, uid=uid) for name, uid in names))
     else:
         await _remove(ctx, JOBS, HARVESTER_SYSTEM)
 
 
-async def _remove_image(ctx: ReconcileContext, _: Component | None) -> None:
-    """Remove the ISO's image, unless spec.image names it: then it is the user's, whatever its labels."""
-    if not ctx.plan.spec.image:
-        await _remove(ctx, VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM)
+def _is_users(ctx: ReconcileContext, resource: Resource) -> bool:
+    """Return True for the image that spec.image names: it is the user's, whatever its labels."""
+    return resource == VIRTUAL_MACHINE_IMAGES and bool(ctx.plan.spec.image)
 
 
-async def _remove(ctx: ReconcileContext, resource: Resource, namespace: str) -> None:
-    await skip_missing(ctx, namespace, ctx.remove_all(resource, namespace=namespace))
+async def _remove(ctx: ReconcileContext, resource: Resource, namespace: str, *, selector: str = "") -> None:
+    await skip_missing(ctx, namespace, ctx.remove_all(resource, namespace=namespace, selector=selector))
 
 
 async def _clear_nodes(ctx: ReconcileContext) -> None:
@@ -232,18 +250,17 @@ def _metadata(node: Object, labels: Iterable[str], *, annotations: Iterable[str]
 
 
 def _removal(resource: Resource, namespace: str) -> Step:
-    async def run(ctx: ReconcileContext, _: Component | None) -> None:
-        await _remove(ctx, resource, namespace)
+    async def run(ctx: ReconcileContext, ending: Ending) -> None:
+        is_read = resource in repository_handover.KINDS and bool(ending.readers)
+        if not is_read and not _is_users(ctx, resource):
+            await _remove(ctx, resource, namespace)
 
     return Step(name=f"remove {resource.plural}", namespace=namespace, run=run)
 
 
-#: Before the removal.
-ORPHAN = (Step(name="orphan running Jobs", namespace=HARVESTER_SYSTEM, run=_orphan_jobs),)
-REMOVE = (
-    _removal(DEPLOYMENTS, HARVESTER_SYSTEM),
-    _removal(SERVICES, HARVESTER_SYSTEM),
-    Step(name="remove the image", namespace=HARVESTER_SYSTEM, run=_remove_image),
+STEPS = (
+    Step(name="orphan running Jobs", namespace=HARVESTER_SYSTEM, run=_orphan_jobs),
+    *(_removal(resource, HARVESTER_SYSTEM) for resource in repository_handover.KINDS),
     Step(name="remove Plans", namespace=CATTLE_SYSTEM, run=_remove_plans),
     _removal(SECRETS, CATTLE_SYSTEM),
     Step(name="remove Jobs", namespace=HARVESTER_SYSTEM, run=_remove_jobs),

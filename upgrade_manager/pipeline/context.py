@@ -5,20 +5,21 @@ from typing import TYPE_CHECKING, Any, Self
 
 import structlog
 
-from upgrade_manager.api.annotations import BadAnnotation, PlanAnnotations
-from upgrade_manager.api.keys import MANAGER_ANNOTATIONS
+from upgrade_manager.api.annotations import PlanAnnotations
+from upgrade_manager.api.keys import FINALIZER, LABEL_ACTIVE, LABEL_PLAN_UID, MANAGER_ANNOTATIONS
 from upgrade_manager.api.names import repo_service_name
 from upgrade_manager.api.spec import UpgradePlanSpec
+from upgrade_manager.api.status import NOT_RECORDED, ToolkitImageStatus
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, Conflict, NotFound, PreconditionFailed
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline import write_log
+from upgrade_manager.pipeline import creation, write_log
 from upgrade_manager.pipeline.errors import ForeignObject, RetryError
 from upgrade_manager.pipeline.informers import Write
-from upgrade_manager.pipeline.status import StatusPatch
+from upgrade_manager.pipeline.status import StatusPatch, one_line
 from upgrade_manager.resources.jobs import JobSettings
-from upgrade_manager.resources.owner import Owner
+from upgrade_manager.resources.owner import Owner, described_owner
 from upgrade_manager.resources.suc_plan import PlanSettings
 from upgrade_manager.resources.toolkit import ToolkitImage
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from upgrade_manager.api.toolkit_image import ToolkitConfig
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.clock import Clock
     from upgrade_manager.kube.objects import Object
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from upgrade_manager.preflight.check import Preflight
 
 
+#: The value of the label of the active plan.
+_ACTIVE = "true"
 log = structlog.get_logger(__name__)
 
 
@@ -46,8 +50,8 @@ log = structlog.get_logger(__name__)
 class Settings:
     """Options of the pipeline, from flags and environment."""
 
-    #: The manager's version: the toolkit's tag until the release is known.
-    version: str
+    #: The flags about the toolkit image, which Initialize reads.
+    toolkit: ToolkitConfig
     #: Base URL of the upgrade repository; {plan} is the plan's name, {service} its Service's.
     repo_url: str
     #: Service account of the Jobs, in harvester-system.
@@ -116,34 +120,57 @@ class ReconcileContext:
     @property
     def owner(self) -> Owner:
         """The plan as the owner of the objects created for it."""
-        return Owner(name=objects.name(self.raw), uid=objects.uid(self.raw))
+        has_unlabeled = self.informers.has_unlabeled
+        return Owner(name=objects.name(self.raw), uid=objects.uid(self.raw), has_unlabeled=has_unlabeled)
 
     @property
     def target(self) -> str:
         """The release to upgrade to, for messages; until its metadata is read, the plan's version or image."""
-        return self._release or self.plan.spec.version or f"image {self.plan.spec.image}"
+        return self.release or self.plan.spec.version or f"image {self.plan.spec.image}"
 
     @property
     def toolkit(self) -> ToolkitImage:
-        """The image of the Jobs, tagged with the release once that is known. Raises RetryError."""
-        repository = self.plan.annotations.toolkit_image
-        if isinstance(repository, BadAnnotation):
-            raise RetryError(str(repository))
-        return ToolkitImage(repository=repository, tag=self.plan.spec.upgrade or self._release or self.settings.version)
+        """The toolkit image that Initialize has recorded. Raises RetryError."""
+        recorded = ToolkitImageStatus.read(self.status["toolkitImage"])
+        if not recorded.repository:
+            raise RetryError("status.toolkitImage lacks the image that Initialize records. Create a new plan")
+        return ToolkitImage(repository=recorded.repository, tag=recorded.tag, digest=recorded.digest)
 
     @property
-    def _release(self) -> str:
+    def creator(self) -> str:
+        """The user who created the plan, for log lines and events."""
+        return self.status["createdBy"] or NOT_RECORDED
+
+    def record_creator(self) -> None:
+        """Copy the user who created the plan from its annotation, if admission has recorded one."""
+        creator = one_line(self.plan.annotations.created_by)
+        if creator:
+            self.status["createdBy"] = creator
+
+    @property
+    def release(self) -> str:
+        """The release's Harvester version; empty until its metadata is read."""
         return (self.status["releaseMetadata"] or {}).get("harvester") or ""
+
+    @property
+    def checksums(self) -> dict[str, str]:
+        """SHA-256 of the ISO's files by path; empty if they are not checked."""
+        found: dict[str, str] = (self.status["checksums"] or {}).get("files") or {}
+        return found
 
     @property
     def job_settings(self) -> JobSettings:
         """Settings of the Jobs that the manager creates."""
-        return JobSettings(image=self.toolkit, service_account=self.settings.job_service_account)
+        return JobSettings(
+            image=self.toolkit, service_account=self.settings.job_service_account, checksums=self.checksums
+        )
 
     @property
     def plan_settings(self) -> PlanSettings:
         """Settings of the system-upgrade-controller Plans."""
-        return PlanSettings(image=self.toolkit, service_account=self.settings.plan_service_account)
+        return PlanSettings(
+            image=self.toolkit, service_account=self.settings.plan_service_account, checksums=self.checksums
+        )
 
     @property
     def repo_url(self) -> str:
@@ -163,7 +190,7 @@ class ReconcileContext:
     async def ensure(self, resource: Resource, manifest: Object) -> None:
         """Create the object if it does not exist. Raises ForeignObject if one with another owner does."""
         try:
-            created = await self.client.create(resource, manifest, namespace=objects.namespace(manifest))
+            created = await creation.create(self.client, resource, manifest)
         except AlreadyExists as error:
             name, namespace = objects.name(manifest), objects.namespace(manifest)
             found = await self.client.find(resource, name, namespace=namespace, metadata_only=True)
@@ -171,18 +198,25 @@ class ReconcileContext:
                 # Deleted between the two requests; a webhook that responds so lasts, and is reported.
                 raise PreconditionFailed(str(error)) from error
             self.check_owned(resource, found)
+            self._check_labeled(resource, found, error)
             created = found
         else:
-            write_log.created(resource, manifest)
+            write_log.created(resource, manifest, creator=self.creator)
         self._record_write(resource, created)
+
+    def _check_labeled(self, resource: Resource, found: Object, error: AlreadyExists) -> None:
+        """Raise PreconditionFailed for an object that an earlier version created after the plan was taken over."""
+        if LABEL_PLAN_UID not in objects.labels(found) and not self.informers.has_unlabeled:
+            self.informers.is_taken_over = False
+            raise PreconditionFailed(f"{resource.kind} {objects.name(found)} is not taken over") from error
 
     async def ensure_unread(self, resource: Resource, manifest: Object) -> None:
         """Create an object of a kind that the manager may not read; its name must contain the plan's uid."""
         try:
-            created = await self.client.create(resource, manifest, namespace=objects.namespace(manifest))
+            created = await creation.create(self.client, resource, manifest)
         except AlreadyExists:
             return
-        write_log.created(resource, manifest)
+        write_log.created(resource, manifest, creator=self.creator)
         self._record_write(resource, created)
 
     async def patch(
@@ -232,30 +266,60 @@ class ReconcileContext:
         else:
             write_log.removed(resource, name, namespace=namespace)
 
-    async def remove_all(self, resource: Resource, *, namespace: str) -> None:
-        """Delete the plan's objects of that kind."""
-        selector = self.owner.selector()
+    async def remove_all(self, resource: Resource, *, namespace: str, selector: str = "") -> None:
+        """Delete the plan's objects of that kind, by their uid label or by another selector."""
+        selector = selector or self.owner.selector()
         await self.client.delete_collection(resource, namespace=namespace, label_selector=selector)
         write_log.removed_all(resource, namespace=namespace, selector=selector)
 
     async def annotate(self, values: dict[str, str]) -> None:
         """Annotate the plan. Like all writes of the plan, raises PreconditionFailed if it has changed."""
-        await self._write_plan(MergePatch({"metadata": {"annotations": values}}), subresource="")
+        await self._write_metadata({"annotations": values})
 
-    async def claim(self, finalizer: str) -> None:
-        """Add the finalizer and remove annotations that were copied with the manifest of an earlier plan."""
+    async def claim(self) -> None:
+        """Begin: set finalizer and label, and remove annotations copied with the manifest of an earlier plan."""
         present = objects.annotations_of(self.raw)
         copied: dict[str, Any] = {key: None for key in MANAGER_ANNOTATIONS if key in present}
-        others = [name for name in objects.finalizers(self.raw) if name != finalizer]
-        metadata = {"finalizers": [*others, finalizer], **({"annotations": copied} if copied else {})}
+        await self._write_metadata({**self._held(active=True), **({"annotations": copied} if copied else {})})
+
+    async def hold(self, *, active: bool) -> None:
+        """Set the finalizer, and the label if the plan is active, unless the plan has them.
+
+        `kubectl replace` with a manifest without them removes them.
+        """
+        is_labeled = objects.labels(self.raw).get(LABEL_ACTIVE) == _ACTIVE
+        if FINALIZER not in objects.finalizers(self.raw) or (active and not is_labeled):
+            await self._write_metadata(self._held(active=active))
+
+    async def end_hold(self) -> None:
+        """Remove the finalizer and the label of the active plan, if it has them."""
+        others = [name for name in objects.finalizers(self.raw) if name != FINALIZER]
+        has_finalizer = len(others) < len(objects.finalizers(self.raw))
+        metadata = {**({"finalizers": others} if has_finalizer else {}), **self._inactive()}
+        if metadata:
+            await self._write_metadata(metadata)
+
+    async def deactivate(self) -> None:
+        """Remove the label of the active plan, which users may copy with a manifest, if it has it."""
+        if metadata := self._inactive():
+            await self._write_metadata(metadata)
+
+    def _held(self, *, active: bool) -> Object:
+        others = [name for name in objects.finalizers(self.raw) if name != FINALIZER]
+        return {"finalizers": [*others, FINALIZER], **({"labels": {LABEL_ACTIVE: _ACTIVE}} if active else {})}
+
+    def _inactive(self) -> Object:
+        return {"labels": {LABEL_ACTIVE: None}} if LABEL_ACTIVE in objects.labels(self.raw) else {}
+
+    async def _write_metadata(self, metadata: Object) -> None:
         await self._write_plan(MergePatch({"metadata": metadata}), subresource="")
 
-    async def set_finalizers(self, finalizers: list[str]) -> None:
-        """Replace the plan's finalizers."""
-        await self._write_plan(MergePatch({"metadata": {"finalizers": finalizers}}), subresource="")
-
     async def persist(self) -> bool:
-        """Write the status if it has changed, with events and metrics of new phases; return True if it was written."""
+        """Write the status if it has changed, with events and metrics of new phases; return True if it was written.
+
+        Log lines have the phase that is written from here on.
+        """
+        write_log.in_phase(self.status.phase)
         difference = self.status.difference()
         if not difference:
             return False
@@ -299,10 +363,10 @@ class ReconcileContext:
         self.writes.append(Write(resource=resource, namespace=objects.namespace(written), resource_version=version))
 
     def check_owned(self, resource: Resource, found: Object) -> None:
-        """Raise ForeignObject unless the plan owns the object."""
-        if objects.owner_uid(found) == self.owner.uid:
+        """Raise ForeignObject unless the object was created for this plan."""
+        if self.owner.owns(found):
             return
-        owners = _owners(found)
+        owners = described_owner(found)
         whose = (
             f"belongs to {owners}, not to this plan (uid {self.owner.uid})"
             if owners
@@ -316,11 +380,6 @@ def parse_plan(raw: Object) -> ParsedPlan:
     """Parse spec and annotations; the status, which grows with the cluster, is left to `StatusPatch`."""
     annotations = PlanAnnotations(objects.annotations_of(raw))
     return ParsedPlan(spec=UpgradePlanSpec.read(objects.spec(raw)), annotations=annotations)
-
-
-def _owners(found: Object) -> str:
-    references: list[dict[str, Any]] = objects.metadata(found).get("ownerReferences") or []
-    return ", ".join(f"{owner.get('kind')} {owner.get('name')} (uid {owner.get('uid')})" for owner in references)
 
 
 def _log_changes(plan: Object, reached: list[str], difference: Object) -> bool:

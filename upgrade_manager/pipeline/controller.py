@@ -14,6 +14,7 @@ from upgrade_manager.kube.informer import Informer, without_managed_fields
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import JOBS, NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.kube.store import ChangeKind
+from upgrade_manager.pipeline import leftovers
 from upgrade_manager.pipeline.context import Services
 from upgrade_manager.pipeline.engine import PIPELINE, Engine
 from upgrade_manager.pipeline.events import PlanEvents
@@ -36,14 +37,19 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import Settings
     from upgrade_manager.pipeline.repository_client import RepositoryClient
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
+    from upgrade_manager.preflight.kubelets import KubeletReader
     from upgrade_manager.runtime.kube_metrics import InformerMetrics
     from upgrade_manager.runtime.metrics import Metrics
+    from upgrade_manager.runtime.result import Result
 
 NAME = "upgradeplan"
+LEFTOVERS = "leftovers"
 COMPONENT = "upgradeplan-controller"
 #: Seconds before the first retry, and the longest delay between two retries, jitter included.
 RETRY_BASE = 0.2
 RETRY_CAP = 10.0
+#: The longest delay between two attempts to remove leftovers, which a webhook may refuse for days.
+LEFTOVERS_RETRY_CAP = 300.0
 #: The largest share of a delay that jitter adds.
 RETRY_SPREAD = 0.2
 #: Seconds for sending the last events when the manager stops.
@@ -66,6 +72,7 @@ class Dependencies:
     client: Client
     repository: RepositoryClient
     certificates: CertificateProbe
+    kubelets: KubeletReader
     settings: Settings
     clock: Clock
     random: Random
@@ -79,16 +86,10 @@ class PlanController:
 
     def __init__(self, deps: Dependencies) -> None:
         self._deps = deps
-        self._queue = WorkQueue(
-            NAME,
-            limiter=ItemExponentialFailureRateLimiter(
-                base_delay=RETRY_BASE,
-                max_delay=RETRY_CAP / (1 + RETRY_SPREAD),
-                jitter=RETRY_SPREAD,
-                random=deps.random,
-            ),
-            metrics=deps.metrics,
-        )
+        self._queue = self._new_queue(NAME, cap=RETRY_CAP)
+        self._leftovers = self._new_queue(LEFTOVERS, cap=LEFTOVERS_RETRY_CAP)
+        #: Plans whose deletion is seen, until the reconcile that may have created objects meanwhile has ended.
+        self._deleted: set[str] = set()
         self._events = EventRecorder(deps.client, component=COMPONENT, now=deps.clock.now, random=deps.random)
         #: Runs in every replica, so that a new leader starts with a warm cache.
         self.plans = self._informer(Selection(resource=UPGRADE_PLANS), self._plan_changed)
@@ -107,12 +108,15 @@ class PlanController:
             sender = group.create_task(self._events.run(), name="events")
             self._informers = informers = Informers(group, self._plan_informer)
             self._controller = self._new_controller(informers)
+            sweeper = group.create_task(self._new_sweeper().run(), name=LEFTOVERS)
             try:
                 await self._wait_for_current_plans()
                 for plan in self._plan_names():
                     self._queue.add(plan)
+                self._leftovers.add(leftovers.KEY)
                 await self._controller.run()
             finally:
+                sweeper.cancel()
                 await informers.stop()
                 if self._deps.is_leader():
                     await self._events.flush(FLUSH_TIMEOUT)
@@ -158,7 +162,7 @@ class PlanController:
             repository=deps.repository,
             events=PlanEvents(self._events, now=deps.clock.now),
             metrics=self._upgrades,
-            preflight=Preflight(probe=deps.certificates, clock=deps.clock),
+            preflight=Preflight(probe=deps.certificates, kubelets=deps.kubelets, clock=deps.clock),
             settings=deps.settings,
             clock=deps.clock,
         )
@@ -169,14 +173,47 @@ class PlanController:
             services=services,
             requeue_after=self._queue.add_after,
         )
+
+        async def reconcile(plan: str) -> Result:
+            try:
+                return await reconciler.reconcile(plan)
+            finally:
+                if plan in self._deleted:
+                    self._deleted.discard(plan)
+                    self._leftovers.add(leftovers.KEY)
+
         return Controller(
             NAME,
-            reconcile=reconciler.reconcile,
+            reconcile=reconcile,
             keys=self._plan_names,
             is_leader=deps.is_leader,
             queue=self._queue,
             random=deps.random,
             metrics=deps.metrics,
+        )
+
+    def _new_sweeper(self) -> Controller:
+        """Return the controller of one key, which is added at the start and after deletions, not periodically."""
+        return Controller(
+            LEFTOVERS,
+            reconcile=leftovers.Leftovers(self._deps.client).reconcile,
+            keys=tuple,
+            is_leader=self._deps.is_leader,
+            queue=self._leftovers,
+            random=self._deps.random,
+            metrics=self._deps.metrics,
+        )
+
+    def _new_queue(self, name: str, *, cap: float) -> WorkQueue:
+        return WorkQueue(
+            name,
+            limiter=ItemExponentialFailureRateLimiter(
+                base_delay=RETRY_BASE,
+                max_delay=cap / (1 + RETRY_SPREAD),
+                jitter=RETRY_SPREAD,
+                random=self._deps.random,
+            ),
+            metrics=self._deps.metrics,
         )
 
     def _plan_names(self) -> Iterable[str]:
@@ -218,6 +255,8 @@ class PlanController:
         """
         if self._controller is None:
             return
+        if change.kind is ChangeKind.DELETED:
+            self._deleted.add(objects.name(change.obj))
         if change.kind is not ChangeKind.UPDATED or change.old is None or _desired(change.old) != _desired(change.obj):
             self._queue.add(objects.name(change.obj))
 

@@ -77,6 +77,10 @@ class Engine:
             _record(ctx, following.name.active)
             ctx.status.waiting(following.initial_message(ctx))
 
+    async def begin(self, ctx: ReconcileContext) -> None:
+        """Enter the first phase, which the caller records; a check that fails is repeated by its run."""
+        await self._table[0].enter(ctx)
+
     def initial_message(self, ctx: ReconcileContext) -> str:
         """Return the Progressing message of the current phase before its first run."""
         phase, _ = self._current(ctx)

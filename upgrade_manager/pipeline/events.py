@@ -39,7 +39,13 @@ SETTING_CHANGED = "SettingChanged"
 SETTING_RESTORED = "SettingRestored"
 #: The order of the events of one second, after warnings; the upgrade of a node ends before that of the next one begins.
 _ORDER = (SETTING_CHANGED, MilestoneReason.NODE_UPGRADED, *MilestoneReason, SETTING_RESTORED)
-_RANKS = {str(reason): f"n{_ORDER.index(reason)}" for reason in _ORDER}
+TOOLKIT_IMAGE_CHOSEN = "ToolkitImageChosen"
+TOOLKIT_TAG_GUESSED = "ToolkitTagGuessed"
+_RANKS = {
+    **{str(reason): f"n{_ORDER.index(reason)}" for reason in _ORDER},
+    TOOLKIT_IMAGE_CHOSEN: "t0",
+    TOOLKIT_TAG_GUESSED: "t1",
+}
 #: Characters of the plan's name, of up to 253, in an event's name.
 _NAME_LENGTH = 200
 _TIME = "phaseTransitionTimestamp"

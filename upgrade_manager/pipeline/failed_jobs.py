@@ -1,4 +1,4 @@
-"""The failed Jobs of a failed upgrade, which are kept for diagnosis until the plan is deleted."""
+"""The failed Jobs of a failed upgrade, which are kept for diagnosis until the plan is deleted: then they go with it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
+from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_PLAN_UID, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -54,7 +54,7 @@ async def _has_plan(ctx: ReconcileContext, component: Component) -> bool:
 async def remove_ttl(ctx: ReconcileContext, component: Component) -> None:
     """Remove the TTL of 15 minutes from the Jobs that were taken over; to be called after the Plan is deleted."""
     for job in await _failed(ctx, component):
-        await _remove_ttl(ctx, job)
+        await _keep(ctx, job)
 
 
 async def keep_own(ctx: ReconcileContext, jobs: Iterable[Object]) -> None:
@@ -64,20 +64,26 @@ async def keep_own(ctx: ReconcileContext, jobs: Iterable[Object]) -> None:
 
 async def _keep_or_remove(ctx: ReconcileContext, job: Object) -> None:
     if _is_failed(job):
-        await _remove_ttl(ctx, job)
+        await _keep(ctx, job)
     else:
         await ctx.remove(JOBS, objects.name(job), namespace=objects.namespace(job), uid=objects.uid(job))
 
 
-async def _remove_ttl(ctx: ReconcileContext, job: Object) -> None:
+async def _keep(ctx: ReconcileContext, job: Object) -> None:
+    """Remove the TTL, and let the garbage collector delete the Job with the plan, in one patch."""
+    fields: Object = {}
     if objects.spec(job).get("ttlSecondsAfterFinished") is not None:
-        await _change(ctx, job, spec={"ttlSecondsAfterFinished": None})
+        fields["spec"] = {"ttlSecondsAfterFinished": None}
+    if objects.owner_uid(job) != ctx.owner.uid:
+        fields["metadata"] = {"ownerReferences": [ctx.owner.reference()]}
+    if fields:
+        await _change(ctx, job, **fields)
 
 
 async def _failed(ctx: ReconcileContext, component: Component) -> list[Object]:
-    selector = ctx.owner.selector(component)
+    selector, uid = ctx.owner.suc_selector(component), ctx.owner.uid
     jobs = await ctx.client.list(JOBS, namespace=CATTLE_SYSTEM, label_selector=selector)
-    return [job for job in jobs.items if _is_failed(job)]
+    return [job for job in jobs.items if _is_failed(job) and objects.labels(job).get(LABEL_PLAN_UID, uid) == uid]
 
 
 def _is_failed(job: Object) -> bool:
@@ -85,7 +91,8 @@ def _is_failed(job: Object) -> bool:
 
 
 def _is_claimed(ctx: ReconcileContext, job: Object) -> bool:
-    return not ctx.owner.owns(job) or not objects.labels(job).keys().isdisjoint(_CONTROLLER_LABELS)
+    is_dependent = objects.owner_uid(job) == ctx.owner.uid
+    return not is_dependent or not objects.labels(job).keys().isdisjoint(_CONTROLLER_LABELS)
 
 
 def _ownership(ctx: ReconcileContext) -> Object:

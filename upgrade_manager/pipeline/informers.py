@@ -103,6 +103,10 @@ class PlanInformers:
         self._used: set[InformerSpec] = set()
         #: By keep_failed_jobs: the steps of a clean-up that succeeded while others failed.
         self.cleaned_up: dict[bool, set[str]] = {True: set(), False: set()}
+        #: Whether this process has taken over what an earlier version created (takeover.py).
+        self.is_taken_over = False
+        #: Whether that left SUC Plans, or Jobs of them, without the uid label.
+        self.has_unlabeled = False
         self.diagnostics = TTLCache(ttl=DIAGNOSTICS_INTERVAL)
         self.first_seen = FirstSeen()
 
@@ -228,7 +232,7 @@ class Informers:
 
 
 def slim_node(node: dict[str, Any]) -> dict[str, Any]:
-    """Drop the fields of a Node that no decision reads; images and addresses would be most of the cache.
+    """Drop the fields of a Node that no decision reads; images would be most of the cache.
 
     Annotations of other programs change often and would each trigger a reconcile.
     Taints are kept, as a whole, if the pre-drain Job's is among them.
@@ -245,6 +249,8 @@ def slim_node(node: dict[str, Any]) -> dict[str, Any]:
         "spec": {"unschedulable": bool(spec.get("unschedulable")), **({"taints": taints} if is_tainted else {})},
         "status": {
             "conditions": [_without_heartbeat(c) for c in status.get("conditions") or [] if c.get("type") == "Ready"],
+            "addresses": [one for one in status.get("addresses") or [] if one.get("type") == "InternalIP"][:1],
+            "daemonEndpoints": {"kubeletEndpoint": (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}},
             "nodeInfo": {key: (status.get("nodeInfo") or {}).get(key, "") for key in ("osImage", "kubeletVersion")},
         },
     }

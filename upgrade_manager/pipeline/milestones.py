@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.attribution import last_changed_by
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.kube import fields
 from upgrade_manager.nodes.milestones import MilestoneReason, reached
 
 if TYPE_CHECKING:
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
 
 
 PHASE = PhaseName.NODE_UPGRADE.active
+#: Milestones that a user's change of the plan causes.
+_CAUSED_BY_USERS = (MilestoneReason.NODE_PAUSED, MilestoneReason.NODE_RESUMED)
+#: Characters of a user's name.
+_MAX_USER = 100
 
 
 def report_milestones(ctx: ReconcileContext, decisions: Iterable[Decided]) -> None:
@@ -24,7 +30,15 @@ def report_milestones(ctx: ReconcileContext, decisions: Iterable[Decided]) -> No
         if (not view.jobs and decision.state is None) or _is_done(ctx, view.name):
             continue
         for milestone in reached(view, decision, now=ctx.now()):
-            ctx.events.once(ctx.raw, milestone.reason, milestone.message, about=view.name, phase=PHASE, at=milestone.at)
+            message = milestone.message
+            if milestone.reason in _CAUSED_BY_USERS:
+                message = f"{message} (last change of the plan: {_user(ctx)})"
+            ctx.events.once(ctx.raw, milestone.reason, message, about=view.name, phase=PHASE, at=milestone.at)
+
+
+def _user(ctx: ReconcileContext) -> str:
+    name = fields.one_line(last_changed_by(ctx.plan.spec, ctx.plan.annotations.raw))
+    return name if len(name) <= _MAX_USER else f"{name[:_MAX_USER]}…"
 
 
 def _is_done(ctx: ReconcileContext, node: str) -> bool:

@@ -7,18 +7,19 @@ import structlog
 
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.in_progress import blocks_next_plan, is_in_progress
-from upgrade_manager.api.keys import FINALIZER, HARVESTER_SYSTEM
+from upgrade_manager.api.keys import FINALIZER, HARVESTER_SYSTEM, LABEL_ACTIVE
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Conflict, KubeError, NotFound, PreconditionFailed, Terminal
+from upgrade_manager.kube.errors import Conflict, Forbidden, KubeError, NotFound, PreconditionFailed, Terminal
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline import blockers, freeze, vm_restore, write_log
-from upgrade_manager.pipeline.cleanup import clean_up, give_back, has_orphaned
+from upgrade_manager.pipeline import blockers, freeze, toolkit_image, vm_restore, write_log
+from upgrade_manager.pipeline.cleanup import clean_up, give_back
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases.base import Failed, Waiting
 from upgrade_manager.pipeline.refusals import Refusals
 from upgrade_manager.pipeline.status import StatusThrottle
+from upgrade_manager.pipeline.takeover import take_over
 from upgrade_manager.runtime.result import Done, ReconcileTimeout, Requeue, RequeueAfter
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ class PlanReconciler:
         # After a crash or a lost response, recorded phases may lack their events and durations.
         ctx.events.replay(plan)
         ctx.metrics.replay(plan)
+        toolkit_image.report(ctx, at=ctx.status.accepted)
+        toolkit_image.report_changes(ctx)
         try:
             result = await self._step_with_timeout(ctx)
             self._conflicts.pop(ctx.owner.uid, None)
@@ -121,6 +124,9 @@ class PlanReconciler:
                 blockers.clear(ctx)
             if not self._tolerates(ctx, error):
                 self._refusals.record(ctx, error)
+                if _is_of_plan(error):
+                    # Its changes would be refused again, and with them the report of the error.
+                    ctx.status.rebase(ctx.raw)
                 await self._degrade(ctx, _reason(error))
                 await self._wait_for_caches(ctx)
                 self._retry_when_overdue(ctx)
@@ -164,9 +170,12 @@ class PlanReconciler:
             refused = await self._accept(ctx)
             if refused is not None:
                 return refused
-        elif FINALIZER not in objects.finalizers(ctx.raw):
-            # `kubectl replace` with a manifest without it removes it.
-            await ctx.set_finalizers([*objects.finalizers(ctx.raw), FINALIZER])
+        else:
+            await ctx.hold(active=True)
+            await take_over(ctx)
+        if toolkit_image.adopt(ctx):
+            await self._persist(ctx)
+            toolkit_image.report(ctx)
         return await self._finish_step(ctx, await self._engine.advance(ctx))
 
     async def _finish_step(self, ctx: ReconcileContext, result: PhaseResult) -> Result:
@@ -175,7 +184,6 @@ class PlanReconciler:
         if isinstance(result, Failed):
             remedy = await freeze.remedy(ctx)
             ctx.status.fail(result.cause, remedy)
-            write_log.in_phase(ctx.status.phase)
             await self._persist(ctx)
             log.error("upgrade failed", cause=result.cause)
             return await self._end(ctx)
@@ -183,7 +191,6 @@ class PlanReconciler:
         if isinstance(result, Waiting):
             return await self._wait(ctx, result)
         ctx.status.succeed(ctx.target)
-        write_log.in_phase(ctx.status.phase)
         await self._persist(ctx)
         log.info("upgrade succeeded")
         return await self._end(ctx)
@@ -209,6 +216,7 @@ class PlanReconciler:
         gives its settings back starts afterwards.
         """
         if _is_blocked(ctx.raw):
+            await ctx.deactivate()
             # The process that blocked the plan may have died before it sent the event.
             ctx.events.blocked(ctx.raw)
             return Done()
@@ -217,6 +225,7 @@ class PlanReconciler:
         others = [plan for plan in plans if objects.uid(plan) != ctx.owner.uid]
         running = next((objects.name(plan) for plan in others if is_in_progress(objects.status(plan))), "")
         if running:
+            await ctx.deactivate()
             ctx.status.block(running)
             await self._persist(ctx)
             ctx.events.blocked(ctx.raw)
@@ -224,13 +233,17 @@ class PlanReconciler:
             return Done()
         ended = next((objects.name(plan) for plan in others if blocks_next_plan(objects.status(plan))), "")
         if ended:
+            await ctx.deactivate()
             ctx.status.wait_for_end(ended)
             await self._persist(ctx)
             return RequeueAfter(RESTORE_RETRY)
         await self._hold_others(ctx, others)
-        await ctx.claim(FINALIZER)
+        await ctx.claim()
+        # Nothing was created for it.
+        ctx.informers.is_taken_over = True
+        ctx.record_creator()
+        await self._engine.begin(ctx)
         ctx.status.accept(PhaseName.INITIALIZE.active, ctx.target)
-        write_log.in_phase(ctx.status.phase)
         ctx.status.waiting(self._engine.initial_message(ctx))
         await self._persist(ctx)
         log.info("upgrade started")
@@ -240,15 +253,19 @@ class PlanReconciler:
         """Write to the plans that are not decided yet; they are decided in their next reconcile.
 
         A write that accepts one of them may have timed out, in this process or an earlier one, and arrive later. It is
-        pinned to the resourceVersion before this write, and conflicts.
+        pinned to the resourceVersion before this write, and conflicts. The label of the active plan may be on an ended
+        one, whose clean-up is refused, or on one whose manifest has it.
         """
         for plan in others:
-            if objects.status(plan).get("currentPhase") or objects.is_deleting(plan) or _is_blocked(plan):
+            is_decided = objects.status(plan).get("currentPhase") or objects.is_deleting(plan) or _is_blocked(plan)
+            if is_decided and LABEL_ACTIVE not in objects.labels(plan):
                 continue
             other = ReconcileContext.of(plan, self._services, self._informers.of(objects.name(plan)))
-            other.status.wait_for_start(ctx.owner.name)
             try:
-                await self._persist(other)
+                await other.deactivate()
+                if not is_decided:
+                    other.status.wait_for_start(ctx.owner.name)
+                    await self._persist(other)
             except NotFound:
                 continue
             await self._wait_for_caches(other)
@@ -257,15 +274,14 @@ class PlanReconciler:
         """Clean up after a plan that has ended, then remove the finalizer, so that it can always be deleted."""
         has_finalizer = FINALIZER in objects.finalizers(ctx.raw)
         if has_finalizer or ctx.status.is_cleanup_pending or blocks_next_plan(objects.status(ctx.raw)):
-            if not has_finalizer:
-                # `kubectl replace` has removed it before the clean-up was complete.
-                await ctx.set_finalizers([*objects.finalizers(ctx.raw), FINALIZER])
+            # Without the label, which the next plan may have by now.
+            await ctx.hold(active=False)
+            await take_over(ctx)
             await self._clean_up(ctx, keep_failed_jobs=ctx.status.phase == FAILED)
             ctx.status.cleaned_up()
         blockers.clear(ctx)
         await self._persist(ctx)
-        if FINALIZER in objects.finalizers(ctx.raw):
-            await ctx.set_finalizers(_others(ctx.raw))
+        await ctx.end_hold()
         await self._informers.drop(ctx.owner.name)
         return Done()
 
@@ -287,12 +303,11 @@ class PlanReconciler:
         try:
             await clean_up(ctx, keep_failed_jobs=keep_failed_jobs)
         except KubeError as error:
-            # Before the Jobs are orphaned, the garbage collector would end those that run.
-            if not objects.is_deleting(ctx.raw) or not has_orphaned(ctx) or self._may_pass(ctx, error):
+            if not objects.is_deleting(ctx.raw) or self._may_pass(ctx, error):
                 raise
-            # A refusal must not keep the plan: the garbage collector deletes what it owns.
-            log.warning("clean-up refused, left to the garbage collector", error=str(error))
-            ctx.events.error(ctx.raw, f"{error}. The garbage collector removes the objects of this plan")
+            # A refusal must not keep the plan: leftovers.py removes its objects, and the garbage collector dependents.
+            log.warning("clean-up refused, continued after the deletion", error=str(error))
+            ctx.events.error(ctx.raw, f"{error}. The removal of this plan's objects is retried after its deletion")
 
     def _may_pass(self, ctx: ReconcileContext, error: KubeError) -> bool:
         """Return True for a passing error, and for a conflict, perhaps of a precondition, that has not lasted."""
@@ -302,19 +317,17 @@ class PlanReconciler:
 
     async def _finalize(self, ctx: ReconcileContext) -> None:
         """Clean up after a plan that is being deleted, if it was accepted, then remove the finalizer."""
-        if FINALIZER not in objects.finalizers(ctx.raw):
-            return
-        if ctx.status.phase:
+        if FINALIZER in objects.finalizers(ctx.raw) and ctx.status.phase:
             if not await self._is_finalizing(ctx):
                 log.info("plan already deleted, clean-up skipped")
                 return
+            await take_over(ctx)
             await self._clean_up(ctx, keep_failed_jobs=False)
             await self._informers.drop(ctx.owner.name)
         try:
-            await ctx.set_finalizers(_others(ctx.raw))
+            await ctx.end_hold()
         except NotFound:
             log.info("plan already deleted")
-        log.info("plan deleted")
 
     async def _is_finalizing(self, ctx: ReconcileContext) -> bool:
         """Return True if the plan still has the finalizer on the API server.
@@ -353,14 +366,15 @@ class PlanReconciler:
         return await self._is_fresh(ctx.owner.name) and seen
 
 
+def _is_of_plan(error: Exception) -> bool:
+    """Return True for a write of the plan that is refused every time, as by a policy for the toolkit image."""
+    return isinstance(error, Forbidden) and error.written is not None and error.written.kind == UPGRADE_PLANS.kind
+
+
 def _reason(error: Exception) -> str:
     if isinstance(error, KubeError | RetryError):
         return str(error)
     return f"internal error ({type(error).__name__}), retrying. {LOGS}"
-
-
-def _others(plan: Object) -> list[str]:
-    return [name for name in objects.finalizers(plan) if name != FINALIZER]
 
 
 def _is_blocked(plan: Object) -> bool:

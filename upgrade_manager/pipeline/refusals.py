@@ -11,7 +11,7 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.blockers.remedy import WEBHOOKS, steps
 from upgrade_manager.kube import fields, objects
-from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.errors import KubeError, policy_refusal
 from upgrade_manager.pipeline.blockers import known_since
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ OVERDUE = timedelta(seconds=30)
 _LEAST = timedelta(seconds=0.1)
 #: The webhook in the message of the API server, which has no field for it.
 _WEBHOOK = re.compile(r'webhook "([^"]{1,253})"')
+_POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']{1,253})'")
+#: Of the policies in deploy/admission-policies.
+_OWN_POLICIES = "harvester-upgrade-manager-"
 _ACCOUNT = f"system:serviceaccount:{HARVESTER_SYSTEM}:harvester-upgrade-manager"
 
 
@@ -34,6 +37,8 @@ _ACCOUNT = f"system:serviceaccount:{HARVESTER_SYSTEM}:harvester-upgrade-manager"
 class _Refusal:
     since: datetime
     message: str
+    #: The refusal of a ValidatingAdmissionPolicy, or "".
+    policy: str
 
 
 class Refusals:
@@ -48,7 +53,7 @@ class Refusals:
             return
         plan, written = self._plans.setdefault(ctx.owner.uid, {}), error.written
         known = plan[written].since if written in plan else known_since(ctx, written.kind, written.name)
-        plan[written] = _Refusal(since=known or ctx.now(), message=str(error))
+        plan[written] = _Refusal(since=known or ctx.now(), message=str(error), policy=policy_refusal(error))
 
     def blockers(self, ctx: ReconcileContext) -> list[Blocker]:
         """Return the writes that have been refused for longer than OVERDUE."""
@@ -62,7 +67,7 @@ class Refusals:
                 namespace=written.namespace,
                 name=written.name or "*",
                 message=refusal.message,
-                remedy=_remedy(written, refusal.message),
+                remedy=_remedy(written, refusal),
                 since=refusal.since,
             )
             for written, refusal in plan.items()
@@ -84,8 +89,11 @@ class Refusals:
         self._plans.pop(ctx.owner.uid, None)
 
 
-def _remedy(written: WrittenObject, message: str) -> str:
-    webhook = _WEBHOOK.search(fields.one_line(message))
+def _remedy(written: WrittenObject, refusal: _Refusal) -> str:
+    policy = _POLICY.search(refusal.policy)
+    if policy:
+        return _policy_remedy(policy[1])
+    webhook = _WEBHOOK.search(fields.one_line(refusal.message))
     if webhook:
         return steps(
             f'Start the service of webhook "{webhook[1]}", or let it allow the write',
@@ -95,4 +103,19 @@ def _remedy(written: WrittenObject, message: str) -> str:
     return steps(
         f"Check the manager's permissions (deploy/rbac): kubectl auth can-i --list{place} --as={_ACCOUNT}",
         f"Check the webhooks: {WEBHOOKS}",
+    )
+
+
+def _policy_remedy(policy: str) -> str:
+    """Return what to do about a policy: those of the manager have its options as literals, others are users'."""
+    shown = f"kubectl get validatingadmissionpolicies {policy} -o yaml"
+    if policy.startswith(_OWN_POLICIES):
+        return steps(
+            f"Compare the policy with the manager's flags and environment: {shown}",
+            "Install the policies of this version with the same values: toolkit.imagePrefixes of the chart, or "
+            "deploy/admission-policies",
+        )
+    return steps(
+        f"Let the policy allow the write: {shown}",
+        f"Or let its binding leave out the user {_ACCOUNT}: kubectl get validatingadmissionpolicybindings",
     )

@@ -6,13 +6,15 @@ name waits until the objects are removed.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_PLAN, Component
-from upgrade_manager.api.names import component_name, repo_service_name
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, SERVICES, VIRTUAL_MACHINE_IMAGES
-from upgrade_manager.pipeline import orphaned_jobs
+from upgrade_manager.pipeline import orphaned_jobs, write_log
 from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.phases.base import Waiting
 from upgrade_manager.pipeline.selections import UPGRADE_JOBS
@@ -20,37 +22,41 @@ from upgrade_manager.resources.owner import owner_reference
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext
 
 #: Seconds between two attempts while the garbage collector removes an object of that name.
 REMOVAL_RETRY = 2.0
+#: The repository and its image.
+KINDS = (DEPLOYMENTS, SERVICES, VIRTUAL_MACHINE_IMAGES)
 
 
-async def hand_over(ctx: ReconcileContext, readers: Iterable[Object]) -> None:
-    """Make the Jobs the owners of the repository and its image; an image that spec.image names is not the plan's."""
+async def hand_over(client: Client, selector: str, readers: Iterable[Object], *, kinds: Sequence[Resource]) -> None:
+    """Make the Jobs the owners of the selected objects of these kinds. Labels stay."""
     owners = [owner_reference(JOBS, job) for job in readers]
-    if not owners:
-        return
-    kept = [
-        (DEPLOYMENTS, component_name(ctx.owner.name, Component.REPO)),
-        (SERVICES, repo_service_name(ctx.owner.name)),
-    ]
-    if not ctx.plan.spec.image:
-        kept.append((VIRTUAL_MACHINE_IMAGES, component_name(ctx.owner.name, Component.ISO)))
-    await run_all(*(_hand_over(ctx, resource, name, owners) for resource, name in kept))
+    await run_all(*(_hand_over_all(client, resource, selector, owners) for resource in kinds))
 
 
-async def _hand_over(ctx: ReconcileContext, resource: Resource, name: str, owners: list[Object]) -> None:
-    found = await ctx.client.find(resource, name, namespace=HARVESTER_SYSTEM, metadata_only=True)
-    if found is None or not ctx.owner.owns(found):
+async def _hand_over_all(client: Client, resource: Resource, selector: str, owners: list[Object]) -> None:
+    try:
+        found = await client.list(resource, namespace=HARVESTER_SYSTEM, label_selector=selector, metadata_only=True)
+    except NotFound:
+        # The kind does not exist.
         return
-    # Without the label the clean-up, also that of a later plan of this name, does not remove it.
-    metadata = {"ownerReferences": owners, "labels": {LABEL_PLAN: None}}
-    await ctx.mark(resource, name, metadata, namespace=HARVESTER_SYSTEM, event="handed over to running Jobs")
+    changed = [one for one in found.items if objects.metadata(one).get("ownerReferences") != owners]
+    await run_all(*(_hand_over(client, resource, objects.name(one), owners) for one in changed))
+
+
+async def _hand_over(client: Client, resource: Resource, name: str, owners: list[Object]) -> None:
+    patch = MergePatch({"metadata": {"ownerReferences": owners}})
+    with contextlib.suppress(NotFound):
+        await client.patch(resource, name, patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
+        event = "handed over to running Jobs"
+        write_log.patched(resource, name, patch, namespace=HARVESTER_SYSTEM, event=event)
 
 
 async def ensure(ctx: ReconcileContext, resource: Resource, manifest: Object) -> Waiting | None:

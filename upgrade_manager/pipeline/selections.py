@@ -69,9 +69,11 @@ def repository_endpoints(owner: Owner) -> InformerSpec:
 
 def suc_plans(owner: Owner) -> InformerSpec:
     """Select the system-upgrade-controller Plans; permanent, as an idle watch is cheaper than a second list."""
-    return InformerSpec(resource=SUC_PLANS, namespace=CATTLE_SYSTEM, label_selector=owner.selector(), permanent=True)
+    return InformerSpec(
+        resource=SUC_PLANS, namespace=CATTLE_SYSTEM, label_selector=owner.suc_selector(), permanent=True
+    )
 
 
 def suc_jobs(owner: Owner) -> InformerSpec:
     """Select the Jobs of these Plans: the system-upgrade-controller copies the Plans' labels."""
-    return InformerSpec(resource=JOBS, namespace=CATTLE_SYSTEM, label_selector=owner.selector(), permanent=True)
+    return InformerSpec(resource=JOBS, namespace=CATTLE_SYSTEM, label_selector=owner.suc_selector(), permanent=True)

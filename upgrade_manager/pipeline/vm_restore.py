@@ -1,7 +1,7 @@
 """The Jobs that restart the VMs that were shut down for a node's upgrade. Best effort.
 
 A permanent failure is reported in a Warning event and the node's message, and the upgrade continues. Only the clean-up
-waits for these Jobs, because it removes them. The toolkit lists the VMs by node in a ConfigMap that the plan owns.
+waits for these Jobs, because it removes them. The toolkit lists the VMs by node in a ConfigMap.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from upgrade_manager.api.conditions import MAX_MESSAGE
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, JobType
 from upgrade_manager.api.names import restore_vm_config_map
 from upgrade_manager.kube import fields, objects
-from upgrade_manager.kube.errors import Terminal
+from upgrade_manager.kube.errors import Conflict, Terminal
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS
 from upgrade_manager.nodes.job_state import JobState, Progress
@@ -24,8 +24,8 @@ from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.orphaned_jobs import restores_vms
 from upgrade_manager.pipeline.selections import UPGRADE_JOBS
 from upgrade_manager.resources.jobs import node_job_name, restore_job
-from upgrade_manager.resources.owner import owner_reference
-from upgrade_manager.resources.restore_list import is_list_of, listed_vms
+from upgrade_manager.resources.owner import owner_reference, plan_uid
+from upgrade_manager.resources.restore_list import is_list_of, listed_vms, ownership
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,11 +43,35 @@ async def start(ctx: ReconcileContext, node: str) -> None:
     """Create the node's Job, if VMs are listed for the node. Raises KubeError only for retryable errors."""
     vms: list[str] = []
     try:
-        vms = await _listed_vms(ctx, node)
-        if vms:
+        found = await _own_list(ctx)
+        vms = listed_vms(found, node) if found is not None else []
+        if found is not None and vms:
+            await _label(ctx, found)
             await ctx.ensure(JOBS, restore_job(ctx.owner, ctx.job_settings, node=node))
     except (Terminal, ForeignObject) as error:
         _warn(ctx, node, str(error), vms)
+
+
+async def label_list(ctx: ReconcileContext) -> None:
+    """Tie the ConfigMap to the plan by labels alone, if there is one and it can be read."""
+    try:
+        found = await _own_list(ctx) if _may_have_list(ctx) else None
+    except Terminal as error:
+        log.warning("list of stopped VMs cannot be read", error=str(error))
+        return
+    if found is not None:
+        await _label(ctx, found)
+
+
+async def _label(ctx: ReconcileContext, found: Object) -> None:
+    """Label the ConfigMap. It is recognized without labels, so that a refusal must not keep VMs off."""
+    metadata = ownership(found, ctx.raw)
+    if not metadata:
+        return
+    try:
+        await ctx.mark(CONFIG_MAPS, objects.name(found), metadata, namespace=HARVESTER_SYSTEM)
+    except (Terminal, Conflict) as error:
+        log.warning("list of stopped VMs not labeled", error=str(error))
 
 
 async def report_failures(ctx: ReconcileContext) -> None:
@@ -76,8 +100,8 @@ async def _jobs(ctx: ReconcileContext) -> list[JobState]:
 
 
 def _restore_job(job: Object) -> tuple[str, JobState | None]:
-    """Return the Job's owner, and its state if it restores VMs."""
-    return objects.owner_uid(job), JobState.of(job) if restores_vms(job) else None
+    """Return the uid of the Job's plan, and its state if it restores VMs."""
+    return plan_uid(job), JobState.of(job) if restores_vms(job) else None
 
 
 async def discard_stale_list(ctx: ReconcileContext) -> None:
@@ -90,12 +114,12 @@ async def discard_stale_list(ctx: ReconcileContext) -> None:
 async def report_stopped(ctx: ReconcileContext) -> None:
     """Name the VMs of nodes whose upgrade has not ended, before an early end of the plan removes their list."""
     try:
-        found = await _find_list(ctx) if ctx.plan.spec.restore_vm else None
+        found = await _own_list(ctx) if ctx.plan.spec.restore_vm else None
     except Terminal as error:
         # It must not keep the settings, nor a deleted plan.
         log.warning("list of stopped VMs cannot be read", error=str(error))
         return
-    if found is None or not is_list_of(found, ctx.raw):
+    if found is None:
         return
     for node in sorted(fields.mapping(found, "data")):
         state, vms = ctx.status.node_state(node), listed_vms(found, node)
@@ -115,14 +139,14 @@ def _name_all(ctx: ReconcileContext, node: str, vms: Sequence[str]) -> None:
 
 async def release_list(ctx: ReconcileContext, readers: Iterable[Object]) -> None:
     """Give the ConfigMap to the Jobs that still read it; remove it without any."""
-    found = await _find_list(ctx) if _may_have_list(ctx) else None
-    if found is None or not is_list_of(found, ctx.raw):
+    found = await _own_list(ctx) if _may_have_list(ctx) else None
+    if found is None:
         return
     owners = [owner_reference(JOBS, job) for job in readers]
     if not owners:
         await ctx.remove(CONFIG_MAPS, objects.name(found), namespace=HARVESTER_SYSTEM, uid=objects.uid(found))
     elif owners != objects.metadata(found).get("ownerReferences"):
-        patch = MergePatch({"metadata": {"ownerReferences": owners}})
+        patch = MergePatch({"metadata": {**ownership(found, ctx.raw), "ownerReferences": owners}})
         await ctx.patch(CONFIG_MAPS, objects.name(found), patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
 
 
@@ -139,10 +163,16 @@ async def _find_list(ctx: ReconcileContext) -> Object | None:
     return await ctx.client.find(CONFIG_MAPS, restore_vm_config_map(ctx.owner.name), namespace=HARVESTER_SYSTEM)
 
 
+async def _own_list(ctx: ReconcileContext) -> Object | None:
+    """Return the plan's ConfigMap; None without one, and for that of an earlier plan."""
+    found = await _find_list(ctx)
+    return found if found is not None and is_list_of(found, ctx.raw) else None
+
+
 async def _listed_vms(ctx: ReconcileContext, node: str) -> list[str]:
     """Return the node's VMs in the plan's ConfigMap; without one there are none."""
-    found = await _find_list(ctx)
-    return listed_vms(found, node) if found is not None and is_list_of(found, ctx.raw) else []
+    found = await _own_list(ctx)
+    return listed_vms(found, node) if found is not None else []
 
 
 def _job_name(ctx: ReconcileContext, node: str) -> str:

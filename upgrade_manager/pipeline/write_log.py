@@ -9,7 +9,8 @@ import structlog
 
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import JsonPatch
-from upgrade_manager.kube.resources import SECRETS
+from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, SECRETS, SUC_PLANS
+from upgrade_manager.resources.suc_plan import image_of_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,9 +33,11 @@ def in_phase(phase: str) -> None:
     structlog.contextvars.bind_contextvars(phase=phase)
 
 
-def created(resource: Resource, manifest: Object) -> None:
-    """Log an object that was created, without its content."""
-    log.info("object created", **_names(resource, objects.name(manifest), objects.namespace(manifest)))
+def created(resource: Resource, manifest: Object, *, creator: str) -> None:
+    """Log an object that was created, without its content; of one that runs code, which code, where, and for whom."""
+    names = _names(resource, objects.name(manifest), objects.namespace(manifest))
+    code = _code(resource, objects.spec(manifest))
+    log.info("object created", **names, **code, **({"created_by": creator} if code else {}))
 
 
 def removed(resource: Resource, name: str, *, namespace: str) -> None:
@@ -77,6 +80,29 @@ def describe(value: Any) -> str:
 
 def _names(resource: Resource, name: str, namespace: str) -> dict[str, str]:
     return {"kind": resource.kind, "object": f"{namespace}/{name}" if namespace else name}
+
+
+def _code(resource: Resource, spec: Object) -> dict[str, str]:
+    """Return node, image, service account and privilege of what a Job, a Plan or a Deployment runs; else nothing."""
+    if resource == SUC_PLANS:
+        # The controller's Jobs are always privileged.
+        return _runs(
+            node="all that are managed", image=image_of_jobs(spec), account=spec["serviceAccountName"], is_root=True
+        )
+    if resource not in {JOBS, DEPLOYMENTS}:
+        return {}
+    pod = spec["template"]["spec"]
+    is_root = any((one.get("securityContext") or {}).get("privileged") for one in pod["containers"])
+    return _runs(
+        node=pod.get("nodeName") or "any",
+        image=", ".join(one["image"] for one in pod["containers"]),
+        account=pod.get("serviceAccountName") or "default",
+        is_root=is_root,
+    )
+
+
+def _runs(*, node: str, image: str, account: str, is_root: bool) -> dict[str, str]:
+    return {"node": node, "image": image, "service_account": account, "privileged": "yes" if is_root else "no"}
 
 
 def _change(old: Any, new: Any) -> str:

@@ -10,6 +10,7 @@ import structlog
 
 from upgrade_manager.api.annotations import BadAnnotation, Flag
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK, LABEL_SERVICE_NAME
+from upgrade_manager.kube import fields
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import ENDPOINT_SLICES
 from upgrade_manager.preflight import messages
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
     from upgrade_manager.api.annotations import PlanAnnotations
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.clock import Clock
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
     from upgrade_manager.preflight.certificates import Validity
     from upgrade_manager.preflight.disk import Disk
     from upgrade_manager.preflight.endpoints import Endpoint
+    from upgrade_manager.preflight.kubelets import KubeletReader
     from upgrade_manager.preflight.poller import Poll, Probe
 
 #: The API servers' Service.
@@ -88,20 +91,29 @@ class Preflight:
     unresponsive node does not cause requests to all others.
     """
 
-    def __init__(self, *, probe: CertificateProbe, clock: Clock) -> None:
+    def __init__(self, *, probe: CertificateProbe, kubelets: KubeletReader, clock: Clock) -> None:
         self._probe = probe
+        self._kubelets = kubelets
         self._clock = clock
         self._state = self._new_state("")
 
-    async def check(self, client: Client, *, plan: str, annotations: PlanAnnotations, nodes: Sequence[str]) -> Verdict:
-        """Check the nodes and all API servers for the plan with that uid.
+    async def check(
+        self,
+        client: Client,
+        *,
+        plan: str,
+        annotations: PlanAnnotations,
+        nodes: Sequence[Object],
+        problems: Sequence[str] = (),
+    ) -> Verdict:
+        """Check the nodes and all API servers for the plan with that uid; `problems` of it are known already.
 
         Raises KubeError when the API server itself does not respond.
         """
         if self._state.plan_uid != plan:
             self._state = self._new_state(plan)
         certificates = await self._certificates(client, annotations)
-        disks = await self._disks(client, annotations, nodes)
+        disks = await self._disks(annotations, nodes)
         pending = [finding for finding in (certificates, disks) if finding.pending]
         if pending:
             message = messages.pending(
@@ -111,29 +123,29 @@ class Preflight:
             )
             return Pending(message=message, retry_after=min(finding.retry_after for finding in pending))
         self._state = self._new_state("")
-        toolkit = annotations.toolkit_image
-        invalid = (str(toolkit),) if isinstance(toolkit, BadAnnotation) else ()
-        problems = (*invalid, *certificates.problems, *disks.problems)
-        log.info("preflight checks finished", nodes=len(nodes), problems=len(problems))
-        return Rejected(cause=". ".join((*problems, "Then create a new plan"))) if problems else Passed()
+        found = (*problems, *certificates.problems, *disks.problems)
+        log.info("preflight checks finished", nodes=len(nodes), problems=len(found))
+        return Rejected(cause=". ".join((*found, "Then create a new plan"))) if found else Passed()
 
     def _new_state(self, plan_uid: str) -> _State:
         monotonic = self._clock.monotonic
         return _State(plan_uid, kubelets=Poller(monotonic=monotonic), endpoints=Poller(monotonic=monotonic))
 
-    async def _disks(self, client: Client, annotations: PlanAnnotations, nodes: Sequence[str]) -> _Finding:
+    async def _disks(self, annotations: PlanAnnotations, nodes: Sequence[Object]) -> _Finding:
         skip = annotations.skip_disk_check
         if skip is Flag.BAD:
             return _Finding(problems=(str(annotations.bad_flag(ANNOTATION_SKIP_DISK_CHECK)),), failing={})
         if skip:
             return _Finding(failing={})
-        probes: dict[str, Probe[Disk]] = {f"node {node}": partial(read_disk, client, node) for node in nodes}
+        probes: dict[str, Probe[Disk]] = {
+            f"node {fields.name(node)}": partial(read_disk, self._kubelets, node) for node in nodes
+        }
         poll = await self._state.kubelets.poll(probes, done=lambda disk: disk.suffices)
         full = {node: disk.verdict for node, disk in poll.results.items() if not disk.suffices}
         return _finding(
             poll,
             messages.disks_too_full(full) if full else "",
-            messages.kubelets_failed(poll.failed) if poll.failed else "",
+            messages.kubelets_failed(poll.failed, poll.remedies) if poll.failed else "",
         )
 
     async def _certificates(self, client: Client, annotations: PlanAnnotations) -> _Finding:

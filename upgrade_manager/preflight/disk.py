@@ -10,13 +10,12 @@ import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
-from urllib.parse import quote
 
-from upgrade_manager.kube.errors import REFUSED, KubeError, Throttled, Transient
 from upgrade_manager.preflight.poller import ProbeError
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.preflight.kubelets import KubeletReader
 
 #: Upper bound of the size of the new release's images, in bytes.
 NEW_IMAGES = 13 * 1024**3
@@ -24,8 +23,6 @@ NEW_IMAGES = 13 * 1024**3
 DEFAULT_THRESHOLD = 85
 #: Seconds for both requests to one kubelet.
 TIMEOUT = 10.0
-#: Bytes read of a response. In /stats/summary the node comes before the Pods.
-HEAD = 512 * 1024
 _HUNDRED = 100
 _NODE_FIRST = re.compile(r'\s*\{\s*"node"\s*:\s*')
 
@@ -52,24 +49,17 @@ class Disk:
         return f"{tenths // 10}.{tenths % 10} % {'<=' if self.suffices else '>'} {self.threshold} %"
 
 
-async def read_disk(client: Client, node: str) -> Disk:
-    """Read a node's disk usage and threshold from its kubelet, through the API server.
+async def read_disk(kubelets: KubeletReader, node: Object) -> Disk:
+    """Read a node's disk usage and threshold from its kubelet.
 
     Raises ProbeError; Transient or Throttled when the API server itself does not respond.
     """
-    proxy = f"/api/v1/nodes/{quote(node, safe='')}/proxy"
     try:
         async with asyncio.timeout(TIMEOUT):
-            threshold = read_threshold(await client.read_path(f"{proxy}/configz", limit=HEAD, timeout=TIMEOUT))
-            used, capacity = read_usage(await client.read_path(f"{proxy}/stats/summary", limit=HEAD, timeout=TIMEOUT))
+            threshold = read_threshold(await kubelets.read(node, "/configz"))
+            used, capacity = read_usage(await kubelets.read(node, "/stats/summary"))
     except TimeoutError as error:
         raise ProbeError(f"no response within {TIMEOUT:g} s") from error
-    except Throttled:
-        raise
-    except KubeError as error:
-        if isinstance(error, Transient) and error.reason == REFUSED:
-            raise
-        raise ProbeError(str(error)) from error
     return Disk(used=used, capacity=capacity, threshold=threshold)
 
 

@@ -30,9 +30,15 @@ def certificates_expire(expiries: Mapping[str, str], *, days: int) -> str:
     )
 
 
-def kubelets_failed(errors: Mapping[str, str]) -> str:
-    """Name the nodes whose kubelet did not respond for the whole timeout."""
-    return f"Kubelet did not respond for 1 min: {_errors(errors)}. Check that the node is up and its kubelet runs"
+def kubelets_failed(errors: Mapping[str, str], remedies: Mapping[str, str]) -> str:
+    """Name the nodes whose kubelet could not be read for the whole timeout, by what to do about it."""
+    silent = {name: error for name, error in errors.items() if name not in remedies}
+    check = "Check that the node is up and its kubelet runs"
+    parts = [f"Kubelet did not respond for 1 min: {_errors(silent)}. {check}"] if silent else []
+    for remedy in dict.fromkeys(remedies.values()):
+        refused = {name: error for name, error in errors.items() if remedies.get(name) == remedy}
+        parts.append(f"Kubelet could not be read for 1 min: {_errors(refused)}. {remedy}")
+    return ". ".join(parts)
 
 
 def endpoints_failed(errors: Mapping[str, str]) -> str:

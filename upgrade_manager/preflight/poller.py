@@ -35,8 +35,12 @@ BASE_DELAY, MAX_DELAY = 1.0, 10.0
 class ProbeError(Exception):
     """A target does not respond, or its response is unusable. The poller tries again.
 
-    `str()` is the reason, for users; it does not name the target.
+    `str()` is the reason, for users; it does not name the target. `remedy` is what to do, where that is known.
     """
+
+    def __init__(self, reason: str, *, remedy: str = "") -> None:
+        super().__init__(reason)
+        self.remedy = remedy
 
 
 @dataclass(slots=True)
@@ -45,6 +49,7 @@ class _Target(Generic[Result]):
 
     result: Result | None = None
     error: str = ""
+    remedy: str = ""
     #: Times of the first and the last consecutive failure.
     failing_since: float = 0.0
     failing_until: float = 0.0
@@ -69,6 +74,8 @@ class Poll(Generic[Result]):
     failing: Mapping[str, str]
     #: Errors of targets that have failed.
     failed: Mapping[str, str]
+    #: What to do about these, where that is known.
+    remedies: Mapping[str, str]
     #: Targets that the poll had no time for.
     unprobed: tuple[str, ...]
     #: Seconds until the next probe is due.
@@ -125,7 +132,7 @@ class Poller(Generic[Result]):
         except ProbeError as error:
             now = self._monotonic()
             target.failing_since = target.failing_since if target.error else now
-            target.result, target.error, target.failing_until = None, str(error), now
+            target.result, target.error, target.remedy, target.failing_until = None, str(error), error.remedy, now
             target.failures += 1
         else:
             target.result, target.error, target.failures = result, "", 0
@@ -149,6 +156,7 @@ class Poller(Generic[Result]):
             results={name: target.result for name, target in self._targets.items() if target.result is not None},
             failing={name: target.error for name, target in failing.items()},
             failed={name: target.error for name, target in self._targets.items() if target.failed},
+            remedies={name: target.remedy for name, target in self._targets.items() if target.failed and target.remedy},
             unprobed=unprobed,
             retry_after=0.0 if unprobed else max(0.0, due - now),
         )

@@ -52,5 +52,7 @@ class ImageList:
         return [self.packed[start : start + CHUNK] for start in range(0, len(self.packed), CHUNK)]
 
     def _secret(self, name: str, chunk: bytes) -> dict[str, Any]:
-        manifest = self.owner.manifest(SECRETS, name, Component.IMAGE_CLEANUP, namespace=CATTLE_SYSTEM)
+        manifest = self.owner.manifest(
+            SECRETS, name, Component.IMAGE_CLEANUP, namespace=CATTLE_SYSTEM, is_dependent=True
+        )
         return {**manifest, "type": "Opaque", "data": {LIST_KEY: base64.b64encode(chunk).decode()}}

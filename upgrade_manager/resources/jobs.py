@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import (
@@ -15,9 +15,11 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.api.names import component_name, label_value
 from upgrade_manager.kube.resources import JOBS
-from upgrade_manager.resources.toolkit import NODE_NAME, PLAN_NAME, POD_NAME, tolerations
+from upgrade_manager.resources.toolkit import NODE_NAME, PLAN_NAME, POD_NAME, checksums_variable, tolerations
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from upgrade_manager.resources.owner import Owner
     from upgrade_manager.resources.toolkit import ToolkitImage
 
@@ -38,6 +40,8 @@ class JobSettings:
 
     image: ToolkitImage
     service_account: str
+    #: Of the ISO's files, by path: what our toolkit checks before it uses what it downloads.
+    checksums: Mapping[str, str] = field(default_factory=dict)
 
 
 def cluster_upgrade_job(owner: Owner, settings: JobSettings) -> dict[str, Any]:
@@ -48,8 +52,8 @@ def cluster_upgrade_job(owner: Owner, settings: JobSettings) -> dict[str, Any]:
         Component.CLUSTER_UPGRADE,
         namespace=HARVESTER_SYSTEM,
     )
-    container = _container(settings, ["upgrade_manifests.sh"], [_plan_name(owner)])
-    job["spec"] = _spec(job, settings, {"containers": [container]})
+    upgrade = container(settings, ["upgrade_manifests.sh"], [plan_name(owner), *checksums_variable(settings.checksums)])
+    job["spec"] = job_spec(job, settings, {"containers": [upgrade]})
     return job
 
 
@@ -62,13 +66,16 @@ def node_job(
     suspended: bool = False,
     repeated: bool = False,
 ) -> dict[str, Any]:
-    """Build a Job that upgrades a node, as root on the host; `repeated` marks a drain of an upgraded node."""
-    job = _node_manifest(owner, node=node, job_type=job_type)
+    """Build a Job that upgrades a node, as root on the host; `repeated` marks a drain of an upgraded node.
+
+    A suspended Job may go with its plan; the patch that resumes it removes the ownerReference.
+    """
+    job = _node_manifest(owner, node=node, job_type=job_type, is_dependent=suspended)
     job["metadata"]["labels"] |= {LABEL_REPEATED: "true"} if repeated else {}
-    env = [_plan_name(owner), {"name": NODE_NAME, "value": node}]
+    env = [plan_name(owner), {"name": NODE_NAME, "value": node}, *checksums_variable(settings.checksums)]
     if job_type in REBOOTING:
         env.append({"name": POD_NAME, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}})
-    container = _container(settings, ["upgrade_node.sh"], env) | {
+    apply = container(settings, ["upgrade_node.sh"], env) | {
         "args": [job_type.value],
         "securityContext": {"privileged": True},
         "volumeMounts": [{"name": "host-root", "mountPath": "/host"}],
@@ -76,20 +83,20 @@ def node_job(
     pod = {
         "nodeName": node,
         "hostPID": True,
-        "containers": [container],
+        "containers": [apply],
         "volumes": [{"name": "host-root", "hostPath": {"path": "/", "type": "Directory"}}],
     }
-    job["spec"] = _spec(job, settings, pod) | ({"suspend": True} if suspended else {})
+    job["spec"] = job_spec(job, settings, pod) | ({"suspend": True} if suspended else {})
     return job
 
 
 def restore_job(owner: Owner, settings: JobSettings, *, node: str) -> dict[str, Any]:
     """Build the Job that restarts the node's VMs, through the KubeVirt API."""
     job = _node_manifest(owner, node=node, job_type=JobType.RESTORE_VM)
-    container = _container(settings, ["upgrade-toolkit"], []) | {
+    restore = container(settings, ["upgrade-toolkit"], []) | {
         "args": ["restore-vm", "--node", node, "--upgrade", owner.name],
     }
-    job["spec"] = _spec(job, settings, {"nodeName": node, "containers": [container]})
+    job["spec"] = job_spec(job, settings, {"nodeName": node, "containers": [restore]})
     job["spec"]["activeDeadlineSeconds"] = RESTORE_DEADLINE
     return job
 
@@ -99,17 +106,19 @@ def node_job_name(owner: Owner, *, node: str, job_type: JobType) -> str:
     return component_name(owner.name, Component.NODE_UPGRADE, job_type=job_type, node=node)
 
 
-def _node_manifest(owner: Owner, *, node: str, job_type: JobType) -> dict[str, Any]:
+def _node_manifest(owner: Owner, *, node: str, job_type: JobType, is_dependent: bool = False) -> dict[str, Any]:
     return owner.manifest(
         JOBS,
         node_job_name(owner, node=node, job_type=job_type),
         Component.NODE_UPGRADE,
         namespace=HARVESTER_SYSTEM,
         labels={LABEL_NODE: label_value(node), LABEL_JOB_TYPE: job_type.value},
+        is_dependent=is_dependent,
     )
 
 
-def _spec(job: dict[str, Any], settings: JobSettings, pod: dict[str, Any]) -> dict[str, Any]:
+def job_spec(job: dict[str, Any], settings: JobSettings, pod: dict[str, Any]) -> dict[str, Any]:
+    """Return the spec of a Job; `pod` are the fields of its Pods that other Jobs' do not have."""
     return {
         "backoffLimit": BACKOFF_LIMIT,
         "ttlSecondsAfterFinished": TTL,
@@ -118,6 +127,8 @@ def _spec(job: dict[str, Any], settings: JobSettings, pod: dict[str, Any]) -> di
             "spec": {
                 "restartPolicy": "Never",
                 "serviceAccountName": settings.service_account,
+                # The names of Services become variables, which could change a program's. A SUC Plan has no such field.
+                "enableServiceLinks": False,
                 "tolerations": tolerations(),
                 **pod,
             },
@@ -125,7 +136,8 @@ def _spec(job: dict[str, Any], settings: JobSettings, pod: dict[str, Any]) -> di
     }
 
 
-def _container(settings: JobSettings, command: list[str], env: list[dict[str, Any]]) -> dict[str, Any]:
+def container(settings: JobSettings, command: list[str], env: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the container of a Job's Pods."""
     return {
         "name": "apply",
         "image": str(settings.image),
@@ -137,5 +149,6 @@ def _container(settings: JobSettings, command: list[str], env: list[dict[str, An
     }
 
 
-def _plan_name(owner: Owner) -> dict[str, Any]:
+def plan_name(owner: Owner) -> dict[str, Any]:
+    """Return the variable that names the plan."""
     return {"name": PLAN_NAME, "value": owner.name}

@@ -1,11 +1,16 @@
-"""The plan as the owner of created objects."""
+"""The plan as the owner of created objects.
+
+The label with the plan's uid ties an object to its plan. An ownerReference would let a deletion of the plan in the
+foreground delete it at once: the garbage collector deletes every dependent of such an owner. Therefore only objects
+that may be deleted at any time have one.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_PLAN
+from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_PLAN, LABEL_PLAN_UID
 from upgrade_manager.api.names import label_value
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS
@@ -28,12 +33,31 @@ def owner_reference(resource: Resource, obj: Object) -> dict[str, Any]:
     }
 
 
+def plan_uid(obj: Object) -> str:
+    """Return the uid of the plan that an object was created for, or "".
+
+    An object without the label, which an earlier version created, belongs to the plan that controls it.
+    """
+    return objects.labels(obj).get(LABEL_PLAN_UID) or objects.owner_uid(obj)
+
+
+def described_owner(obj: Object) -> str:
+    """Return kind, name and uid of the plan of an object's labels, else of its owners; empty without any."""
+    labels = objects.labels(obj)
+    if LABEL_PLAN_UID in labels:
+        return f"{UPGRADE_PLANS.kind} {labels.get(LABEL_PLAN, '')} (uid {labels[LABEL_PLAN_UID]})"
+    references: list[dict[str, Any]] = objects.metadata(obj).get("ownerReferences") or []
+    return ", ".join(f"{owner.get('kind')} {owner.get('name')} (uid {owner.get('uid')})" for owner in references)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The UpgradePlan that owns created objects, by name in labels and by uid in owner references."""
+    """The UpgradePlan that owns created objects, by name and uid in labels."""
 
     name: str
     uid: str
+    #: True if SUC Plans of an earlier version are left, or Jobs of them: they never get the label with the uid.
+    has_unlabeled: bool = False
 
     def reference(self) -> dict[str, Any]:
         """Return the controlling owner reference, for garbage collection."""
@@ -47,17 +71,29 @@ class Owner:
         }
 
     def owns(self, obj: Object) -> bool:
-        """Return True if this plan controls the object; labels alone may be those of a deleted plan of that name."""
-        return objects.owner_uid(obj) == self.uid
+        """Return True if the object was created for this plan, not for a deleted plan of that name."""
+        return plan_uid(obj) == self.uid
 
     def labels(self, component: Component) -> dict[str, str]:
-        """Return the labels by which the object is found."""
+        """Return the labels of a created object and of its Pods."""
+        return {**self.match_labels(component), LABEL_PLAN_UID: self.uid}
+
+    def match_labels(self, component: Component) -> dict[str, str]:
+        """Return the labels by which a Deployment or a Service selects its Pods, also those of an earlier version."""
         return {LABEL_PLAN: label_value(self.name), LABEL_COMPONENT: component.value}
 
     def selector(self, component: Component | None = None) -> str:
         """Return the label selector of the plan's objects, or of one component."""
+        return _with_component(f"{LABEL_PLAN_UID}={self.uid}", component)
+
+    def suc_selector(self, component: Component | None = None) -> str:
+        """Return the label selector of the SUC Plans and their Jobs; `owns` decides about each."""
         wanted = f"{LABEL_PLAN}={label_value(self.name)}"
-        return f"{wanted},{LABEL_COMPONENT}={component.value}" if component else wanted
+        return _with_component(wanted, component) if self.has_unlabeled else self.selector(component)
+
+    def unlabeled_selector(self) -> str:
+        """Return the label selector of objects that an earlier version created for a plan of this name."""
+        return f"{LABEL_PLAN}={label_value(self.name)},!{LABEL_PLAN_UID}"
 
     def manifest(
         self,
@@ -67,8 +103,9 @@ class Owner:
         *,
         namespace: str,
         labels: Mapping[str, str] | None = None,
+        is_dependent: bool = False,
     ) -> dict[str, Any]:
-        """Build an object without a spec: kind, name, labels and owner."""
+        """Build an object without a spec: kind, name and labels; a dependent has the controlling ownerReference."""
         return {
             "apiVersion": resource.api_version,
             "kind": resource.kind,
@@ -76,6 +113,10 @@ class Owner:
                 "name": name,
                 "namespace": namespace,
                 "labels": {**self.labels(component), **(labels or {})},
-                "ownerReferences": [self.reference()],
+                **({"ownerReferences": [self.reference()]} if is_dependent else {}),
             },
         }
+
+
+def _with_component(selector: str, component: Component | None) -> str:
+    return f"{selector},{LABEL_COMPONENT}={component.value}" if component else selector

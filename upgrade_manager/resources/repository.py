@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 PORT = 80
 #: Mount point of the ISO in the container.
 ROOT = "/srv/www/htdocs/harvester-iso"
+#: The ISO in the container.
+IMAGE_FILE = "/iso/disk.img"
 RELEASE_FILE = "harvester-release.yaml"
 #: URL path of the release file, which the readiness probe reads.
 RELEASE_PATH = f"/harvester-iso/{RELEASE_FILE}"
 #: Unmounts the ISO if a crashed container left it mounted; `exec` lets nginx receive SIGTERM.
 SERVE = (
     f"set -e; mkdir -p {ROOT}; mountpoint -q {ROOT} && umount {ROOT}; "
-    f"mount -o loop,ro /iso/disk.img {ROOT}; exec nginx -g 'daemon off;'"
+    f"mount -o loop,ro {IMAGE_FILE} {ROOT}; exec nginx -g 'daemon off;'"
 )
 
 
@@ -31,15 +33,16 @@ def repository_deployment(owner: Owner, *, image: ToolkitImage, claim: str, repl
     deployment = owner.manifest(
         DEPLOYMENTS, component_name(owner.name, Component.REPO), Component.REPO, namespace=HARVESTER_SYSTEM
     )
-    labels = owner.labels(Component.REPO)
+    selected = owner.match_labels(Component.REPO)
     deployment["spec"] = {
         "replicas": replicas,
-        "selector": {"matchLabels": labels},
+        "selector": {"matchLabels": selected},
         "template": {
-            "metadata": {"labels": labels},
+            "metadata": {"labels": owner.labels(Component.REPO)},
             "spec": {
                 "automountServiceAccountToken": False,
-                "affinity": _spread(labels),
+                "enableServiceLinks": False,
+                "affinity": _spread(selected),
                 "tolerations": tolerations(),
                 "containers": [_server(image)],
                 "volumes": [{"name": "iso", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}],
@@ -54,10 +57,15 @@ def repository_service(owner: Owner) -> dict[str, Any]:
     service = owner.manifest(SERVICES, repo_service_name(owner.name), Component.REPO, namespace=HARVESTER_SYSTEM)
     service["spec"] = {
         "type": "ClusterIP",
-        "selector": owner.labels(Component.REPO),
+        "selector": owner.match_labels(Component.REPO),
         "ports": [{"name": "http", "protocol": "TCP", "port": PORT, "targetPort": PORT}],
     }
     return service
+
+
+def pod_selector(owner: Owner) -> str:
+    """Return the label selector of the Deployment's Pods, which is the Deployment's own."""
+    return ",".join(f"{key}={value}" for key, value in owner.match_labels(Component.REPO).items())
 
 
 def _spread(labels: dict[str, str]) -> dict[str, Any]:

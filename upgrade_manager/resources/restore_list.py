@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_PLAN_UID, Component
 from upgrade_manager.api.names import restore_vm_config_map
 from upgrade_manager.kube import fields, objects
-from upgrade_manager.kube.resources import CONFIG_MAPS, UPGRADE_PLANS
-from upgrade_manager.resources.owner import owner_reference
+from upgrade_manager.kube.resources import CONFIG_MAPS
+from upgrade_manager.resources.owner import Owner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,24 +18,42 @@ if TYPE_CHECKING:
 
 def restore_list(plan: Object, *, node: str, machines: Sequence[str]) -> Object:
     """Build the ConfigMap of a plan with the VMs of its first node."""
-    metadata = {
-        "name": restore_vm_config_map(objects.name(plan)),
-        "namespace": HARVESTER_SYSTEM,
-        "ownerReferences": [owner_reference(UPGRADE_PLANS, plan)],
-    }
-    head = {"apiVersion": CONFIG_MAPS.api_version, "kind": CONFIG_MAPS.kind, "metadata": metadata}
-    return {**head, "data": {node: ",".join(machines)}}
+    name = restore_vm_config_map(objects.name(plan))
+    manifest = _owner(plan).manifest(CONFIG_MAPS, name, Component.NODE_UPGRADE, namespace=HARVESTER_SYSTEM)
+    return {**manifest, "data": {node: ",".join(machines)}}
+
+
+def ownership(found: Object, plan: Object) -> Object:
+    """Return the change of metadata that ties the ConfigMap to its plan by labels alone; empty if it is so.
+
+    Harvester's toolkit sets no label. An ownerReference, which earlier versions of the manager's toolkit set, would let
+    a deletion of the plan in the foreground take the list from a running restore-vm Job.
+    """
+    uid, owners = objects.uid(plan), fields.items(found, "metadata", "ownerReferences")
+    others = [owner for owner in owners if fields.text(owner, "uid") != uid]
+    labels = {} if _label(found) == uid else {"labels": _owner(plan).labels(Component.NODE_UPGRADE)}
+    return {**labels, **({"ownerReferences": others or None} if others != owners else {})}
 
 
 def is_list_of(found: Object, plan: Object) -> bool:
     """Return True if the ConfigMap belongs to this plan, not to an earlier one of that name.
 
-    The toolkit sets an ownerReference. Without one, the plan must be the older object.
+    The manager's toolkit sets a label, Harvester's an ownerReference or nothing: then the plan must be the older one.
     """
+    if label := _label(found):
+        return label == objects.uid(plan)
     owners = fields.items(found, "metadata", "ownerReferences")
     if owners:
         return any(fields.text(owner, "uid") == objects.uid(plan) for owner in owners)
     return fields.text(found, "metadata", "creationTimestamp") >= fields.text(plan, "metadata", "creationTimestamp")
+
+
+def _label(found: Object) -> str:
+    return objects.labels(found).get(LABEL_PLAN_UID, "")
+
+
+def _owner(plan: Object) -> Owner:
+    return Owner(name=objects.name(plan), uid=objects.uid(plan))
 
 
 def listed_vms(found: Object, node: str) -> list[str]:

@@ -5,17 +5,18 @@ A Plan is never changed after its creation, because the controller would restart
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.image_name import digest_version
 from upgrade_manager.api.keys import CATTLE_SYSTEM, MANAGED_LABEL, Component
 from upgrade_manager.api.names import component_name, label_value
 from upgrade_manager.kube.resources import SUC_PLANS
 from upgrade_manager.resources.image_list import LIST_KEY, LIST_PATH
-from upgrade_manager.resources.toolkit import PLAN_NAME, tolerations
+from upgrade_manager.resources.toolkit import PLAN_NAME, checksums_variable, tolerations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from upgrade_manager.resources.owner import Owner
     from upgrade_manager.resources.toolkit import ToolkitImage
@@ -38,12 +39,15 @@ class PlanSettings:
 
     image: ToolkitImage
     service_account: str
+    #: Of the ISO's files, by path: what our toolkit checks before it uses what it downloads.
+    checksums: Mapping[str, str] = field(default_factory=dict)
 
 
 def image_preload_plan(owner: Owner, settings: PlanSettings, *, concurrency: int) -> dict[str, Any]:
     """Build the Plan that loads the new release's images onto every node."""
     plan = _plan(owner, settings, Component.IMAGE_PRELOAD, concurrency=concurrency)
     plan["spec"]["upgrade"] |= {"command": ["upgrade_node.sh"], "args": ["prepare"]}
+    plan["spec"]["upgrade"]["envs"] += checksums_variable(settings.checksums)
     return plan
 
 
@@ -57,21 +61,39 @@ def image_cleanup_plan(owner: Owner, settings: PlanSettings, *, secrets: Sequenc
     return plan
 
 
+def image_of_jobs(spec: Mapping[str, Any]) -> str:
+    """Return the image of a Plan's Jobs: the controller appends the version to one without tag and digest."""
+    image = str(spec["upgrade"]["image"])
+    is_complete = "@" in image or ":" in image.rpartition("/")[2]
+    return image if is_complete else f"{image}:{str(spec['version']).replace('+', '-')}"
+
+
 def _plan(owner: Owner, settings: PlanSettings, component: Component, *, concurrency: int) -> dict[str, Any]:
-    plan = owner.manifest(SUC_PLANS, component_name(owner.name, component), component, namespace=CATTLE_SYSTEM)
-    version = label_value(settings.image.image_tag)
-    # The controller uses the version as a label value; a tag that is not valid as one goes into the image.
-    fits = version == settings.image.image_tag
+    name = component_name(owner.name, component)
+    plan = owner.manifest(SUC_PLANS, name, component, namespace=CATTLE_SYSTEM, is_dependent=True)
+    image, version = _image_and_version(settings.image)
     plan["spec"] = {
         "concurrency": concurrency,
         "jobActiveDeadlineSecs": DEADLINE,
         "nodeSelector": {"matchLabels": {MANAGED_LABEL: "true"}},
         "serviceAccountName": settings.service_account,
         "tolerations": tolerations(),
-        "version": settings.image.tag if fits else version,
+        "version": version,
         "upgrade": {
-            "image": settings.image.repository if fits else str(settings.image),
+            "image": image,
             "envs": [{"name": PLAN_NAME, "value": owner.name}],
         },
     }
     return plan
+
+
+def _image_and_version(image: ToolkitImage) -> tuple[str, str]:
+    """Return both for the Plan, from which the controller makes exactly that image.
+
+    It appends the version to an image without tag and digest, and uses the version as a label value; a tag that is not
+    valid as one goes into the image, as a digest does.
+    """
+    if image.digest:
+        return str(image), digest_version(image.digest)
+    version = label_value(image.image_tag)
+    return (image.repository, image.tag) if version == image.image_tag else (str(image), version)

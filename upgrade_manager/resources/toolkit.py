@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.api.checksums import write_checksums
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # Environment variables that the toolkit reads.
 PLAN_NAME = "HARVESTER_UPGRADEPLAN_NAME"
 NODE_NAME = "HARVESTER_UPGRADE_NODE_NAME"
 POD_NAME = "HARVESTER_UPGRADE_POD_NAME"
+#: Checksums of the ISO's files (api/checksums), which only our toolkit reads.
+ISO_CHECKSUMS = "HARVESTER_UPGRADE_CHECKSUMS"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolkitImage:
-    """The toolkit's container image.
-
-    The tag is spec.upgrade, else the release's Harvester version, else the manager's version.
-    """
+    """The toolkit's container image, as `api.toolkit_image` decides it."""
 
     repository: str
+    #: Without effect where the image has a digest.
     tag: str
+    digest: str = ""
 
     def __str__(self) -> str:
-        """`repository:tag`, as containers name it."""
-        return f"{self.repository}:{self.image_tag}"
+        """`repository:tag` or `repository@digest`, as containers name it."""
+        return f"{self.repository}@{self.digest}" if self.digest else f"{self.repository}:{self.image_tag}"
 
     @property
     def image_tag(self) -> str:
         """The tag as registries allow it: `+` becomes `-`, as in the system-upgrade-controller."""
         return self.tag.replace("+", "-")
+
+
+def checksums_variable(checksums: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the variable with checksums of the ISO's files; none without any."""
+    return [{"name": ISO_CHECKSUMS, "value": write_checksums(checksums)}] if checksums else []
 
 
 def tolerations() -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ Modelled on controller-runtime and client-go; independent of upgrades.
 """
 
 __all__ = [
+    "bearer_token",
     "cert_watcher",
     "certificate_builder",
     "concurrency",
@@ -18,7 +19,10 @@ __all__ = [
     "manager",
     "metrics",
     "metrics_server",
+    "peers",
+    "refusal_log",
     "result",
+    "review_shares",
     "self_signed",
     "signals",
     "workqueue",

@@ -6,9 +6,11 @@ import os
 import ssl
 import tempfile
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import structlog
+
+from upgrade_manager.kube.clock import loop_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +18,11 @@ if TYPE_CHECKING:
 
 #: The names of the files in a volume of a Secret of type kubernetes.io/tls.
 CERTIFICATE, KEY = "tls.crt", "tls.key"
+#: Seconds after which files that did not load are read again: a read may fail although the files are valid.
+RETRY_INTERVAL = 1.0
+
+#: Times of change, inodes and sizes of both files.
+_Metadata: TypeAlias = tuple[tuple[int, int, int], ...]
 
 
 class CertificateError(Exception):
@@ -39,14 +46,17 @@ class CertWatcher:
     """Serves the key and certificate in a directory, and after a change the new ones from the next handshake on.
 
     Each handshake checks whether the files have changed. A pair that does not load never replaces the current one: it
-    is loaded into a new context, because a failed load would break the served one.
+    is loaded into a new context, because a failed load would break the served one. It is read again after
+    RETRY_INTERVAL, not at each handshake, which any client can begin.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._log = structlog.get_logger(__name__, certificates=str(path))
-        #: Metadata of the files that were last loaded, successfully or not.
-        self._loaded: tuple[tuple[int, int, int], ...] = ()
+        #: Metadata of the files of the served pair.
+        self._loaded: _Metadata = ()
+        #: Metadata of the files that last failed to load, and the loop time from which they are read again.
+        self._failed: tuple[_Metadata, float] = ((), float("-inf"))
         #: The last error, which is logged once; "" after a check without one.
         self._error = ""
         #: The context of the last changed pair that loaded.
@@ -61,12 +71,7 @@ class CertWatcher:
 
     def _choose(self, connection: ssl.SSLObject, _name: str | None, _front: ssl.SSLContext) -> None:
         try:
-            metadata = self._metadata()
-            if metadata != self._loaded:
-                self._loaded = metadata
-                self._context = self._load()
-                self._log.info("certificate reloaded")
-            self._error = ""
+            self._reload()
         except CertificateError as error:
             if str(error) != self._error:
                 self._log.error("certificate not reloaded", error=str(error))
@@ -74,7 +79,20 @@ class CertWatcher:
         if self._context is not None:
             connection.context = self._context
 
-    def _metadata(self) -> tuple[tuple[int, int, int], ...]:
+    def _reload(self) -> None:
+        """Load the files if they have changed. Raises CertificateError."""
+        metadata, now = self._metadata(), loop_time()
+        if metadata != self._loaded:
+            failed, retry_at = self._failed
+            if metadata == failed and now < retry_at:
+                return
+            self._failed = (metadata, now + RETRY_INTERVAL)
+            self._context = self._load()
+            self._loaded = metadata
+            self._log.info("certificate reloaded")
+        self._failed, self._error = ((), float("-inf")), ""
+
+    def _metadata(self) -> _Metadata:
         try:
             stats = [(self._path / name).stat() for name in (CERTIFICATE, KEY)]
         except OSError as error:

@@ -1,6 +1,7 @@
 """The probes `/healthz` and `/readyz`, with the responses of controller-runtime's pkg/healthz.
 
-`?verbose` lists all checks, `?exclude=NAME` leaves one out, and each check has a path below the probe's.
+`?verbose` lists all checks, `?exclude=NAME` leaves one out, and each check has a path below the probe's. Requests share
+results of the last second, so that any number of them costs one run of each check in a second.
 """
 
 from __future__ import annotations
@@ -11,16 +12,20 @@ from typing import TYPE_CHECKING, TypeAlias
 import structlog
 from aiohttp import web
 
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.runtime.http_server import HttpServer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
+    from structlog.typing import FilteringBoundLogger
 
 #: Seconds after which a reconcile or the event loop counts as hung (observability.md, probes).
 HANG_TIMEOUT = 60.0
 #: Seconds for one check.
 CHECK_TIMEOUT = 5.0
+#: Seconds for which the result of a check is valid.
+MAX_AGE = 1.0
 
 #: Raises when the check fails.
 Check: TypeAlias = "Callable[[], Awaitable[None]]"
@@ -34,28 +39,63 @@ async def ping() -> None:
     """Pass; the check of a probe without checks."""
 
 
+class _SharedCheck:
+    """A check whose result is valid for MAX_AGE; requests that come while it runs wait for the same run."""
+
+    def __init__(self, name: str, check: Check, log: FilteringBoundLogger) -> None:
+        self._name = name
+        self._check = check
+        self._log = log
+        self._running = asyncio.Lock()
+        #: Why the last run failed, empty after a success, and the loop time of its end.
+        self._error, self._checked_at = "", float("-inf")
+
+    @property
+    def valid_error(self) -> str | None:
+        """The result of `error` while it is valid."""
+        return self._error if loop_time() < self._checked_at + MAX_AGE else None
+
+    async def error(self) -> str:
+        """Return why the check fails; empty when it passes."""
+        async with self._running:
+            if self.valid_error is None:
+                error = await _error_of(self._check)
+                self._report(error)
+                self._error, self._checked_at = error, loop_time()
+            return self._error
+
+    def _report(self, error: str) -> None:
+        """Log a change from success to failure, and back."""
+        if error and not self._error:
+            self._log.warning("probe failed", check=self._name, error=error)
+        elif self._error and not error:
+            self._log.info("probe recovered", check=self._name)
+
+
 class Probe:
     """The named checks behind one path."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._checks: dict[str, Check] = {}
+        self._checks: dict[str, _SharedCheck] = {}
         self._log = structlog.get_logger(__name__, probe=name)
+        self._ping = {"ping": _SharedCheck("ping", ping, self._log)}
 
     def add(self, name: str, check: Check) -> None:
         """Add a check."""
-        self._checks[name] = check
+        self._checks[name] = _SharedCheck(name, check, self._log)
 
     async def report(self, *, verbose: bool = False, exclude: Collection[str] = ()) -> tuple[int, str]:
-        """Run all checks; return the status and `ok`, or all results if one has failed or if `verbose`."""
-        checks = self._checks or {"ping": ping}
+        """Return the status and `ok`, or the results of all checks if one has failed or if `verbose`."""
+        checks = self._checks or self._ping
         names = sorted(checks)
         included = [name for name in names if name not in exclude]
-        errors = await asyncio.gather(*(_error_of(checks[name]) for name in included))
-        failed = {name: error for name, error in zip(included, errors, strict=True) if error}
-        if failed:
-            self._log.warning("probe failed", errors=failed)
-        elif not verbose:
+        errors = {name: checks[name].valid_error for name in included}
+        # Most requests of a flood need no task.
+        if due := [name for name, error in errors.items() if error is None]:
+            errors |= zip(due, await asyncio.gather(*(checks[name].error() for name in due)), strict=True)
+        failed = {name for name, error in errors.items() if error}
+        if not failed and not verbose:
             return 200, "ok"
         lines = [_line(name, failed=name in failed, excluded=name in exclude) for name in names]
         if unknown := ", ".join(f'"{name}"' for name in sorted(set(exclude) - set(names))):
@@ -65,11 +105,11 @@ class Probe:
         return 500 if failed else 200, "\n".join(lines) + "\n"
 
     async def report_one(self, name: str) -> tuple[int, str]:
-        """Run one check; return the status and `ok` or why it fails."""
-        check = (self._checks or {"ping": ping}).get(name)
+        """Return the status and `ok`, or why this check fails."""
+        check = (self._checks or self._ping).get(name)
         if check is None:
             return 404, "404 page not found\n"
-        error = await _error_of(check)
+        error = await check.error()
         return (500, f"internal server error: {error}\n") if error else (200, "ok")
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, cast
 from aiohttp import web
 
 from upgrade_manager.runtime.connection_limit import ConnectionLimit
+from upgrade_manager.runtime.peers import Peers
+from upgrade_manager.runtime.refusal_log import RequestLogger
 
 if TYPE_CHECKING:
     import ssl
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 DRAIN_TIMEOUT = 5.0
 #: Seconds that a connection without a request is kept (controller-runtime's webhook server).
 _IDLE_TIMEOUT = 90.0
+#: Bytes of a body that aiohttp receives before the handler reads them: half of what it may hold.
+_READ_BUFFER = 32 << 10
 
 
 class BindError(Exception):
@@ -28,10 +32,26 @@ async def no_tls() -> None:
     """Return None: a plain server has no TLS context."""
 
 
+def make_runner(app: web.Application, *, name: str, drain_timeout: float = DRAIN_TIMEOUT) -> web.AppRunner:
+    """Return a runner for peers without credentials: it neither decodes bodies nor reads what a handler leaves."""
+    return web.AppRunner(
+        app,
+        handle_signals=False,
+        access_log=None,
+        logger=RequestLogger(name),
+        auto_decompress=False,
+        lingering_time=0,
+        read_bufsize=_READ_BUFFER,
+        shutdown_timeout=drain_timeout,
+        keepalive_timeout=_IDLE_TIMEOUT,
+    )
+
+
 class HttpServer:
     """Serves `app` at `address`, the value of `flag`: host (empty for all) and port (0 for a free one).
 
-    Connections are limited in number, and closed unless they send a request soon (`connection_limit`).
+    Connections are limited in number, and closed unless they send a request soon (`connection_limit`). Bodies that a
+    handler does not read are left in the socket, and their connection is closed.
     """
 
     def __init__(
@@ -42,6 +62,7 @@ class HttpServer:
         app: web.Application,
         address: tuple[str, int],
         tls: Callable[[], Awaitable[ssl.SSLContext | None]] = no_tls,
+        peers: Peers | None = None,
         drain_timeout: float = DRAIN_TIMEOUT,
     ) -> None:
         self.name = name
@@ -49,7 +70,7 @@ class HttpServer:
         self.port = 0
         self._flag = flag
         self._app = app
-        self._limit = ConnectionLimit(app)
+        self._limit = ConnectionLimit(peers or Peers())
         self._address = address
         self._tls = tls
         self._drain_timeout = drain_timeout
@@ -57,16 +78,12 @@ class HttpServer:
 
     async def run(self) -> None:
         """Serve until cancelled, then wait for running requests. Raises BindError."""
-        runner = web.AppRunner(
-            self._app,
-            handle_signals=False,
-            access_log=None,
-            shutdown_timeout=self._drain_timeout,
-            keepalive_timeout=_IDLE_TIMEOUT,
-        )
+        runner = make_runner(self._app, name=self.name, drain_timeout=self._drain_timeout)
         await runner.setup()
         try:
-            listener = await self._bind(cast("web.Server", runner.server))
+            server = cast("web.Server", runner.server)
+            self._limit.track(server)
+            listener = await self._bind(server)
             async with self._limit.accepting(listener):
                 self.port = listener.sockets[0].getsockname()[1]
                 self._bound.set()

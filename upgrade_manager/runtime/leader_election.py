@@ -112,8 +112,11 @@ class LeaderElector:
 
     async def renew(self) -> None:
         """Renew the lease until cancelled. Raises LeaseLost when another process holds it."""
+        started = loop_time()
         while True:
-            await asyncio.sleep(RETRY_PERIOD)
+            # From start to start, as client-go's ticker: an attempt that timed out is repeated at once.
+            await asyncio.sleep(max(started + RETRY_PERIOD - loop_time(), 0))
+            started = loop_time()
             await self._try(self._renew)
 
     async def watch(self) -> None:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 LEASE_DURATION = 15.0
 #: Seconds since its last renewal after which a leader stops: less than LEASE_DURATION, so that it stops first.
 RENEW_DEADLINE = 10.0
-#: Seconds between two attempts.
+#: Seconds between the starts of two attempts.
 RETRY_PERIOD = 2.0
-#: Seconds for one request, so that a hanging request does not use up the deadline.
-REQUEST_TIMEOUT = RENEW_DEADLINE / 2
+#: Seconds for one request: after one on a dead connection there is time for two on new ones before the deadline.
+REQUEST_TIMEOUT = 3.0
 
 
 def micro_time(moment: datetime) -> str:

@@ -1,6 +1,7 @@
 """Configures structlog and standard library logging: JSON, or text on a terminal; secrets are redacted.
 
-A log line has a constant event and key/value pairs, never a whole object.
+A log line has a constant event and key/value pairs, never a whole object. Values are bounded, whatever text of a client
+they quote, so that no client pushes other lines out of the log.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ _SECRET_TEXT = re.compile(
 _FIRST = ("timestamp", "level", "logger", "event", "controller", "key", "plan", "phase", "reconcile_id")
 #: Levels of nested values that are logged.
 _MAX_DEPTH = 6
+#: Characters of a text, of any other value, of a traceback, and of a line of that.
+MAX_TEXT, MAX_VALUE, MAX_TRACEBACK, MAX_TRACEBACK_LINE = 4096, 16384, 8192, 300
 
 
 class LogFormat(StrEnum):
@@ -65,6 +68,7 @@ def configure_logging(
     rendering: list[Processor] = [
         structlog.processors.format_exc_info,
         redact,
+        bound,
         in_order,
         _renderer(LogFormat(log_format), stream),
     ]
@@ -146,6 +150,32 @@ def in_order(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDic
 def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Replace secrets in a log line; a structlog processor."""
     return {key: _redact_value(key, value, _MAX_DEPTH) for key, value in event.items()}
+
+
+def bound(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Shorten long values of a log line; a structlog processor after `redact`, which needs whole secrets."""
+    return {key: _bound_value(key, value) for key, value in event.items()}
+
+
+def _bound_value(key: str, value: Any) -> Any:
+    if key == "exception":
+        return _bound_traceback(str(value))
+    if isinstance(value, str):
+        return _cut(value, MAX_TEXT)
+    return value if len(text := str(value)) <= MAX_VALUE else _cut(text, MAX_VALUE)
+
+
+def _bound_traceback(text: str) -> str:
+    """Shorten each line, then drop the middle: the first frame, the raising one and the error stay."""
+    lines = "\n".join(_cut(line, MAX_TRACEBACK_LINE) for line in text.splitlines())
+    if len(lines) <= MAX_TRACEBACK:
+        return lines
+    head = MAX_TRACEBACK // 4
+    return f"{lines[:head]}\n…\n{lines[head - MAX_TRACEBACK :]}"
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _redact_value(key: object, value: Any, depth: int) -> Any:

@@ -1,7 +1,7 @@
 """Authorizes metrics requests with the API server's TokenReview and SubjectAccessReview (as kube-rbac-proxy does).
 
-Decisions are cached, so that scrapes cost few reviews. Unknown tokens are reviewed at a limited rate, separately from
-known scrapers, which are also allowed while the API server is away.
+Decisions are cached, so that scrapes cost few reviews. Unknown tokens are reviewed at a limited rate for each peer,
+separately from known scrapers, which are also allowed while the API server is away. Only JSON web tokens are reviewed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,13 @@ import structlog
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import Resource
+from upgrade_manager.runtime.bearer_token import bearer_token, may_be_valid
+from upgrade_manager.runtime.review_shares import ReviewShares
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
     from upgrade_manager.kube.client import Client
 
 TOKEN_REVIEWS = Resource(
@@ -36,12 +41,10 @@ SUBJECT_ACCESS_REVIEWS = Resource(
 ALLOWED_TTL, DENIED_TTL = 60.0, 10.0
 #: Seconds for which a scraper that was allowed still is while the API server cannot decide.
 STALE_TTL = 3600.0
-#: Reviews of unknown tokens: so many at once, and one more per interval in seconds.
-REVIEW_BURST, REVIEW_INTERVAL = 20, 0.25
 #: Seconds for one review.
 REVIEW_TIMEOUT = 10.0
-#: Upper limits: decisions in each cache, characters of a token, concurrent reviews of known and of unknown tokens.
-_MAX_DECISIONS, _MAX_TOKEN, _MAX_REVIEWS = 256, 16 * 1024, 4
+#: Upper limits: decisions in each cache, concurrent reviews of known and of unknown tokens.
+_MAX_DECISIONS, _MAX_REVIEWS = 256, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,39 +86,35 @@ class _Cache:
 class MetricsAuthorizer:
     """Decides whether a request may `get` a path, by its Authorization header."""
 
-    def __init__(self, client: Client, *, path: str) -> None:
+    def __init__(self, client: Client, *, path: str, now: Callable[[], datetime]) -> None:
         self._client = client
         self._path = path
+        self._now = now
         self._log = structlog.get_logger(__name__)
         self._allowed, self._denied = _Cache(), _Cache()
         self._known_reviews, self._unknown_reviews = asyncio.Semaphore(_MAX_REVIEWS), asyncio.Semaphore(_MAX_REVIEWS)
-        #: Loop time at which all of REVIEW_BURST is available again.
-        self._refilled_at = float("-inf")
+        self._shares = ReviewShares()
 
-    async def authorize(self, header: str) -> Decision:
+    async def authorize(self, header: str, *, peer: str) -> Decision:
         """Decide whether the user with this header's bearer token may read the path."""
-        scheme, _, token = header.strip().partition(" ")
-        token = token.strip()
-        if scheme.lower() != "bearer" or not token or not token.isascii() or len(token) > _MAX_TOKEN:
+        token = bearer_token(header)
+        if not may_be_valid(token, now=self._now()):
             return UNAUTHORIZED
         digest = hashlib.sha256(token.encode()).hexdigest()
-        is_known = self._allowed.get(digest, ttl=STALE_TTL) is not None
-        async with self._known_reviews if is_known else self._unknown_reviews:
+        if self._allowed.get(digest, ttl=STALE_TTL) is not None:
+            async with self._known_reviews:
+                return self._cached(digest) or await self._review_token(token, digest)
+        async with self._shares.turn(peer) as share:
             # A request with the same token may have been decided meanwhile.
-            cached = self._allowed.get(digest, ttl=ALLOWED_TTL) or self._denied.get(digest, ttl=DENIED_TTL)
-            if cached is not None:
+            if (cached := self._cached(digest)) is not None:
                 return cached
-            if not is_known and not self._may_review():
+            if not share.take():
                 return TOO_MANY_REQUESTS
-            return await self._review_token(token, digest)
+            async with self._unknown_reviews:
+                return await self._review_token(token, digest)
 
-    def _may_review(self) -> bool:
-        """Take a token from the bucket of reviews; False if it is empty."""
-        due = max(self._refilled_at, loop_time()) + REVIEW_INTERVAL
-        if due > loop_time() + REVIEW_BURST * REVIEW_INTERVAL:
-            return False
-        self._refilled_at = due
-        return True
+    def _cached(self, digest: str) -> Decision | None:
+        return self._allowed.get(digest, ttl=ALLOWED_TTL) or self._denied.get(digest, ttl=DENIED_TTL)
 
     def _cache(self, digest: str, decision: Decision) -> Decision:
         kept, other = (self._allowed, self._denied) if decision is ALLOWED else (self._denied, self._allowed)

@@ -11,10 +11,12 @@ from prometheus_client.exposition import choose_encoder, gzip_accepted
 
 from upgrade_manager.runtime.http_server import HttpServer
 from upgrade_manager.runtime.metrics_auth import ALLOWED, MetricsAuthorizer
+from upgrade_manager.runtime.peers import Peers
 from upgrade_manager.runtime.self_signed import self_signed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from datetime import datetime
 
     from aiohttp.typedefs import Handler, Middleware
     from prometheus_client import CollectorRegistry
@@ -27,9 +29,11 @@ FLAG = "--metrics-bind-address"
 _GZIP_LEVEL = 4
 
 
-def secure_metrics_server(metrics: Metrics, *, address: tuple[str, int], client: Client) -> HttpServer:
+def secure_metrics_server(
+    metrics: Metrics, *, address: tuple[str, int], client: Client, now: Callable[[], datetime]
+) -> HttpServer:
     """Return a server with a self-signed certificate that reviews each request through `client`."""
-    app = _app(metrics, _authorization(MetricsAuthorizer(client, path=PATH)))
+    app = _app(metrics, _authorization(MetricsAuthorizer(client, path=PATH, now=now)))
     return HttpServer("metrics", flag=FLAG, app=app, address=address, tls=self_signed)
 
 
@@ -75,9 +79,12 @@ def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
 
 
 def _authorization(authorizer: MetricsAuthorizer) -> Middleware:
+    peers = Peers()
+
     @web.middleware
     async def authorize(request: web.Request, handler: Handler) -> web.StreamResponse:
-        decision = await authorizer.authorize(request.headers.get("Authorization", ""))
+        peer = peers.of(request.transport).name
+        decision = await authorizer.authorize(request.headers.get("Authorization", ""), peer=peer)
         if decision is not ALLOWED:
             return web.Response(status=decision.status, text=decision.text)
         return await handler(request)

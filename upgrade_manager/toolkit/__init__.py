@@ -12,7 +12,8 @@ longhorn_gate     waits for volumes; `system_agent` and `rke2_config` prepare th
 os_upgrade        the steps that replace the operating system; `os_rootfs` is the new one, `os_images` the images on the
                   disk, `elemental` the program, `os_record` what a repeated run needs to know
 reboot            the reboot after the Pod has succeeded
-repository_files  the ISO over HTTP; `release_files` are its descriptions
+repository_files  the ISO over HTTP; `iso_directory` is a mounted one, `release_files` are its descriptions
+checksums         what both have in common: a file that was changed on its way is refused
 image_import      the release's images into containerd; `kept_archives` are left for RKE2, `image_record` remembers them
 node_images       what crictl says about images, and their removal
 image_archive     archives of images as streams; `zstd_frames` and `tar_entries` check their two formats
@@ -27,6 +28,7 @@ progress          shows the current step; `periodic_report` shows long work; `pl
 
 __all__ = [
     "catalogue",
+    "checksums",
     "context",
     "errors",
     "helm",

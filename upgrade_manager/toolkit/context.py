@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from upgrade_manager.kube.client import Client
+    from upgrade_manager.toolkit.checksums import Checksums
     from upgrade_manager.toolkit.helm import Helm
     from upgrade_manager.toolkit.host_programs import HostPrograms
     from upgrade_manager.toolkit.host_tree import HostTree
@@ -45,6 +46,12 @@ class ToolkitContext:
     random: Random
     #: Files of the ISO.
     files: RepositoryFiles
+    #: Of the files of the ISO, computed by `node checksums`.
+    checksums: Checksums
+    #: Where the ISO is mounted, for `node checksums`.
+    iso: Path
+    #: Makes a text the Pod's termination message. Raises StepFailed.
+    report: Callable[[str], None]
     #: The release's description, read once.
     release: ReleaseFiles
     #: Events about the plan.

@@ -1,7 +1,7 @@
 """Downloads large files of the ISO to the host: resumable, and complete or absent.
 
-A release has no checksums of its files. A file is that of the ISO by its ETag and its size; the content of archives is
-covered by the checksums in their zstd frames, which image_archive verifies before a download is kept.
+An interrupted download continues if ETag and size are the same. A complete one is that of the ISO by its checksum
+(checksums); without one, the checksums in the zstd frames of archives remain, which image_archive verifies.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 import structlog
 
@@ -18,7 +18,7 @@ from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.retry import Backoff
 from upgrade_manager.toolkit.background_work import BackgroundCalls
 from upgrade_manager.toolkit.disk_space import require_space
-from upgrade_manager.toolkit.errors import BadArchive, OutOfSpace, StepFailed, StepTimedOut
+from upgrade_manager.toolkit.errors import BadArchive, OutOfSpace, StepFailed, StepTimedOut, WrongChecksum
 from upgrade_manager.toolkit.partial_file import Identity, PartialFile, write_all
 from upgrade_manager.toolkit.periodic_report import reporting
 from upgrade_manager.toolkit.repository_files import FileChanged
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
+    from upgrade_manager.toolkit.checksums import Checksums
+    from upgrade_manager.toolkit.context import ToolkitContext
     from upgrade_manager.toolkit.host_tree import HostTree
     from upgrade_manager.toolkit.repository_files import FileBody, RepositoryFiles
 
@@ -46,13 +48,19 @@ _log = structlog.get_logger(__name__)
 class Downloads:
     """Downloads files to the host."""
 
-    def __init__(self, files: RepositoryFiles, tree: HostTree, *, random: Random) -> None:
+    def __init__(self, files: RepositoryFiles, tree: HostTree, *, checksums: Checksums, random: Random) -> None:
         self._files = files
         self._tree = tree
+        self._checksums = checksums
         self._random = random
 
+    @classmethod
+    def of(cls, context: ToolkitContext) -> Self:
+        """Return the downloads of a command to its host."""
+        return cls(context.files, context.tree, checksums=context.checksums, random=context.random)
+
     async def fetch(self, source: str, target: str) -> None:
-        """Download the ISO's file `source` to `target` on the host, unless a file of its size is there.
+        """Download the ISO's file `source` to `target` on the host, unless it is there.
 
         Raises what Download does.
         """
@@ -67,15 +75,22 @@ class Downloads:
         folder = target.rpartition("/")[0]
         self._tree.make_directory(folder)
         partial = PartialFile(self._tree.path(target))
-        return Download(self._files, source, partial, place=folder, random=self._random)
+        return Download(self._files, source, partial, place=folder, checksums=self._checksums, random=self._random)
 
     async def is_complete(self, source: str, target: str) -> bool:
-        """Return True if the target has the size of the ISO's file. Raises KubeError."""
+        """Return True if the target has the ISO's size and checksum. Raises KubeError and BadArchive."""
         path = self._tree.path(target)
         if not path.is_file():
             return False
         async with self._files.open(source) as body:
-            return body.size is None or body.size == path.stat().st_size
+            if body.size not in {None, path.stat().st_size}:
+                return False
+        try:
+            await self._checksums.verify(source, path)
+        except WrongChecksum as error:
+            _log.warning("file is downloaded again", file=target, error=str(error))
+            return False
+        return True
 
 
 class Download:
@@ -86,16 +101,24 @@ class Download:
     """
 
     def __init__(
-        self, files: RepositoryFiles, source: str, partial: PartialFile, *, place: str, random: Random
+        self,
+        files: RepositoryFiles,
+        source: str,
+        partial: PartialFile,
+        *,
+        place: str,
+        checksums: Checksums,
+        random: Random,
     ) -> None:
         self._files = files
         self._source = source
         self._partial = partial
         self._place = place
+        self._checksums = checksums
         self._random = random
         self._done = False
         #: The most bytes that were there at once: a file that starts over makes no progress up to there.
-        self._most = partial.length()
+        self._most = 0
 
     @property
     def path(self) -> Path:
@@ -103,14 +126,22 @@ class Download:
         return self._partial.path
 
     async def run(self) -> None:
-        """Download what is missing.
+        """Download what is missing; a file of another checksum is discarded, and downloaded from its start once more.
 
         Raises NotFound, Terminal, and StepFailed: OutOfSpace, BadArchive, StepTimedOut after STALL_TIMEOUT without
         progress.
         """
+        self._checksums.expected(self._source)
         async with reporting("downloading", self._progress):
             try:
-                await self._retry()
+                try:
+                    await self._retry()
+                    await self._verify()
+                except WrongChecksum as error:
+                    _log.warning("download starts over", error=str(error))
+                    self._done = False
+                    await self._retry()
+                    await self._verify()
             except OSError as error:
                 raise self._storage_error(error) from error
             except OutOfSpace:
@@ -125,9 +156,18 @@ class Download:
         """Remove the file: it was of no use, or was used."""
         self._partial.discard()
 
+    async def _verify(self) -> None:
+        """Discard a file of another checksum. Raises WrongChecksum."""
+        try:
+            await self._checksums.verify(self._source, self._partial.path)
+        except WrongChecksum:
+            self._partial.discard()
+            raise
+
     async def _retry(self) -> None:
         # The nodes of a cluster lose the repository at the same time.
         backoff, last = Backoff(random=self._random), loop_time()
+        self._most = self._partial.length()
         while not self._done:
             try:
                 await self._continue()

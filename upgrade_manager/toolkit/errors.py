@@ -6,6 +6,7 @@ ToolkitError
 │   ├── ProgramFailed   a program of the host returned an error
 │   ├── ProgramTimedOut a program of the host did not end
 │   ├── BadArchive      a downloaded file is not what the release promises
+│   │   └── WrongChecksum  its content is not that of the ISO's file
 │   └── OutOfSpace      the file system lacks the space that the step needs
 └── BadEnvironment      the Pod lacks a variable or a mount
 """
@@ -39,6 +40,10 @@ class ProgramTimedOut(StepFailed):
 
 class BadArchive(StepFailed):
     """A downloaded file is not what the release promises."""
+
+
+class WrongChecksum(BadArchive):
+    """The content of a file is not that of the ISO's file."""
 
 
 class OutOfSpace(StepFailed):

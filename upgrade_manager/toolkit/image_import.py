@@ -89,7 +89,7 @@ class _Import:
         self._archive = archive
         self._target = rke2_path(archive) if is_kept else kept_path(IMPORTED, archive.archive_path)
         self._is_kept = is_kept
-        self._downloads = Downloads(context.files, context.tree, random=context.random)
+        self._downloads = Downloads.of(context)
         #: None for an archive that was on the host.
         self._download: Download | None = None
         #: Bytes of the tar stream that ctr has.

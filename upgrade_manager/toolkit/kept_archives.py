@@ -22,7 +22,7 @@ IMPORTED = f"{WORK}/images"
 
 async def archives_missing(context: ToolkitContext) -> str:
     """Return the kept archives that the host lacks."""
-    downloads = Downloads(context.files, context.tree, random=context.random)
+    downloads = Downloads.of(context)
     wanted = await _wanted(context)
     return ", ".join([target for source, target in wanted if not await downloads.is_complete(source, target)])
 
@@ -33,7 +33,7 @@ async def keep_archives(context: ToolkitContext) -> None:
     RKE2 pulls the images of a list that containerd lacks, so a list without its archive could delay its start; an
     archive without its list is imported all the same.
     """
-    downloads = Downloads(context.files, context.tree, random=context.random)
+    downloads = Downloads.of(context)
     for source, target in await _wanted(context):
         record_found(context, target)
         if source.endswith(".txt"):

@@ -43,7 +43,7 @@ async def download_rootfs(context: ToolkitContext) -> None:
     for path in downloads(context.tree):
         if not path.startswith(target):
             context.tree.remove(path)
-    await Downloads(context.files, context.tree, random=context.random).fetch(SOURCE, target)
+    await Downloads.of(context).fetch(SOURCE, target)
 
 
 def downloads(tree: HostTree) -> list[str]:

@@ -70,7 +70,7 @@ async def download_missing(context: ToolkitContext) -> str:
     if await runs_release(context) or is_installed(context.tree, await record_of(context)):
         return ""
     path = rootfs_path(os)
-    complete = await Downloads(context.files, context.tree, random=context.random).is_complete(SOURCE, path)
+    complete = await Downloads.of(context).is_complete(SOURCE, path)
     return "" if complete else f"{path} is not downloaded"
 
 

@@ -42,7 +42,9 @@ async def rancher_chart(context: ToolkitContext) -> Path:
     reference = f"{_IMAGE}:{version}"
     archive = await _archive_with(context, reference)
     folder = HostTree(context.folder)
-    await Downloads(context.files, folder, random=context.random).fetch(archive.archive_path, _ARCHIVE)
+    await Downloads(context.files, folder, checksums=context.checksums, random=context.random).fetch(
+        archive.archive_path, _ARCHIVE
+    )
     content = await asyncio.to_thread(chart_of, folder.path(_ARCHIVE), reference)
     folder.remove(_ARCHIVE)
     target.write_bytes(content)

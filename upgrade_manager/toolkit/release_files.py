@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import structlog
 import yaml
 
 from upgrade_manager.kube.errors import NotFound, Terminal
@@ -12,15 +13,18 @@ from upgrade_manager.pipeline.errors import BadRepository
 from upgrade_manager.pipeline.image_lists import parse_list
 from upgrade_manager.pipeline.release import parse_release
 from upgrade_manager.toolkit.component_versions import parse_components
-from upgrade_manager.toolkit.errors import BadArchive
+from upgrade_manager.toolkit.errors import BadArchive, WrongChecksum
 from upgrade_manager.toolkit.repository_files import read_small
 
 if TYPE_CHECKING:
+    from upgrade_manager.toolkit.checksums import Checksums
     from upgrade_manager.toolkit.component_versions import Components
     from upgrade_manager.toolkit.repository_files import RepositoryFiles
 
 RELEASE = "/harvester-release.yaml"
 BUNDLE = "/bundle/metadata.yaml"
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +56,9 @@ class Bundle:
 class ReleaseFiles:
     """Reads each description once."""
 
-    def __init__(self, files: RepositoryFiles) -> None:
+    def __init__(self, files: RepositoryFiles, *, checksums: Checksums) -> None:
         self._files = files
+        self._checksums = checksums
         self._versions: dict[str, str] | None = None
         self._components: Components | None = None
         self._bundle: Bundle | None = None
@@ -98,10 +103,19 @@ class ReleaseFiles:
         return known
 
     async def _read(self, path: str) -> bytes:
+        """Return a file; one of another checksum is read once more. Raises WrongChecksum."""
         try:
-            return await read_small(self._files, path)
+            return await self._verified(path)
+        except WrongChecksum as error:
+            _log.warning("file is read again", error=str(error))
+            return await self._verified(path)
         except NotFound as error:
             raise Terminal(f"{path} does not exist on the ISO; it is not a complete Harvester ISO") from error
+
+    async def _verified(self, path: str) -> bytes:
+        content = await read_small(self._files, path)
+        self._checksums.verify_content(path, content)
+        return content
 
 
 def _mapping(body: bytes, where: str) -> dict[str, Any]:

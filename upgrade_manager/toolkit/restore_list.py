@@ -10,8 +10,8 @@ from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.errors import AlreadyExists, Conflict, NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import CONFIG_MAPS, UPGRADE_PLANS
-from upgrade_manager.resources.owner import owner_reference
-from upgrade_manager.resources.restore_list import is_list_of, listed_vms, restore_list
+from upgrade_manager.resources.owner import described_owner
+from upgrade_manager.resources.restore_list import is_list_of, listed_vms, ownership, restore_list
 from upgrade_manager.toolkit.errors import StepFailed
 from upgrade_manager.toolkit.plan_events import NORMAL, WARNING
 
@@ -44,7 +44,7 @@ async def recorded(context: ToolkitContext) -> list[str]:
 
 
 async def record(context: ToolkitContext, instances: Sequence[Object]) -> None:
-    """Add the VMs to the node's, in a list that the plan owns; those of an earlier run are kept, as they are off now.
+    """Add the VMs to the node's, in the plan's list; those of an earlier run are kept, as they are off now.
 
     Raises Conflict if the list has changed meanwhile, and StepFailed for a list of another owner.
     """
@@ -54,8 +54,9 @@ async def record(context: ToolkitContext, instances: Sequence[Object]) -> None:
         await _create(context, plan, restorable(instances))
         return
     if not is_list_of(found, plan):
+        owner = described_owner(found) or "an earlier plan"
         raise StepFailed(
-            f"ConfigMap {_name(context)} belongs to {_owner(found)}, not to UpgradePlan {context.plan}; delete it to "
+            f"ConfigMap {_name(context)} belongs to {owner}, not to UpgradePlan {context.plan}; delete it to "
             f"continue: kubectl delete configmap -n {HARVESTER_SYSTEM} {objects.name(found)}"
         )
     await _extend(context, plan, found, restorable(instances))
@@ -79,9 +80,7 @@ async def _create(context: ToolkitContext, plan: Object, names: Sequence[str]) -
 async def _extend(context: ToolkitContext, plan: Object, found: Object, names: Sequence[str]) -> None:
     before = listed_vms(found, context.node)
     after = list(dict.fromkeys([*before, *names]))
-    metadata: Object = {}
-    if not fields.items(found, "metadata", "ownerReferences"):
-        metadata["ownerReferences"] = [owner_reference(UPGRADE_PLANS, plan)]
+    metadata = ownership(found, plan)
     is_listed = context.node in fields.mapping(found, "data")
     if after == before and is_listed and not metadata:
         return
@@ -103,10 +102,3 @@ async def _find(context: ToolkitContext) -> Object | None:
 
 def _name(context: ToolkitContext) -> str:
     return f"{HARVESTER_SYSTEM}/{restore_vm_config_map(context.plan)}"
-
-
-def _owner(found: Object) -> str:
-    owners = fields.items(found, "metadata", "ownerReferences")
-    if not owners:
-        return "an earlier plan"
-    return " ".join(fields.text(owners[0], key) for key in ("kind", "name")) + f" (uid {fields.text(owners[0], 'uid')})"

@@ -12,7 +12,7 @@ from upgrade_manager.kube import fields
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.objects import resource_version
 from upgrade_manager.kube.patch import JsonPatch
-from upgrade_manager.kube.resources import VALIDATING_WEBHOOK_CONFIGURATIONS
+from upgrade_manager.kube.resources import MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS
 from upgrade_manager.runtime.cert_watcher import CertificateError
 from webhook.certificates.pair import CA_COMMON_NAME, subjects
 
@@ -21,15 +21,18 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resources import Resource
 
 #: CAs in a caBundle: those of certificates that are served, and some of earlier ones.
 _MAX_AUTHORITIES = 4
 _END = "-----END CERTIFICATE-----"
+#: The kinds of configuration.
+KINDS = (VALIDATING_WEBHOOK_CONFIGURATIONS, MUTATING_WEBHOOK_CONFIGURATIONS)
 log = structlog.get_logger(__name__)
 
 
 class CaBundle:
-    """The caBundle of all webhooks in one ValidatingWebhookConfiguration."""
+    """The caBundle of all webhooks in the configurations of one name: a validating and a mutating one."""
 
     def __init__(self, client: Client, *, name: str) -> None:
         self._client = client
@@ -41,16 +44,19 @@ class CaBundle:
         Earlier self-made CAs are kept, because other replicas may still serve their certificates. That does no harm:
         the CAs' keys are discarded. Without a configuration, there is nothing to do.
         """
+        return any([await self._publish(kind, authorities) for kind in KINDS])
+
+    async def _publish(self, kind: Resource, authorities: Sequence[str]) -> bool:
         try:
-            configuration = await self._client.get(VALIDATING_WEBHOOK_CONFIGURATIONS, self._name)
+            configuration = await self._client.get(kind, self._name)
         except NotFound:
             return False
         operations = list(_operations(configuration, authorities))
         if not operations:
             return False
         pin = {"op": "replace", "path": "/metadata/resourceVersion", "value": resource_version(configuration)}
-        await self._client.patch(VALIDATING_WEBHOOK_CONFIGURATIONS, self._name, JsonPatch([pin, *operations]))
-        log.info("caBundle written", configuration=self._name)
+        await self._client.patch(kind, self._name, JsonPatch([pin, *operations]))
+        log.info("caBundle written", configuration=self._name, kind=kind.kind)
         return True
 
 

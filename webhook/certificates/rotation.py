@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: The Service, in the manager's namespace.
 SERVICE = "harvester-upgrade-manager-webhook"
 SECRET = f"{SERVICE}-certs"
-#: The ValidatingWebhookConfiguration.
+#: The ValidatingWebhookConfiguration and the MutatingWebhookConfiguration.
 CONFIGURATION = "harvester-upgrade-manager"
 #: Seconds between two checks.
 INTERVAL = 60.0
@@ -68,13 +68,9 @@ class CertificateRotation:
         front.sni_callback = self._choose
         return front
 
-    def has_valid_certificate(self) -> bool:
-        """Return True while a valid certificate is served."""
-        return self._served is not None and self._served.is_valid(self._now())
-
     async def check(self) -> None:
         """Readiness: raise Unhealthy unless a valid certificate is served."""
-        if not self.has_valid_certificate():
+        if self._served is None or not self._served.is_valid(self._now()):
             raise Unhealthy(f"webhook has no valid certificate: {self._error}")
 
     async def run(self) -> None:

@@ -1,4 +1,4 @@
-"""The plan names a release: an image, or a Version that exists."""
+"""The plan names a release: an image, or a Version that exists; one without a checksum is a warning."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.names import is_object_name
+from upgrade_manager.kube import fields
 from webhook.check import Check, Finding
 from webhook.listings import version
 
@@ -20,14 +21,23 @@ async def _find(subject: Subject) -> list[Finding]:
     if not name:
         return [Finding(message="Required. Set it to the name of a Version, or set spec.image")]
     # An invalid name could break the selector.
-    if is_object_name(name) and await subject.cluster.list(version(name)):
-        return []
+    found = await subject.cluster.list(version(name)) if is_object_name(name) else []
+    if found:
+        return [] if fields.text(found[0], "spec", "isoChecksum") else [_unchecked(name)]
     return [
         Finding(
             message=f"Version {HARVESTER_SYSTEM}/{name} does not exist. "
             f"Choose one of: kubectl get versions.harvesterhci.io -n {HARVESTER_SYSTEM}"
         )
     ]
+
+
+def _unchecked(name: str) -> Finding:
+    return Finding(
+        message=f"Version {HARVESTER_SYSTEM}/{name} lacks spec.isoChecksum, so nothing shows that the ISO is the "
+        "release's. Set it to the SHA-512 of the ISO (sha512sum) before you create the plan",
+        denies=False,
+    )
 
 
 CHECK = Check(name="version", field="spec.version", find=_find)

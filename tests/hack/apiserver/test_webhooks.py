@@ -130,11 +130,13 @@ async def test_concurrent_write_during_a_review_is_detected(wire: RawClient, rev
         assert answer.body["spec"] == {"size": 2, "late": True}
 
 
-async def test_mutating_webhook_is_stored_and_not_called(wire: RawClient, reviewer: Reviewer) -> None:
+async def test_mutating_webhook_gets_its_defaults(wire: RawClient, reviewer: Reviewer) -> None:
     stored = await wire.post(MUTATING, {"metadata": {"name": "hooks"}, "webhooks": [hook(**rule())]})
     assert stored.body["webhooks"][0]["reinvocationPolicy"] == "Never"
-    assert (await wire.get(MUTATING)).names == ["hooks"]
-    await wire.post(WIDGETS, widget("a"))
-    assert reviewer.requests == []
     nameless = await wire.post(MUTATING, {"metadata": {"name": "other"}, "webhooks": [hook(name="x")]})
     assert nameless.status == 422
+    await wire.post(WIDGETS, widget("a"))
+    await wire.patch(f"{WIDGETS}/a", {"spec": {"size": 2}})
+    await wire.delete(f"{WIDGETS}/a")
+    # Not for the deletion.
+    assert [request["operation"] for request in reviewer.requests] == ["CREATE", "UPDATE"]

@@ -12,6 +12,7 @@ from hack.demo.creation import break_cluster, create_plan, refusal
 from hack.demo.programs import DemoError
 from hack.simulation import Simulation
 from tests.support.polling import eventually
+from tests.support.toolkit_config import TOOLKIT
 from upgrade_manager.display.screen import Lines
 from upgrade_manager.kube.errors import Invalid
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES
@@ -38,7 +39,7 @@ REASONS = {
 
 
 async def reasons(client: Client) -> list[str]:
-    results = await run_checks(CHECKS, Subject.of(PLAN, cluster=LiveReader(client)))
+    results = await run_checks(CHECKS, Subject.of(PLAN, cluster=LiveReader(client), toolkit=TOOLKIT))
     return [finding.message for result in results for finding in result.findings]
 
 

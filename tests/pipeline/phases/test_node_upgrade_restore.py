@@ -57,7 +57,7 @@ async def test_restore_error_is_retried_and_blocks_no_node(
 ) -> None:
     await back.rancher("n2", pre=OPTIONS)
     with monkeypatch.context() as broken:
-        broken.setattr("upgrade_manager.pipeline.vm_restore._listed_vms", AsyncMock(side_effect=Transient("no answer")))
+        broken.setattr("upgrade_manager.pipeline.vm_restore._own_list", AsyncMock(side_effect=Transient("no answer")))
         with pytest.raises(Transient):
             await back.run()
     assert await back.acknowledgements("n1") == {PRE: OPTIONS, POST: OPTIONS}

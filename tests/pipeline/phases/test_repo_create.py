@@ -176,7 +176,7 @@ async def test_foreign_deployment_is_not_adopted(cluster: Harvester, *, labelled
     image = ToolkitImage(repository="r", tag="t")
     foreign: dict[str, Any] = repository_deployment(Owner(name="up", uid="old"), image=image, claim="c", replicas=1)
     if not labelled:
-        foreign["metadata"]["labels"] = {}
+        foreign["metadata"] |= {"labels": {}, "ownerReferences": [Owner(name="up", uid="old").reference()]}
     await cluster.put(DEPLOYMENTS, foreign)
     with pytest.raises(ForeignObject, match="belongs to UpgradePlan up"):
         await RepoCreate().run(ctx)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,11 +10,13 @@ from tests.support.os_upgrade import (
     AGENT_ARCHIVE,
     NEW_OS,
     RKE2_ARCHIVE,
+    ROOTFS,
     USER_ARCHIVE,
     boot,
     elementals,
     is_clean,
     is_upgraded,
+    keeps_old_os,
     new_host,
     os_world,
     set_node,
@@ -26,7 +29,8 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, PODS
-from upgrade_manager.toolkit.errors import StepFailed, StepTimedOut
+from upgrade_manager.toolkit.checksums import Checksums
+from upgrade_manager.toolkit.errors import StepFailed, StepTimedOut, WrongChecksum
 from upgrade_manager.toolkit.host_paths import OS_WORK
 
 if TYPE_CHECKING:
@@ -158,3 +162,26 @@ async def test_failed_step_is_reported_in_one_line(tmp_path: Path) -> None:
             "arrange-reboot: systemd-run returned 1: Failed to connect to bus: No such file or directory"
         )
         assert world.programs.state.units == []
+
+
+@pytest.mark.rule(
+    "nodes: a root file system that was changed on its way is not installed, and the node keeps its system"
+)
+@pytest.mark.parametrize("changed", [b'PRETTY_NAME="Harvester v1.8.0"\nbackdoor\n', ROOTFS.replace("8", "9").encode()])
+async def test_changed_root_file_system_is_never_mounted(tmp_path: Path, changed: bytes) -> None:
+    async with os_world(tmp_path) as world:
+        good = dict(world.iso.files)
+        world.checksums = Checksums({path: sha256(content).hexdigest() for path, content in good.items()})
+        world.iso.files["/rootfs.squashfs"] = changed
+        with pytest.raises(WrongChecksum) as refused:
+            await world.run(COMMAND)
+        expected, found = (sha256(content).hexdigest() for content in (good["/rootfs.squashfs"], changed))
+        message = f"download-os: /rootfs.squashfs has the SHA-256 {found}, but the one on the ISO has {expected}."
+        assert str(refused.value).startswith(message)
+        assert keeps_old_os(world)
+        assert elementals(world) == 0
+        assert not any(call.startswith("mount -t squashfs") for call in world.programs.state.calls)
+        assert not list(world.tree.root.rglob("*.squashfs*"))
+        world.iso.files = good
+        await world.run(COMMAND)
+        assert is_upgraded(world)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from tests.support.file_operations import file_operations
 from tests.support.image_archives import compressed, entry, image_archive, tar
 from tests.support.prepare import (
+    AGENT,
     BUSYBOX,
     ETCD,
     IMPORTED,
@@ -25,7 +27,8 @@ from upgrade_manager.kube.errors import Forbidden, Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.toolkit import disk_space, kept_archives
-from upgrade_manager.toolkit.errors import BadArchive, OutOfSpace, StepFailed
+from upgrade_manager.toolkit.checksums import Checksums
+from upgrade_manager.toolkit.errors import BadArchive, OutOfSpace, StepFailed, WrongChecksum
 from upgrade_manager.toolkit.host_paths import RKE2_IMAGES, WORK
 from upgrade_manager.toolkit.image_record import ImageRecord
 
@@ -289,3 +292,40 @@ async def test_service_account_without_permission_is_named(tmp_path: Path) -> No
             "check-version: the service account of this Pod may not read UpgradePlan demo. "
             "Allow it `get` on upgradeplans.management.harvesterhci.io"
         )
+
+
+def _checksums(world: ToolkitWorld) -> Checksums:
+    return Checksums({path: sha256(content).hexdigest() for path, content in world.iso.files.items()})
+
+
+async def test_unchanged_files_pass_with_checksums(tmp_path: Path) -> None:
+    async with prepare_world(tmp_path) as world:
+        world.checksums = _checksums(world)
+        await world.run(COMMAND)
+        await world.run(COMMAND)
+        assert is_prepared(world)
+
+
+@pytest.mark.rule("nodes: an archive that was changed on its way is refused before containerd or RKE2 sees it")
+@pytest.mark.parametrize(
+    ("path", "step"),
+    [
+        ("/bundle/rancher.tar.zst", "import-images"),
+        ("/bundle/rke2.tar.zst", "import-images"),
+        ("/bundle/agent.tar.zst", "keep-archives"),
+        ("/bundle/agent.txt", "keep-archives"),
+    ],
+)
+async def test_changed_file_reaches_neither_containerd_nor_rke2(tmp_path: Path, path: str, step: str) -> None:
+    async with prepare_world(tmp_path) as world:
+        good = dict(world.iso.files)
+        world.checksums = _checksums(world)
+        images = (RANCHER, BUSYBOX, ETCD, AGENT)
+        world.iso.files[path] = image_archive(*images, "docker.io/a/backdoor:v1") if "tar" in path else b"backdoor:v1\n"
+        with pytest.raises(WrongChecksum, match=f"^{step}: {path} has the SHA-256 "):
+            await world.run(COMMAND)
+        assert "docker.io/a/backdoor:v1" not in world.programs.state.images
+        assert not list(world.tree.root.rglob(f"{path.rpartition('/')[2]}*"))
+        world.iso.files = good
+        await world.run(COMMAND)
+        assert is_prepared(world)

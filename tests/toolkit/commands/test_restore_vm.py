@@ -159,9 +159,6 @@ async def test_vm_that_still_stops_is_started_afterwards(tmp_path: Path) -> None
 async def test_list_is_read_after_its_plan_was_deleted(tmp_path: Path) -> None:
     async with vm_world(tmp_path, FIXED) as world:
         await stop(world)
-        await world.client.patch(
-            CONFIG_MAPS, LIST, MergePatch({"metadata": {"ownerReferences": None}}), namespace=HARVESTER_SYSTEM
-        )
         await world.client.delete(UPGRADE_PLANS, PLAN)
         await world.run(COMMAND)
         assert await strategy(world, "fixed") == "Always"

@@ -19,9 +19,17 @@ from tests.support.vm_world import (
     vm_world,
 )
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, WITNESS_LABEL
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import CONFIG_MAPS, NODES, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
+from upgrade_manager.kube.resources import (
+    CONFIG_MAPS,
+    NODES,
+    UPGRADE_PLANS,
+    VIRTUAL_MACHINE_INSTANCES,
+    VIRTUAL_MACHINES,
+)
+from upgrade_manager.resources.restore_list import is_list_of
 from upgrade_manager.toolkit.errors import StepFailed
 
 if TYPE_CHECKING:
@@ -59,7 +67,14 @@ async def test_vms_are_recorded_and_not_stopped(tmp_path: Path) -> None:
         await detect(world, upgrade=True, node="node-2")
         assert await recorded(world) == {"node-0": "default/fixed", "node-2": ""}
         found = await world.client.get(CONFIG_MAPS, f"{PLAN}-restore-vm", namespace=HARVESTER_SYSTEM)
-        assert [owner["name"] for owner in found["metadata"]["ownerReferences"]] == [PLAN]
+        plan = await world.client.get(UPGRADE_PLANS, PLAN)
+        assert is_list_of(found, plan)
+        assert found["metadata"]["labels"] == {
+            "management.harvesterhci.io/upgrade-plan": PLAN,
+            "management.harvesterhci.io/upgrade-plan-uid": objects.uid(plan),
+            "management.harvesterhci.io/upgrade-component": "node-upgrade",
+        }
+        assert "ownerReferences" not in found["metadata"]
         assert await strategy(world, "fixed") == "Always"
         assert len(await messages(world)) == 1
 

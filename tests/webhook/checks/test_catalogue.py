@@ -11,6 +11,7 @@ import pytest
 
 from hack.simulation import Simulation
 from tests.support.cluster_reader import MemoryReader, find, named, node
+from tests.support.toolkit_config import TOOLKIT
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.kube import resources
 from upgrade_manager.kube.errors import Forbidden, KubeError, Transient
@@ -31,6 +32,7 @@ READS = {
     "version": (resources.VERSIONS,),
     "image": (resources.VIRTUAL_MACHINE_IMAGES,),
     "pause list": (resources.NODES,),
+    "toolkit image": (),
     "concurrency": (resources.UPGRADE_PLANS,),
     "built-in upgrade": (resources.UPGRADES,),
     "nodes": (resources.NODES,),
@@ -78,19 +80,22 @@ async def test_each_check_reads_its_kinds_only(check: Check, resource: Resource)
 @pytest.mark.rule("admission: an API that is not installed is an admission warning")
 @pytest.mark.parametrize(("check", "resource"), PAIRS, ids=IDS)
 async def test_missing_api_is_a_warning(check: Check, resource: Resource) -> None:
-    subject = Subject.of({"spec": spec_for(check)}, cluster=MemoryReader({}, missing=READS[check.name]))
+    subject = Subject.of(
+        {"spec": spec_for(check)}, cluster=MemoryReader({}, missing=READS[check.name]), toolkit=TOOLKIT
+    )
     (result,) = await run_checks([check], subject)
     assert (result.outcome, result.findings) == (Outcome.WARNING, ())
-    assert "the cluster does not serve " in result.warning
+    [warning] = result.warnings
+    assert "the cluster does not serve " in warning
     if READS[check.name] == (resource,):
-        assert resource.name in result.warning
+        assert resource.name in warning
 
 
 @pytest.mark.rule("admission: an error while checking denies and says why")
 @pytest.mark.parametrize(
     ("error", "remedy"),
     [
-        (Forbidden("list: 403 Forbidden"), "Grant the permission; the manager gets its own by kubectl apply -k deploy"),
+        (Forbidden("list: 403 Forbidden"), "Grant the permission; the webhook gets its own by kubectl apply -k deploy"),
         (Transient("list: no response"), "Try again"),
     ],
     ids=["forbidden", "no response"],
@@ -102,7 +107,7 @@ async def test_api_error_denies_with_its_reason(
     others = [other for other in READS[check.name] if other != resource]
     # An error counts even where another API is missing.
     reader = MemoryReader({}, errors={resource: error}, missing=others)
-    (result,) = await run_checks([check], Subject.of({"spec": spec_for(check)}, cluster=reader))
+    (result,) = await run_checks([check], Subject.of({"spec": spec_for(check)}, cluster=reader, toolkit=TOOLKIT))
     assert result.outcome is Outcome.FAILED
     assert [finding.field for finding in result.findings] == [check.field]
     assert result.findings[0].message == f"check {check.name!r} cannot be made: {error}. {remedy}"
@@ -132,9 +137,9 @@ async def test_hostile_objects_raise_no_error(check: Check, resource: Resource) 
 async def test_healthy_scenario_passes_all_checks(scenario: str) -> None:
     async with Simulation(scenario, actors=False) as simulation:
         plan = {"metadata": {"name": "demo"}, "spec": {"version": simulation.scenario.release.harvester}}
-        results = await run_checks(CHECKS, Subject.of(plan, cluster=LiveReader(simulation.client())))
-    assert [(result.name, result.findings, result.warning) for result in results] == [
-        (check.name, (), "") for check in CHECKS
+        results = await run_checks(CHECKS, Subject.of(plan, cluster=LiveReader(simulation.client()), toolkit=TOOLKIT))
+    assert [(result.name, result.findings, result.warnings) for result in results] == [
+        (check.name, (), ()) for check in CHECKS
     ]
 
 

@@ -5,13 +5,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.cluster_reader import MemoryReader, assert_messages, find, named
+from tests.support.toolkit_config import TOOLKIT
 from upgrade_manager.kube.resources import VERSIONS
+from webhook.check import Outcome, Subject
 from webhook.checks.version import CHECK
+from webhook.runner import run_checks
 
 if TYPE_CHECKING:
     from webhook.cluster import LiveReader
 
-READER = MemoryReader({VERSIONS: [named("v1.8.0", "harvester-system"), named("v2.0.0", "default")]})
+CHECKED: dict[str, Any] = {"spec": {"isoURL": "https://x/a.iso", "isoChecksum": "ab" * 64}}
+READER = MemoryReader(
+    {VERSIONS: [named("v1.8.0", "harvester-system", **CHECKED), named("v2.0.0", "default", **CHECKED)]}
+)
 
 
 @pytest.mark.rule("admission: a plan without a version and an image is denied, and one whose Version does not exist")
@@ -43,3 +49,21 @@ async def test_invalid_name_is_not_sent_as_a_selector() -> None:
 async def test_version_on_a_server(live: LiveReader) -> None:
     assert await find(CHECK, live, version="v1.8.0") == []
     assert_messages(await find(CHECK, live, version="v9"), ["Version harvester-system/v9 does not exist"])
+
+
+@pytest.mark.rule("admission: a Version without isoChecksum is an admission warning")
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"isoURL": "https://x/a.iso"}, id="absent"),
+        pytest.param({"isoURL": "https://x/a.iso", "isoChecksum": ""}, id="empty"),
+        pytest.param({"isoChecksum": 5}, id="a number"),
+    ],
+)
+async def test_version_without_a_checksum_is_a_warning(spec: dict[str, Any]) -> None:
+    reader = MemoryReader({VERSIONS: [named("v1.8.0", "harvester-system", spec=spec)]})
+    subject = Subject.of({"spec": {"version": "v1.8.0"}}, cluster=reader, toolkit=TOOLKIT)
+    [result] = await run_checks([CHECK], subject)
+    assert (result.outcome, result.findings) == (Outcome.WARNING, ())
+    [warning] = result.warnings
+    assert warning.startswith("Version harvester-system/v1.8.0 lacks spec.isoChecksum, so nothing shows that ")

@@ -7,6 +7,7 @@ from upgrade_manager.api.names import image_problem, is_object_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
+from upgrade_manager.pipeline import toolkit_image
 from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.phases.eligibility import check_upgrade_path
@@ -15,6 +16,9 @@ from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MANAGED_NODES
 from upgrade_manager.preflight.check import Pending, Rejected
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.phases.base import PhaseResult
 
@@ -31,6 +35,11 @@ class Initialize(Phase):
         first = f"Setting {SETTING_SERVER_VERSION}" if by_image else version
         return f"Reading {first} and checking the nodes"
 
+    async def enter(self, ctx: ReconcileContext) -> Failed | None:
+        """Record the toolkit image with the acceptance of the plan; `run` reports why it gets none."""
+        toolkit_image.record(ctx)
+        return None
+
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Read the objects, the Version only until it is recorded, then run the checks until they have finished."""
         ctx.status["previousVersion"] = await _running_version(ctx)
@@ -45,7 +54,9 @@ class Initialize(Phase):
         ctx.status["singleNode"] = single_node(nodes)
         unknown_pause_nodes(ctx, managed, await ctx.watch(LOCAL_MACHINES))
         _warn_of_ignored_annotations(ctx)
-        return await _preflight(ctx, [objects.name(node) for node in nodes])
+        # The next phase creates objects with that image.
+        problems = await toolkit_image.ensure(ctx)
+        return await _preflight(ctx, nodes, problems)
 
 
 def _warn_of_ignored_annotations(ctx: ReconcileContext) -> None:
@@ -56,8 +67,9 @@ def _warn_of_ignored_annotations(ctx: ReconcileContext) -> None:
         ctx.events.warning(ctx.raw, "AnnotationInvalid", f"{bad}; it has no effect", about=bad.key)
 
 
-async def _preflight(ctx: ReconcileContext, nodes: list[str]) -> PhaseResult:
-    result = await ctx.preflight.check(ctx.client, plan=ctx.owner.uid, annotations=ctx.plan.annotations, nodes=nodes)
+async def _preflight(ctx: ReconcileContext, nodes: Sequence[Object], problems: Sequence[str]) -> PhaseResult:
+    annotations, plan = ctx.plan.annotations, ctx.owner.uid
+    result = await ctx.preflight.check(ctx.client, plan=plan, annotations=annotations, nodes=nodes, problems=problems)
     if isinstance(result, Pending):
         return Waiting(message=result.message, after=result.retry_after)
     return Failed(cause=result.cause) if isinstance(result, Rejected) else Completed()

@@ -16,7 +16,7 @@ from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, VIRTUAL_MACHINE_IMAGES
-from upgrade_manager.pipeline import repository_handover
+from upgrade_manager.pipeline import iso_checksums, repository_handover
 from upgrade_manager.pipeline.blockers import known_since
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.selections import one_image
@@ -53,12 +53,14 @@ class ISODownload(Phase):
                 message=f"VirtualMachineImage {HARVESTER_SYSTEM}/{name} does not exist; create it to continue"
             )
         if image is not None and (adopted or ctx.owner.owns(image)):
+            iso_checksums.record_iso(ctx, checksum=fields.text(image, "spec", "checksum"))
             result = _result(image, adopted=bool(adopted))
             if isinstance(result, Waiting):
                 return replace(result, waits=(_wait(ctx, image),))
             return await _check_volume(ctx, name) if adopted and isinstance(result, Completed) else result
         source = ctx.status["version"]
         url, checksum = source["isoURL"], source.get("isoChecksum", "")
+        iso_checksums.record_iso(ctx, checksum=checksum)
         manifest = iso_image(ctx.owner, version=ctx.plan.spec.version, url=url, checksum=checksum)
         waiting = await repository_handover.ensure(ctx, VIRTUAL_MACHINE_IMAGES, manifest)
         return waiting or Waiting(message=f"VirtualMachineImage {HARVESTER_SYSTEM}/{name}: importing, 0 %")

@@ -3,11 +3,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.pipeline import iso_checksums
 from upgrade_manager.pipeline.errors import BadRepository
 from upgrade_manager.pipeline.phases.base import Completed, Phase
 from upgrade_manager.pipeline.release import SIZE_LIMIT, parse_release
 from upgrade_manager.pipeline.repository_client import read_file, shown
-from upgrade_manager.resources.repository import RELEASE_PATH
+from upgrade_manager.resources.repository import RELEASE_FILE, RELEASE_PATH
 
 if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MetadataPopulate(Phase):
-    """Reads the new release's component versions from the repository."""
+    """Lets a Job compute checksums of the ISO's files, and reads the new release's component versions."""
 
     name = PhaseName.METADATA_POPULATE
     activity = "Reading the release's metadata"
@@ -26,10 +27,14 @@ class MetadataPopulate(Phase):
         return f"Reading {shown(ctx.repo_url)}{RELEASE_PATH}"
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Read the release file; an error is raised and retried."""
+        """Wait for the checksums, then read the release file; an error is raised and retried."""
+        waiting = await iso_checksums.compute(ctx)
+        if waiting is not None:
+            return waiting
         url = ctx.repo_url + RELEASE_PATH
         body = await read_file(ctx.repository, url, limit=SIZE_LIMIT)
         if body is None:
             raise BadRepository(f"{shown(url)} does not exist; the ISO is corrupt or not a Harvester release")
+        iso_checksums.verify_release(ctx, f"/{RELEASE_FILE}", body)
         ctx.status["releaseMetadata"] = parse_release(body, where=shown(url))
         return Completed()

@@ -80,7 +80,8 @@ async def _is_removed(ctx: ReconcileContext, view: NodeView, hook: AcknowledgeHo
 
 
 async def _resume(ctx: ReconcileContext, job: str) -> None:
-    patch = MergePatch({"spec": {"suspend": False}})
+    # From now on a deletion of the plan must not end the Job.
+    patch = MergePatch({"metadata": {"ownerReferences": None}, "spec": {"suspend": False}})
     try:
         await ctx.patch(JOBS, job, patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
     except NotFound:

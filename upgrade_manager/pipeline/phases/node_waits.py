@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
+    from upgrade_manager.api.blockers import Blocker
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.nodes.model import NodeView
     from upgrade_manager.nodes.node_view import Decided, Observed
@@ -149,10 +150,8 @@ class NodeWaits:
 
     def _drains_since(self, node: str, began: datetime) -> datetime:
         """Return since when nothing known holds the drain up, as this process has seen."""
-        known = read_blockers(self.ctx.status["blockers"])
-        is_held = any(one.reason is BlockerReason.DRAIN_FAILING and one.node == node for one in known)
-        now = self.ctx.now().replace(microsecond=0)
-        recorded = self._silent_since(began, node=node)
+        is_held = bool(self._known(BlockerReason.DRAIN_FAILING, node))
+        now, recorded = self._now(), self._silent_since(began, node=node)
         seen = self.ctx.informers.first_seen.since(("drain held up", node), is_held, now=now, known=recorded)
         return now if is_held else max(began, seen)
 
@@ -161,15 +160,22 @@ class NodeWaits:
 
         What is overdue by the recorded time, but is no blocker, was held up until a moment ago, or no manager ran.
         """
+        now, silent = self._now(), self._known(BlockerReason.RANCHER_SILENT, node)
+        return min((one.since for one in silent), default=now if now - recorded >= PLANNER else recorded)
+
+    def _known(self, reason: BlockerReason, node: str) -> list[Blocker]:
+        """Return the blockers of that reason and node in the plan's status."""
         known = read_blockers(self.ctx.status["blockers"])
-        silent = (one.since for one in known if one.reason is BlockerReason.RANCHER_SILENT and one.node == node)
-        now = self.ctx.now().replace(microsecond=0)
-        return min(silent, default=now if now - recorded >= PLANNER else recorded)
+        return [one for one in known if one.reason is reason and one.node == node]
+
+    def _now(self) -> datetime:
+        """Return the time in whole seconds, as the recorded times and the blockers' are."""
+        return self.ctx.now().replace(microsecond=0)
 
     def _evacuation(self, view: NodeView, created: datetime, *, is_running: bool) -> Wait:
         """Return the wait since the Job began; it progressed when its taint let KubeVirt move the VMs."""
-        now = self.ctx.now().replace(microsecond=0)
-        seen = self.ctx.informers.first_seen.since(("tainted", view.name), view.tainted, now=now, known=created)
+        key, now = ("tainted", view.name), self._now()
+        seen = self.ctx.informers.first_seen.since(key, view.tainted, now=now, known=created)
         kind, progressed = WaitKind.EVACUATION, max(created, seen)
         return node_wait(self.ctx, kind, view.name, since=created, progressed=progressed, is_running=is_running)
 
@@ -221,10 +227,8 @@ class NodeWaits:
 
         The end of a drain that Rancher repeats is recorded nowhere: its Job is removed.
         """
-        # In whole seconds, as the recorded times and the blocker's.
-        now = self.ctx.now().replace(microsecond=0)
         known = self._silent_since(recorded, node="")
-        return self.ctx.informers.first_seen.since("no node under way", is_idle, now=now, known=known)
+        return self.ctx.informers.first_seen.since("no node under way", is_idle, now=self._now(), known=known)
 
     def _secret(
         self,

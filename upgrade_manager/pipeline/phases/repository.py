@@ -19,7 +19,7 @@ from upgrade_manager.pipeline.diagnostics import pod_not_ready_reason
 from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL
 from upgrade_manager.pipeline.phases.base import Completed, Waiting
 from upgrade_manager.pipeline.selections import MANAGED_NODES, repository_deployments, repository_endpoints
-from upgrade_manager.resources.repository import repository_deployment, repository_service
+from upgrade_manager.resources.repository import pod_selector, repository_deployment, repository_service
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -147,9 +147,7 @@ async def _missing_replicas(ctx: ReconcileContext, deployment: Object) -> Waitin
     seconds = ctx.status.seconds_since(_unavailable_since(deployment))
     if seconds < DIAGNOSTICS_INTERVAL:
         return replace(waiting, after=DIAGNOSTICS_INTERVAL - seconds)
-    load = partial(
-        pod_not_ready_reason, ctx.client, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector(Component.REPO)
-    )
+    load = partial(pod_not_ready_reason, ctx.client, namespace=HARVESTER_SYSTEM, label_selector=pod_selector(ctx.owner))
     return replace(waiting, detail=await ctx.informers.diagnostics.get("replicas", load), after=DIAGNOSTICS_INTERVAL)
 
 
@@ -179,7 +177,7 @@ def _wait(ctx: ReconcileContext, kind: WaitKind, name: str, since: object, detai
     """Return the wait since that time, or since this process saw it."""
     known = known_since(ctx, kind.object_kind, name)
     began = parse_time(since) or ctx.informers.first_seen.since((kind, name), now=ctx.now(), known=known)
-    pods = ctx.owner.selector(Component.REPO)
+    pods = pod_selector(ctx.owner)
     wait = Wait(
         kind=kind, namespace=HARVESTER_SYSTEM, name=name, since=began, progressed=began, pods=pods, detail=detail
     )

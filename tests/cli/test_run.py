@@ -1,0 +1,42 @@
+"""What `upgrade-manager run` reaches outside of its process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from upgrade_manager.cli.options import KubeletAccess, RunOptions
+from upgrade_manager.cli.run import kubelet_access
+from upgrade_manager.kube.config import ClientConfig, ConfigSource, InCluster, TlsConfig
+
+POD = InCluster(host="h", port="1", folder=Path("x"))
+
+
+@dataclass(frozen=True)
+class Kubeconfig:
+    """A source that is not a Pod's service account."""
+
+    async def load(self) -> ClientConfig:
+        return config(self)
+
+
+def config(source: ConfigSource) -> ClientConfig:
+    return ClientConfig(server="https://192.0.2.1:6443", tls=TlsConfig(), source=source)
+
+
+@pytest.mark.rule("pipeline: kubelets are read directly in the cluster, and with the user's rights elsewhere")
+@pytest.mark.parametrize(
+    ("source", "flag", "access"),
+    [
+        pytest.param(POD, None, KubeletAccess.DIRECT, id="in the cluster"),
+        pytest.param(Kubeconfig(), None, KubeletAccess.PROXY, id="with a kubeconfig"),
+        pytest.param(POD, KubeletAccess.PROXY, KubeletAccess.PROXY, id="older kubelets"),
+        pytest.param(Kubeconfig(), KubeletAccess.DIRECT, KubeletAccess.DIRECT, id="a kubeconfig and the flag"),
+    ],
+)
+def test_kubelets_are_read_by_flag_and_place(
+    source: ConfigSource, flag: KubeletAccess | None, access: KubeletAccess
+) -> None:
+    assert kubelet_access(RunOptions(kubelet_access=flag), config(source)) is access

@@ -1,0 +1,175 @@
+"""Mutating admission webhooks over real HTTPS; what they share with validating ones is in test_webhooks.py."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support import hooks
+from tests.support.hooks import MUTATING, FixedResponse
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.support.bareapi import BareApi
+    from tests.support.hooks import WebhookServer
+    from tests.support.raw_client import JsonResponse
+
+pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
+
+FAILED = 'Internal error occurred: failed calling webhook "check.example.io": '
+INVALID = f"{FAILED}received invalid webhook response: "
+
+
+@pytest.fixture
+async def hook() -> AsyncIterator[WebhookServer]:
+    async with hooks.hook() as running:
+        yield running
+
+
+async def create(api: BareApi, **query: str) -> JsonResponse:
+    return await api.admin.post(api.path("configmaps"), {"metadata": {"name": "a"}, "data": {"a": "b"}}, **query)
+
+
+def patch(*operations: dict[str, Any]) -> dict[str, Any]:
+    encoded = base64.b64encode(json.dumps(operations).encode()).decode()
+    return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+
+
+def added(path: str, value: Any) -> dict[str, Any]:
+    return {"op": "add", "path": path, "value": value}
+
+
+async def test_patch_changes_what_is_stored(api: BareApi, hook: WebhookServer) -> None:
+    hook.answers["/patch"] = patch(added("/metadata/annotations", {}), added("/metadata/annotations/a~1b", "ä ~"))
+    async with hook.configured(api, "/patch", at=MUTATING):
+        created = await create(api)
+        stored = await api.admin.get(api.path("configmaps", "a"))
+        changed = await api.admin.patch(api.path("configmaps", "a"), {"metadata": {"annotations": {"c": "d"}}})
+    assert created.body["metadata"]["annotations"] == stored.body["metadata"]["annotations"] == {"a/b": "ä ~"}
+    # The patch has replaced the annotations.
+    assert (changed.status, changed.body["metadata"]["annotations"]) == (200, {"a/b": "ä ~"})
+    assert [one["operation"] for one in hook.reviews] == ["CREATE", "UPDATE"]
+    assert hook.reviews[1]["object"]["metadata"]["annotations"] == {"a/b": "ä ~", "c": "d"}
+    assert hook.reviews[1]["oldObject"]["metadata"]["annotations"] == {"a/b": "ä ~"}
+
+
+async def test_dry_run_shows_the_patch_and_stores_nothing(api: BareApi, hook: WebhookServer) -> None:
+    hook.answers["/patch"] = patch(added("/data/c", "d"))
+    async with hook.configured(api, "/patch", at=MUTATING):
+        answer = await create(api, dryRun="All")
+    assert (answer.status, answer.body["data"]) == (201, {"a": "b", "c": "d"})
+    assert (await api.admin.get(api.path("configmaps", "a"))).status == 404
+    (review,) = hook.reviews
+    assert review["dryRun"] is True
+
+
+async def test_name_is_generated_after_the_review(api: BareApi, hook: WebhookServer) -> None:
+    async with hook.configured(api, "/allow", at=MUTATING):
+        answer = await api.admin.post(api.path("configmaps"), {"metadata": {"generateName": "g-"}})
+    (review,) = hook.reviews
+    metadata = review["object"]["metadata"]
+    assert review.get("name", "") == metadata.get("name", "") == ""
+    assert metadata["generateName"] == "g-"
+    assert not metadata.get("uid")
+    assert answer.body["metadata"]["name"].startswith("g-")
+
+
+async def test_validating_webhook_sees_the_patched_object(api: BareApi, hook: WebhookServer) -> None:
+    hook.answers["/patch"] = patch(added("/data/c", "d"))
+    async with hook.configured(api, "/allow"), hook.configured(api, "/patch", at=MUTATING):
+        assert (await create(api)).status == 201
+    mutating, validating = hook.reviews
+    assert [one["object"]["data"] for one in (mutating, validating)] == [{"a": "b"}, {"a": "b", "c": "d"}]
+    assert validating["object"]["metadata"]["uid"]
+
+
+async def test_webhooks_patch_in_the_order_of_their_configurations(api: BareApi, hook: WebhookServer) -> None:
+    hook.answers |= {"/first": patch(added("/data/c", "d")), "/second": patch(added("/data/e", "f"))}
+    second = hook.configured(api, "/second", at=MUTATING, name=f"{api.word}-b")
+    first = hook.configured(api, "/first", at=MUTATING, name=f"{api.word}-a")
+    async with second, first:
+        answer = await create(api)
+    assert answer.body["data"] == {"a": "b", "c": "d", "e": "f"}
+    assert [one["object"]["data"].keys() for one in hook.reviews] == [{"a"}, {"a", "c"}]
+
+
+async def test_update_without_a_change_is_patched(api: BareApi, hook: WebhookServer) -> None:
+    created = await create(api)
+    async with hook.configured(api, "/allow", at=MUTATING):
+        same = await api.admin.patch(api.path("configmaps", "a"), {"data": {"a": "b"}})
+        hook.answers["/allow"] = patch(added("/data/c", "d"))
+        changed = await api.admin.patch(api.path("configmaps", "a"), {"data": {"a": "b"}})
+    assert (same.version, changed.body["data"]) == (created.version, {"a": "b", "c": "d"})
+
+
+async def test_condition_that_is_false_skips_the_webhook(api: BareApi, hook: WebhookServer) -> None:
+    condition = {"name": "user", "expression": "request.userInfo.username == 'alice'"}
+    async with hook.configured(api, "/allow", at=MUTATING, matchConditions=[condition]):
+        assert (await create(api)).status == 201
+    assert hook.reviews == []
+
+
+async def test_mutating_webhook_denies_a_request(api: BareApi, hook: WebhookServer) -> None:
+    hook.answers["/deny"] = {"allowed": False, "status": {"message": "no"}} | {"patch": None}
+    async with hook.configured(api, "/deny", at=MUTATING, failurePolicy="Ignore"):
+        answer = await create(api)
+    assert answer.body["message"] == 'admission webhook "check.example.io" denied the request: no'
+
+
+EMPTY = base64.b64encode(b"[]").decode()
+TEST = patch({"op": "test", "path": "/data/a", "value": "x"})
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        pytest.param(
+            {"patch": EMPTY}, f"{INVALID}webhook returned response.patch but not response.patchType", id="no type"
+        ),
+        pytest.param(
+            {"patchType": "JSONPatch"},
+            f"{INVALID}webhook returned response.patchType but not response.patch",
+            id="no patch",
+        ),
+        pytest.param(FixedResponse(status=500, body="boom"), FAILED, id="an error"),
+    ],
+)
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+async def test_invalid_response_fails_the_request_or_is_ignored(
+    api: BareApi, hook: WebhookServer, answer: Any, message: str, policy: str
+) -> None:
+    hook.answers["/invalid"] = answer if isinstance(answer, FixedResponse) else {"allowed": True, **answer}
+    async with hook.configured(api, "/invalid", at=MUTATING, failurePolicy=policy):
+        found = await create(api)
+    if policy == "Ignore":
+        assert (found.status, found.body["data"]) == (201, {"a": "b"})
+    else:
+        assert (found.status, found.body["reason"]) == (500, "InternalError")
+        assert found.body["message"].startswith(message)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(TEST, id="a test that fails"),
+        pytest.param(patch({"op": "remove", "path": "/data/x"}), id="a member that is absent"),
+    ],
+)
+async def test_patch_that_does_not_apply_fails_whatever_the_policy(
+    api: BareApi, hook: WebhookServer, answer: dict[str, Any]
+) -> None:
+    hook.answers["/patch"] = answer
+    async with hook.configured(api, "/patch", at=MUTATING, failurePolicy="Ignore"):
+        found = await create(api)
+    assert (found.status, found.body["reason"]) == (500, "InternalError")
+
+
+async def test_validating_webhook_may_not_patch(api: BareApi, hook: WebhookServer) -> None:
+    hook.answers["/patch"] = patch(added("/data/c", "d"))
+    async with hook.configured(api, "/patch"):
+        answer = await create(api)
+    assert answer.body["message"] == f"{INVALID}validating webhook may not return response.patch"

@@ -1,0 +1,108 @@
+"""The policies for the manager's account against its permissions and against what the manager writes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.support.manager_policies import manager_policies
+from tests.support.permissions import granted
+from tests.support.upgrade import ACCOUNT
+from upgrade_manager.api.keys import (
+    DEFAULT_TOOLKIT_IMAGE,
+    FINALIZER,
+    FLEET_LOCAL,
+    MACHINE_PLAN_SECRET_TYPE,
+    MANAGER_ANNOTATIONS,
+    SUC_NODE_LABEL_PREFIX,
+    TAINT_KUBEVIRT_DRAIN,
+)
+from upgrade_manager.cli.options import RunOptions
+
+POLICIES = {
+    one["metadata"]["name"].removeprefix("harvester-upgrade-manager-"): one
+    for one in manager_policies()
+    if one["kind"] == "ValidatingAdmissionPolicy"
+}
+BINDINGS = {
+    one["spec"]["policyName"]: one["spec"]
+    for one in manager_policies()
+    if one["kind"] == "ValidatingAdmissionPolicyBinding"
+}
+WRITES = {"create", "update", "patch", "delete", "deletecollection"}
+#: What the account writes without a policy, and why it needs none.
+BY_RBAC = {
+    "events": "they change nothing",
+    "leases.coordination.k8s.io": "bound by name, but for their creation",
+    "tokenreviews.authentication.k8s.io": "not stored",
+    "subjectaccessreviews.authorization.k8s.io": "not stored",
+    "settings.longhorn.io": "bound by name",
+    "addons.harvesterhci.io": "bound by name",
+    "upgradeplans.management.harvesterhci.io/finalizers": "a permission of another check, without requests",
+}
+
+
+def matched() -> set[str]:
+    """Return the resources of the policies, as `Permission` names them."""
+    return {
+        (f"{plural}.{group}" if group else plural) + slash + subresource
+        for policy in POLICIES.values()
+        for rule in policy["spec"]["matchConstraints"]["resourceRules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for plural, slash, subresource in [resource.partition("/")]
+    }
+
+
+def variable(policy: str, name: str) -> str:
+    (found,) = [one["expression"] for one in POLICIES[policy]["spec"]["variables"] if one["name"] == name]
+    return str(found)
+
+
+def literals(expression: str) -> list[str]:
+    return re.findall(r"""["']([^"']*)["']""", expression)
+
+
+@pytest.mark.rule("permissions: each kind that the manager writes has a policy, or is bound by its name")
+def test_every_written_kind_has_a_policy() -> None:
+    written = {one.resource for one in granted("harvester-upgrade-manager") if one.verb in WRITES}
+    assert written - matched() == BY_RBAC.keys()
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES.keys())
+def test_policy_denies_and_costs_other_users_nothing(policy: dict[str, Any]) -> None:
+    spec = policy["spec"]
+    assert spec["failurePolicy"] == "Fail"
+    first = spec["matchConditions"][0]
+    assert first == {"name": "manager", "expression": f"request.userInfo.username == '{ACCOUNT}'"}
+    assert BINDINGS[policy["metadata"]["name"]]["validationActions"] == ["Deny"]
+
+
+def test_only_refusals_that_may_pass_are_invalid() -> None:
+    """The manager repeats a creation that is refused as Invalid, the default (pipeline/creation.py)."""
+    reasons = {
+        name: {one.get("reason", "Invalid") for one in policy["spec"]["validations"]}
+        for name, policy in POLICIES.items()
+    }
+    assert reasons.pop("active-plan") == {"Invalid"}
+    assert all(found == {"Forbidden"} for found in reasons.values())
+
+
+def test_literals_are_those_of_the_manager() -> None:
+    assert literals(variable("plans", "own")) == [*MANAGER_ANNOTATIONS]
+    assert literals(variable("plans", "finalizer")) == [FINALIZER]
+    text = {name: str(policy) for name, policy in POLICIES.items()}
+    assert SUC_NODE_LABEL_PREFIX in text["nodes"]
+    assert TAINT_KUBEVIRT_DRAIN in text["nodes"]
+    assert MACHINE_PLAN_SECRET_TYPE in text["machine-plans"]
+    assert f"request.namespace != '{FLEET_LOCAL}'" in text["objects"]
+
+
+def test_defaults_are_those_of_the_options() -> None:
+    options = RunOptions()
+    for policy in ("pods", "suc-plans", "plan-status"):
+        assert literals(variable(policy, "prefixes")) == [DEFAULT_TOOLKIT_IMAGE]
+    assert literals(variable("pods", "accounts")) == ["jobs", options.job_service_account, "", "default"]
+    assert literals(variable("suc-plans", "account")) == [options.plan_service_account]

@@ -1,0 +1,124 @@
+"""The label of the active plan, by which a policy selects it: with the finalizer, and on one plan at most."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.faults.middleware import NoHook
+from hack.faults.rules import Match, Refuse, Rule
+from tests.support.polling import eventually
+from tests.support.upgrade import BY_VERSION, REAL_LOOK, UpgradeRun, started
+from upgrade_manager.api.keys import FINALIZER, LABEL_ACTIVE
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+
+if TYPE_CHECKING:
+    from hack.faults.call import Call
+    from tests.support.simulate import Simulate
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.transport import Response
+
+LABELED = {LABEL_ACTIVE: "true"}
+
+
+def marks(plan: Object) -> tuple[bool, bool]:
+    """Return whether the plan has the finalizer, and whether it has the label."""
+    return FINALIZER in objects.finalizers(plan), objects.labels(plan).get(LABEL_ACTIVE) == "true"
+
+
+class Marks(NoHook):
+    """Records both marks after each write of a plan."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[bool, bool]] = []
+
+    async def after(self, number: int, call: Call, response: Response) -> None:
+        """Record them if they have changed."""
+        _ = number
+        if call.resource.startswith("upgradeplans") and call.verb == "patch":
+            found = marks(json.loads(response.body))
+            self.seen += [found] if self.seen[-1:] != [found] else []
+
+
+@pytest.mark.rule("api: the label active is set and removed with the finalizer, and added again if it is lost")
+@pytest.mark.parametrize("end", ["success", "deletion"])
+async def test_label_is_set_and_removed_with_the_finalizer(simulate: Simulate, end: str) -> None:
+    async with simulate(scale=0.2) as simulation:
+        hook = simulation.middleware.hook = Marks()
+        async with started(simulation) as stage:
+            if end == "success":
+                assert marks(await stage.succeed()) == (False, False)
+            else:
+                await stage.until_recorded("ImagePreloading")
+                await stage.delete()
+    assert hook.seen == [(True, True), (False, False)]
+
+
+async def has_both(stage: UpgradeRun) -> bool:
+    return marks(await stage.plan()) == (True, True)
+
+
+async def has_none(stage: UpgradeRun) -> bool:
+    return marks(await stage.plan()) == (False, False)
+
+
+@pytest.mark.rule("api: the label active is set and removed with the finalizer, and added again if it is lost")
+@pytest.mark.servers
+@pytest.mark.parametrize("lost", [{"labels": {LABEL_ACTIVE: None}}, {"labels": {LABEL_ACTIVE: "false"}}])
+async def test_lost_label_is_added_again(simulate: Simulate, lost: Object) -> None:
+    async with simulate() as simulation, started(simulation) as stage:
+        await stage.until_recorded("ImagePreloading")
+        await stage.patch(metadata=lost)
+        assert await eventually(partial(has_both, stage), seconds=60, pause=REAL_LOOK)
+
+
+@pytest.mark.rule("api: at most one plan has the label active")
+async def test_copied_label_is_removed_from_a_blocked_plan(simulate: Simulate) -> None:
+    async with simulate() as simulation, started(simulation) as stage:
+        await stage.until_recorded("ImagePreloading")
+        second = replace(stage, name="second")
+        await second.create_plan(labels=LABELED)
+        assert await eventually(partial(has_none, second), seconds=60, pause=REAL_LOOK)
+        await second.patch(metadata={"labels": LABELED})
+        assert await eventually(partial(has_none, second), seconds=60, pause=REAL_LOOK)
+        assert await has_both(stage)
+
+
+@pytest.mark.rule("api: at most one plan has the label active")
+async def test_label_is_removed_from_a_plan_that_has_ended(simulate: Simulate) -> None:
+    async with simulate(scale=0.2) as simulation, started(simulation) as stage:
+        await stage.succeed()
+        await stage.patch(metadata={"labels": LABELED})
+        assert await eventually(partial(has_none, stage), seconds=60, pause=REAL_LOOK)
+
+
+@pytest.mark.rule("api: at most one plan has the label active")
+async def test_label_is_removed_from_a_plan_that_is_deleted(simulate: Simulate) -> None:
+    async with simulate(scale=0.2) as simulation, started(simulation) as stage:
+        await stage.succeed()
+        await stage.patch(metadata={"finalizers": ["example.org/hold"]})
+        await stage.client.delete(UPGRADE_PLANS, stage.name)
+        await stage.patch(metadata={"labels": LABELED})
+        assert await eventually(partial(has_none, stage), seconds=60, pause=REAL_LOOK)
+
+
+@pytest.mark.rule("api: at most one plan has the label active")
+async def test_refused_clean_up_passes_the_label_on(simulate: Simulate) -> None:
+    async with simulate(scale=0.2) as simulation, started(simulation) as stage:
+        refusal = Refuse(status=403, reason="Forbidden", message="a webhook refuses the removal")
+        rule = Rule(match=Match(verbs=("deletecollection",), resource="services"), action=refusal)
+        simulation.middleware.add(rule)
+        assert await stage.until_ended() == "Succeeded"
+        assert await has_both(stage)
+        following = replace(stage, name="next")
+        await following.create_plan({**BY_VERSION, "force": True})
+        assert await eventually(partial(has_both, following), seconds=60, pause=REAL_LOOK)
+        assert marks(await stage.plan()) == (True, False)
+        simulation.middleware.remove(rule)
+        assert await eventually(partial(has_none, stage), seconds=600, pause=REAL_LOOK)
+        await following.succeed()

@@ -1,0 +1,102 @@
+"""Large bodies in equal shares for all peers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.toolkit_config import TOOLKIT
+from tests.support.webhook import API_SERVER, NO_CACHES, STRANGER, EmptyCluster, head, review, webhook
+from webhook.admission import Admission
+from webhook.body import BODY_TIMEOUT, LARGE_BODY, MAX_BODY, MAX_RECEIVING
+from webhook.check import Check
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.check import Finding, Subject
+
+VALID = json.dumps(review()).encode()
+LARGE = VALID + b" " * LARGE_BODY
+#: Incomplete bodies that together are as large as may be received.
+SLOW = [head(MAX_BODY) + b" " * (MAX_BODY - 1)]
+COUNT = MAX_RECEIVING // MAX_BODY
+OTHER = "10.52.0.8"
+
+
+def slowly() -> Admission:
+    async def wait(_: Subject) -> Sequence[Finding]:
+        await asyncio.sleep(1)
+        return []
+
+    return Admission(
+        EmptyCluster(), caches=NO_CACHES, toolkit=TOOLKIT, checks=[Check(name="slow", field="spec", find=wait)]
+    )
+
+
+@pytest.mark.rule("security: no bad input has a response of 5xx")
+async def test_body_that_expires_at_the_limit_harms_no_other() -> None:
+    loop = asyncio.get_running_loop()
+    async with webhook() as server:
+        wire, handler = server.connect(OTHER)
+        # In the same step of the loop as the time-outs below, and before them.
+        loop.call_at(loop.time() + BODY_TIMEOUT, handler.data_received, LARGE)
+        async with asyncio.TaskGroup() as group:
+            slow = [group.create_task(server.send(SLOW)) for _ in range(COUNT)]
+            await asyncio.sleep(BODY_TIMEOUT / 2)
+            handler.data_received(head(len(LARGE)))
+            await wire.closed.wait()
+        handler.connection_lost(None)
+    assert wire.response().status == 200
+    assert [task.result().status for task in slow] == [408] * COUNT
+
+
+@pytest.mark.rule("security: large bodies are limited for each peer, and API servers go last")
+@pytest.mark.parametrize("host", [API_SERVER, OTHER])
+async def test_largest_share_of_received_bodies_gives_way(host: str) -> None:
+    async with webhook() as server:
+        async with asyncio.TaskGroup() as group:
+            # The oldest.
+            first = group.create_task(server.send([head(len(LARGE)) + LARGE[:-1], LARGE[-1:]], interval=1.0, host=host))
+            await asyncio.sleep(0.5)
+            slow = [group.create_task(server.send(SLOW)) for _ in range(COUNT)]
+        assert first.result().status == 200
+        assert [task.result().status for task in slow] == [429] + [408] * (COUNT - 1)
+
+
+@pytest.mark.rule("security: large bodies are limited for each peer, and API servers go last")
+@pytest.mark.parametrize("host", [API_SERVER, OTHER])
+async def test_review_of_a_larger_share_gives_way(host: str) -> None:
+    async with webhook(slowly()) as server:
+        async with asyncio.TaskGroup() as group:
+            largest = group.create_task(server.post(VALID + b" " * (MAX_BODY - len(VALID))))
+            await asyncio.sleep(0.5)
+            assert (await server.post(LARGE)).status == 429
+            assert (await server.post(LARGE, host=host)).status == 200
+        assert largest.result().status == 429
+        assert (await server.post(LARGE)).status == 200
+
+
+@pytest.mark.rule("security: large bodies are limited for each peer, and API servers go last")
+@pytest.mark.parametrize("host", [API_SERVER, STRANGER])
+async def test_review_of_an_api_server_does_not_give_way(host: str) -> None:
+    async with webhook(slowly()) as server:
+        async with asyncio.TaskGroup() as group:
+            largest = group.create_task(server.post(VALID + b" " * (MAX_BODY - len(VALID)), host=API_SERVER))
+            await asyncio.sleep(0.5)
+            assert (await server.post(LARGE, host=host)).status == 429
+        assert largest.result().status == 200
+
+
+async def test_reviews_that_wait_for_room_end_one_other() -> None:
+    async with webhook(slowly()) as server, asyncio.TaskGroup() as group:
+        half = VALID + b" " * (MAX_BODY // 2 - len(VALID))
+        others = [group.create_task(server.post(half)) for _ in range(2)]
+        await asyncio.sleep(0.5)
+        waiting = [group.create_task(server.post(LARGE, host=API_SERVER)) for _ in range(3)]
+        await asyncio.wait([*others, *waiting])
+        assert [task.result().status for task in waiting] == [200] * 3
+        assert [task.result().status for task in others] == [429, 200]

@@ -1,0 +1,110 @@
+"""The log of both webhooks: who created, deleted and waived what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from tests.support.toolkit_config import TOOLKIT
+from tests.support.webhook import NO_CACHES, EmptyCluster, review, webhook
+from upgrade_manager.api.annotations import WAIVER_ANNOTATIONS
+from webhook import mutation
+from webhook.admission import Admission
+from webhook.review_log import PEER_LINES
+from webhook.server import PATH
+
+USER = {"username": "alice", "uid": "uid-1", "groups": ["a", "system:authenticated"]}
+DESCRIBED = {"plan": "demo", "user": "alice", "user_uid": "uid-1", "groups": 2}
+#: The webhook's own lines.
+EVENTS = {"admitted", "denied", "waived"}
+PROGRESSING = {"conditions": [{"type": "Progressing", "status": "True"}]}
+
+
+async def logged(body: Any, *, path: str = PATH, admission: Admission | None = None) -> list[dict[str, Any]]:
+    """Return what is logged about a review."""
+    admits = Admission(EmptyCluster(), caches=NO_CACHES, toolkit=TOOLKIT, checks=[])
+    with capture_logs() as lines:
+        async with webhook(admission or admits) as server:
+            assert (await server.post(body, path=path)).status == 200
+    return [dict(line) for line in lines if line["event"] in EVENTS]
+
+
+@pytest.mark.rule("admission: the webhook logs the user of each create, delete and waiver")
+@pytest.mark.parametrize("operation", ["CREATE", "DELETE"])
+async def test_admission_names_the_user(operation: str) -> None:
+    (line,) = await logged(review(operation, userInfo=USER))
+    assert line.items() >= {"event": "admitted", "operation": operation, **DESCRIBED}.items()
+    assert "dry_run" not in line
+
+
+async def test_denial_names_the_user() -> None:
+    plan = {"metadata": {"name": "demo"}, "status": PROGRESSING}
+    (line,) = await logged(review("DELETE", oldObject=plan, userInfo=USER))
+    assert line.items() >= {"event": "denied", "operation": "DELETE", "findings": 1, **DESCRIBED}.items()
+
+
+async def test_update_without_findings_is_not_logged() -> None:
+    assert await logged(review("UPDATE", userInfo=USER)) == []
+
+
+def annotated(**annotations: str) -> dict[str, Any]:
+    return {"metadata": {"name": "demo", "annotations": annotations}, "spec": {}}
+
+
+FORCED = {"metadata": {"name": "demo"}, "spec": {"force": True}}
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "waivers"),
+    [
+        *(pytest.param(annotated(**{key: "true"}), None, [key[27:]], id=key[27:]) for key in WAIVER_ANNOTATIONS),
+        pytest.param(FORCED, None, ["spec.force"], id="a forced plan"),
+        pytest.param(FORCED, annotated(), ["spec.force"], id="forced later"),
+        pytest.param(annotated(), FORCED, ["spec.force"], id="forced no more"),
+        pytest.param(
+            annotated(), annotated(**{WAIVER_ANNOTATIONS[0]: "true"}), [WAIVER_ANNOTATIONS[0][27:]], id="removed"
+        ),
+        pytest.param(
+            annotated(**{WAIVER_ANNOTATIONS[0]: "true"}), FORCED, [WAIVER_ANNOTATIONS[0][27:], "spec.force"], id="two"
+        ),
+        pytest.param(FORCED, FORCED, [], id="unchanged"),
+        pytest.param(annotated(a="b"), annotated(), [], id="another annotation"),
+    ],
+)
+async def test_waiver_names_the_user(new: Any, old: Any, waivers: list[str]) -> None:
+    operation = "UPDATE" if old else "CREATE"
+    lines = await logged(review(operation, object=new, oldObject=old, userInfo=USER), path=mutation.PATH)
+    assert [line["waivers"] for line in lines] == ([", ".join(waivers)] if waivers else [])
+    assert all(line.items() >= {"event": "waived", "operation": operation, **DESCRIBED}.items() for line in lines)
+
+
+@pytest.mark.rule("security: strangers' reviews have at most 60 lines a minute, API servers' all of them")
+@pytest.mark.parametrize(
+    ("path", "event"),
+    [pytest.param(PATH, "admitted", id="admitted"), pytest.param(mutation.PATH, "waived", id="waived")],
+)
+async def test_made_up_users_have_few_lines(path: str, event: str) -> None:
+    body = review(object=FORCED, userInfo=USER)
+    admission = Admission(EmptyCluster(), caches=NO_CACHES, toolkit=TOOLKIT, checks=[])
+    with capture_logs() as lines:
+        async with webhook(admission) as server:
+            for _ in range(2 * PEER_LINES):
+                assert (await server.post(body, path=path)).status == 200
+    found = [line for line in lines if line["event"] == event]
+    assert len(found) == PEER_LINES
+    assert all(line["peer"] for line in found)
+
+
+async def test_dry_run_is_logged_as_one() -> None:
+    (line,) = await logged(review(dryRun=True, userInfo=USER))
+    assert line["dry_run"] is True
+
+
+@pytest.mark.parametrize("info", [None, {}, {"username": 1, "groups": "a"}, {"username": "a\n\x1b[2J" + "b" * 5000}])
+async def test_any_user_gives_one_short_line(info: Any) -> None:
+    (line,) = await logged(review(userInfo=info))
+    assert line["user"].isprintable() or line["user"] == ""
+    assert len(line["user"].encode()) <= 128
+    assert line["groups"] == 0

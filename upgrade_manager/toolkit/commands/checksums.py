@@ -1,0 +1,56 @@
+"""`node checksums`: the SHA-256 of what Jobs read from the ISO, computed from the mounted ISO itself.
+
+The termination message is the result. The manager passes it to the other commands, which check what they download.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.checksums import MAX_BYTES, write_checksums
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.toolkit.checksums import Checksums, sha256
+from upgrade_manager.toolkit.errors import StepFailed
+from upgrade_manager.toolkit.iso_directory import IsoDirectory
+from upgrade_manager.toolkit.os_rootfs import SOURCE
+from upgrade_manager.toolkit.periodic_report import reporting
+from upgrade_manager.toolkit.release_files import BUNDLE, RELEASE, ReleaseFiles
+from upgrade_manager.toolkit.steps import Step
+
+if TYPE_CHECKING:
+    from upgrade_manager.toolkit.context import ToolkitContext
+
+
+async def compute(context: ToolkitContext) -> None:
+    """Hash the files, and report the result. Raises StepFailed and KubeError."""
+    iso = IsoDirectory(context.iso)
+    bundle = await ReleaseFiles(iso, checksums=Checksums({})).bundle()
+    archives = [*bundle.common, *bundle.rke2, *bundle.agent]
+    required = [RELEASE, BUNDLE, SOURCE, *(archive.archive_path for archive in archives)]
+    files: dict[str, str] = {}
+
+    def progress() -> dict[str, str]:
+        return {"progress": f"{len(files)} of {len(required) + len(archives)} files"}
+
+    async with reporting("hashing", progress):
+        for path in (*required, *(archive.list_path for archive in archives)):
+            try:
+                files[path] = await sha256(iso.path(path))
+            except NotFound as error:
+                raise StepFailed(f"{error}; it is not a complete Harvester ISO") from error
+            except OSError as error:
+                raise StepFailed(f"{path} on the ISO cannot be read: {error.strerror or error}") from error
+    context.report(_text(files, required=required))
+
+
+def _text(files: dict[str, str], *, required: list[str]) -> str:
+    """Return all digests, or those of the required files if all are too long. Raises StepFailed."""
+    for chosen in (files, {path: files[path] for path in required}):
+        text = write_checksums(chosen)
+        if len(text.encode()) <= MAX_BYTES:
+            return text
+    raise StepFailed(f"the checksums of {len(required)} files exceed the {MAX_BYTES} bytes of a termination message")
+
+
+#: Less than the Job's deadline, so that the failure names what takes so long.
+STEPS = (Step(name="compute-checksums", timeout=540, act=compute),)

@@ -33,7 +33,7 @@ async def cluster() -> AsyncIterator[Harvester]:
 @pytest.fixture
 async def informers(cluster: Harvester) -> AsyncIterator[PlanInformers]:
     async with asyncio.TaskGroup() as group:
-        informers = PlanInformers(group, lambda spec: Informer(cluster.client, spec, random=Random(1)))
+        informers = PlanInformers(group, lambda spec: Informer(cluster.client, spec, random=Random(1)), uid="the plan")
         yield informers
         await informers.stop()
 

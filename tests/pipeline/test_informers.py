@@ -97,12 +97,23 @@ async def test_wait_for_is_bounded_and_skips_unwatched_writes(informers: PlanInf
 async def test_dropping_a_plan_keeps_informers_of_others(cluster: Harvester) -> None:
     async with asyncio.TaskGroup() as group:
         plans = Informers(group, lambda _, spec: Informer(cluster.client, spec, random=Random(1)))
-        await plans.of("a").watch(ALL_NODES)
-        await plans.of("b").watch(ALL_NODES)
+        await plans.of("a", uid="a").watch(ALL_NODES)
+        await plans.of("b", uid="b").watch(ALL_NODES)
         await plans.drop("a")
         await plans.drop("a")
-        assert plans.of("b").specs == {ALL_NODES}
-        assert plans.of("a").specs == frozenset()
+        assert plans.of("b", uid="b").specs == {ALL_NODES}
+        assert plans.of("a", uid="a").specs == frozenset()
+        await plans.stop()
+
+
+async def test_next_plan_of_a_name_has_informers_of_its_own(cluster: Harvester) -> None:
+    async with asyncio.TaskGroup() as group:
+        plans = Informers(group, lambda _, spec: Informer(cluster.client, spec, random=Random(1)))
+        earlier = plans.of("a", uid="1")
+        await plans.drop("a", unless="1")
+        assert plans.of("a", uid="1") is earlier
+        await plans.drop("a", unless="2")
+        assert plans.of("a", uid="2") is not earlier
         await plans.stop()
 
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from tests.support.upgrade import node_states
-from upgrade_manager.api.keys import MANAGED_LABEL, PREFIX
+from upgrade_manager.api.keys import MANAGED_LABEL, PREFIX, SUC_NODE_LABEL_PREFIX
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound, Transient
 from upgrade_manager.kube.patch import MergePatch
@@ -89,9 +89,14 @@ async def _label(stage: UpgradeRun, nodes: Collection[str], value: str | None) -
 
 
 async def _register(stage: UpgradeRun, node: Object) -> None:
-    """Create the Node with the labels and annotations that others than the manager set."""
+    """Create the Node without the labels and annotations that an upgrade has set.
+
+    A kubelet registers with labels of its own only (initialNode in Kubernetes' pkg/kubelet/kubelet_node_status.go).
+    That Harvester sets the others again at once is a guess.
+    """
     kept = {key: value for key, value in objects.annotations_of(node).items() if not key.startswith(PREFIX)}
-    metadata = {"name": objects.name(node), "labels": objects.labels(node), "annotations": kept}
+    labels = {key: value for key, value in objects.labels(node).items() if not key.startswith(SUC_NODE_LABEL_PREFIX)}
+    metadata = {"name": objects.name(node), "labels": labels, "annotations": kept}
     spec = {key: value for key, value in objects.spec(node).items() if key != "unschedulable"}
     with suppress(AlreadyExists):
         await stage.client.create(NODES, {**node, "metadata": metadata, "spec": spec})

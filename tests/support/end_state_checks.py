@@ -108,7 +108,10 @@ async def check_frozen(stage: UpgradeRun, before: Before, *, strategy: bool) -> 
     errors = _changed(settings, await others(simulation))
     first = await _versions(simulation)
     await asyncio.sleep(_LONG)
-    changed = [name for name, versions in (await _versions(simulation)).items() if versions != first[name]]
+    # Interference may have deleted a Node, which comes back.
+    changed = [
+        name for name, versions in (await _versions(simulation)).items() if versions != first.get(name, versions)
+    ]
     if not strategy and PREFIX not in json.dumps((await others(simulation)).get(_LOCAL)):
         return errors
     return errors + [f"{name} changed after the end of plan {stage.name}" for name in changed]

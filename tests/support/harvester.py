@@ -55,7 +55,7 @@ class Observed(PlanInformers):
     """Informers that list at every read."""
 
     def __init__(self, group: asyncio.TaskGroup, client: Client) -> None:
-        super().__init__(group, _no_informer)
+        super().__init__(group, _no_informer, uid="the plan")
         self._client = client
         self._stale: dict[InformerSpec, Store] = {}
 

@@ -194,8 +194,9 @@ def _instant(random: Random, phases: int) -> Instant:
 
 def _following(random: Random, failing: Failing | None, deleted: Instant | None) -> Following:
     same_name = random.random() < 0.4
-    # Where all nodes may run the release, another plan for it is refused without force; a deletion may come late.
-    is_late = deleted is not None and (deleted.phases >= NODE_UPGRADING or deleted.seconds > _FAST_UPGRADE)
+    # Where all nodes may run the release, another plan for it is refused without force. A deletion may come late: an
+    # API server that refuses requests delays it from the end of the phase before until a single node is upgraded.
+    is_late = deleted is not None and (deleted.phases >= NODE_UPGRADING - 1 or deleted.seconds > _FAST_UPGRADE)
     force = {"force": True} if is_late or (failing and failing.phase is PhaseName.IMAGE_CLEANUP) else {}
     return Following(
         same_name=same_name,

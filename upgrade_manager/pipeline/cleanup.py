@@ -119,13 +119,12 @@ async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
 
     A retry skips the steps that have already succeeded in this process.
     """
-    kept = _failed_component(ctx) if keep_failed_jobs else None
+    # The clean-up after a failure differs from that of a later deletion.
+    done = ctx.informers.cleaned_up[keep_failed_jobs]
     try:
-        jobs = [] if ctx.status.phase == SUCCEEDED else await _own_jobs(ctx)
-        await _run(ctx, Ending(kept=kept, jobs=jobs), keep_failed_jobs=keep_failed_jobs)
+        await _run(ctx, done, kept=_failed_component(ctx) if keep_failed_jobs else None)
     except KubeError:
         # Not in `finally`: a request after a cancellation could hide it. Once: the next plan may use the nodes by now.
-        done = ctx.informers.cleaned_up[keep_failed_jobs]
         if _CLEARED not in done:
             await _clear_nodes(ctx)
             done.add(_CLEARED)
@@ -133,13 +132,14 @@ async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
     # After the removal of the Plans: until then the system-upgrade-controller sets its labels again. A controller that
     # has read the Plan before may set one even later; `prepare_nodes` removes it before the next Plan of that name.
     await _clear_nodes(ctx)
-    for done in ctx.informers.cleaned_up.values():
-        done.clear()
 
 
-async def _run(ctx: ReconcileContext, ending: Ending, *, keep_failed_jobs: bool) -> None:
-    # The clean-up after a failure differs from that of a later deletion.
-    done = ctx.informers.cleaned_up[keep_failed_jobs]
+async def _run(ctx: ReconcileContext, done: set[str], *, kept: Component | None) -> None:
+    steps = [step for step in STEPS if step.name not in done]
+    if not steps:
+        return
+    jobs = [] if ctx.status.phase == SUCCEEDED else await _own_jobs(ctx)
+    ending = Ending(kept=kept, jobs=jobs)
 
     async def run(step: Step) -> None:
         await skip_missing(ctx, step.namespace, step.run(ctx, ending))
@@ -147,7 +147,7 @@ async def _run(ctx: ReconcileContext, ending: Ending, *, keep_failed_jobs: bool)
             # What stays for a running Job is removed by a retry after its end.
             done.add(step.name)
 
-    await run_all(*(run(step) for step in STEPS if step.name not in done))
+    await run_all(*map(run, steps))
 
 
 async def skip_missing(ctx: ReconcileContext, namespace: str, step: Coroutine[Any, Any, T]) -> T | None:

@@ -96,12 +96,13 @@ class TTLCache:
 class PlanInformers:
     """The informers of one plan; their tasks run in the controller's TaskGroup."""
 
-    def __init__(self, group: asyncio.TaskGroup, start: Callable[[InformerSpec], Informer]) -> None:
+    def __init__(self, group: asyncio.TaskGroup, start: Callable[[InformerSpec], Informer], *, uid: str) -> None:
+        self.uid = uid
         self._group = group
         self._start = start
         self._running: dict[InformerSpec, _Running] = {}
         self._used: set[InformerSpec] = set()
-        #: By keep_failed_jobs: the steps of a clean-up that succeeded while others failed.
+        #: By keep_failed_jobs: the steps of a clean-up that have succeeded, until the plan's finalizer is removed.
         self.cleaned_up: dict[bool, set[str]] = {True: set(), False: set()}
         #: Whether this process has taken over what an earlier version created (takeover.py).
         self.is_taken_over = False
@@ -208,10 +209,10 @@ class Informers:
         self._start = start
         self._plans: dict[str, PlanInformers] = {}
 
-    def of(self, plan: str) -> PlanInformers:
+    def of(self, plan: str, *, uid: str) -> PlanInformers:
         """Return the plan's informers, whose changes enqueue the plan."""
         if plan not in self._plans:
-            self._plans[plan] = PlanInformers(self._group, partial(self._start, plan))
+            self._plans[plan] = PlanInformers(self._group, partial(self._start, plan), uid=uid)
         return self._plans[plan]
 
     def running(self) -> Iterator[Informer]:
@@ -219,10 +220,11 @@ class Informers:
         for informers in self._plans.values():
             yield from informers.running()
 
-    async def drop(self, plan: str) -> None:
-        """Stop the informers of a plan that has ended or is deleted."""
-        informers = self._plans.pop(plan, None)
-        if informers is not None:
+    async def drop(self, plan: str, *, unless: str = "") -> None:
+        """Stop the informers of a plan that has ended or is deleted, unless they belong to the plan of that uid."""
+        informers = self._plans.get(plan)
+        if informers is not None and informers.uid != unless:
+            del self._plans[plan]
             await informers.stop()
 
     async def stop(self) -> None:

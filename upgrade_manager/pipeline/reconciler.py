@@ -81,8 +81,8 @@ class PlanReconciler:
         if not await self._is_fresh(name):
             return RequeueAfter(STALE_CACHE_RETRY, is_reconciled=False)
         plan = self._plans.store.get(name)
+        await self._informers.drop(name, unless="" if plan is None else objects.uid(plan))
         if plan is None:
-            await self._informers.drop(name)
             self._forget_deleted()
             return Done(is_deleted=True)
         # The key is the plan's name.
@@ -106,7 +106,7 @@ class PlanReconciler:
         self._services.metrics.keep(uids)
 
     async def _reconcile_plan(self, plan: Object) -> Result:
-        ctx = ReconcileContext.of(plan, self._services, self._informers.of(objects.name(plan)))
+        ctx = ReconcileContext.of(plan, self._services, self._informers.of(objects.name(plan), uid=objects.uid(plan)))
         write_log.in_phase(ctx.status.phase)
         began = ctx.status.phase
         # After a crash or a lost response, recorded phases may lack their events and durations.
@@ -260,7 +260,9 @@ class PlanReconciler:
             is_decided = objects.status(plan).get("currentPhase") or objects.is_deleting(plan) or _is_blocked(plan)
             if is_decided and LABEL_ACTIVE not in objects.labels(plan):
                 continue
-            other = ReconcileContext.of(plan, self._services, self._informers.of(objects.name(plan)))
+            other = ReconcileContext.of(
+                plan, self._services, self._informers.of(objects.name(plan), uid=objects.uid(plan))
+            )
             try:
                 await other.deactivate()
                 if not is_decided:
@@ -323,11 +325,13 @@ class PlanReconciler:
                 return
             await take_over(ctx)
             await self._clean_up(ctx, keep_failed_jobs=False)
-            await self._informers.drop(ctx.owner.name)
+            # Not dropped yet: a retry after a time-out skips the steps that have succeeded.
+            await ctx.informers.stop()
         try:
             await ctx.end_hold()
         except NotFound:
             log.info("plan already deleted")
+        await self._informers.drop(ctx.owner.name)
 
     async def _is_finalizing(self, ctx: ReconcileContext) -> bool:
         """Return True if the plan still has the finalizer on the API server.

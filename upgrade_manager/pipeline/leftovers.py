@@ -7,7 +7,6 @@ write arrives late. `controller.py` runs this as a controller of one key, which 
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import structlog
@@ -18,7 +17,8 @@ from upgrade_manager.kube.errors import Conflict, NotFound
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, UPGRADE_PLANS
 from upgrade_manager.pipeline import orphaned_jobs, repository_handover, write_log
 from upgrade_manager.runtime.concurrency import run_all
-from upgrade_manager.runtime.result import Done, ReconcileTimeout
+from upgrade_manager.runtime.result import Done
+from upgrade_manager.runtime.time_limit import time_limit
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
@@ -44,14 +44,8 @@ class Leftovers:
 
     async def reconcile(self, _: str) -> Result:
         """Remove what belongs to plans that do not exist; what a running Job reads goes with that Job."""
-        limit = asyncio.timeout(TIMEOUT)
-        try:
-            async with limit:
-                await run_all(*(self._remove(uid) for uid in await self._deleted()))
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            raise ReconcileTimeout(f"not removed within {TIMEOUT:.0f} s (API server is slow); retrying") from error
+        async with time_limit(TIMEOUT):
+            await run_all(*(self._remove(uid) for uid in await self._deleted()))
         return Done()
 
     async def _deleted(self) -> list[str]:

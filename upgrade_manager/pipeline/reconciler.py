@@ -20,7 +20,8 @@ from upgrade_manager.pipeline.phases.base import Failed, Waiting
 from upgrade_manager.pipeline.refusals import Refusals
 from upgrade_manager.pipeline.status import StatusThrottle
 from upgrade_manager.pipeline.takeover import take_over
-from upgrade_manager.runtime.result import Done, ReconcileTimeout, Requeue, RequeueAfter
+from upgrade_manager.runtime.result import Done, Requeue, RequeueAfter
+from upgrade_manager.runtime.time_limit import time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -115,7 +116,8 @@ class PlanReconciler:
         toolkit_image.report(ctx, at=ctx.status.accepted)
         toolkit_image.report_changes(ctx)
         try:
-            result = await self._step_with_timeout(ctx)
+            async with time_limit(RECONCILE_TIMEOUT):
+                result = await self._step(ctx)
             self._conflicts.pop(ctx.owner.uid, None)
             self._refusals.clear(ctx)
         except Exception as error:
@@ -147,18 +149,6 @@ class PlanReconciler:
             return False
         self._conflicts[ctx.owner.uid] = self._conflicts.get(ctx.owner.uid, 0) + 1
         return isinstance(error, PreconditionFailed) and self._conflicts[ctx.owner.uid] <= MAX_CONFLICTS
-
-    async def _step_with_timeout(self, ctx: ReconcileContext) -> Result:
-        limit = asyncio.timeout(RECONCILE_TIMEOUT)
-        try:
-            async with limit:
-                return await self._step(ctx)
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            raise ReconcileTimeout(
-                f"reconcile timed out after {RECONCILE_TIMEOUT:.0f} s (API server is slow); retrying"
-            ) from error
 
     async def _step(self, ctx: ReconcileContext) -> Result:
         if objects.is_deleting(ctx.raw):

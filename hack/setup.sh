@@ -53,10 +53,11 @@ else
     "$python" -m venv --clear $venv
 fi
 
-# Packages come from where pip is configured to find them; their hashes are checked.
+# Packages come from where pip is configured to find them; their hashes are checked. The files name every dependency: pip's
+# resolver would take the newest release of one that another asks for with an extra, and refuse it for lack of a hash.
 PIP_DISABLE_PIP_VERSION_CHECK=1
 export PIP_DISABLE_PIP_VERSION_CHECK
-$venv/bin/python -m pip install --quiet --require-hashes \
+$venv/bin/python -m pip install --quiet --no-deps --require-hashes \
     -r requirements/run.txt -r requirements/test.txt -r requirements/lint.txt -r requirements/supply.txt
 # setuptools warns of every editable installation.
 PYTHONWARNINGS=ignore $venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --no-index --editable .

@@ -64,7 +64,7 @@ def test_first_call_installs_hashed_files_and_the_second_nothing(tree: Tree) -> 
     assert tree.set_up().returncode == 0
     venv, locked, project = tree.calls
     assert venv == "venv"
-    assert "--require-hashes" in locked
+    assert "--no-deps --require-hashes" in locked
     assert "--no-deps" in project
     assert "--editable ." in project
     again = tree.set_up()

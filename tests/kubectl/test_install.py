@@ -50,6 +50,8 @@ async def restricted(cluster: Cluster) -> AsyncIterator[Cluster]:
     for name in NAMESPACES:
         await cluster.wire.post("/api/v1/namespaces", {"metadata": {"name": name}})
     await cluster.succeed("delete", CRD)
+    # Those of an earlier test are kept (tests/support/cluster_reset.py).
+    await cluster.succeed("delete", "--ignore-not-found", "-k", str(DEPLOY / "admission-policies"))
     labels = [f"pod-security.kubernetes.io/{mode}" for mode in MODES]
     await cluster.succeed("label", "namespace", NAMESPACE, *(f"{label}=restricted" for label in labels))
     yield cluster
@@ -65,8 +67,6 @@ async def has_two_pods(cluster: Cluster) -> bool:
 
 
 async def test_default_is_applied_without_a_warning(restricted: Cluster) -> None:
-    # Those of an earlier test are kept (tests/support/cluster_reset.py).
-    await restricted.succeed("delete", "--ignore-not-found", "-k", str(DEPLOY / "admission-policies"))
     outcome = await restricted.succeed("apply", "-k", str(DEFAULT))
     assert {line.rpartition(" ")[2] for line in outcome.lines} == {"created"}
     assert outcome.err == ""

@@ -58,6 +58,6 @@ async def test_manifests_have_only_fields_of_the_api_server(cluster: Cluster, tm
     assert valid.returncode == 0, valid.stdout
     assert "Invalid: 0, Errors: 0" in valid.stdout
 
-    (deployment,) = [one for one in rendered(DEFAULT) if one["kind"] == "Deployment"]
+    deployment = next(one for one in rendered(DEFAULT) if one["kind"] == "Deployment")
     deployment["spec"]["template"]["spec"]["containers"][0]["imagePullPolice"] = "Always"
     assert "imagePullPolice" in kubeconform(schemas, [deployment]).stdout

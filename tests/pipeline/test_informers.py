@@ -106,7 +106,7 @@ async def test_dropping_a_plan_keeps_informers_of_others(cluster: Harvester) -> 
         await plans.stop()
 
 
-async def test_next_plan_of_a_name_has_informers_of_its_own(cluster: Harvester) -> None:
+async def test_next_plan_of_a_name_has_separate_informers(cluster: Harvester) -> None:
     async with asyncio.TaskGroup() as group:
         plans = Informers(group, lambda _, spec: Informer(cluster.client, spec, random=Random(1)))
         earlier = plans.of("a", uid="1")

@@ -91,7 +91,7 @@ async def _label(stage: UpgradeRun, nodes: Collection[str], value: str | None) -
 async def _register(stage: UpgradeRun, node: Object) -> None:
     """Create the Node without the labels and annotations that an upgrade has set.
 
-    A kubelet registers with labels of its own only (initialNode in Kubernetes' pkg/kubelet/kubelet_node_status.go).
+    A kubelet sets only configured labels (Kubernetes, initialNode in pkg/kubelet/kubelet_node_status.go).
     That Harvester sets the others again at once is a guess.
     """
     kept = {key: value for key, value in objects.annotations_of(node).items() if not key.startswith(PREFIX)}

@@ -10,12 +10,13 @@ from upgrade_manager.api.in_progress import blocks_next_plan, is_in_progress
 from upgrade_manager.api.keys import FINALIZER, HARVESTER_SYSTEM, LABEL_ACTIVE
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Conflict, Forbidden, KubeError, NotFound, PreconditionFailed, Terminal
+from upgrade_manager.kube.errors import Forbidden, KubeError, NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline import blockers, freeze, toolkit_image, vm_restore, write_log
 from upgrade_manager.pipeline.cleanup import clean_up, give_back
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import RetryError
+from upgrade_manager.pipeline.passing_errors import PassingErrors
 from upgrade_manager.pipeline.phases.base import Failed, Waiting
 from upgrade_manager.pipeline.refusals import Refusals
 from upgrade_manager.pipeline.status import StatusThrottle
@@ -43,8 +44,6 @@ RECORD_TIMEOUT = 10.0
 STALE_CACHE_RETRY = 1.0
 #: Seconds between two checks of a failed plan that gives its settings back.
 RESTORE_RETRY = 5.0
-#: Consecutive changes by others that are requeued without a report.
-MAX_CONFLICTS = 5
 LOGS = f"Run kubectl -n {HARVESTER_SYSTEM} logs -l app.kubernetes.io/name=harvester-upgrade-manager --prefix --tail=-1"
 log = structlog.get_logger(__name__)
 
@@ -74,7 +73,7 @@ class PlanReconciler:
         #: By plan: the resourceVersion of the newest write that the cache does not show yet.
         self._unseen: dict[str, str] = {}
         #: By the plan's uid: consecutive reconciles that ended in a conflict.
-        self._conflicts: dict[str, int] = {}
+        self._passing = PassingErrors()
         self._refusals = Refusals()
 
     async def reconcile(self, name: str) -> Result:
@@ -101,7 +100,7 @@ class PlanReconciler:
     def _forget_deleted(self) -> None:
         """Forget what is remembered of plans that are deleted: a manager runs for months."""
         uids = {objects.uid(plan) for plan in self._plans.store.list()}
-        self._conflicts = {uid: count for uid, count in self._conflicts.items() if uid in uids}
+        self._passing.keep(uids)
         self._refusals.keep(uids)
         self._services.events.keep(uids)
         self._services.metrics.keep(uids)
@@ -118,14 +117,14 @@ class PlanReconciler:
         try:
             async with time_limit(RECONCILE_TIMEOUT):
                 result = await self._step(ctx)
-            self._conflicts.pop(ctx.owner.uid, None)
+            self._passing.clear(ctx.owner.uid)
             self._refusals.clear(ctx)
         except Exception as error:
             if ctx.status.phase != began:
                 # The waits of the earlier phase are over.
                 blockers.clear(ctx)
-            if not self._tolerates(ctx, error):
-                self._refusals.record(ctx, error)
+            self._refusals.record(ctx, error)
+            if not self._passing.passes(ctx.owner.uid, error):
                 if _is_of_plan(error):
                     # Its changes would be refused again, and with them the report of the error.
                     ctx.status.rebase(ctx.raw)
@@ -133,7 +132,6 @@ class PlanReconciler:
                 await self._wait_for_caches(ctx)
                 self._retry_when_overdue(ctx)
                 raise
-            log.info("object changed concurrently, requeued", error=str(error))
             result = Requeue()
         return result if await self._wait_for_caches(ctx) else RequeueAfter(STALE_CACHE_RETRY, is_reconciled=False)
 
@@ -142,13 +140,6 @@ class PlanReconciler:
         seconds = self._refusals.next_overdue(ctx)
         if seconds is not None:
             self._requeue_after(ctx.owner.name, seconds)
-
-    def _tolerates(self, ctx: ReconcileContext, error: Exception) -> bool:
-        """Return True for a change by others, unless such changes last. A webhook's conflict is an error at once."""
-        if not isinstance(error, Conflict):
-            return False
-        self._conflicts[ctx.owner.uid] = self._conflicts.get(ctx.owner.uid, 0) + 1
-        return isinstance(error, PreconditionFailed) and self._conflicts[ctx.owner.uid] <= MAX_CONFLICTS
 
     async def _step(self, ctx: ReconcileContext) -> Result:
         if objects.is_deleting(ctx.raw):
@@ -295,17 +286,11 @@ class PlanReconciler:
         try:
             await clean_up(ctx, keep_failed_jobs=keep_failed_jobs)
         except KubeError as error:
-            if not objects.is_deleting(ctx.raw) or self._may_pass(ctx, error):
+            if not objects.is_deleting(ctx.raw) or self._passing.may_pass(ctx.owner.uid, error):
                 raise
             # A refusal must not keep the plan: leftovers.py removes its objects, and the garbage collector dependents.
             log.warning("clean-up refused, continued after the deletion", error=str(error))
             ctx.events.error(ctx.raw, f"{error}. The removal of this plan's objects is retried after its deletion")
-
-    def _may_pass(self, ctx: ReconcileContext, error: KubeError) -> bool:
-        """Return True for a passing error, and for a conflict, perhaps of a precondition, that has not lasted."""
-        if isinstance(error, Conflict):
-            return self._conflicts.get(ctx.owner.uid, 0) < MAX_CONFLICTS
-        return not isinstance(error, Terminal)
 
     async def _finalize(self, ctx: ReconcileContext) -> None:
         """Clean up after a plan that is being deleted, if it was accepted, then remove the finalizer."""

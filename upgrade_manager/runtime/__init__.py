@@ -25,5 +25,6 @@ __all__ = [
     "review_shares",
     "self_signed",
     "signals",
+    "time_limit",
     "workqueue",
 ]

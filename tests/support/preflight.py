@@ -58,13 +58,15 @@ class Kubelets:
     requests: list[tuple[str, str]] = field(default_factory=list)
     max_running: int = 0
     _running: int = 0
-    _nodes: list[str] = field(default_factory=list)
+    _addresses: dict[str, str] = field(default_factory=dict)
+    _nodes: dict[str, str] = field(default_factory=dict)
 
     def address(self, node: str) -> str:
         """Return the InternalIP of a node."""
-        if node not in self._nodes:
-            self._nodes.append(node)
-        return str(ipaddress.IPv4Address("10.52.0.1") + self._nodes.index(node))
+        if node not in self._addresses:
+            address = self._addresses[node] = str(ipaddress.IPv4Address("10.52.0.1") + len(self._addresses))
+            self._nodes[address] = node
+        return self._addresses[node]
 
     def status(self, node: str) -> dict[str, Any]:
         """Return what a node's status has about its kubelet."""
@@ -80,7 +82,7 @@ class Kubelets:
     async def fetch(self, url: str, *, limit: int) -> Response:
         """See KubeletTransport."""
         host, path = url.removeprefix("https://").split(":10250/")
-        node = next(name for name in self._nodes if self.address(name) == host)
+        node = self._nodes[host]
         self.requests.append((node, path))
         self._running += 1
         self.max_running = max(self.max_running, self._running)

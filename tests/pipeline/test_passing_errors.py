@@ -17,7 +17,9 @@ BY_POLICY = {"causes": [{"message": "refused"}]}
 
 
 @pytest.mark.rule("permissions: the refusal of a policy that lasts is an error, after 40 s")
-@pytest.mark.parametrize(("lasts", "warnings"), [(30, []), (60, ["ReconcileError", "WriteRefused"])], ids=["passes", "lasts"])
+@pytest.mark.parametrize(
+    ("lasts", "warnings"), [(30, []), (60, ["ReconcileError", "WriteRefused"])], ids=["passes", "lasts"]
+)
 async def test_policy_may_refuse_after_the_start_of_its_api_server(lasts: float, warnings: list[str]) -> None:
     message = "the kind of the policy's parameter is not found"
     policy = Refuse(status=422, reason="Invalid", message=message, details={"causes": [{"message": message}]})

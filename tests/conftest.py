@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import io
 import logging
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +17,7 @@ from hack.control_plane.control_plane import CONTROLLER_MANAGER, ControlPlane
 from tests.support import tiers
 from tests.support.accounts import ACCOUNTS
 from upgrade_manager.cli import gc_tuning
+from upgrade_manager.runtime.logging import configure_logging
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -105,3 +108,12 @@ async def _no_task_left() -> AsyncIterator[None]:
         await asyncio.sleep(0)
     left = [repr(task.get_coro()) for task in asyncio.all_tasks() - before if task is not asyncio.current_task()]
     assert left == [], f"tasks left behind: {left}"
+
+
+@pytest.fixture
+def stream() -> Iterator[io.StringIO]:
+    """Return the log, as the manager writes it."""
+    stream = io.StringIO()
+    configure_logging(level="info", log_format="json", stream=stream, now=lambda: datetime.now(UTC))
+    yield stream
+    _log_plainly()

@@ -71,6 +71,9 @@ class BodyReader:
         """Yield the body, which counts as in progress until the context ends. Raises BadReview."""
         body = _Body(self._peers.of(request.transport), asyncio.timeout(BODY_TIMEOUT))
         await self._receive(request, body)
+        if body.gives_way:
+            # It ended before its time-out did.
+            raise _too_many()
         if len(body.data) <= LARGE_BODY:
             yield bytes(body.data)
             return

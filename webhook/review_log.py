@@ -42,12 +42,15 @@ class ReviewLog:
         if peer.goes_last:
             log.info(event, peer=peer.name, **fields)
             return
-        total = 0
+        taken: list[tuple[LineLimit, Hashable, int]] = []
         for limit, key in limits:
             suppressed = limit.take(key)
             if suppressed is None:
+                for other, others_key, count in taken:
+                    other.give_back(others_key, count)
                 return
-            total += suppressed
+            taken.append((limit, key, suppressed))
+        total = sum(count for _, _, count in taken)
         log.info(
             event, peer=peer.name, **{key: _short(value) for key, value in fields.items()}, suppressed=total or None
         )

@@ -32,7 +32,7 @@ FLAG = "--webhook-bind-address"
 #: Seconds for running reviews when the server stops: longer than any.
 _DRAIN_TIMEOUT = DEADLINE + 2
 _JSON = "application/json"
-_INTERNAL_ERROR = Finding(message="The webhook failed unexpectedly. See the manager's log, then try again")
+_INTERNAL_ERROR = Finding(message="The review failed unexpectedly. See the log of the webhook, then try again")
 #: Operations of which an admission is logged, too.
 _LOGGED = frozenset({"CREATE", "DELETE"})
 log = structlog.get_logger(__name__)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
-import structlog
 from aiohttp import http_parser, streams
 
 from hack.bench.bomb import SIZE, bomb_request
@@ -20,13 +17,13 @@ from tests.support.attacked import API_SERVER, BOUND, OTHER, SERVERS, STRANGER, 
 from tests.support.toolkit_config import TOOLKIT
 from tests.support.webhook import NO_CACHES, EmptyCluster, head, review
 from upgrade_manager.runtime import connection_limit
-from upgrade_manager.runtime.logging import configure_logging
 from upgrade_manager.runtime.refusal_log import LINES
 from webhook.admission import Admission
 from webhook.check import Check
 from webhook.server import PATH
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Iterator, Sequence
 
     from tests.support.attacked import Target
@@ -103,15 +100,6 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
     monkeypatch.setattr(http_parser.DeflateBuffer, "__init__", decode)
     monkeypatch.setattr(streams.StreamReader, "feed_data", receive)
     return found
-
-
-@pytest.fixture
-def stream() -> Iterator[io.StringIO]:
-    """Return the log, as the manager writes it."""
-    stream = io.StringIO()
-    configure_logging(level="info", log_format="json", stream=stream, now=lambda: datetime.now(UTC))
-    yield stream
-    structlog.reset_defaults()
 
 
 def requests() -> Iterator[tuple[str, str, str, str]]:

@@ -4,12 +4,14 @@ import json
 from datetime import timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock
 
 import pytest
 
 from hack.virtual_time import virtual_now
 from tests.support.harvester import RELEASE
 from upgrade_manager.api.timestamps import format_time
+from upgrade_manager.kube.errors import KubeError, PreconditionFailed, Throttled, Transient
 from upgrade_manager.kube.resources import JOBS, PODS
 from upgrade_manager.pipeline import iso_checksums
 from upgrade_manager.pipeline.errors import BadRepository, ForeignObject
@@ -178,6 +180,23 @@ async def test_job_that_cannot_be_created_is_given_up(cluster: Harvester) -> Non
     later(ctx, minutes=11)
     assert await MetadataPopulate().run(ctx) == Completed()
     _assert_unchecked(cluster, ctx, f"Job harvester-system/{JOB} cannot be created: Job harvester-system/{JOB} already")
+
+
+@pytest.mark.rule("pipeline: after 10 minutes without checksums MetadataPopulate goes on")
+@pytest.mark.parametrize(
+    "error", [Transient("connection lost"), Throttled("too many", retry_after=1), PreconditionFailed("changed")]
+)
+async def test_passing_error_is_retried_however_old_the_phase_is(
+    cluster: Harvester, monkeypatch: pytest.MonkeyPatch, error: KubeError
+) -> None:
+    ctx = await started(cluster)
+    later(ctx, minutes=11)
+    with monkeypatch.context() as patched:
+        patched.setattr(ctx.client, "create", AsyncMock(side_effect=error))
+        with pytest.raises(type(error)):
+            await MetadataPopulate().run(ctx)
+    assert "checked" not in (ctx.status["checksums"] or {})
+    assert isinstance(await MetadataPopulate().run(ctx), Waiting)
 
 
 def foreign() -> dict[str, Any]:

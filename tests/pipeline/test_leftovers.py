@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -19,7 +20,7 @@ from tests.support.upgrade import UpgradeRun, node_states, started
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.errors import Forbidden, Transient
+from upgrade_manager.kube.errors import Conflict, Forbidden, Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
@@ -219,6 +220,13 @@ async def test_refusal_is_raised_after_all_others_are_removed(
     with pytest.raises(Forbidden):
         await Leftovers(cluster.client).reconcile(KEY)
     assert await left(cluster) == {**{kind.kind: [] for kind in (JOBS, *READ)}, "Service": ["old-repo"]}
+
+
+async def test_conflict_of_a_webhook_is_an_error(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
+    await put_all(cluster, DELETED, (COMPLETE, False))
+    monkeypatch.setattr(Client, "delete", AsyncMock(side_effect=Conflict("a webhook's")))
+    with pytest.raises(Conflict, match="a webhook's"):
+        await Leftovers(cluster.client).reconcile(KEY)
 
 
 async def is_empty(stage: UpgradeRun) -> bool:

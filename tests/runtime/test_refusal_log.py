@@ -1,31 +1,18 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import structlog
 from aiohttp.http_exceptions import BadStatusLine
 
-from upgrade_manager.runtime.logging import configure_logging
 from upgrade_manager.runtime.refusal_log import LINES, PERIOD, LineLimit, RequestLogger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import io
 
 LONG = "secret" * 10_000
-
-
-@pytest.fixture
-def stream() -> Iterator[io.StringIO]:
-    """Configure logs as the manager does."""
-    stream = io.StringIO()
-    configure_logging(level="info", log_format="json", stream=stream, now=lambda: datetime.now(UTC))
-    yield stream
-    structlog.reset_defaults()
 
 
 def lines(stream: io.StringIO) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import pytest
 from tests.support.prepare import iso
 from tests.support.toolkit import IsoFiles
 from upgrade_manager.api.checksums import write_checksums
+from upgrade_manager.kube.errors import NotFound, Terminal
 from upgrade_manager.toolkit import checksums as module
 from upgrade_manager.toolkit.checksums import Checksums
 from upgrade_manager.toolkit.errors import BadArchive, BadEnvironment, WrongChecksum
@@ -108,6 +109,15 @@ async def test_changed_description_is_read_once_more(path: str, times: int) -> N
         with pytest.raises(WrongChecksum, match=f"^{path} has the SHA-256 "):
             await read()
     assert [one for one, _ in files.requests].count(path) == 2
+
+
+async def test_description_that_disappears_after_a_change_is_named() -> None:
+    good = iso()
+    files = IsoFiles({**good, RELEASE: good[RELEASE] + b"\n#"})
+    files.errors = [None, NotFound("it was unmounted")]
+    checksums = Checksums({name: sha256(content).hexdigest() for name, content in good.items()})
+    with pytest.raises(Terminal, match="is not a complete Harvester ISO"):
+        await ReleaseFiles(files, checksums=checksums).versions()
 
 
 class _ChangedFiles(IsoFiles):

@@ -68,6 +68,30 @@ async def test_largest_share_of_received_bodies_gives_way(host: str) -> None:
 
 
 @pytest.mark.rule("security: large bodies are limited for each peer, and API servers go last")
+async def test_body_that_gives_way_as_it_ends_keeps_no_memory() -> None:
+    whole = head(MAX_BODY) + VALID + b" " * (MAX_BODY - len(VALID))
+    async with webhook(slowly()) as server:
+        connections = [server.connect(STRANGER) for _ in range(COUNT + 1)]
+        for _, handler in connections[:-1]:
+            handler.data_received(whole[:-1])
+        (first, oldest), (_, newest) = connections[0], connections[-1]
+        newest.data_received(head(MAX_BODY))
+        await asyncio.sleep(0.5)
+        # In one step of the loop, which receives the newest body first.
+        newest.data_received(LARGE)
+        oldest.data_received(whole[-1:])
+        await asyncio.sleep(0.5)
+        began = asyncio.get_running_loop().time()
+        assert (await server.post(LARGE, host=API_SERVER)).status == 200
+        # The check takes a second.
+        assert asyncio.get_running_loop().time() - began == pytest.approx(1)
+        await first.closed.wait()
+        for _, handler in connections:
+            handler.connection_lost(None)
+    assert first.response().status == 429
+
+
+@pytest.mark.rule("security: large bodies are limited for each peer, and API servers go last")
 @pytest.mark.parametrize("host", [API_SERVER, OTHER])
 async def test_review_of_a_larger_share_gives_way(host: str) -> None:
     async with webhook(slowly()) as server:

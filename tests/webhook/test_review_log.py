@@ -44,6 +44,25 @@ async def test_denials_of_strangers_have_few_lines(strangers: int, expected: int
     assert line["suppressed"] == (2 * RATE - PEER_LINES if strangers == 1 else 2 * RATE - ALL_LINES)
 
 
+@pytest.mark.rule("security: strangers' reviews have at most 60 lines a minute, API servers' all of them")
+async def test_each_suppressed_line_is_counted_once() -> None:
+    sent = 0
+    async with webhook() as server:
+        with capture_logs() as lines:
+            # Limits of single strangers, that of all, and both.
+            for peers in (1, 10, 1, 10, 10):
+                for number in range(RATE):
+                    await server.post(review("CONNECT"), host=f"10.52.0.{number % peers}")
+                    sent += 1
+                await asyncio.sleep(PERIOD / 3)
+            await asyncio.sleep(PERIOD)
+            for number in range(10):
+                await server.post(review("CONNECT"), host=f"10.52.0.{number}")
+                sent += 1
+    denied = of(lines, "denied")
+    assert len(denied) + sum(line["suppressed"] or 0 for line in denied) == sent
+
+
 @pytest.mark.rule("security: each kind of refusal has at most 20 short lines a minute, without the client's text")
 async def test_bad_reviews_have_few_short_lines() -> None:
     async with webhook() as server:

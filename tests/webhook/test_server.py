@@ -194,7 +194,7 @@ async def test_unexpected_error_denies_with_the_uid() -> None:
     async with webhook(Broken(EmptyCluster(), caches=NO_CACHES, toolkit=TOOLKIT)) as server:
         response = await server.post(review())
         assert (response.status, response.review["uid"], response.review["allowed"]) == (200, "a-uid", False)
-        assert response.messages == [": The webhook failed unexpectedly. See the manager's log, then try again"]
+        assert response.messages == [": The review failed unexpectedly. See the log of the webhook, then try again"]
         assert "secret" not in response.text
         assert server.metric("requests_total", operation="CREATE", allowed="false") == 1
 

@@ -1,6 +1,6 @@
 """SHA-256 checksums of files of the ISO: the termination message of one Job, and an environment variable of others.
 
-The Job is built in resources/checksums, and pipeline/checksums passes its result on; the commands are those of toolkit.
+The Job is built in resources/checksums, and pipeline/iso_checksums passes its result on to commands of toolkit.
 """
 
 from __future__ import annotations

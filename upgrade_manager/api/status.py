@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-#: Shown instead of status.createdBy where that is absent.
-NOT_RECORDED = "not recorded"
-
-
 class PhaseTransitionTimestamp(ApiModel, json_schema_extra={"required": ["phase", "phaseTransitionTimestamp"]}):
     """The time at which the plan reached a phase."""
 

@@ -111,7 +111,8 @@ def command_line() -> tuple[argparse.ArgumentParser, Mapping[str, argparse.Argum
         if name == "run":
             _add_run_flags(command)
         else:
-            command.set_defaults(leader_elect=False, repo_url=None, kubelet_access=None)
+            # It reads no kubelet.
+            command.set_defaults(leader_elect=False, repo_url=None, kubelet_access=KubeletAccess.PROXY.value)
     add_user_commands(commands)
     add_toolkit_commands(commands)
     return parser, commands.choices

@@ -74,8 +74,9 @@ async def _preflight(plan: Object, options: PreflightOptions) -> int:
     async with connected(command="preflight", kubeconfig=options.kubeconfig, context=options.context) as session:
         await session.read(session.client.raw("GET", UPGRADE_PLANS.path(), query=(("limit", "1"),)))
         rows = await check(plan, session.client, options.toolkit)
-    render = _json if options.output == "json" else _table
-    sys.stdout.write(render(plan, rows, skips=is_skipped(plan), image=_toolkit_image(plan, options.toolkit)))
+    skips, image = is_skipped(plan), _toolkit_image(plan, options.toolkit)
+    is_json = options.output == "json"
+    sys.stdout.write(_json(plan, rows, skips=skips, image=image) if is_json else _table(rows, skips=skips, image=image))
     return int(any(row.outcome == _FAILED for row in rows))
 
 
@@ -123,8 +124,7 @@ def _toolkit_image(plan: Object, toolkit: ToolkitConfig) -> str:
     return choice.summary if plan and isinstance(choice, ToolkitChoice) else ""
 
 
-def _table(plan: Object, rows: Sequence[Row], *, skips: bool, image: str) -> str:
-    _ = plan
+def _table(rows: Sequence[Row], *, skips: bool, image: str) -> str:
     width = max(len(row.check) for row in rows) + 2
     lines = [f"{'CHECK':<{width}}{'RESULT':<9}DETAILS", *(line for row in rows for line in _lines(row, width))]
     failed = sum(row.outcome == _FAILED for row in rows)

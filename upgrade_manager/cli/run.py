@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import sys
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import structlog
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.cli.options import RunOptions
     from upgrade_manager.kube.config import ClientConfig
+    from upgrade_manager.preflight.kubelets import KubeletReader
 
 
 def run(options: RunOptions) -> int:
@@ -89,21 +90,23 @@ async def _environment(options: RunOptions, clock: SystemClock) -> AsyncIterator
     async with (
         HttpTransport(config, on_response=RequestMetrics(metrics).on_response) as transport,
         HttpRepositoryClient(user_agent=USER_AGENT) as client,
-        HttpKubeletTransport(config, user_agent=USER_AGENT) as kubelets,
+        AsyncExitStack() as stack,
     ):
         proxy = ServiceProxyClient(transport, server=config.server)
         is_in_cluster = isinstance(config.source, InCluster)
         is_proxied = not options.repo_url and not is_in_cluster
         randomness = random.Random()
+        kubelets: KubeletReader = ProxiedKubelets(Client(transport, user_agent=USER_AGENT, random=randomness))
+        if kubelet_access(options, config) is KubeletAccess.DIRECT:
+            direct = HttpKubeletTransport(config, user_agent=USER_AGENT)
+            kubelets = DirectKubelets(await stack.enter_async_context(direct))
         environment = Environment(
             transport=transport,
             lease=transport.reserved(),
             repository=proxy if is_proxied else client,
             repo_url=proxy.repo_url if is_proxied else SERVICE_URL,
             certificates=TlsProbe(),
-            kubelets=DirectKubelets(kubelets)
-            if kubelet_access(options, config) is KubeletAccess.DIRECT
-            else ProxiedKubelets(Client(transport, user_agent=USER_AGENT, random=randomness)),
+            kubelets=kubelets,
             clock=clock,
             random=randomness,
         )

@@ -56,8 +56,8 @@ _KEPT = {
 _PLANS = (Component.IMAGE_PRELOAD, Component.IMAGE_CLEANUP)
 #: Namespaces that may not exist, unlike kube-system and the manager's own.
 _OPTIONAL_NAMESPACES = frozenset({CATTLE_SYSTEM, FLEET_LOCAL, LONGHORN_SYSTEM})
-#: Done for the nodes, while the removal of other objects fails.
-_CLEARED = "clear the nodes"
+#: Done for the nodes, while the removal of other objects fails, and after it.
+_CLEARED, _CLEARED_AGAIN = "clear the nodes", "clear the nodes again"
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
@@ -131,7 +131,10 @@ async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
         raise
     # After the removal of the Plans: until then the system-upgrade-controller sets its labels again. A controller that
     # has read the Plan before may set one even later; `prepare_nodes` removes it before the next Plan of that name.
-    await _clear_nodes(ctx)
+    # Once, too: the removal of the finalizer may be refused.
+    if _CLEARED_AGAIN not in done:
+        await _clear_nodes(ctx)
+        done.add(_CLEARED_AGAIN)
 
 
 async def _run(ctx: ReconcileContext, done: set[str], *, kept: Component | None) -> None:

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any, Self
 import structlog
 
 from upgrade_manager.api.annotations import PlanAnnotations
+from upgrade_manager.api.attribution import NOT_RECORDED
 from upgrade_manager.api.keys import FINALIZER, LABEL_ACTIVE, LABEL_PLAN_UID, MANAGER_ANNOTATIONS
 from upgrade_manager.api.names import repo_service_name
 from upgrade_manager.api.spec import UpgradePlanSpec
-from upgrade_manager.api.status import NOT_RECORDED, ToolkitImageStatus
+from upgrade_manager.api.status import ToolkitImageStatus
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, Conflict, NotFound, PreconditionFailed
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline import creation, write_log
+from upgrade_manager.pipeline import creation, removal, write_log
 from upgrade_manager.pipeline.errors import ForeignObject, RetryError
 from upgrade_manager.pipeline.informers import Write
 from upgrade_manager.pipeline.status import StatusPatch, one_line
@@ -253,18 +254,7 @@ class ReconcileContext:
 
     async def remove(self, resource: Resource, name: str, *, namespace: str, uid: str) -> None:
         """Delete the object of that uid, if it still exists."""
-        try:
-            await self.client.delete(resource, name, namespace=namespace, uid=uid)
-        except NotFound:
-            log.info("object not found, not removed", kind=resource.kind, object=name)
-        except Conflict:
-            now = await self.client.find(resource, name, namespace=namespace, metadata_only=True)
-            if now is not None and objects.uid(now) == uid:
-                # A webhook's.
-                raise
-            log.info("object was replaced, not removed", kind=resource.kind, object=name)
-        else:
-            write_log.removed(resource, name, namespace=namespace)
+        await removal.remove(self.client, resource, name, namespace=namespace, uid=uid)
 
     async def remove_all(self, resource: Resource, *, namespace: str, selector: str = "") -> None:
         """Delete the plan's objects of that kind, by their uid label or by another selector."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Invalid, policy_refusal
 
 if TYPE_CHECKING:
@@ -31,13 +32,12 @@ async def create(client: Client, resource: Resource, manifest: Object) -> Object
 
     That policy refuses as Invalid, other policies of the manager as Forbidden, which is not repeated.
     """
-    clock, pause = asyncio.get_running_loop().time, _FIRST_PAUSE
-    deadline = clock() + COPY_TIMEOUT
+    deadline, pause = loop_time() + COPY_TIMEOUT, _FIRST_PAUSE
     while True:
         try:
             return await client.create(resource, manifest, namespace=objects.namespace(manifest))
         except Invalid as error:
-            left = deadline - clock()
+            left = deadline - loop_time()
             if not policy_refusal(error) or left <= 0:
                 raise
         log.debug("refused by a policy, created again", kind=resource.kind, object=objects.name(manifest))

@@ -14,7 +14,7 @@ from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, ToolkitKind
 from upgrade_manager.api.names import component_name
 from upgrade_manager.blockers.jobs import LABEL_JOB_NAME, job_wait
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.errors import Terminal
 from upgrade_manager.kube.resources import JOBS, PODS
 from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.pipeline.diagnostics import job_failure_message, job_progress, new_job_progress
@@ -57,8 +57,8 @@ async def compute(ctx: ReconcileContext) -> Waiting | None:
         return await _follow(ctx, job)
     try:
         await ctx.ensure(JOBS, checksums_job(ctx.owner, ctx.job_settings, claim=ctx.status["isoImageID"]))
-    except (KubeError, RetryError) as error:
-        if ctx.status.phase_seconds() < DEADLINE:
+    except (Terminal, RetryError) as error:
+        if ctx.status.seconds_in_phase() < DEADLINE:
             raise
         _give_up(ctx, f"Job {HARVESTER_SYSTEM}/{name} cannot be created: {error}")
         return None

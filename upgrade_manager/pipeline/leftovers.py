@@ -13,9 +13,9 @@ import structlog
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_PLAN_UID
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Conflict, NotFound
+from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, UPGRADE_PLANS
-from upgrade_manager.pipeline import orphaned_jobs, repository_handover, write_log
+from upgrade_manager.pipeline import orphaned_jobs, removal, repository_handover, write_log
 from upgrade_manager.runtime.concurrency import run_all
 from upgrade_manager.runtime.result import Done
 from upgrade_manager.runtime.time_limit import time_limit
@@ -94,13 +94,8 @@ class Leftovers:
             return []
 
     async def _delete(self, resource: Resource, found: Object) -> None:
-        name = objects.name(found)
-        try:
-            await self._client.delete(resource, name, namespace=HARVESTER_SYSTEM, uid=objects.uid(found))
-        except (NotFound, Conflict) as error:
-            log.info("object was removed or replaced", kind=resource.kind, object=name, error=str(error))
-        else:
-            write_log.removed(resource, name, namespace=HARVESTER_SYSTEM)
+        name, uid = objects.name(found), objects.uid(found)
+        await removal.remove(self._client, resource, name, namespace=HARVESTER_SYSTEM, uid=uid)
 
     async def _delete_all(self, resource: Resource, selector: str) -> None:
         if await self._list(resource, selector):

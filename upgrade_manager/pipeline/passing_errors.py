@@ -49,7 +49,7 @@ class PassingErrors:
         return not isinstance(error, Terminal)
 
     def clear(self, uid: str) -> None:
-        """Begin anew after a reconcile without an error."""
+        """Forget the errors of a plan after a reconcile without one."""
         self._conflicts.pop(uid, None)
         self._refused.pop(uid, None)
 

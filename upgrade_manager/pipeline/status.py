@@ -163,12 +163,6 @@ class StatusPatch:
         parsed = parse_time(moment)
         return seconds_between(parsed, self._now()) if parsed else 0.0
 
-    def phase_seconds(self) -> float:
-        """Return the seconds since the current phase was recorded."""
-        entries = self._status.get("phaseTransitionTimestamps") or []
-        times = [entry.get("phaseTransitionTimestamp") for entry in entries if entry.get("phase") == self.phase]
-        return self.seconds_since(times[-1] if times else None)
-
     def accept(self, phase: str, target: str) -> None:
         """Start the upgrade in its first phase."""
         self.record(phase)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.config import ClientConfig
     from upgrade_manager.kube.credentials import Credentials
 
-#: Seconds for a TCP connection and the handshake; the caller limits the whole request.
-_CONNECT_TIMEOUT = 10.0
+#: Seconds for a TCP connection and the handshake, of the 10 s that the caller allows the whole request.
+_CONNECT_TIMEOUT = 5.0
 #: Seconds that an unused connection is kept: for the second request to the same kubelet.
 _KEEP_ALIVE = 5.0
 #: Bytes of a refusal.

@@ -48,6 +48,12 @@ class LineLimit:
             self._keys.popitem(last=False)
         return suppressed
 
+    def give_back(self, key: Hashable, suppressed: int) -> None:
+        """Undo `take`, which returned that number: another limit suppresses the line."""
+        times, _ = self._keys[key]
+        times.pop()
+        self._keys[key] = (times, suppressed)
+
 
 class RequestLogger(logging.Logger):
     """The logger of aiohttp's server: a line without the client's text for each refused request.

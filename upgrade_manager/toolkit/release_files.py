@@ -105,10 +105,11 @@ class ReleaseFiles:
     async def _read(self, path: str) -> bytes:
         """Return a file; one of another checksum is read once more. Raises WrongChecksum."""
         try:
-            return await self._verified(path)
-        except WrongChecksum as error:
-            _log.warning("file is read again", error=str(error))
-            return await self._verified(path)
+            try:
+                return await self._verified(path)
+            except WrongChecksum as error:
+                _log.warning("file is read again", error=str(error))
+                return await self._verified(path)
         except NotFound as error:
             raise Terminal(f"{path} does not exist on the ISO; it is not a complete Harvester ISO") from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.annotations import TOOLKIT_ANNOTATIONS
 from upgrade_manager.api.conditions import find_condition
 from upgrade_manager.api.keys import ANNOTATION_ALLOW_DELETION, ANNOTATION_SKIP_WEBHOOK
 from upgrade_manager.api.phases import PhaseName
@@ -13,9 +14,10 @@ from upgrade_manager.kube import fields
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from webhook.catalogue import CHECKS
-from webhook.check import Check, Finding, Outcome, Subject
+from webhook.check import Finding, Outcome, Subject
 from webhook.checks.pause_list import CHECK as PAUSE_LIST
 from webhook.checks.pause_list import find_unknown
+from webhook.checks.toolkit_image import CHECK as TOOLKIT_IMAGE
 from webhook.review import PLAN_KIND, Verdict
 from webhook.runner import DEADLINE, run_checks
 from webhook.sharing import SnapshotReader
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.api.toolkit_image import ToolkitConfig
     from webhook.caches import Caches
-    from webhook.check import CheckResult
+    from webhook.check import Check, CheckResult
     from webhook.cluster import ClusterReader
     from webhook.review import AdmissionRequest
 
@@ -87,7 +89,7 @@ class Admission:
                 self._caches.start()
 
     async def _update(self, request: AdmissionRequest) -> Verdict:
-        """Check the names that the update adds to the pause list."""
+        """Check the names that the update adds to the pause list, and a toolkit image that it changes."""
         if not fields.mapping(request.new) or not fields.mapping(request.old):
             return _denied(_NO_OBJECT)
         if fields.text(request.new, "metadata", "deletionTimestamp"):
@@ -96,14 +98,16 @@ class Admission:
         known = set(old.spec.node_upgrade_option.pause_nodes)
         names = enumerate(new.spec.node_upgrade_option.pause_nodes)
         added = {index: name for index, name in names if name not in known}
-        if not added:
-            return Verdict()
+        is_other_toolkit = _toolkit(request.new) != _toolkit(request.old)
 
         async def find(subject: Subject) -> Iterable[Finding]:
             return await find_unknown(subject, added)
 
-        check = Check(name=PAUSE_LIST.name, field=PAUSE_LIST.field, find=find)
-        return _too_many_names(new) or _verdict(await run_checks([check], new))
+        pauses = replace(PAUSE_LIST, find=find)
+        checks = [*([pauses] if added else []), *([TOOLKIT_IMAGE] if is_other_toolkit else [])]
+        if not checks:
+            return Verdict()
+        return (_too_many_names(new) if added else None) or _verdict(await run_checks(checks, new))
 
     def _subject(self, plan: object) -> Subject:
         return Subject.of(plan, cluster=SnapshotReader(self._cluster), toolkit=self._toolkit)
@@ -156,6 +160,11 @@ def _shortened(found: Sequence[Sequence[Finding]]) -> list[Finding]:
     if left := len(numbered) - len(kept):
         findings.append(Finding(message=_MORE.format(left), field="spec"))
     return findings
+
+
+def _toolkit(plan: object) -> list[str | None]:
+    annotations = fields.strings(plan, "metadata", "annotations")
+    return [annotations.get(key) for key in TOOLKIT_ANNOTATIONS]
 
 
 def _denied(message: str, *, field: str = "") -> Verdict:

@@ -31,7 +31,8 @@ class ReviewLog:
         self._of_peer, self._of_all, self._of_status = LineLimit(PEER_LINES), LineLimit(ALL_LINES), LineLimit()
 
     def decided(self, event: str, peer: Peer, **fields: str | int) -> None:
-        """Log a decision with the peer's address."""
+        """Log a decision with the peer's address. What a peer that is not an API server says may be made up."""
+        fields["from_api_server"] = "yes" if peer.goes_last else "no"
         self._info(event, peer, limits=[(self._of_peer, (event, peer.name)), (self._of_all, event)], **fields)
 
     def refused(self, peer: Peer, *, error: str, status: int) -> None:

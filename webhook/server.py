@@ -84,19 +84,19 @@ class _Handler:
         self._log = ReviewLog()
 
     async def handle(self, request: web.Request) -> web.Response:
-        began = loop_time()
+        began, peer = loop_time(), self._peers.of(request.transport)
         with self._metrics.in_flight.track_inprogress():
             try:
-                return await self._handle(request, began=began)
+                return await self._handle(request, peer=peer, began=began)
             except BadReview as error:
                 self._metrics.record_bad(seconds=loop_time() - began)
-                self._log.refused(self._peer(request), error=str(error), status=int(error.status))
+                self._log.refused(peer, error=str(error), status=int(error.status))
                 response = web.Response(status=error.status, text=str(error))
                 # The rest of the body is left in the socket.
                 response.force_close()
                 return response
 
-    async def _handle(self, request: web.Request, *, began: float) -> web.Response:
+    async def _handle(self, request: web.Request, *, peer: Peer, began: float) -> web.Response:
         if request.content_type != _JSON:
             raise BadReview(f"the Content-Type is not {_JSON}")
         if "Content-Encoding" in request.headers:
@@ -104,10 +104,8 @@ class _Handler:
             raise BadReview(message, status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
         async with self._bodies.read(request) as body:
             review = parse(body)
-            peer = self._peer(request)
             if request.path == mutation.PATH:
-                if waived := waivers(review):
-                    self._log.decided("waived", peer, **description(review), waivers=", ".join(waived))
+                self._log_intent(review, peer)
                 return web.json_response(mutation.respond(review))
             verdict = await self._decide(review, peer)
             self._metrics.record(review.operation, verdict, seconds=loop_time() - began)
@@ -129,5 +127,9 @@ class _Handler:
             self._log.decided("admitted", peer, **about)
         return verdict
 
-    def _peer(self, request: web.Request) -> Peer:
-        return self._peers.of(request.transport)
+    def _log_intent(self, review: AdmissionRequest, peer: Peer) -> None:
+        """Log what the mutating webhook alone sees of each request: waivers, and deletions of plans that have ended."""
+        if review.operation == "DELETE":
+            self._log.decided("deletion requested", peer, **description(review))
+        elif waived := waivers(review):
+            self._log.decided("waived", peer, **description(review), waivers=", ".join(waived))

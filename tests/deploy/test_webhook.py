@@ -14,6 +14,7 @@ from upgrade_manager.api.keys import (
     ANNOTATION_ALLOW_DELETION,
     ANNOTATION_SKIP_WEBHOOK,
     ANNOTATION_TOOLKIT_IMAGE,
+    ANNOTATION_TOOLKIT_KIND,
     GROUP,
 )
 from upgrade_manager.api.spec import MAX_NODES
@@ -32,8 +33,9 @@ MUTATING = yaml.safe_load(FILE.with_name("mutating.yaml").read_text())
 (MUTATING_WEBHOOK,) = MUTATING["webhooks"]
 SERVICE_ACCOUNT = yaml.safe_load((FILE.parents[1] / "rbac/service-account.yaml").read_text())
 
-NOT_MANAGER, NOT_SKIPPED, PAUSE_LIST, IN_PROGRESS = (condition["name"] for condition in WEBHOOK["matchConditions"])
+NOT_MANAGER, NOT_SKIPPED, UPDATED, IN_PROGRESS = (condition["name"] for condition in WEBHOOK["matchConditions"])
 _, STEERING_CHANGED = (condition["name"] for condition in MUTATING_WEBHOOK["matchConditions"])
+IMAGE, KIND = ANNOTATION_TOOLKIT_IMAGE, ANNOTATION_TOOLKIT_KIND
 FINALIZER: dict[str, Any] = {"finalizers": ["x"]}
 DELETED: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
@@ -87,23 +89,40 @@ def progressing(status: str) -> dict[str, Any]:
         pytest.param("CREATE", plan(annotations={ANNOTATION_SKIP_WEBHOOK: "true"}), None, NOT_SKIPPED, id="skipped"),
         pytest.param("UPDATE", plan("a"), plan(), "", id="a first pause"),
         pytest.param("UPDATE", plan("a", "b"), plan("a"), "", id="another pause"),
-        pytest.param("UPDATE", plan("a"), plan("a"), PAUSE_LIST, id="the same pauses"),
-        pytest.param("UPDATE", plan("a", "c"), plan("a", "b", "c"), PAUSE_LIST, id="a pause less"),
-        pytest.param("UPDATE", plan("c", "a"), plan("a", "b", "c"), PAUSE_LIST, id="a pause less in another order"),
+        pytest.param("UPDATE", plan("a"), plan("a"), UPDATED, id="the same pauses"),
+        pytest.param("UPDATE", plan("a", "c"), plan("a", "b", "c"), UPDATED, id="a pause less"),
+        pytest.param("UPDATE", plan("c", "a"), plan("a", "b", "c"), UPDATED, id="a pause less in another order"),
         pytest.param("UPDATE", plan("b"), plan("a"), "", id="a pause for another"),
         pytest.param("UPDATE", plan("a", "c"), plan("a", "b"), "", id="a pause less, and another"),
-        pytest.param("UPDATE", plan(), plan("a"), PAUSE_LIST, id="no pauses left"),
-        pytest.param("UPDATE", plan(**FINALIZER), plan(), PAUSE_LIST, id="a new finalizer"),
-        pytest.param("UPDATE", plan("a", **DELETED), plan("a", **DELETED, **FINALIZER), PAUSE_LIST, id="deleted"),
-        pytest.param("UPDATE", plan("b", **DELETED), plan("a", **DELETED), PAUSE_LIST, id="a deleted plan changes"),
+        pytest.param("UPDATE", plan(), plan("a"), UPDATED, id="no pauses left"),
+        pytest.param("UPDATE", plan(**FINALIZER), plan(), UPDATED, id="a new finalizer"),
+        pytest.param("UPDATE", plan("a", **DELETED), plan("a", **DELETED, **FINALIZER), UPDATED, id="deleted"),
+        pytest.param("UPDATE", plan("b", **DELETED), plan("a", **DELETED), UPDATED, id="a deleted plan changes"),
+        pytest.param("UPDATE", plan(annotations={IMAGE: "a"}), plan(), "", id="a toolkit image"),
+        pytest.param(
+            "UPDATE",
+            plan(annotations={IMAGE: "a"}),
+            plan(annotations={IMAGE: "b"}),
+            "",
+            id="another image",
+        ),
+        pytest.param("UPDATE", plan(), plan(annotations={KIND: "own"}), "", id="no toolkit kind any more"),
+        pytest.param(
+            "UPDATE",
+            plan(annotations={IMAGE: "a"}, **DELETED),
+            plan(**DELETED),
+            UPDATED,
+            id="too late",
+        ),
+        pytest.param("UPDATE", plan(annotations={"a": "b"}), plan(), UPDATED, id="another annotation"),
         pytest.param("DELETE", None, plan(), IN_PROGRESS, id="a plan without status"),
         pytest.param("DELETE", None, plan(status={"currentPhase": "x"}), IN_PROGRESS, id="without conditions"),
         pytest.param("DELETE", None, progressing("False"), IN_PROGRESS, id="an ended plan"),
         pytest.param("DELETE", None, progressing("True"), "", id="a plan in progress"),
         pytest.param("UPDATE", plan(*nodes(500)), plan(*nodes(501)), "", id="a pause less in a long list"),
-        pytest.param("UPDATE", plan(*nodes(499)), plan(*nodes(500)), PAUSE_LIST, id="a pause less of 500"),
-        pytest.param("UPDATE", plan(*nodes(MAX_NODES)), plan(*nodes(MAX_NODES)), PAUSE_LIST, id="the longest list"),
-        pytest.param("UPDATE", plan(*nodes(50)), plan(*nodes(MAX_NODES)), PAUSE_LIST, id="most pauses less"),
+        pytest.param("UPDATE", plan(*nodes(499)), plan(*nodes(500)), UPDATED, id="a pause less of 500"),
+        pytest.param("UPDATE", plan(*nodes(MAX_NODES)), plan(*nodes(MAX_NODES)), UPDATED, id="the longest list"),
+        pytest.param("UPDATE", plan(*nodes(50)), plan(*nodes(MAX_NODES)), UPDATED, id="most pauses less"),
         pytest.param(
             "UPDATE", plan(*nodes(MAX_NODES)), plan(*nodes(MAX_NODES - 1)), "", id="a pause more in the longest list"
         ),
@@ -135,7 +154,7 @@ def test_both_webhooks_are_served_alike() -> None:
     assert MUTATING["metadata"] == MANIFEST["metadata"]
     assert MUTATING_WEBHOOK["clientConfig"] == {"service": WEBHOOK["clientConfig"]["service"] | {"path": mutation.PATH}}
     (rule,), (mutating_rule,) = WEBHOOK["rules"], MUTATING_WEBHOOK["rules"]
-    assert mutating_rule == rule | {"operations": ["CREATE", "UPDATE"]}
+    assert mutating_rule == rule
 
 
 def test_attribution_blocks_no_request() -> None:

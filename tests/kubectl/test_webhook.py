@@ -97,7 +97,7 @@ async def test_accepted_plan_prints_the_warning(cluster: Cluster, hook: Webhook)
         assert "Warning: check 'things' skipped" in accepted.err
 
 
-@pytest.mark.rule("admission: an update is checked only for names that it adds to the pause list")
+@pytest.mark.rule("admission: an update is checked only for added pauses and a changed toolkit image")
 @pytest.mark.full
 async def test_update_checks_added_names_only(cluster: Cluster, hook: Webhook) -> None:
     await hook.node("node-0")

@@ -4,12 +4,14 @@ import asyncio
 import itertools
 
 import pytest
+from structlog.testing import capture_logs
 
 from hack.virtual_time import virtual_now
 from tests.support.runtime import Reviews
 from tests.support.tokens import token_of
 from upgrade_manager.runtime.bearer_token import LEEWAY
 from upgrade_manager.runtime.metrics_auth import Decision, MetricsAuthorizer
+from upgrade_manager.runtime.refusal_log import LINES
 
 #: Addresses of Prometheus and of another client.
 SCRAPER, STRANGER = "192.0.2.1", "192.0.2.2"
@@ -69,6 +71,19 @@ async def test_failed_review_is_a_500_and_not_cached(kind: str, text: str, fault
     assert await authorizer.authorize(GOOD) == Decision(500, text)
     getattr(server, fault).clear()
     assert await authorizer.authorize(GOOD) == Decision(200)
+
+
+@pytest.mark.rule("security: each kind of refusal has at most 20 short lines a minute, without the client's text")
+async def test_failed_reviews_have_few_lines() -> None:
+    server = Reviews(broken={"TokenReview"})
+    authorizer = new_authorizer(server)
+    with capture_logs() as lines:
+        for number in range(200):
+            await authorizer.authorize(made_up(number), peer=f"10.52.0.{number % 50}")
+        await asyncio.sleep(60)
+        await authorizer.authorize(made_up("last"), peer="10.52.0.1")
+    assert len(lines) == LINES + 1
+    assert lines[-1]["suppressed"] == 200 - LINES
 
 
 @pytest.mark.parametrize(("token", "ttl"), [(GOOD, 60), (GUEST, 10), (STOLEN, 10)])

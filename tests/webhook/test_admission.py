@@ -10,6 +10,8 @@ import pytest
 from hack.simulation import Simulation
 from tests.support.toolkit_config import TOOLKIT
 from tests.support.webhook import NO_CACHES, EmptyCluster
+from upgrade_manager.api.keys import ANNOTATION_TOOLKIT_IMAGE as IMAGE
+from upgrade_manager.api.keys import ANNOTATION_TOOLKIT_KIND as KIND
 from upgrade_manager.api.keys import PREFIX
 from upgrade_manager.api.spec import MAX_NODES
 from upgrade_manager.kube.patch import MergePatch
@@ -81,7 +83,27 @@ async def test_update_checks_added_names_only(admission: Admission) -> None:
     ]
 
 
-@pytest.mark.rule("admission: an update is checked only for names that it adds to the pause list")
+@pytest.mark.rule("admission: an update is checked only for added pauses and a changed toolkit image")
+@pytest.mark.parametrize(
+    ("new", "old", "denied"),
+    [
+        pytest.param({IMAGE: "evil/toolkit"}, {}, True, id="set"),
+        pytest.param({IMAGE: "evil/toolkit"}, {IMAGE: "rancher/harvester-upgrade-toolkit"}, True, id="changed"),
+        pytest.param({KIND: "none"}, {}, True, id="kind"),
+        pytest.param({IMAGE: "rancher/harvester-upgrade-toolkit"}, {}, False, id="permitted"),
+        pytest.param({}, {IMAGE: "evil/toolkit"}, False, id="removed"),
+        pytest.param({IMAGE: "evil/toolkit", "a": "b"}, {IMAGE: "evil/toolkit"}, False, id="unchanged"),
+    ],
+)
+async def test_update_checks_a_changed_toolkit_image(
+    admission: Admission, new: dict[str, str], old: dict[str, str], *, denied: bool
+) -> None:
+    plans = {"new": plan(annotations=new), "old": plan(annotations=old)}
+    verdict = await admission.decide(request("UPDATE", **plans))
+    assert [message.startswith("metadata.annotations") for message in messages(verdict)] == [True] * denied
+
+
+@pytest.mark.rule("admission: an update is checked only for added pauses and a changed toolkit image")
 async def test_update_of_a_list_that_is_too_long_is_accepted(admission: Admission) -> None:
     old = plan(nodeUpgradeOption={"pauseNodes": [f"node-{index}" for index in range(MAX_NODES + 1)]})
     new = {**old, "metadata": {"name": "demo", "finalizers": []}}

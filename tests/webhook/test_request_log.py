@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.support.toolkit_config import TOOLKIT
-from tests.support.webhook import NO_CACHES, EmptyCluster, review, webhook
+from tests.support.webhook import API_SERVER, NO_CACHES, STRANGER, EmptyCluster, review, webhook
 from upgrade_manager.api.annotations import WAIVER_ANNOTATIONS
 from webhook import mutation
 from webhook.admission import Admission
@@ -18,16 +18,18 @@ from webhook.server import PATH
 USER = {"username": "alice", "uid": "uid-1", "groups": ["a", "system:authenticated"]}
 DESCRIBED = {"plan": "demo", "user": "alice", "user_uid": "uid-1", "groups": 2}
 #: The webhook's own lines.
-EVENTS = {"admitted", "denied", "waived"}
+EVENTS = {"admitted", "denied", "waived", "deletion requested"}
 PROGRESSING = {"conditions": [{"type": "Progressing", "status": "True"}]}
 
 
-async def logged(body: Any, *, path: str = PATH, admission: Admission | None = None) -> list[dict[str, Any]]:
+async def logged(
+    body: Any, *, path: str = PATH, admission: Admission | None = None, host: str = STRANGER
+) -> list[dict[str, Any]]:
     """Return what is logged about a review."""
     admits = Admission(EmptyCluster(), caches=NO_CACHES, toolkit=TOOLKIT, checks=[])
     with capture_logs() as lines:
         async with webhook(admission or admits) as server:
-            assert (await server.post(body, path=path)).status == 200
+            assert (await server.post(body, path=path, host=host)).status == 200
     return [dict(line) for line in lines if line["event"] in EVENTS]
 
 
@@ -37,6 +39,20 @@ async def test_admission_names_the_user(operation: str) -> None:
     (line,) = await logged(review(operation, userInfo=USER))
     assert line.items() >= {"event": "admitted", "operation": operation, **DESCRIBED}.items()
     assert "dry_run" not in line
+
+
+@pytest.mark.rule("admission: the webhook logs the user of each create, delete and waiver")
+@pytest.mark.parametrize("status", [{}, PROGRESSING, {"currentPhase": "Failed"}])
+async def test_deletion_of_any_plan_names_the_user(status: Any) -> None:
+    old = {"metadata": {"name": "demo"}, "status": status}
+    (line,) = await logged(review("DELETE", oldObject=old, userInfo=USER), path=mutation.PATH)
+    assert line.items() >= {"event": "deletion requested", "operation": "DELETE", **DESCRIBED}.items()
+
+
+@pytest.mark.parametrize(("host", "known"), [(API_SERVER, "yes"), (STRANGER, "no")])
+async def test_line_says_whether_an_api_server_sent_the_review(host: str, known: str) -> None:
+    (line,) = await logged(review(userInfo=USER), host=host)
+    assert (line["from_api_server"], line["peer"]) == (known, host)
 
 
 async def test_denial_names_the_user() -> None:

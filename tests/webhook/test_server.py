@@ -8,9 +8,10 @@ import zlib
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.support.toolkit_config import TOOLKIT
-from tests.support.webhook import NO_CACHES, EmptyCluster, head, review, webhook
+from tests.support.webhook import NO_CACHES, STRANGER, EmptyCluster, head, review, webhook
 from webhook.admission import MAX_FINDINGS, Admission
 from webhook.body import BODY_TIMEOUT, LARGE_BODY, MAX_BODY, MAX_RECEIVING
 from webhook.catalogue import CHECKS
@@ -150,8 +151,10 @@ async def test_broken_http_gives_4xx(header: bytes, body: bytes, status: int) ->
 
 async def test_client_that_disconnects_leaves_nothing() -> None:
     async with webhook() as server:
-        await server.disconnect([head(MAX_BODY) + b" " * (MAX_BODY - 1)])
-        await server.disconnect([head(MAX_BODY) + b" " * (MAX_BODY - 1)])
+        with capture_logs() as lines:
+            await server.disconnect([head(MAX_BODY) + b" " * (MAX_BODY - 1)])
+            await server.disconnect([head(MAX_BODY) + b" " * (MAX_BODY - 1)])
+        assert [line["peer"] for line in lines if line["event"] == "bad review"] == [STRANGER] * 2
         assert (await server.post(VALID + b" " * LARGE_BODY)).status == 200
 
 

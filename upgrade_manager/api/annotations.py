@@ -31,6 +31,8 @@ WAIVER_ANNOTATIONS = (
 TOOLKIT_ANNOTATIONS = (keys.ANNOTATION_TOOLKIT_IMAGE, keys.ANNOTATION_TOOLKIT_KIND)
 #: Annotations that users set.
 USER_ANNOTATIONS = (*WAIVER_ANNOTATIONS, *TOOLKIT_ANNOTATIONS)
+#: Unknown annotations that are reported; a comparison of thousands with the known ones would take seconds.
+MAX_UNKNOWN = 20
 
 #: As Go's strconv.ParseBool, with which Harvester reads this annotation.
 _GO_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
@@ -143,13 +145,10 @@ class PlanAnnotations:
 
     @property
     def unknown(self) -> dict[str, str]:
-        """Keys under the manager's prefix that it does not know, with the nearest known key."""
+        """Keys under the manager's prefix that it does not know, with the nearest known key; the first MAX_UNKNOWN."""
         known = {*USER_ANNOTATIONS, *keys.ADMISSION_ANNOTATIONS, *keys.MANAGER_ANNOTATIONS}
-        return {
-            key: get_close_matches(key, USER_ANNOTATIONS, n=1, cutoff=0)[0]
-            for key in sorted(self.raw)
-            if key.startswith(f"{keys.PREFIX}/") and key not in known
-        }
+        unknown = sorted(key for key in self.raw if key.startswith(f"{keys.PREFIX}/") and key not in known)
+        return {key: get_close_matches(key, USER_ANNOTATIONS, n=1, cutoff=0)[0] for key in unknown[:MAX_UNKNOWN]}
 
     @property
     def without_effect(self) -> list[BadAnnotation]:

@@ -18,6 +18,7 @@ from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import Resource
 from upgrade_manager.runtime.bearer_token import bearer_token, may_be_valid
+from upgrade_manager.runtime.refusal_log import LineLimit
 from upgrade_manager.runtime.review_shares import ReviewShares
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class MetricsAuthorizer:
         self._allowed, self._denied = _Cache(), _Cache()
         self._known_reviews, self._unknown_reviews = asyncio.Semaphore(_MAX_REVIEWS), asyncio.Semaphore(_MAX_REVIEWS)
         self._shares = ReviewShares()
+        self._lines = LineLimit()
 
     async def authorize(self, header: str, *, peer: str) -> Decision:
         """Decide whether the user with this header's bearer token may read the path."""
@@ -126,14 +128,14 @@ class MetricsAuthorizer:
         try:
             user = await self._authenticate(token)
         except (KubeError, TimeoutError) as error:
-            return self._failed(digest, "Authentication failed", error)
+            return self._failed(TOKEN_REVIEWS, digest, "Authentication failed", error)
         if user is None:
             return self._cache(digest, UNAUTHORIZED)
         name = user.get("username", "")
         try:
             is_allowed = await self._may_read(user)
         except (KubeError, TimeoutError) as error:
-            return self._failed(digest, f"Authorization for user {name} failed", error)
+            return self._failed(SUBJECT_ACCESS_REVIEWS, digest, f"Authorization for user {name} failed", error)
         denied = Decision(403, f"Authorization denied for user {name}\n")
         return self._cache(digest, ALLOWED if is_allowed else denied)
 
@@ -158,8 +160,10 @@ class MetricsAuthorizer:
             created = await self._client.create(resource, review)
         return dict(created.get("status") or {})
 
-    def _failed(self, digest: str, text: str, error: Exception) -> Decision:
+    def _failed(self, review: Resource, digest: str, text: str, error: Exception) -> Decision:
         """Return a decision that is not cached, because the API server could not decide: the last one for a scraper."""
         reason = str(error) or f"timed out after {REVIEW_TIMEOUT:g} s"
-        self._log.warning("metrics request not authorized", reason=text, error=reason)
+        if (suppressed := self._lines.take(review.kind)) is not None:
+            fields = {"reason": text, "error": reason, "suppressed": suppressed or None}
+            self._log.warning("metrics request not authorized", **fields)
         return self._allowed.get(digest, ttl=STALE_TTL) or Decision(500, text + "\n")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.preflight import GIB, STATS, summary
+from upgrade_manager.api.annotations import MAX_UNKNOWN
 from upgrade_manager.api.keys import PREFIX
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
 from upgrade_manager.nodes.sequencing import name_list
@@ -215,6 +216,17 @@ async def test_unknown_annotation_is_reported(cluster: Harvester) -> None:
         f"The nearest known annotation is {PREFIX}/min-certs-expiration-in-day"
     )
     assert cluster.recorder.recorded[0] == ("AnnotationUnknown", text)
+
+
+async def test_first_of_many_unknown_annotations_are_reported(cluster: Harvester) -> None:
+    await prepared(cluster)
+    await cluster.nodes("n1")
+    raw = await cluster.plan()
+    raw["metadata"]["annotations"] = {f"{PREFIX}/made-up-{number:04}": "" for number in range(8000)}
+    assert await Initialize().run(cluster.context(raw)) == Completed()
+    reported = [text for reason, text in cluster.recorder.recorded if reason == "AnnotationUnknown"]
+    assert len(reported) == MAX_UNKNOWN
+    assert f"Annotation {PREFIX}/made-up-0000 is unknown" in reported[0]
 
 
 @pytest.mark.rule("api: an invalid value of a webhook's annotation is a Warning event")

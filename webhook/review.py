@@ -23,6 +23,9 @@ PLAN_KIND = f"{PLAN_API_VERSION}, Kind={KIND}"
 #: Bytes of a message; kube-apiserver cuts warnings to fewer itself.
 MAX_MESSAGE = 1024
 _MAX_UID = 128
+#: Lists and mappings of a review, with brackets in its texts: 3 MiB of them would hold up other requests for 0.6 s.
+#: A plan of 5,000 nodes has fewer, with its managed fields.
+MAX_BRACKETS = 100_000
 _UNPROCESSABLE = 422
 
 
@@ -78,6 +81,8 @@ class Verdict:
 
 def parse(body: bytes) -> AdmissionRequest:
     """Read a review. Raises BadReview."""
+    if body.count(b"[") + body.count(b"{") > MAX_BRACKETS:
+        raise BadReview(f"the body has more than {MAX_BRACKETS:,} lists and mappings")
     try:
         text = body.decode()
         review = json.loads(text, parse_constant=_reject)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from tests.support.toolkit_config import TOOLKIT
 from tests.support.webhook import NO_CACHES, STRANGER, EmptyCluster, head, review, webhook
+from upgrade_manager.api.spec import MAX_NODES
 from webhook.admission import MAX_FINDINGS, Admission
 from webhook.body import BODY_TIMEOUT, LARGE_BODY, MAX_BODY, MAX_RECEIVING
 from webhook.catalogue import CHECKS
@@ -55,7 +56,9 @@ def deciding(*checks: Check) -> Admission:
         pytest.param(b"hello", "the body is not JSON", id="not JSON"),
         pytest.param(VALID[:-1], "the body is not JSON", id="truncated"),
         pytest.param(VALID + b"{}", "the body is not JSON", id="two documents"),
-        pytest.param(b"[" * 200_000, "the body is not JSON: RecursionError", id="deep"),
+        pytest.param(b"[" * 90_000, "the body is not JSON: RecursionError", id="deep"),
+        pytest.param(b"[" + b"[]," * 100_000 + b"[]]", "has more than 100,000 lists and mappings", id="lists"),
+        pytest.param(b"[" + b"{}," * 100_000 + b"[]]", "has more than 100,000 lists and mappings", id="mappings"),
         pytest.param(b'{"kind": 1' + b"0" * 5000 + b"}", "the body is not JSON", id="number of many digits"),
         pytest.param(VALID.replace(b'"demo"', b"NaN"), "the body is not JSON", id="NaN"),
         pytest.param(VALID.replace(b"demo", b"\xff\xfe"), "the body is not JSON: UnicodeDecodeError", id="not UTF-8"),
@@ -147,6 +150,16 @@ async def test_broken_http_gives_4xx(header: bytes, body: bytes, status: int) ->
         response = await server.send([head(0).replace(b"Content-Length: 0", header), body])
     assert response.status == status
     assert b"Traceback" not in response.body
+
+
+async def test_review_of_the_largest_plan_is_read() -> None:
+    nodes = {f"node-{number}": {"state": "PostDrained", "message": "done"} for number in range(MAX_NODES)}
+    owned: dict[str, Any] = {f"f:{name}": {".": {}, "f:state": {}, "f:message": {}} for name in nodes}
+    managed = [{"fieldsV1": {"f:status": {"f:nodeUpgradeStatuses": owned}}}]
+    plan = {"metadata": {"name": "demo", "managedFields": managed}, "status": {"nodeUpgradeStatuses": nodes}}
+    async with webhook(deciding()) as server:
+        assert (await server.post(review("DELETE", object=None, oldObject=plan))).status == 200
+        assert (await server.post(review("UPDATE", object=plan, oldObject=plan))).status == 200
 
 
 async def test_client_that_disconnects_leaves_nothing() -> None:

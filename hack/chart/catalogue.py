@@ -14,7 +14,7 @@ _ISSUER = ".Values.webhook.certManager.issuerRef"
 _RUNBOOKS = "https://github.com/harvester/harvester-upgrade-manager/blob/main/docs/runbooks"
 #: The account of a binding.
 _SUBJECT = "  - kind: ServiceAccount\n    name: harvester-upgrade-manager"
-_WEBHOOK_SUBJECT = f"{_SUBJECT}-webhook\n"
+_WEBHOOK_ACCOUNT = Edit(f"{_SUBJECT}-webhook\n", f"{_SUBJECT}{{{{ if {SEPARATE} }}}}-webhook{{{{ end }}}}\n")
 #: The values of both budgets.
 _BUDGET = ".Values.podDisruptionBudget"
 _DISRUPTIONS = (Edit("maxUnavailable: 1", f"maxUnavailable: {{{{ {_BUDGET}.maxUnavailable }}}}"),)
@@ -136,8 +136,9 @@ TEMPLATES = (
     Template(
         source="rbac/webhook.yaml",
         condition=WEBHOOK,
-        every=(Edit(_WEBHOOK_SUBJECT, f"{_SUBJECT}{{{{ if {SEPARATE} }}}}-webhook{{{{ end }}}}\n"),),
+        every=(_WEBHOOK_ACCOUNT,),
     ),
+    Template(source="rbac/webhook-certificates.yaml", condition=_SELF_MADE, every=(_WEBHOOK_ACCOUNT,)),
     Template(source="manager/deployment.yaml", edits=MANAGER),
     Template(source="manager/metrics-service.yaml"),
     Template(

@@ -45,4 +45,4 @@ def test_verbs_are_those_of_the_roles() -> None:
     checked = {verb for one in SPEC["validations"] for verb in re.findall(r"check\('([-a-z]+)'\)", one["expression"])}
     roles = yaml.safe_load_all((DEPLOY / "rbac/upgradeplan-roles.yaml").read_text())
     verbs = {verb for role in roles for verb in role["rules"][0]["verbs"]}
-    assert checked == {"set-toolkit-image", "waive"} <= verbs
+    assert checked == {"delete", "set-toolkit-image", "waive"} <= verbs

@@ -16,7 +16,7 @@ from webhook.certificates.rotation import SECRET, SERVICE
 if TYPE_CHECKING:
     from pathlib import Path
 
-NAME = "harvester-upgrade-manager"
+NAME, WEBHOOK_GROUP = "harvester-upgrade-manager", "admissionregistration.k8s.io"
 FOLDERS = sorted(path.parent for path in DEPLOY.rglob("kustomization.yaml"))
 
 
@@ -89,6 +89,9 @@ def test_components_fit_the_default_and_each_other(tmp_path: Path, components: t
     assert f"--webhook-cert-path={mount['mountPath']}" in pod["spec"]["containers"][0]["args"]
     mounted = [one for one in containers(manifests) if "--webhook-cert-path=/certificates" in one["args"]]
     assert mounted == pod["spec"]["containers"]
+    # API servers exempt these kinds from admission policies, so that no right to change them is left.
+    roles = [one for one in manifests if one["kind"] in {"ClusterRole", "Role"}]
+    assert not [rule for role in roles for rule in role["rules"] if WEBHOOK_GROUP in rule.get("apiGroups", ())]
     policies_admit_every_port(manifests)
 
 

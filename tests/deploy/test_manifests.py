@@ -54,7 +54,8 @@ def test_role_has_no_wildcard_and_is_bound_unless_for_users(role: dict[str, Any]
         and binding["metadata"].get("namespace") == metadata.get("namespace")
         and binding["roleRef"]["name"] == metadata["name"]
     ]
-    account = {"kind": "ServiceAccount", "name": metadata["name"], "namespace": "harvester-system"}
+    name = metadata["name"].removesuffix("-certificates")
+    account = {"kind": "ServiceAccount", "name": name, "namespace": "harvester-system"}
     assert bound == ([] if metadata["name"].endswith(FOR_USERS) else [[account]])
 
 

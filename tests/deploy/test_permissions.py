@@ -13,7 +13,7 @@ from hack.bench.in_process import MANAGER, upgraded
 from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
 from hack.virtual_time import virtual_now
-from tests.support.permissions import authorized, granted
+from tests.support.permissions import Permission, authorized, granted
 from tests.support.tokens import token_of
 from tests.support.toolkit_config import TOOLKIT
 from tests.support.webhook_certificates import RENEWAL, Replicas
@@ -30,6 +30,7 @@ from webhook.listings import CORDONED_NODES, LARGE
 from webhook.runner import run_checks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextlib import AbstractAsyncContextManager
 
     from hack.faults.call import Call
@@ -163,6 +164,12 @@ async def fill_caches(client: Client) -> None:
         task.cancel()
 
 
+def of_webhook() -> Iterator[Permission]:
+    """Yield the permissions of a webhook that makes its certificate by itself."""
+    yield from granted(f"{ROLE}-webhook")
+    yield from granted(f"{ROLE}-webhook-certificates")
+
+
 #: What the leader must not change: admission.
 ADMISSION = {
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
@@ -178,7 +185,7 @@ def test_manager_has_no_permission_of_the_webhook() -> None:
     assert not [one for one in manager if one.resource in ADMISSION]
     assert not [one for one in manager if (one.resource, one.namespace) == ("secrets", "harvester-system")]
     own = {(one.resource, one.verb) for one in manager}
-    of_checks = {one.resource for one in granted(f"{ROLE}-webhook") if (one.resource, one.verb) not in own}
+    of_checks = {one.resource for one in of_webhook() if (one.resource, one.verb) not in own}
     assert of_checks == {
         "addons.harvesterhci.io",
         "schedulevmbackups.harvesterhci.io",
@@ -216,6 +223,6 @@ async def test_webhook_needs_exactly_its_permissions() -> None:
         await fill_caches(client)
         await ApiServers(client, Peers()).refresh()
         await authorize_scraper(simulation, client)
-    permissions = list(granted(f"{ROLE}-webhook"))
+    permissions = list(of_webhook())
     assert [call for call in recorder.calls if not any(one.permits(call) for one in permissions)] == []
     assert [one for one in permissions if not any(one.permits(call) for call in recorder.calls)] == []

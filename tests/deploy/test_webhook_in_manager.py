@@ -32,7 +32,7 @@ def test_objects_of_the_webhooks_deployment_are_left_out(manifests: dict[str, di
 def test_manager_has_the_webhooks_permissions(manifests: dict[str, dict[str, Any]]) -> None:
     subject = {"kind": "ServiceAccount", "name": MANAGER, "namespace": "harvester-system"}
     bindings = [one for one in manifests.values() if one["kind"].endswith("RoleBinding")]
-    assert {one["roleRef"]["name"] for one in bindings} == {MANAGER, ALONE}
+    assert {one["roleRef"]["name"] for one in bindings} == {MANAGER, ALONE, f"{ALONE}-certificates"}
     assert all(one["subjects"] == [subject] for one in bindings)
 
 

@@ -37,12 +37,20 @@ FULL = plan("full", CHOSEN | WAIVED, force=True)
 PAUSE: dict[str, Any] = {"spec": {"nodeUpgradeOption": {"pauseNodes": ["node-1"]}}}
 RESUME: dict[str, Any] = {"spec": {"nodeUpgradeOption": None}}
 HASH = "0" * 64
+#: With the manager's finalizer.
+HELD = plan("held")
+HELD["metadata"]["finalizers"] = [FINALIZER]
+OWNER = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "deleted"}
 #: (plan, patch), or (None, new plan).
 ACTIONS: dict[str, tuple[str, Any]] = {
     "pause": ("plain", PAUSE),
     "resume": ("plain", RESUME),
     "pause beside a chosen image": ("full", PAUSE),
     "annotate": ("full", annotated(other="x")),
+    "remove the finalizer": ("held", {"metadata": {"finalizers": None}}),
+    "add another finalizer": ("held", {"metadata": {"finalizers": [FINALIZER, "example.org/x"]}}),
+    # The garbage collector deletes what has an owner that does not exist.
+    "add an owner": ("plain", {"metadata": {"ownerReferences": [OWNER]}}),
     "create": ("", plan("new")),
     "create with spec.upgrade": ("", plan("new", upgrade="v9")),
     "create with an image": ("", plan("new", {ANNOTATION_TOOLKIT_IMAGE: "a/b"})),
@@ -66,10 +74,11 @@ CODE = {name for name in ACTIONS if name.endswith((" image", " kind"))} - {"paus
 WAIVERS = {name for name in ACTIONS if "forc" in name or "waiver" in name or name.startswith(("create with ", "set "))}
 WAIVERS -= CODE | {"create with spec.upgrade"}
 CREATES = {name for name, (where, _) in ACTIONS.items() if not where}
+DELETES = {"remove the finalizer", "add an owner"}
 #: The actions that the policy or RBAC denies.
 DENIED = {
     "viewer": {*ACTIONS},
-    "operator": CODE | WAIVERS | CREATES | {"remove all annotations"},
+    "operator": CODE | WAIVERS | CREATES | DELETES | {"remove all annotations"},
     "editor": CODE | {"remove all annotations"},
     "admin": set[str](),
 }
@@ -77,11 +86,12 @@ DENIED = {
 
 @pytest.fixture
 async def guarded(cluster: Cluster) -> AsyncIterator[Cluster]:
-    """Provide a cluster with policy and roles, and two plans."""
+    """Provide a cluster with policy and roles, and three plans."""
     await install(cluster)
-    for one in (plan("plain"), FULL):
+    for one in (plan("plain"), FULL, HELD):
         assert (await acting_as(cluster, "admin").post(PLANS, one)).status == 201
     yield cluster
+    assert (await cluster.wire.patch(f"{PLANS}/held", {"metadata": {"finalizers": None}})).status == 200
     # The kinds outlive it, and other tests create plans at once.
     await cluster.succeed("delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "--all")
 

@@ -80,6 +80,7 @@ _POLICY_EDITS: dict[str, tuple[Edit, ...]] = {
     "manager-pods": (_PREFIXES, _account("UPGRADE_JOB_SERVICE_ACCOUNT", "harvester")),
     "manager-suc-plans": (_PREFIXES, _account("UPGRADE_PLAN_SERVICE_ACCOUNT", "system-upgrade-controller")),
     "manager-cluster": (),
+    "manager-settings": (),
     "manager-plans": (_PREFIXES,),
     "manager-active-plan": (),
 }

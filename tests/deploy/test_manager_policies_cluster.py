@@ -15,8 +15,24 @@ from tests.support.guarded_cluster import (
     GuardedCluster,
 )
 from tests.support.manager_requests import RBAC, Request, check, delete, meta, patch, read, row
-from upgrade_manager.api.keys import FINALIZER, FLEET_LOCAL, LABEL_ACTIVE, PREFIX
-from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, SECRETS, UPGRADE_PLANS
+from upgrade_manager.api.keys import (
+    ADDON_DESCHEDULER,
+    FINALIZER,
+    FLEET_LOCAL,
+    KUBE_SYSTEM,
+    LABEL_ACTIVE,
+    LONGHORN_REPLENISHMENT_SETTING,
+    LONGHORN_SYSTEM,
+    PREFIX,
+)
+from upgrade_manager.kube.resources import (
+    ADDONS,
+    LONGHORN_SETTINGS,
+    NODES,
+    PROVISIONING_CLUSTERS,
+    SECRETS,
+    UPGRADE_PLANS,
+)
 
 if TYPE_CHECKING:
     from tests.support.raw_client import RawClient
@@ -27,6 +43,13 @@ ANNOTATIONS = "only annotations management.harvesterhci.io/*"
 PLAN_TYPE = "only Secrets of type rke.cattle.io/machine-plan"
 CONTENT = "does not change what a machine plan does"
 NO_IMAGE = "is in none of the repositories"
+ENABLED, ADDON_METADATA = "only spec.enabled of an Addon", "does not change the metadata of an Addon"
+VALUE = "only the value of a setting of Longhorn"
+#: Harvester's mutating webhook adds them to the manager's own request.
+LAST_OPERATION = {
+    "harvesterhci.io/addon-last-operation": "disable",
+    "harvesterhci.io/addon-last-operation-timestamp": "2026-01-01T00:00:00Z",
+}
 ONCE = "is recorded once in each attempt"
 #: The API server sets it on each new Node.
 NEW = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
@@ -40,6 +63,8 @@ big_node = partial(patch, NODES, LONG)
 machine_plan = partial(patch, SECRETS, "plan-1", FLEET_LOCAL)
 big_machine_plan = partial(patch, SECRETS, LONG, FLEET_LOCAL)
 rancher = partial(patch, PROVISIONING_CLUSTERS, "local", FLEET_LOCAL)
+addon = partial(patch, ADDONS, ADDON_DESCHEDULER, KUBE_SYSTEM)
+setting = partial(patch, LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, LONGHORN_SYSTEM)
 plan = partial(patch, UPGRADE_PLANS, "upgrade")
 status = partial(patch, UPGRADE_PLANS, "upgrade", subresource="status")
 queued = partial(patch, UPGRADE_PLANS, "queued", subresource="status")
@@ -199,6 +224,59 @@ RANCHER_ROWS = [
     row("hold the cluster", "rancher-cluster", ANNOTATIONS, rancher(**meta(finalizers=["a/b"])), rancher(**meta())),
 ]
 
+DISABLED = {"enabled": False}
+OVERRIDE_ROWS = [
+    *(
+        row(
+            f"change {field} of an Addon",
+            "addons",
+            ENABLED,
+            addon(spec={field: value} | DISABLED),
+            addon(spec=DISABLED),
+        )
+        for field, value in (
+            ("repo", "http://evil.example/charts"),
+            ("chart", "evil"),
+            ("version", "9.9.9"),
+            ("valuesContent", "x: z"),
+            ("more", "x"),
+        )
+    ),
+    row(
+        "annotate an Addon",
+        "addons",
+        ADDON_METADATA,
+        addon(**meta(annotations={"helm.sh/x": "y"})),
+        addon(spec=DISABLED, **meta(annotations=LAST_OPERATION)),
+    ),
+    row(
+        "remove an annotation of an Addon",
+        "addons",
+        ADDON_METADATA,
+        addon(**meta(annotations={"example.com/label-0999": None})),
+        addon(spec={"enabled": True}),
+    ),
+    row("label an Addon", "addons", ADDON_METADATA, addon(**meta(labels={"a": "b"})), addon(spec=DISABLED)),
+    row("hold an Addon", "addons", ADDON_METADATA, addon(**meta(finalizers=["a/b"])), addon(spec=DISABLED)),
+    row("own an Addon", "addons", ADDON_METADATA, addon(**meta(ownerReferences=[OWNER])), addon(spec=DISABLED)),
+    row(
+        "change the status of an Addon",
+        RBAC,
+        "cannot patch",
+        addon(subresource="status", status={"status": "x"}),
+        addon(spec=DISABLED),
+    ),
+    *(
+        row(f"{name} a setting of Longhorn", "longhorn-settings", VALUE, setting(**fields), setting(value="1800"))
+        for name, fields in (
+            ("annotate", meta(annotations={"longhorn.io/update-setting-from-longhorn": ""})),
+            ("label", meta(labels={"a": "b"})),
+            ("hold", meta(finalizers=["a/b"])),
+            ("own", meta(ownerReferences=[OWNER])),
+        )
+    ),
+]
+
 PLAN_ROWS = [
     row(
         "change the spec",
@@ -302,7 +380,7 @@ STATUS_ROWS = [
 
 @pytest.mark.parametrize(
     ("policy", "text", "abuse", "permitted"),
-    [*NODE_ROWS, *MACHINE_PLAN_ROWS, *RANCHER_ROWS, *PLAN_ROWS, *STATUS_ROWS],
+    [*NODE_ROWS, *MACHINE_PLAN_ROWS, *RANCHER_ROWS, *OVERRIDE_ROWS, *PLAN_ROWS, *STATUS_ROWS],
 )
 async def test_abuse_is_refused_and_work_permitted(
     manager: RawClient, cluster: GuardedCluster, policy: str, text: str, abuse: Request, permitted: Request

@@ -20,6 +20,7 @@ from upgrade_manager.api.keys import (
     TAINT_KUBEVIRT_DRAIN,
 )
 from upgrade_manager.cli.options import RunOptions
+from upgrade_manager.pipeline.overrides import DESCHEDULER, INTERVAL
 
 POLICIES = {
     one["metadata"]["name"].removeprefix("harvester-upgrade-manager-"): one
@@ -38,8 +39,6 @@ BY_RBAC = {
     "leases.coordination.k8s.io": "bound by name, but for their creation",
     "tokenreviews.authentication.k8s.io": "not stored",
     "subjectaccessreviews.authorization.k8s.io": "not stored",
-    "settings.longhorn.io": "bound by name",
-    "addons.harvesterhci.io": "bound by name",
     "upgradeplans.management.harvesterhci.io/finalizers": "a permission of another check, without requests",
 }
 
@@ -97,6 +96,8 @@ def test_literals_are_those_of_the_manager() -> None:
     assert SUC_NODE_LABEL_PREFIX in text["nodes"]
     assert TAINT_KUBEVIRT_DRAIN in text["nodes"]
     assert MACHINE_PLAN_SECRET_TYPE in text["machine-plans"]
+    assert f"field == '{DESCHEDULER.field.removeprefix('spec.')}'" in text["addons"]
+    assert f"field in ['metadata', '{INTERVAL.field}']" in text["longhorn-settings"]
     assert f"request.namespace != '{FLEET_LOCAL}'" in text["objects"]
 
 

@@ -14,22 +14,27 @@ from tests.support.polling import eventually
 from tests.support.raw_client import RawClient
 from tests.support.upgrade import ACCOUNT, rights
 from upgrade_manager.api.keys import (
+    ADDON_DESCHEDULER,
     CATTLE_SYSTEM,
     FINALIZER,
     FLEET_LOCAL,
     HARVESTER_SYSTEM,
+    KUBE_SYSTEM,
     LABEL_ACTIVE,
     LABEL_COMPONENT,
     LABEL_PLAN_UID,
+    LONGHORN_REPLENISHMENT_SETTING,
     LONGHORN_SYSTEM,
     MACHINE_PLAN_SECRET_TYPE,
     PREFIX,
     JobType,
 )
 from upgrade_manager.kube.resources import (
+    ADDONS,
     CONFIG_MAPS,
     DEPLOYMENTS,
     JOBS,
+    LONGHORN_SETTINGS,
     NODES,
     PROVISIONING_CLUSTERS,
     SECRETS,
@@ -57,13 +62,14 @@ TAG = "v1.8.0+build-1"
 IMAGE = ToolkitImage(repository=REPOSITORY, tag=TAG)
 TOOLKIT = {"repository": REPOSITORY, "tag": TAG, "kind": "harvester"}
 #: Of which the API server knows only the part that the tests need.
-_GROUPS = {"upgrade.cattle.io", "harvesterhci.io", "provisioning.cattle.io"}
+_GROUPS = {"upgrade.cattle.io", "harvesterhci.io", "provisioning.cattle.io", "longhorn.io"}
 _NAMESPACES = (HARVESTER_SYSTEM, CATTLE_SYSTEM, FLEET_LOCAL, LONGHORN_SYSTEM)
 _ISO = {"displayName": "x", "sourceType": "download", "url": "http://x/iso"}
 _OPAQUE = {"type": "Opaque", "data": {"token": "c2VjcmV0"}}
 #: More than any real object has.
 MANY = {f"example.com/label-{number:04}": "v" * 63 for number in range(1000)}
 LONG = "n" * 253
+LARGE = "x: y\n" * 50_000
 #: A running Job of the plan, and its repository.
 RUNNING, REPO = "running", "upgrade-repo"
 
@@ -227,6 +233,7 @@ def _foreign_contents(cluster: GuardedCluster) -> list[tuple[Resource, Object]]:
     rke = {"provisionGeneration": 1, "upgradeStrategy": {"controlPlaneConcurrency": "1"}, "registries": {}}
     local = {"kubernetesVersion": "v1", "rkeConfig": rke}
     machine_plan = {"type": MACHINE_PLAN_SECRET_TYPE, "data": {"plan": "eHh4"}}
+    addon = {"repo": "http://x/charts", "chart": "x", "version": "1", "enabled": True, "valuesContent": LARGE}
     large = machine_plan | {"data": {"plan": "eHh4" * 100_000}, "labels": MANY}
     return [
         (NODES, manifest(NODES, "node-1", labels={"zone": "a", f"{PREFIX}x": "y", "plan.upgrade.cattle.io/p": "1"})),
@@ -236,6 +243,11 @@ def _foreign_contents(cluster: GuardedCluster) -> list[tuple[Resource, Object]]:
         (SECRETS, manifest(SECRETS, "kubeconfig", FLEET_LOCAL, **_OPAQUE)),
         (SECRETS, manifest(SECRETS, "rancher-token", CATTLE_SYSTEM, **_OPAQUE)),
         (SECRETS, manifest(SECRETS, WEBHOOK_SECRET, HARVESTER_SYSTEM)),
+        (ADDONS, manifest(ADDONS, ADDON_DESCHEDULER, KUBE_SYSTEM, labels=MANY, annotations=MANY, spec=addon)),
+        (
+            LONGHORN_SETTINGS,
+            manifest(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, LONGHORN_SYSTEM, annotations=MANY, value=LARGE),
+        ),
         (PROVISIONING_CLUSTERS, manifest(PROVISIONING_CLUSTERS, "local", FLEET_LOCAL, spec=local)),
         (JOBS, _named(_unlabelled(cluster.job()), "foreign")),
         (JOBS, _elsewhere(_named(_unlabelled(cluster.job()), "foreign"))),

@@ -10,6 +10,7 @@ import pytest
 from tests.support.manager_policies import manager_policies
 from tests.support.permissions import granted
 from tests.support.upgrade import ACCOUNT
+from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.keys import (
     DEFAULT_TOOLKIT_IMAGE,
     FINALIZER,
@@ -92,6 +93,8 @@ def test_only_refusals_that_may_pass_are_invalid() -> None:
 def test_literals_are_those_of_the_manager() -> None:
     assert literals(variable("plans", "own")) == [*MANAGER_ANNOTATIONS]
     assert literals(variable("plans", "finalizer")) == [FINALIZER]
+    for policy in ("plans", "plan-status"):
+        assert literals(variable(policy, "isBlocked")) == ["", AVAILABLE, "", CONCURRENT_UPGRADE_BLOCKED]
     text = {name: str(policy) for name, policy in POLICIES.items()}
     assert SUC_NODE_LABEL_PREFIX in text["nodes"]
     assert TAINT_KUBEVIRT_DRAIN in text["nodes"]

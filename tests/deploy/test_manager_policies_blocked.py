@@ -1,0 +1,66 @@
+"""A plan that was blocked by another one stays so for a stolen token of the manager."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.guarded_cluster import TOOLKIT, GuardedCluster, blocked
+from tests.support.manager_requests import Request, check, meta, patch, row
+from upgrade_manager.api.conditions import AVAILABLE, PROGRESSING
+from upgrade_manager.api.keys import LABEL_ACTIVE
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+
+if TYPE_CHECKING:
+    from tests.support.raw_client import RawClient
+
+pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
+
+plan = partial(patch, UPGRADE_PLANS, "blocked")
+status = partial(patch, UPGRADE_PLANS, "blocked", subresource="status")
+STAYS = "that was blocked stays blocked"
+DEGRADED = blocked(AVAILABLE, PROGRESSING) + blocked("Degraded", reason="ReconcileError")
+
+
+def changed(**fields: Any) -> list[dict[str, Any]]:
+    """Return the conditions with other fields of Available."""
+    return [blocked(AVAILABLE)[0] | fields, *blocked(PROGRESSING)]
+
+
+ROWS = [
+    row(
+        "activate a blocked plan",
+        "plans",
+        STAYS,
+        plan(**meta(labels={LABEL_ACTIVE: "true"})),
+        plan(**meta(labels={LABEL_ACTIVE: None})),
+    ),
+    *(
+        row(name, "plan-status", STAYS, status(status=fields), status(status={"conditions": DEGRADED}))
+        for name, fields in {
+            "remove the conditions": {"conditions": None},
+            "remove Available": {"conditions": blocked(PROGRESSING)},
+            "change the reason": {"conditions": changed(reason="Waiting")},
+            "change the type": {"conditions": changed(type="Other")},
+            "start a blocked plan": {"currentPhase": "Initializing"},
+            "end a blocked plan": {"currentPhase": "Failed"},
+        }.items()
+    ),
+    row(
+        "record the image of a blocked plan",
+        "plan-status",
+        "",
+        status(status={"toolkitImage": TOOLKIT}),
+        status(status={"observedGeneration": 1}),
+    ),
+]
+
+
+@pytest.mark.rule("permissions: a plan that was blocked by another one stays blocked")
+@pytest.mark.parametrize(("policy", "text", "abuse", "permitted"), ROWS)
+async def test_abuse_is_refused_and_work_permitted(
+    manager: RawClient, cluster: GuardedCluster, policy: str, text: str, abuse: Request, permitted: Request
+) -> None:
+    await check(manager, cluster, policy=policy, text=text, abuse=abuse, permitted=permitted)

@@ -39,6 +39,14 @@ class TestLineLimit:
         await asyncio.sleep(PERIOD)
         assert [limit.take("key"), limit.take("key"), limit.take("key")] == [3, 0, None]
 
+    async def test_line_that_is_given_back_counts_as_suppressed_before(self) -> None:
+        limit = LineLimit(2)
+        assert [limit.take("key") for _ in range(4)] == [0, 0, None, None]
+        await asyncio.sleep(PERIOD)
+        assert limit.take("key") == 2
+        limit.give_back("key", 2)
+        assert [limit.take("key"), limit.take("key"), limit.take("key")] == [2, 0, None]
+
     async def test_keys_are_limited(self) -> None:
         limit = LineLimit(1)
         for key in range(1000):

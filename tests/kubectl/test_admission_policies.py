@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.admission_policies import POLICY, STRANGER, USERS, acting_as, annotated, bind, install, message, plan
+from tests.support.admission_policies import (
+    POLICY,
+    STRANGER,
+    USERS,
+    acting_as,
+    annotated,
+    bind,
+    install,
+    message,
+    plan,
+    remove,
+)
 from tests.support.audit_log import AuditLog, annotations_of, user
 from tests.support.kubectl import PLANS
 from upgrade_manager.api.annotations import WAIVER_ANNOTATIONS
@@ -93,7 +104,7 @@ async def guarded(cluster: Cluster) -> AsyncIterator[Cluster]:
     yield cluster
     assert (await cluster.wire.patch(f"{PLANS}/held", {"metadata": {"finalizers": None}})).status == 200
     # The kinds outlive it, and other tests create plans at once.
-    await cluster.succeed("delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "--all")
+    await remove(cluster)
 
 
 async def attempt(wire: RawClient, where: str, body: Any) -> JsonResponse:

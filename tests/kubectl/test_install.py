@@ -14,6 +14,7 @@ import pytest
 from hack.cluster.certificates import Authority
 from hack.control_plane.backend import direct, inventory
 from hack.control_plane.control_plane import ADMIN
+from tests.support.admission_policies import remove
 from tests.support.helm import CHART, NAMESPACE, Helm
 from tests.support.kustomize import DEFAULT, DEPLOY
 from tests.support.polling import eventually
@@ -58,6 +59,7 @@ async def restricted(cluster: Cluster) -> AsyncIterator[Cluster]:
     await cluster.succeed("label", "namespace", NAMESPACE, *(f"{label}-" for label in labels))
     await cluster.succeed("delete", "-k", str(DEFAULT), "--ignore-not-found")
     await cluster.succeed("apply", "-k", str(DEPLOY / "crds"))
+    await remove(cluster)
 
 
 async def has_two_pods(cluster: Cluster) -> bool:

@@ -8,7 +8,7 @@ from tests.support.kubectl import PLANS, ROLES, manifest
 from tests.support.kustomize import DEPLOY
 from tests.support.polling import eventually
 from tests.support.raw_client import RawClient
-from upgrade_manager.api.keys import ANNOTATION_TOOLKIT_IMAGE
+from upgrade_manager.api.keys import ANNOTATION_CREATED_BY, ANNOTATION_TOOLKIT_IMAGE
 
 if TYPE_CHECKING:
     from tests.support.kubectl import Cluster
@@ -45,6 +45,17 @@ async def install(cluster: Cluster) -> None:
         return is_denied and admitted.status == _CREATED
 
     await eventually(is_effective, seconds=_SECONDS)
+
+
+async def remove(cluster: Cluster) -> None:
+    """Remove all policies, and wait until the API server does not apply that of the users any more."""
+    await cluster.succeed("delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "--all")
+    of_another = plan("canary", {ANNOTATION_CREATED_BY: "another"})
+
+    async def is_without_effect() -> bool:
+        return (await cluster.wire.post(PLANS, of_another, dryRun="All")).status == _CREATED
+
+    await eventually(is_without_effect, seconds=_SECONDS)
 
 
 async def bind(cluster: Cluster, user: str, *, name: str = STRANGER) -> None:

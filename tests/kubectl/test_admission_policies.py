@@ -13,10 +13,9 @@ from tests.support.admission_policies import (
     acting_as,
     annotated,
     bind,
-    install,
+    installed,
     message,
     plan,
-    remove,
 )
 from tests.support.audit_log import AuditLog, annotations_of, user
 from tests.support.kubectl import PLANS
@@ -98,13 +97,11 @@ DENIED = {
 @pytest.fixture
 async def guarded(cluster: Cluster) -> AsyncIterator[Cluster]:
     """Provide a cluster with policy and roles, and three plans."""
-    await install(cluster)
-    for one in (plan("plain"), FULL, HELD):
-        assert (await acting_as(cluster, "admin").post(PLANS, one)).status == 201
-    yield cluster
-    assert (await cluster.wire.patch(f"{PLANS}/held", {"metadata": {"finalizers": None}})).status == 200
-    # The kinds outlive it, and other tests create plans at once.
-    await remove(cluster)
+    async with installed(cluster):
+        for one in (plan("plain"), FULL, HELD):
+            assert (await acting_as(cluster, "admin").post(PLANS, one)).status == 201
+        yield cluster
+        assert (await cluster.wire.patch(f"{PLANS}/held", {"metadata": {"finalizers": None}})).status == 200
 
 
 async def attempt(wire: RawClient, where: str, body: Any) -> JsonResponse:

@@ -141,8 +141,7 @@ async def test_largest_pause_list_is_recorded(cluster: Cluster, hook: Webhook) -
 @pytest.mark.assets
 @pytest.mark.rule("security: no user is recorded under another name")
 async def test_policy_admits_what_the_webhook_records(cluster: Cluster) -> None:
-    await admission_policies.install(cluster)
-    async with webhook(cluster) as hook:
+    async with admission_policies.installed(cluster), webhook(cluster) as hook:
         await hook.node("node-1")
         forged = manifest()
         forged["metadata"]["annotations"] = {

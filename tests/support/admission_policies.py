@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from tests.support.kubectl import PLANS, ROLES, manifest
@@ -11,6 +12,8 @@ from tests.support.raw_client import RawClient
 from upgrade_manager.api.keys import ANNOTATION_CREATED_BY, ANNOTATION_TOOLKIT_IMAGE
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from tests.support.kubectl import Cluster
     from tests.support.raw_client import JsonResponse
 
@@ -24,6 +27,16 @@ _VERBS = "get,list,watch,create,update,patch,delete,deletecollection"
 #: Seconds until the API server knows policies and roles.
 _SECONDS = 60.0
 _CREATED, _FORBIDDEN = 201, 403
+
+
+@asynccontextmanager
+async def installed(cluster: Cluster) -> AsyncIterator[None]:
+    """Install policy and roles until the context ends: other tests create plans."""
+    await install(cluster)
+    try:
+        yield
+    finally:
+        await remove(cluster)
 
 
 async def install(cluster: Cluster) -> None:

@@ -31,7 +31,6 @@ from upgrade_manager.kube.resources import (
     SERVICES,
     VIRTUAL_MACHINE_IMAGES,
 )
-from upgrade_manager.pipeline import leftovers
 from upgrade_manager.pipeline.leftovers import KEY, Leftovers
 from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.jobs import JobSettings, node_job
@@ -40,6 +39,7 @@ from upgrade_manager.resources.repository import repository_deployment, reposito
 from upgrade_manager.resources.restore_list import restore_list
 from upgrade_manager.resources.toolkit import ToolkitImage
 from upgrade_manager.runtime.result import Done, ReconcileTimeout
+from upgrade_manager.runtime.time_limit import RECONCILE_TIMEOUT
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
@@ -198,7 +198,7 @@ async def test_replaced_job_is_not_removed(cluster: Harvester, monkeypatch: pyte
 
 async def test_slow_api_server_is_a_timeout(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
     async def hang(*_: Any, **__: Any) -> None:
-        await asyncio.sleep(leftovers.TIMEOUT + 1)
+        await asyncio.sleep(RECONCILE_TIMEOUT + 1)
 
     monkeypatch.setattr(Client, "list", hang)
     with pytest.raises(ReconcileTimeout, match="timed out after 35 s"):

@@ -22,8 +22,8 @@ from upgrade_manager.pipeline.cleanup import give_back
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.rancher import generation, rke_config
-from upgrade_manager.pipeline.reconciler import RECONCILE_TIMEOUT
 from upgrade_manager.pipeline.upgrade_strategy import has_hooks, with_hooks, without_hooks
+from upgrade_manager.runtime.time_limit import RECONCILE_TIMEOUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

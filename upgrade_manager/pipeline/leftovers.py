@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import structlog
-
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_PLAN_UID
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -18,7 +16,7 @@ from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, UPGRADE_PLANS
 from upgrade_manager.pipeline import orphaned_jobs, removal, repository_handover, write_log
 from upgrade_manager.runtime.concurrency import run_all
 from upgrade_manager.runtime.result import Done
-from upgrade_manager.runtime.time_limit import time_limit
+from upgrade_manager.runtime.time_limit import RECONCILE_TIMEOUT, time_limit
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
@@ -28,12 +26,9 @@ if TYPE_CHECKING:
 
 #: The only key.
 KEY = "leftovers"
-#: Seconds for one run, below the minute after which a reconcile counts as hung.
-TIMEOUT = 35.0
 #: What the repository and the Jobs of a plan are.
 _REPOSITORY = repository_handover.KINDS
 _KINDS = (JOBS, *_REPOSITORY, CONFIG_MAPS)
-log = structlog.get_logger(__name__)
 
 
 class Leftovers:
@@ -44,7 +39,7 @@ class Leftovers:
 
     async def reconcile(self, _: str) -> Result:
         """Remove what belongs to plans that do not exist; what a running Job reads goes with that Job."""
-        async with time_limit(TIMEOUT):
+        async with time_limit(RECONCILE_TIMEOUT):
             await run_all(*(self._remove(uid) for uid in await self._deleted()))
         return Done()
 

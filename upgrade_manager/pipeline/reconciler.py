@@ -22,7 +22,7 @@ from upgrade_manager.pipeline.refusals import Refusals
 from upgrade_manager.pipeline.status import StatusThrottle
 from upgrade_manager.pipeline.takeover import take_over
 from upgrade_manager.runtime.result import Done, Requeue, RequeueAfter
-from upgrade_manager.runtime.time_limit import time_limit
+from upgrade_manager.runtime.time_limit import RECONCILE_TIMEOUT, time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.phases.base import PhaseResult
     from upgrade_manager.runtime.result import Result
 
-#: Seconds for one reconcile. Together with RECORD_TIMEOUT it stays below the minute after which the liveness probe
-#: reports a hung reconcile.
-RECONCILE_TIMEOUT = 35.0
 #: Seconds for the write that records an error.
 RECORD_TIMEOUT = 10.0
 #: Seconds until the next reconcile if the caches do not show the manager's own writes in time.
@@ -72,7 +69,6 @@ class PlanReconciler:
         self._throttle = StatusThrottle(now=services.clock.monotonic)
         #: By plan: the resourceVersion of the newest write that the cache does not show yet.
         self._unseen: dict[str, str] = {}
-        #: By the plan's uid: consecutive reconciles that ended in a conflict.
         self._passing = PassingErrors()
         self._refusals = Refusals()
 

@@ -11,6 +11,10 @@ from upgrade_manager.runtime.result import ReconcileTimeout
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+#: Seconds for one reconcile. With the 10 s in which an error is recorded, that is below the minute after which the
+#: liveness probe reports a hung reconcile.
+RECONCILE_TIMEOUT = 35.0
+
 
 @asynccontextmanager
 async def time_limit(seconds: float) -> AsyncIterator[None]:

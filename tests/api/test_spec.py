@@ -24,7 +24,7 @@ SPEC: dict[str, Any] = {
 #: Prints the top-level modules that reading a plan imports.
 LISTING = """
 import sys
-import upgrade_manager.api.spec, upgrade_manager.api.status, upgrade_manager.api.version
+import upgrade_manager.api.spec, upgrade_manager.api.status, upgrade_manager.release.version
 print(*{name.partition(".")[0] for name in sys.modules})
 """
 

@@ -14,9 +14,10 @@ from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube.errors import KubeError, PreconditionFailed, Throttled, Transient
 from upgrade_manager.kube.resources import JOBS, PODS
 from upgrade_manager.pipeline import iso_checksums
-from upgrade_manager.pipeline.errors import BadRepository, ForeignObject
+from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.phases.base import Completed, Waiting
 from upgrade_manager.pipeline.phases.metadata_populate import MetadataPopulate
+from upgrade_manager.release.errors import BadRepository
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hack.faults.call import Call
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
-    from upgrade_manager.pipeline.repository_client import RepositoryClient
+    from upgrade_manager.release.repository_client import RepositoryClient
 
 pytestmark = pytest.mark.sampled
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.transport import Response
-    from upgrade_manager.pipeline.repository_client import RepositoryClient
+    from upgrade_manager.release.repository_client import RepositoryClient
 
 CANARY = "canary-4f1c"
 ENCODED = base64.b64encode(CANARY.encode()).decode()

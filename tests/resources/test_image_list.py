@@ -13,7 +13,7 @@ from hack.actors import suc_job
 from hack.cluster.scenario import UpgradeController
 from tests.resources.test_builders import NAMES, PLAN
 from upgrade_manager.kube.resources import JOBS
-from upgrade_manager.pipeline.image_lists import SIZE_LIMIT, pack
+from upgrade_manager.release.image_lists import SIZE_LIMIT, pack
 from upgrade_manager.resources.image_list import CHUNK, LIST_KEY, ImageList
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.suc_plan import image_cleanup_plan, image_preload_plan

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from upgrade_manager.api.names import label_value
-from upgrade_manager.pipeline.image_lists import pack
+from upgrade_manager.release.image_lists import pack
 from upgrade_manager.resources.image_list import LIST_KEY, LIST_PATH, ImageList
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.suc_plan import (

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.clock import Clock
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
-    from upgrade_manager.pipeline.repository_client import RepositoryClient
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
     from upgrade_manager.preflight.kubelets import KubeletReader
+    from upgrade_manager.release.repository_client import RepositoryClient
 
 _READS = frozenset({"GET", "HEAD"})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.pipeline.image_lists import pack
+from upgrade_manager.release.image_lists import pack
 from upgrade_manager.resources.image_list import LIST_KEY
 
 if TYPE_CHECKING:

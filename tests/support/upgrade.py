@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
-    from upgrade_manager.pipeline.repository_client import RepositoryClient
+    from upgrade_manager.release.repository_client import RepositoryClient
 
 PLAN = "upgrade"
 BY_VERSION: dict[str, Any] = {"version": "v1.8.0"}

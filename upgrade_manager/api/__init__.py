@@ -18,5 +18,4 @@ __all__ = [
     "status",
     "timestamps",
     "toolkit_image",
-    "version",
 ]

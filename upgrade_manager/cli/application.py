@@ -10,7 +10,7 @@ from upgrade_manager.cli.servers import add_servers, add_webhook
 from upgrade_manager.kube.client import Client
 from upgrade_manager.pipeline.context import Settings
 from upgrade_manager.pipeline.controller import Dependencies, PlanController
-from upgrade_manager.pipeline.repository_client import SERVICE_URL
+from upgrade_manager.release.repository_client import SERVICE_URL
 from upgrade_manager.runtime.healthz import Probes
 from upgrade_manager.runtime.kube_metrics import InformerMetrics
 from upgrade_manager.runtime.leader_election import LeaderElector, LeaderTransport, new_identity
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from upgrade_manager.cli.options import RunOptions
     from upgrade_manager.kube.clock import Clock
     from upgrade_manager.kube.transport import Transport
-    from upgrade_manager.pipeline.repository_client import RepositoryClient
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
     from upgrade_manager.preflight.kubelets import KubeletReader
+    from upgrade_manager.release.repository_client import RepositoryClient
     from upgrade_manager.runtime.metrics import Metrics
 
 #: The name of the Lease.

@@ -22,11 +22,11 @@ from upgrade_manager.kube.clock import SystemClock
 from upgrade_manager.kube.config import ConfigError, InCluster
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
-from upgrade_manager.pipeline.repository_client import SERVICE_URL, HttpRepositoryClient
-from upgrade_manager.pipeline.service_proxy import ServiceProxyClient
 from upgrade_manager.preflight.certificate_probe import TlsProbe
 from upgrade_manager.preflight.kubelet_transport import HttpKubeletTransport
 from upgrade_manager.preflight.kubelets import DirectKubelets, ProxiedKubelets
+from upgrade_manager.release.repository_client import SERVICE_URL, HttpRepositoryClient
+from upgrade_manager.release.service_proxy import ServiceProxyClient
 from upgrade_manager.runtime.cert_watcher import CertificateError
 from upgrade_manager.runtime.http_server import BindError
 from upgrade_manager.runtime.kube_metrics import RequestMetrics

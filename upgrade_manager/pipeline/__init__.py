@@ -1,3 +1,3 @@
 """The upgrade: the reconciler of UpgradePlans, the engine with its table of phases, and what the phases share."""
 
-__all__ = ["context", "controller", "errors", "image_lists", "release", "repository_client", "service_proxy"]
+__all__ = ["context", "controller", "errors"]

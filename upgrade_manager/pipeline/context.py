@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.events import PlanEvents
     from upgrade_manager.pipeline.informers import InformerSpec, PlanInformers
     from upgrade_manager.pipeline.metrics import UpgradeMetrics
-    from upgrade_manager.pipeline.repository_client import RepositoryClient
     from upgrade_manager.preflight.check import Preflight
+    from upgrade_manager.release.repository_client import RepositoryClient
 
 
 #: The value of the label of the active plan.

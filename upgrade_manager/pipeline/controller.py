@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
     from upgrade_manager.pipeline.context import Settings
-    from upgrade_manager.pipeline.repository_client import RepositoryClient
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
     from upgrade_manager.preflight.kubelets import KubeletReader
+    from upgrade_manager.release.repository_client import RepositoryClient
     from upgrade_manager.runtime.kube_metrics import InformerMetrics
     from upgrade_manager.runtime.metrics import Metrics
     from upgrade_manager.runtime.result import Result

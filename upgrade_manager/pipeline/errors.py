@@ -3,10 +3,9 @@
     RetryError          base class
     ├── MissingObject   an object that the upgrade requires does not exist
     ├── ForeignObject   an object that the upgrade would create exists and belongs to another owner
-    ├── BadCluster      continuing would damage the cluster in its current state
-    └── BadRepository   the upgrade repository returns errors or invalid files
-        └── Unreachable   it does not respond
+    └── BadCluster      continuing would damage the cluster in its current state
 
+Errors of the upgrade repository are in release/errors.py.
 An error that ends the upgrade is not raised: the phase returns `Failed`.
 """
 
@@ -19,7 +18,7 @@ from upgrade_manager.runtime.result import RetryError
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
-__all__ = ["BadCluster", "BadRepository", "ForeignObject", "MissingObject", "RetryError", "Unreachable"]
+__all__ = ["BadCluster", "ForeignObject", "MissingObject", "RetryError"]
 
 
 class MissingObject(RetryError):
@@ -36,11 +35,3 @@ class ForeignObject(RetryError):
 
 class BadCluster(RetryError):
     """Raised before any change."""
-
-
-class BadRepository(RetryError):
-    """An HTTP error, or a file that cannot be parsed."""
-
-
-class Unreachable(BadRepository):
-    """A connection failure; expected while the repository starts."""

@@ -18,9 +18,10 @@ from upgrade_manager.kube.errors import Terminal
 from upgrade_manager.kube.resources import JOBS, PODS
 from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.pipeline.diagnostics import job_failure_message, job_progress, new_job_progress
-from upgrade_manager.pipeline.errors import BadRepository, RetryError
+from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.selections import UPGRADE_JOBS
 from upgrade_manager.pipeline.status import one_line
+from upgrade_manager.release.errors import BadRepository
 from upgrade_manager.resources.checksums import DEADLINE, checksums_job
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT
 

@@ -11,7 +11,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS
-from upgrade_manager.pipeline.image_lists import repository_name
+from upgrade_manager.release.image_lists import repository_name
 from upgrade_manager.toolkit.cluster_resources import CLUSTER_REPOS
 from upgrade_manager.toolkit.errors import BadArchive, StepFailed
 from upgrade_manager.toolkit.rollouts import deployment_missing

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from upgrade_manager.pipeline.errors import BadRepository
-from upgrade_manager.pipeline.release import IMAGE, VERSION, parse_values
+from upgrade_manager.release.errors import BadRepository
+from upgrade_manager.release.release_file import IMAGE, VERSION, parse_values
 from upgrade_manager.toolkit.errors import BadArchive
 
 #: Charts that Rancher installs itself.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from upgrade_manager.pipeline.image_lists import identities
+from upgrade_manager.release.image_lists import identities
 from upgrade_manager.toolkit.background_work import consume, discard
 from upgrade_manager.toolkit.host_paths import CONTAINERD_SOCKET, CTR
 from upgrade_manager.toolkit.host_programs import Call, run_program

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.pipeline.image_lists import identities
+from upgrade_manager.release.image_lists import identities
 from upgrade_manager.toolkit.errors import StepFailed
 from upgrade_manager.toolkit.host_paths import CRICTL, CRICTL_CONFIG
 from upgrade_manager.toolkit.host_programs import Call, run_program

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import zstandard
 
-from upgrade_manager.pipeline.image_lists import identities
+from upgrade_manager.release.image_lists import identities
 from upgrade_manager.toolkit.downloads import Downloads
 from upgrade_manager.toolkit.errors import BadArchive
 from upgrade_manager.toolkit.host_tree import HostTree

@@ -9,9 +9,9 @@ import structlog
 import yaml
 
 from upgrade_manager.kube.errors import NotFound, Terminal
-from upgrade_manager.pipeline.errors import BadRepository
-from upgrade_manager.pipeline.image_lists import parse_list
-from upgrade_manager.pipeline.release import parse_release
+from upgrade_manager.release.errors import BadRepository
+from upgrade_manager.release.image_lists import parse_list
+from upgrade_manager.release.release_file import parse_release
 from upgrade_manager.toolkit.component_versions import parse_components
 from upgrade_manager.toolkit.errors import BadArchive, WrongChecksum
 from upgrade_manager.toolkit.repository_files import read_small

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.api.test_version import CASES
+from tests.release.test_version import CASES
 from tests.support.harvester import RELEASE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch

@@ -14,8 +14,6 @@ from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
 from upgrade_manager.pipeline import freeze
 from upgrade_manager.pipeline.diagnostics import job_attempt
-from upgrade_manager.pipeline.errors import Unreachable
-from upgrade_manager.pipeline.image_lists import SIZE_LIMIT, pack, parse_list, removable
 from upgrade_manager.pipeline.missing_nodes import find_missing
 from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
 from upgrade_manager.pipeline.phases.managed_nodes import check_plan_nodes
@@ -28,9 +26,11 @@ from upgrade_manager.pipeline.phases.plan_jobs import (
     prepare_nodes,
 )
 from upgrade_manager.pipeline.phases.repository import unreachable, unserved
-from upgrade_manager.pipeline.repository_client import read_file, shown
 from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
 from upgrade_manager.pipeline.vm_restore import report_failures, unfinished
+from upgrade_manager.release.errors import Unreachable
+from upgrade_manager.release.image_lists import SIZE_LIMIT, pack, parse_list, removable
+from upgrade_manager.release.repository_client import read_file, shown
 from upgrade_manager.resources.image_list import ImageList
 from upgrade_manager.resources.suc_plan import image_cleanup_plan
 

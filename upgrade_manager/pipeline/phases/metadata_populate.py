@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.pipeline import iso_checksums
-from upgrade_manager.pipeline.errors import BadRepository
 from upgrade_manager.pipeline.phases.base import Completed, Phase
-from upgrade_manager.pipeline.release import SIZE_LIMIT, parse_release
-from upgrade_manager.pipeline.repository_client import read_file, shown
+from upgrade_manager.release.errors import BadRepository
+from upgrade_manager.release.release_file import SIZE_LIMIT, parse_release
+from upgrade_manager.release.repository_client import read_file, shown
 from upgrade_manager.resources.repository import RELEASE_FILE, RELEASE_PATH
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.errors import Unreachable
+    from upgrade_manager.release.errors import Unreachable
 
 REPLICAS = 2
 #: Seconds until a Service that is being deleted is read again: Services are not watched.

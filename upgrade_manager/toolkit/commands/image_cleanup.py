@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.pipeline.image_lists import SIZE_LIMIT, identities, parse_list
+from upgrade_manager.release.image_lists import SIZE_LIMIT, identities, parse_list
 from upgrade_manager.resources.image_list import LIST_KEY, LIST_PATH
 from upgrade_manager.toolkit.errors import BadArchive, BadEnvironment, ProgramTimedOut, StepFailed
 from upgrade_manager.toolkit.node_images import read_images, remove_image

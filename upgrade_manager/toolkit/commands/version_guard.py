@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.version import check_eligibility
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden
 from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.release.version import check_eligibility
 from upgrade_manager.toolkit.errors import StepFailed
 from upgrade_manager.toolkit.steps import Step
 

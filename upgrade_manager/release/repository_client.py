@@ -13,7 +13,7 @@ from yarl import URL
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_COMPONENT, Component
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, KubeError, Terminal, Transient
 from upgrade_manager.kube.transport import Response
-from upgrade_manager.pipeline.errors import BadRepository, Unreachable
+from upgrade_manager.release.errors import BadRepository, Unreachable
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.pipeline.errors import BadRepository
-from upgrade_manager.pipeline.release import SIZE_LIMIT, parse_release
 from upgrade_manager.pipeline.status import one_line
+from upgrade_manager.release.errors import BadRepository
+from upgrade_manager.release.release_file import SIZE_LIMIT, parse_release
 
 WHERE = "http://up-repo.harvester-system/harvester-iso/harvester-release.yaml"
 GOOD = """\

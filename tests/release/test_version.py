@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.api.version import Incomparable, InvalidVersion, Version, check_eligibility
+from upgrade_manager.release.version import Incomparable, InvalidVersion, Version, check_eligibility
 
 RELEASE, PRERELEASE, DEV = "release", "prerelease", "dev"
 

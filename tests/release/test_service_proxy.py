@@ -19,9 +19,9 @@ from upgrade_manager.kube.errors import KubeError, Terminal, Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, SERVICES, Resource
 from upgrade_manager.kube.transport import Request, Response
-from upgrade_manager.pipeline.errors import Unreachable
-from upgrade_manager.pipeline.repository_client import read_file
-from upgrade_manager.pipeline.service_proxy import ServiceProxyClient
+from upgrade_manager.release.errors import Unreachable
+from upgrade_manager.release.repository_client import read_file
+from upgrade_manager.release.service_proxy import ServiceProxyClient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

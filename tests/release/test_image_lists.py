@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.pipeline.image_lists import RETAINED, identities, pack, parse_list, removable, repository_name
+from upgrade_manager.release.image_lists import RETAINED, identities, pack, parse_list, removable, repository_name
 
 if TYPE_CHECKING:
     from random import Random

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from upgrade_manager.pipeline.errors import BadRepository
+from upgrade_manager.release.errors import BadRepository
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

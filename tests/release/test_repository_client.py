@@ -13,8 +13,8 @@ from aiohttp.test_utils import TestServer
 from hack.cluster.certificates import Authority, server_context
 from tests.support.harvester import Files
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Terminal, Transient
-from upgrade_manager.pipeline.errors import BadRepository
-from upgrade_manager.pipeline.repository_client import REMEDY, HttpRepositoryClient, read_file
+from upgrade_manager.release.errors import BadRepository
+from upgrade_manager.release.repository_client import REMEDY, HttpRepositoryClient, read_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.jobs import FINDERS, job_wait
-from upgrade_manager.nodes.job_state import JobState
+from upgrade_manager.facts.job_state import JobState
 
 if TYPE_CHECKING:
     from tests.blockers.conftest import FakeView

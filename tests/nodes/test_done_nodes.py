@@ -9,8 +9,9 @@ import pytest
 from tests.support.nodes import COMPLETE, NEW, OLD, VIEW, job_state
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, JobType
 from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.facts.machine_plan import Hook
 from upgrade_manager.nodes import drain, single_node
-from upgrade_manager.nodes.model import AcknowledgeHook, Decision, Hook, NodeView, RemoveTaint, StartJob
+from upgrade_manager.nodes.model import AcknowledgeHook, Decision, NodeView, RemoveTaint, StartJob
 from upgrade_manager.nodes.sequencing import one_at_a_time
 
 PENDING = Hook(requested="D")

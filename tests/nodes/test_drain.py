@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from tests.support.nodes import COMPLETE, FAILED, NEW, OLD, RUNNING, VIEW, job_state
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
 from upgrade_manager.api.node_states import NodeState, merge, state_of
+from upgrade_manager.facts.job_state import JobState, Progress
+from upgrade_manager.facts.machine_plan import Hook
 from upgrade_manager.nodes.drain import await_reboot, decide
-from upgrade_manager.nodes.job_state import JobState, Progress
-from upgrade_manager.nodes.model import AcknowledgeHook, ClearPendingOS, Effect, Hook, NodeView, SetPendingOS, StartJob
+from upgrade_manager.nodes.model import AcknowledgeHook, ClearPendingOS, Effect, NodeView, SetPendingOS, StartJob
 
 if TYPE_CHECKING:
     from upgrade_manager.nodes.model import Decision

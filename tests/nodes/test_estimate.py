@@ -9,8 +9,8 @@ import pytest
 from tests.support.nodes import VIEW, job_state
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.nodes.estimate import completion, finishes
-from upgrade_manager.nodes.job_state import Progress
 from upgrade_manager.nodes.model import Decision, NodeView
 
 if TYPE_CHECKING:

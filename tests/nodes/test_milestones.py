@@ -9,7 +9,7 @@ import pytest
 from tests.support.nodes import VIEW, job_state
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
-from upgrade_manager.nodes.job_state import JobState, Progress
+from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.nodes.milestones import reached
 from upgrade_manager.nodes.model import Decision
 

@@ -10,7 +10,7 @@ from upgrade_manager.api.keys import WITNESS_LABEL, JobType
 from upgrade_manager.api.names import label_value
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.spec import UpgradePlanSpec
-from upgrade_manager.nodes.job_state import Progress
+from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.nodes.node_view import Decided, Observed, Target, decide_all, is_older
 from upgrade_manager.pipeline.status import StatusPatch
 from upgrade_manager.resources.owner import Owner

@@ -10,12 +10,12 @@ from tests.support.nodes import COMPLETE, FAILED, NEW, RUNNING, job_state
 from tests.support.nodes import VIEW as UNREQUESTED
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState, merge
+from upgrade_manager.facts.machine_plan import Hook
 from upgrade_manager.nodes import drain, single_node
 from upgrade_manager.nodes.model import (
     AcknowledgeHook,
     ClearPendingOS,
     Effect,
-    Hook,
     RestoreVMs,
     ResumeJob,
     SetPendingOS,

@@ -8,11 +8,12 @@ import pytest
 from tests.support.nodes import COMPLETE, FAILED, NEW, OLD, RUNNING, VIEW
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.facts.machine_plan import Hook
 from upgrade_manager.nodes import drain, single_node
-from upgrade_manager.nodes.model import AcknowledgeHook, Hook, NodeView, RestoreVMs
+from upgrade_manager.nodes.model import AcknowledgeHook, NodeView, RestoreVMs
 
 if TYPE_CHECKING:
-    from upgrade_manager.nodes.job_state import JobState
+    from upgrade_manager.facts.job_state import JobState
 
 REBOOTED = replace(VIEW, state=NodeState.WAITING_REBOOT, os_image=NEW, pending_os=NEW, restore_vms=True)
 DRAINED = {JobType.PRE_DRAIN: COMPLETE, JobType.POST_DRAIN: COMPLETE}

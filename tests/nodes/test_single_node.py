@@ -10,8 +10,9 @@ import pytest
 from tests.support.nodes import NEW, VIEW, job_state
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState, merge, state_of
-from upgrade_manager.nodes.job_state import Progress
-from upgrade_manager.nodes.model import ClearPendingOS, Effect, Hook, NodeView, SetPendingOS, StartJob
+from upgrade_manager.facts.job_state import Progress
+from upgrade_manager.facts.machine_plan import Hook
+from upgrade_manager.nodes.model import ClearPendingOS, Effect, NodeView, SetPendingOS, StartJob
 from upgrade_manager.nodes.single_node import decide
 
 row = pytest.param

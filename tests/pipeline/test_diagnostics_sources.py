@@ -8,10 +8,10 @@ from unittest.mock import AsyncMock
 
 import pytest
 
+from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Forbidden, KubeError, Throttled, Transient
 from upgrade_manager.kube.resources import EVENTS, PODS
-from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.pipeline.diagnostics import (
     LIST_TIMEOUT,
     describe_pod,

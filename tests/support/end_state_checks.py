@@ -13,9 +13,9 @@ from tests.support.exactly_once import SUCCESS_EVENTS
 from tests.support.upgrade import condition, phases_of, provision_generation
 from upgrade_manager.api.keys import FLEET_LOCAL, LABEL_PLAN, PREFIX, TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, phase_of
+from upgrade_manager.facts.machine_plan import is_pending
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES, SECRETS, SERVICES
-from upgrade_manager.nodes.machine_plan import is_pending
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

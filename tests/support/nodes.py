@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube.store import Store
-from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.nodes.model import NodeView
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from hack.virtual_time import virtual_now
 from upgrade_manager.api.phases import SUCCEEDED
+from upgrade_manager.facts.machine_plan import is_pending
 from upgrade_manager.kube import objects
-from upgrade_manager.nodes.machine_plan import is_pending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

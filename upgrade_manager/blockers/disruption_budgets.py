@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
-from upgrade_manager.blockers.label_selectors import matches
 from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.facts.label_selectors import matches
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.nodes.sequencing import name_list
 

@@ -14,11 +14,11 @@ from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.blockers.warnings import latest_warning
+from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import JOBS, PODS, SERVICE_ACCOUNTS
 from upgrade_manager.nodes.expected_times import expected_seconds
-from upgrade_manager.nodes.job_state import JobState, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

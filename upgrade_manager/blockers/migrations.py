@@ -11,15 +11,15 @@ from upgrade_manager.api.names import label_value
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.deployments import outage, restart
 from upgrade_manager.blockers.finder import START, Finder
-from upgrade_manager.blockers.label_selectors import one_of
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.facts.label_selectors import one_of
+from upgrade_manager.facts.live_migration import is_final
+from upgrade_manager.facts.migrations import ENDED, STAYS, migrations_of
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import MIGRATIONS, NODES, VIRTUAL_MACHINE_INSTANCES
-from upgrade_manager.nodes.live_migration import is_final
-from upgrade_manager.nodes.migrations import ENDED, STAYS, migrations_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, PROVISIONING_CLUSTER
-from upgrade_manager.blockers.condition_words import unmet_conditions
 from upgrade_manager.blockers.deployments import has_just_started, outage, restart
 from upgrade_manager.blockers.drains import drain_blockers
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.facts.condition_words import unmet_conditions
 from upgrade_manager.kube import fields
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import MACHINES, PROVISIONING_CLUSTERS

@@ -6,8 +6,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from upgrade_manager.api.keys import LABEL_HOSTNAME
-from upgrade_manager.blockers.label_selectors import matches
 from upgrade_manager.blockers.view import Unreadable
+from upgrade_manager.facts.label_selectors import matches
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import NODES

@@ -8,10 +8,10 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import LABEL_HOSTNAME, MANAGED_SELECTOR, suc_node_label
 from upgrade_manager.blockers.deployments import has_just_started, outage, restart
 from upgrade_manager.blockers.finder import START, Finder, from_start
-from upgrade_manager.blockers.label_selectors import matches
 from upgrade_manager.blockers.remedy import WEBHOOKS, steps
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.blockers.warnings import latest_warning
+from upgrade_manager.facts.label_selectors import matches
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import EVENTS, NODES, SUC_PLANS

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
-from upgrade_manager.blockers.condition_words import condition_words
 from upgrade_manager.blockers.finder import Finder
-from upgrade_manager.blockers.label_selectors import one_of
 from upgrade_manager.blockers.migrations import evacuation_overdue
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.facts.condition_words import condition_words
+from upgrade_manager.facts.label_selectors import one_of
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import LONGHORN_REPLICAS, LONGHORN_VOLUMES

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.api.keys import RKE_POST_DRAIN, RKE_PRE_DRAIN
+from upgrade_manager.facts import machine_plan
 from upgrade_manager.kube import objects
-from upgrade_manager.nodes import machine_plan
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object

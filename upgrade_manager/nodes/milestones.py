@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from upgrade_manager.nodes.job_state import JobState
+    from upgrade_manager.facts.job_state import JobState
     from upgrade_manager.nodes.model import Decision, NodeView
 
 

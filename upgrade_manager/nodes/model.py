@@ -1,4 +1,4 @@
-"""The inputs of decisions (`Hook`, `NodeView`), their results (`Decision`) and their effects, as plain data."""
+"""The input of decisions (`NodeView`), their results (`Decision`) and their effects, as plain data."""
 
 from __future__ import annotations
 
@@ -6,27 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import JobType
+from upgrade_manager.facts.machine_plan import NO_HOOK, Hook
 
 if TYPE_CHECKING:
     from upgrade_manager.api.node_states import NodeState
-    from upgrade_manager.nodes.job_state import JobState
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hook:
-    """Rancher's pre-drain or post-drain hook of one node."""
-
-    #: Rancher's value, byte for byte; empty without a hook for the manager.
-    requested: str = ""
-    #: The value that the manager acknowledged last.
-    acknowledged: str = ""
-    #: Annotations of other controllers' hooks in the same drain options that they have not acknowledged.
-    others: tuple[str, ...] = ()
-
-    @property
-    def pending(self) -> bool:
-        """True while Rancher waits for the hook to be acknowledged."""
-        return bool(self.requested) and self.requested != self.acknowledged
+    from upgrade_manager.facts.job_state import JobState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +31,8 @@ class NodeView:
     pending_os: str
     #: The machine-plan Secret; empty for a node that Rancher does not manage (yet).
     secret: str = ""
-    pre_drain: Hook = Hook()
-    post_drain: Hook = Hook()
+    pre_drain: Hook = NO_HOOK
+    post_drain: Hook = NO_HOOK
     jobs: dict[JobType, JobState]
     #: True while its Kubernetes is older than the release's.
     kubernetes_outdated: bool = False

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, LABEL_JOB_TYPE, LABEL_NODE, WITNESS_LABEL, JobType
 from upgrade_manager.api.names import label_value
+from upgrade_manager.facts import machine_plan
+from upgrade_manager.facts.job_state import JobState
+from upgrade_manager.facts.machine_plan import Hook
 from upgrade_manager.kube import objects
-from upgrade_manager.nodes import drain, machine_plan, single_node
-from upgrade_manager.nodes.job_state import JobState
-from upgrade_manager.nodes.model import Hook, NodeView
+from upgrade_manager.nodes import drain, single_node
+from upgrade_manager.nodes.model import NodeView
 from upgrade_manager.resources import owner
 
 if TYPE_CHECKING:

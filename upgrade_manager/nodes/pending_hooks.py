@@ -20,15 +20,15 @@ from upgrade_manager.api.keys import (
     RKE_POST_DRAIN,
     RKE_PRE_DRAIN,
 )
+from upgrade_manager.facts import machine_plan
 from upgrade_manager.kube import objects
-from upgrade_manager.nodes import machine_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from upgrade_manager.facts.machine_plan import Hook
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
-    from upgrade_manager.nodes.model import Hook
     from upgrade_manager.nodes.node_view import Observed
 
 

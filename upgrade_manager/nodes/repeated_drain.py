@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, TAINT_KUBEVIRT_DRAIN, JobType
 from upgrade_manager.api.node_states import NodeState
-from upgrade_manager.nodes.job_state import Progress
+from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.nodes.model import AcknowledgeHook, Decision, RemoveJob, RemoveTaint, StartJob
 
 if TYPE_CHECKING:
-    from upgrade_manager.nodes.job_state import JobState
+    from upgrade_manager.facts.job_state import JobState
     from upgrade_manager.nodes.model import Effect, NodeView
 
 

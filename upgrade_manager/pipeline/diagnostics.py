@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.blockers.jobs import LABEL_JOB_NAME
 from upgrade_manager.blockers.pods import FINISHED, STARTING
 from upgrade_manager.blockers.warnings import last_seen
+from upgrade_manager.facts.job_state import JobState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import EVENTS, PODS
-from upgrade_manager.nodes.job_state import JobState
 from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL
 from upgrade_manager.pipeline.phases.base import Waiting
 

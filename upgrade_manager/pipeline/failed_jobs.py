@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_PLAN_UID, Component
 from upgrade_manager.api.names import component_name
+from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, SUC_PLANS
-from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:

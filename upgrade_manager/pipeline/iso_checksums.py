@@ -13,10 +13,10 @@ from upgrade_manager.api.checksums import read_checksums
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, ToolkitKind
 from upgrade_manager.api.names import component_name
 from upgrade_manager.blockers.jobs import LABEL_JOB_NAME, job_wait
+from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Terminal
 from upgrade_manager.kube.resources import JOBS, PODS
-from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.pipeline.diagnostics import job_failure_message, job_progress, new_job_progress
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.selections import UPGRADE_JOBS

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import MANAGED_SELECTOR, is_managed, manage_command
+from upgrade_manager.facts import machine_plan
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES
-from upgrade_manager.nodes import machine_plan
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES
 
 if TYPE_CHECKING:

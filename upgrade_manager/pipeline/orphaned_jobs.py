@@ -11,11 +11,11 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FINALIZER, HARVESTER_SYSTEM, LABEL_COMPONENT, LABEL_JOB_TYPE, Component, JobType
+from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, UPGRADE_PLANS
-from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.pipeline import write_log
 from upgrade_manager.pipeline.phases.base import Waiting
 from upgrade_manager.resources.owner import plan_uid

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.facts import machine_plan
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Invalid, KubeError, NotFound, PreconditionFailed
 from upgrade_manager.kube.patch import JsonPatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SECRETS
-from upgrade_manager.nodes import machine_plan
 from upgrade_manager.pipeline import upgrade_strategy
 from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.selections import LOCAL_CLUSTER

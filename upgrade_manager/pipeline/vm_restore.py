@@ -13,11 +13,11 @@ import structlog
 from upgrade_manager.api.conditions import MAX_MESSAGE
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, JobType
 from upgrade_manager.api.names import restore_vm_config_map
+from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.errors import Conflict, Terminal
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS
-from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline.diagnostics import job_failure_message
 from upgrade_manager.pipeline.errors import ForeignObject

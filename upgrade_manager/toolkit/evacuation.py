@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, JobType
 from upgrade_manager.api.names import component_name
+from upgrade_manager.facts.migrations import ENDED, STAYS, migrations_of
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.resources import (
     JOBS,
@@ -14,7 +15,6 @@ from upgrade_manager.kube.resources import (
     UPGRADE_PLANS,
     VIRTUAL_MACHINE_INSTANCES,
 )
-from upgrade_manager.nodes.migrations import ENDED, STAYS, migrations_of
 from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.toolkit import restore_list
 from upgrade_manager.toolkit.virtual_machines import request_stop, restores_vms, vms_of_node

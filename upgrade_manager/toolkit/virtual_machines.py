@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from upgrade_manager.facts.live_migration import MigrationTargets, is_final
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS, VIRTUAL_MACHINE_INSTANCES
 from upgrade_manager.kube.retry import jittered
-from upgrade_manager.nodes.live_migration import MigrationTargets, is_final
 from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.toolkit import kubevirt, restore_list
 from upgrade_manager.toolkit.errors import StepFailed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.facts.live_migration import MigrationTargets
 from upgrade_manager.kube import fields
-from upgrade_manager.nodes.live_migration import MigrationTargets
 from webhook.check import Check, Finding
 from webhook.cordons import uncordon_held
 from webhook.listings import INSTANCES, NODES, read_all

@@ -10,9 +10,9 @@ import pytest
 from tests.support.nodes import store_of
 from upgrade_manager.api.keys import suc_node_label
 from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.resources import PODS
-from upgrade_manager.nodes.job_state import Progress
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.plan_jobs import (

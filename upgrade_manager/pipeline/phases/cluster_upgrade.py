@@ -7,8 +7,8 @@ from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.blockers.jobs import job_wait
+from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube.resources import JOBS
-from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.pipeline import orphaned_jobs
 from upgrade_manager.pipeline.diagnostics import job_failure_message, job_progress, new_job_progress
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase

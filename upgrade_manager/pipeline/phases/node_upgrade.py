@@ -11,12 +11,12 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.facts import machine_plan
+from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
-from upgrade_manager.nodes import machine_plan
 from upgrade_manager.nodes.anomalies import AnomalyLog
 from upgrade_manager.nodes.drain import job_message
-from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.nodes.model import (
     Decision,
     NodeView,

@@ -20,10 +20,10 @@ from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.rancher import PLANNER
 from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.kube import fields, objects
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.nodes.expected_times import USUAL_DRAIN
-from upgrade_manager.nodes.job_state import Progress
 from upgrade_manager.nodes.node_view import finished_seconds
 from upgrade_manager.nodes.pending_hooks import DelayKind
 from upgrade_manager.nodes.sequencing import name_list

@@ -17,9 +17,9 @@ from upgrade_manager.api.names import MAX_LABEL
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES, SUC_PLANS
-from upgrade_manager.nodes.job_state import JobState, Progress
 from upgrade_manager.pipeline.diagnostics import job_attempt, job_failure_message, latest_warning
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import WITNESS_LABEL
+from upgrade_manager.facts.node_affinity import NodeSet
 from upgrade_manager.kube import fields
-from upgrade_manager.nodes.node_affinity import NodeSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.blockers.condition_words import unmet_conditions
+from upgrade_manager.facts.condition_words import unmet_conditions
 
 row = pytest.param
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hack.actors.selectors import fits_node
 from tests.support.cluster_reader import named
-from upgrade_manager.nodes.node_affinity import NodeSet
+from upgrade_manager.facts.node_affinity import NodeSet
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ from upgrade_manager.api.keys import (
     RKE_PRE_DRAIN,
     RKE_WORKER_ROLE,
 )
-from upgrade_manager.nodes.model import Hook
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,6 +27,27 @@ if TYPE_CHECKING:
 REQUESTED = {ANNOTATION_PRE_HOOK: RKE_PRE_DRAIN, ANNOTATION_POST_HOOK: RKE_POST_DRAIN}
 #: A machine's first role decides.
 _TIERS = {1: RKE_ETCD_ROLE, 2: RKE_CONTROL_PLANE_ROLE, 3: RKE_WORKER_ROLE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """Rancher's pre-drain or post-drain hook of one node."""
+
+    #: Rancher's value, byte for byte; empty without a hook for the manager.
+    requested: str = ""
+    #: The value that the manager acknowledged last.
+    acknowledged: str = ""
+    #: Annotations of other controllers' hooks in the same drain options that they have not acknowledged.
+    others: tuple[str, ...] = ()
+
+    @property
+    def pending(self) -> bool:
+        """True while Rancher waits for the hook to be acknowledged."""
+        return bool(self.requested) and self.requested != self.acknowledged
+
+
+#: Of a node without a hook for the manager.
+NO_HOOK = Hook()
 
 
 def node_of(secret: Mapping[str, Any], machines: Mapping[str, Mapping[str, Any]]) -> str:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from upgrade_manager.blockers.label_selectors import matches, one_of
+from upgrade_manager.facts.label_selectors import matches, one_of
 
 row = pytest.param
 LABELS = {"app": "a", "tier": "1"}

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.support.nodes import OPTIONS, POST, POST_DRAIN, PRE, PRE_DRAIN, machine, secret
-from upgrade_manager.nodes.machine_plan import (
+from upgrade_manager.facts.machine_plan import (
+    Hook,
     acknowledgements,
     is_pending,
     node_of,
@@ -15,7 +16,6 @@ from upgrade_manager.nodes.machine_plan import (
     tier_of,
     with_hooks,
 )
-from upgrade_manager.nodes.model import Hook
 
 PENDING, ACKNOWLEDGED = Hook(requested=OPTIONS), Hook(requested=OPTIONS, acknowledged=OPTIONS)
 BOTH = json.dumps({"preDrainHooks": [{"annotation": "x/hook"}, {"annotation": PRE}]})

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.nodes.job_state import JobState, Progress
+from upgrade_manager.facts.job_state import JobState, Progress
 
 
 def job(*conditions: dict[str, Any], **status: Any) -> dict[str, Any]:

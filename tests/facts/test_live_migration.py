@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.cluster_reader import named, node
 from tests.support.instances import GPU, WITNESS, affinity, instance, zone
-from upgrade_manager.nodes.live_migration import MigrationTargets, is_final
+from upgrade_manager.facts.live_migration import MigrationTargets, is_final
 
 SELECTOR = "it has a node selector"
 DEVICES = "it uses host devices"

@@ -1,0 +1,14 @@
+"""Rules about objects of other controllers, as pure functions of raw objects.
+
+The Job on a node, the finder of blockers and the webhook apply the same rule, so that they explain a wait alike.
+"""
+
+__all__ = [
+    "condition_words",
+    "job_state",
+    "label_selectors",
+    "live_migration",
+    "machine_plan",
+    "migrations",
+    "node_affinity",
+]

@@ -10,7 +10,7 @@ from upgrade_manager.api.conditions import find_condition
 from upgrade_manager.api.keys import ANNOTATION_ALLOW_DELETION, ANNOTATION_SKIP_WEBHOOK
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.spec import MAX_NODES
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from webhook.catalogue import CHECKS
@@ -72,7 +72,7 @@ class Admission:
                 return _denied(f"This webhook reviews CREATE, UPDATE and DELETE only. {_RULES}")
 
     async def _create(self, request: AdmissionRequest) -> Verdict:
-        if not fields.mapping(request.new):
+        if not objects.mapping(request.new):
             return _denied(_NO_OBJECT)
         if is_skipped(request.new):
             return Verdict()
@@ -90,9 +90,9 @@ class Admission:
 
     async def _update(self, request: AdmissionRequest) -> Verdict:
         """Check the names that the update adds to the pause list, and a toolkit image that it changes."""
-        if not fields.mapping(request.new) or not fields.mapping(request.old):
+        if not objects.mapping(request.new) or not objects.mapping(request.old):
             return _denied(_NO_OBJECT)
-        if fields.text(request.new, "metadata", "deletionTimestamp"):
+        if objects.text(request.new, "metadata", "deletionTimestamp"):
             return Verdict()
         new, old = self._subject(request.new), self._subject(request.old)
         known = set(old.spec.node_upgrade_option.pause_nodes)
@@ -131,7 +131,7 @@ class Admission:
 
 def is_skipped(plan: object) -> bool:
     """Return True if the plan's creation is not checked."""
-    return fields.strings(plan, "metadata", "annotations").get(ANNOTATION_SKIP_WEBHOOK) == "true"
+    return objects.strings(plan, "metadata", "annotations").get(ANNOTATION_SKIP_WEBHOOK) == "true"
 
 
 def _too_many_names(subject: Subject) -> Verdict | None:
@@ -163,7 +163,7 @@ def _shortened(found: Sequence[Sequence[Finding]]) -> list[Finding]:
 
 
 def _toolkit(plan: object) -> list[str | None]:
-    annotations = fields.strings(plan, "metadata", "annotations")
+    annotations = objects.strings(plan, "metadata", "annotations")
     return [annotations.get(key) for key in TOOLKIT_ANNOTATIONS]
 
 
@@ -173,19 +173,19 @@ def _denied(message: str, *, field: str = "") -> Verdict:
 
 def _delete(request: AdmissionRequest) -> Verdict:
     """Deny the deletion of a plan that is in progress, unless an annotation allows it."""
-    if not fields.mapping(request.old):
+    if not objects.mapping(request.old):
         return _denied(_NO_OBJECT)
-    status = fields.mapping(request.old, "status")
+    status = objects.mapping(request.old, "status")
     progressing = find_condition(status.get("conditions"), "Progressing")
-    if fields.text(progressing, "status") != "True":
+    if objects.text(progressing, "status") != "True":
         return Verdict()
-    phase = fields.text(status, "currentPhase") or "unknown"
+    phase = objects.text(status, "currentPhase") or "unknown"
     if phase in _UNDELETABLE:
         message = (
             f"UpgradePlan {request.name} cannot be deleted in phase {phase}. Wait until the phase has ended: "
             f"kubectl get {UPGRADE_PLANS.name} {request.name} --watch"
         )
-    elif fields.strings(request.old, "metadata", "annotations").get(ANNOTATION_ALLOW_DELETION) == "true":
+    elif objects.strings(request.old, "metadata", "annotations").get(ANNOTATION_ALLOW_DELETION) == "true":
         return Verdict()
     else:
         message = (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 import structlog
 
 from upgrade_manager.api.keys import LABEL_CONTROL_PLANE
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.pager import ListOptions, Selection
 from upgrade_manager.kube.resources import ENDPOINT_SLICES, NODES
@@ -73,15 +73,15 @@ class ApiServers:
 
 
 def _endpoints(endpoint_slice: Object) -> Iterator[Address]:
-    for endpoint in fields.items(endpoint_slice, "endpoints"):
-        yield from _parsed(fields.items(endpoint, "addresses"))
+    for endpoint in objects.items(endpoint_slice, "endpoints"):
+        yield from _parsed(objects.items(endpoint, "addresses"))
 
 
 def _node_addresses(node: Object) -> Iterator[Address]:
     """Yield the addresses that a control-plane node's API server connects from."""
-    addresses = fields.items(node, "status", "addresses")
-    yield from _parsed([fields.text(one, "address") for one in addresses if fields.text(one, "type") == "InternalIP"])
-    for cidr in fields.items(node, "spec", "podCIDRs") or [fields.text(node, "spec", "podCIDR")]:
+    addresses = objects.items(node, "status", "addresses")
+    yield from _parsed([objects.text(one, "address") for one in addresses if objects.text(one, "type") == "InternalIP"])
+    for cidr in objects.items(node, "spec", "podCIDRs") or [objects.text(node, "spec", "podCIDR")]:
         with suppress(ValueError):
             yield from islice(ipaddress.ip_network(str(cidr)), _TUNNEL_ADDRESSES)
 

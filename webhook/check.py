@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.annotations import PlanAnnotations
 from upgrade_manager.api.spec import UpgradePlanSpec
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -31,9 +31,9 @@ class Subject:
     def of(cls, plan: object, *, cluster: ClusterReader, toolkit: ToolkitConfig) -> Subject:
         """Read a plan from JSON; fields of a wrong type count as absent."""
         return cls(
-            name=fields.name(plan),
-            spec=UpgradePlanSpec.read(fields.mapping(plan, "spec")),
-            annotations=PlanAnnotations(fields.strings(plan, "metadata", "annotations")),
+            name=objects.name(plan),
+            spec=UpgradePlanSpec.read(objects.mapping(plan, "spec")),
+            annotations=PlanAnnotations(objects.strings(plan, "metadata", "annotations")),
             cluster=cluster,
             toolkit=toolkit,
         )

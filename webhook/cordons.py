@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from webhook.cluster import NotInstalled
 from webhook.listings import CLUSTERS, read_each
 
@@ -21,7 +21,7 @@ async def uncordon_held(cluster: ClusterReader, nodes: Sequence[Object]) -> Sequ
 
     That plan ended early, and Rancher keeps a node cordoned until the next plan takes over (docs/decisions/0013).
     """
-    if not any(fields.is_true(node, "spec", "unschedulable") for node in nodes):
+    if not any(objects.is_true(node, "spec", "unschedulable") for node in nodes):
         return nodes
     (clusters,) = await read_each(cluster, CLUSTERS)
     if isinstance(clusters, NotInstalled) or not any(map(_has_drain_hooks, clusters)):
@@ -31,6 +31,6 @@ async def uncordon_held(cluster: ClusterReader, nodes: Sequence[Object]) -> Sequ
 
 
 def _has_drain_hooks(cluster: Object) -> bool:
-    strategy = fields.mapping(cluster, "spec", "rkeConfig", "upgradeStrategy")
-    hooks = [hook for options in strategy.values() for hook in fields.items(options, "preDrainHooks")]
-    return any(fields.text(hook, "annotation") == ANNOTATION_PRE_HOOK for hook in hooks)
+    strategy = objects.mapping(cluster, "spec", "rkeConfig", "upgradeStrategy")
+    hooks = [hook for options in strategy.values() for hook in objects.items(options, "preDrainHooks")]
+    return any(objects.text(hook, "annotation") == ANNOTATION_PRE_HOOK for hook in hooks)

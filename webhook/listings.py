@@ -13,7 +13,7 @@ from upgrade_manager.api.keys import (
     LONGHORN_SYSTEM,
     PROVISIONING_CLUSTER,
 )
-from upgrade_manager.kube import fields, resources
+from upgrade_manager.kube import objects, resources
 from webhook.cluster import Listing, NotInstalled
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def keep(*paths: str, condition: str = "") -> Callable[[Object], Object]:
     def slim(obj: Object) -> Object:
         kept = _prune(obj, tree)
         if condition:
-            kept.setdefault("status", {})["conditions"] = [fields.condition(obj, condition)]
+            kept.setdefault("status", {})["conditions"] = [objects.condition(obj, condition)]
         return kept
 
     return slim
@@ -57,7 +57,7 @@ def _prune(obj: Object, tree: _Tree) -> Object:
 
 def _keep_annotation(key: str, then: Callable[[Object], Object]) -> Callable[[Object], Object]:
     def slim(obj: Object) -> Object:
-        kept, value = then(obj), fields.value(obj, "metadata", "annotations", key)
+        kept, value = then(obj), objects.value(obj, "metadata", "annotations", key)
         if value is not None:
             kept.setdefault("metadata", {})["annotations"] = {key: value}
         return kept
@@ -87,12 +87,12 @@ def _is_at_risk(volume: Object) -> bool:
 
 def is_degraded(volume: Object) -> bool:
     """Return True for an attached Longhorn volume that lacks replicas."""
-    return fields.text(volume, "status", "robustness") == "degraded"
+    return objects.text(volume, "status", "robustness") == "degraded"
 
 
 def has_single_replica(volume: Object) -> bool:
     """Return True for a Longhorn volume without redundancy."""
-    return fields.number(volume, "spec", "numberOfReplicas") == 1
+    return objects.number(volume, "spec", "numberOfReplicas") == 1
 
 
 NODES = Listing(

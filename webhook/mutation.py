@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.api.attribution import digest, signed
 from upgrade_manager.api.keys import ANNOTATION_CREATED_BY, ANNOTATION_LAST_CHANGED_BY
 from upgrade_manager.api.spec import UpgradePlanSpec
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from webhook.review import API_VERSION, PLAN_KIND, REVIEW
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def respond(request: AdmissionRequest) -> dict[str, Any]:
 
 
 def _operations(request: AdmissionRequest) -> Sequence[Mapping[str, Any]]:
-    present = fields.strings(request.new, "metadata", "annotations")
+    present = objects.strings(request.new, "metadata", "annotations")
     added = _annotations(request)
     if not added or _size({**present, **added}) > MAX_ANNOTATIONS:
         return []
@@ -51,7 +51,7 @@ def _annotations(request: AdmissionRequest) -> dict[str, str]:
     if request.kind != PLAN_KIND or request.subresource or not request.user.name:
         return {}
     is_new = request.operation == "CREATE"
-    if not fields.mapping(request.new, "metadata") or not (is_new or request.operation == "UPDATE"):
+    if not objects.mapping(request.new, "metadata") or not (is_new or request.operation == "UPDATE"):
         return {}
     spec, annotations = _recorded(request.new)
     if not is_new and digest(spec, annotations) == digest(*_recorded(request.old)):
@@ -61,7 +61,7 @@ def _annotations(request: AdmissionRequest) -> dict[str, str]:
 
 
 def _recorded(plan: object) -> tuple[UpgradePlanSpec, Mapping[str, str]]:
-    return UpgradePlanSpec.read(fields.mapping(plan, "spec")), fields.strings(plan, "metadata", "annotations")
+    return UpgradePlanSpec.read(objects.mapping(plan, "spec")), objects.strings(plan, "metadata", "annotations")
 
 
 def _size(annotations: Mapping[str, str]) -> int:

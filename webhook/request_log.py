@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.annotations import WAIVER_ANNOTATIONS
 from upgrade_manager.api.spec import MAX_OBJECT_NAME
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from webhook.review import printable
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def waivers(request: AdmissionRequest) -> Sequence[str]:
     changed = [
         key.rpartition("/")[2] for key in WAIVER_ANNOTATIONS if _value(request.new, key) != _value(request.old, key)
     ]
-    is_forced, was_forced = (fields.is_true(plan, "spec", "force") for plan in (request.new, request.old))
+    is_forced, was_forced = (objects.is_true(plan, "spec", "force") for plan in (request.new, request.old))
     return [*changed, *(["spec.force"] if is_forced != was_forced else [])]
 
 
 def _value(plan: object, key: str) -> str | None:
-    return fields.strings(plan, "metadata", "annotations").get(key)
+    return objects.strings(plan, "metadata", "annotations").get(key)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from upgrade_manager.api.keys import API_VERSION as PLAN_API_VERSION
 from upgrade_manager.api.keys import GROUP, KIND
 from upgrade_manager.api.spec import MAX_OBJECT_NAME
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -91,24 +91,24 @@ def parse(body: bytes) -> AdmissionRequest:
     # ValueError: not JSON, not UTF-8, a number with too many digits, or an escape that is half a character.
     except (ValueError, RecursionError) as error:
         raise BadReview(f"the body is not JSON: {type(error).__name__}") from error
-    if fields.text(review, "kind") != REVIEW or fields.text(review, "apiVersion") != API_VERSION:
+    if objects.text(review, "kind") != REVIEW or objects.text(review, "apiVersion") != API_VERSION:
         raise BadReview(f"the body is not an {REVIEW} of {API_VERSION}")
-    request = fields.mapping(review, "request")
-    uid = fields.text(request, "uid")
+    request = objects.mapping(review, "request")
+    uid = objects.text(request, "uid")
     if not 0 < len(uid) <= _MAX_UID:
         raise BadReview(f"the {REVIEW} has no request with a uid")
     new, old = request.get("object"), request.get("oldObject")
     return AdmissionRequest(
         uid=uid,
-        operation=fields.text(request, "operation"),
-        kind=_kind(fields.mapping(request, "kind")),
-        subresource=fields.text(request, "subResource"),
+        operation=objects.text(request, "operation"),
+        kind=_kind(objects.mapping(request, "kind")),
+        subresource=objects.text(request, "subResource"),
         # A collection is deleted without a name in the request.
-        name=fields.text(request, "name") or fields.name(new) or _prefix(new) or fields.name(old),
+        name=objects.text(request, "name") or objects.name(new) or _prefix(new) or objects.name(old),
         new=new,
         old=old,
         user=_requester(request.get("userInfo")),
-        dry_run=fields.is_true(request, "dryRun"),
+        dry_run=objects.is_true(request, "dryRun"),
     )
 
 
@@ -152,17 +152,17 @@ def _status(name: str, findings: Sequence[Finding]) -> Mapping[str, Any]:
 
 
 def _kind(kind: Mapping[str, Any]) -> str:
-    group, version, name = (fields.text(kind, key) for key in ("group", "version", "kind"))
+    group, version, name = (objects.text(kind, key) for key in ("group", "version", "kind"))
     return f"{group}/{version}, Kind={name}"
 
 
 def _requester(info: object) -> Requester:
-    name, uid = fields.text(info, "username"), fields.text(info, "uid")
-    return Requester(name=name, uid=uid, groups=len(fields.items(info, "groups")))
+    name, uid = objects.text(info, "username"), objects.text(info, "uid")
+    return Requester(name=name, uid=uid, groups=len(objects.items(info, "groups")))
 
 
 def _prefix(obj: object) -> str:
-    return fields.text(obj, "metadata", "generateName")
+    return objects.text(obj, "metadata", "generateName")
 
 
 def _reject(constant: str) -> NoReturn:

@@ -65,7 +65,7 @@ class ImageController:
         spec = objects.spec(image)
         if spec.get("backend") != "cdi" or spec.get("sourceType") != "download" or not spec.get("url"):
             return None
-        if objects.condition(image, "Initialized") is None:
+        if not objects.condition(image, "Initialized"):
             return await self._begin(image)
         return await self._import(image)
 

@@ -242,13 +242,13 @@ class JobController:
         if objects.is_condition_true(job, "Complete"):
             self._events.record(job, type_="Normal", reason="Completed", message="Job completed")
         failed = objects.condition(job, "Failed")
-        if failed is not None:
+        if failed:
             reason, message = failed.get("reason") or "", failed.get("message") or ""
             self._events.record(job, type_="Warning", reason=reason, message=message)
 
     def _record_suspension(self, tally: Tally, status: Object) -> None:
         old, new = objects.condition(tally.job, "Suspended"), objects.condition({"status": status}, "Suspended")
-        if new is not None and (old or {}).get("status") != new["status"]:
+        if new and old.get("status") != new["status"]:
             reason = "Suspended" if new["status"] == "True" else "Resumed"
             self._events.record(tally.job, type_="Normal", reason=reason, message=new.get("message") or "")
 
@@ -299,7 +299,7 @@ def _has_outcome(status: Object) -> bool:
 def _end_of(job: Object) -> str:
     for type_ in ("Complete", "Failed"):
         found = objects.condition(job, type_)
-        if found is not None and found.get("status") == "True":
+        if found.get("status") == "True":
             return found.get("lastTransitionTime") or ""
     return ""
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import REFUSED, Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
@@ -99,16 +99,16 @@ class KubeletServers:
     async def _refusal(self, node: str, request: web.Request) -> Response | None:
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
         review = await self._review(TOKEN_REVIEWS, {"token": token})
-        if not fields.is_true(review, "authenticated"):
+        if not objects.is_true(review, "authenticated"):
             return Response(status=401, body=b"Unauthorized")
-        user = fields.mapping(review, "user")
+        user = objects.mapping(review, "user")
         subresource = SUBRESOURCES.get(request.path, "proxy")
         attributes = {"verb": "get", "version": "v1", "resource": "nodes", "subresource": subresource, "name": node}
         access = await self._review(
             SUBJECT_ACCESS_REVIEWS,
             {"user": user.get("username"), "groups": user.get("groups") or [], "resourceAttributes": attributes},
         )
-        if fields.is_true(access, "allowed"):
+        if objects.is_true(access, "allowed"):
             return None
         text = f"Forbidden (user={user.get('username')}, verb=get, resource=nodes, subresource(s)=[{subresource}])\n"
         return Response(status=403, body=text.encode())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.answers import refused
 from hack.actors.freezer import kubelet_of
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PODS
 from upgrade_manager.kube.transport import Response
 
@@ -38,8 +38,8 @@ class PodLogs:
         if not self._context.hosts.of(node).up or self._context.freezer.hangs(kubelet_of(node)):
             return refused(500, f"Get containerLogs of node {node}: dial tcp: connect: connection refused")
         ends = (
-            fields.text(container, state, "terminated", "message")
-            for container in fields.items(pod, "status", "containerStatuses")
+            objects.text(container, state, "terminated", "message")
+            for container in objects.items(pod, "status", "containerStatuses")
             for state in ("lastState", "state")
         )
         return Response(status=200, headers=_TEXT, body="".join(f"{end.rstrip()}\n" for end in ends if end).encode())

@@ -140,7 +140,7 @@ class UpgradeController:
             ("LatestResolved", "Resolved", "ResolveFailed"),
         ):
             old, new = objects.condition(plan, type_), objects.condition({"status": status}, type_)
-            if new is None or (old == new and objects.status(plan).get("latestVersion") == status.get("latestVersion")):
+            if not new or (old == new and objects.status(plan).get("latestVersion") == status.get("latestVersion")):
                 continue
             if new["status"] != "True":
                 self._record(plan, "Warning", bad, new.get("message") or "")
@@ -226,7 +226,7 @@ class UpgradeController:
         if objects.is_condition_true(job, "Complete"):
             return await self._finish(plan, job, node)
         failed = objects.condition(job, "Failed")
-        if failed is not None and failed.get("status") == "True":
+        if failed.get("status") == "True":
             await self._report_failure(plan, job, node, failed)
         elif self._is_out_of_turn(plan, job, node):
             await self._delete(job)

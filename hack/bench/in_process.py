@@ -138,7 +138,7 @@ class _PlanEnd:
     def __call__(self, change: Change) -> None:
         phase = objects.status(change.obj).get("currentPhase", "")
         if objects.name(change.obj) == PLAN and phase in {"Succeeded", "Failed"} and not self.phase.done():
-            self.message = (objects.condition(change.obj, "Progressing") or {}).get("message", "")
+            self.message = objects.condition(change.obj, "Progressing").get("message", "")
             self.phase.set_result(phase)
 
 

@@ -161,7 +161,7 @@ def _now() -> float:
 def _silence(one: _Disturbance, plan: Object) -> str:
     """Say what is known where the plan names nothing that fits."""
     status = objects.status(plan)
-    waiting = (objects.condition(plan, PROGRESSING) or {}).get("message") or "no message"
+    waiting = objects.condition(plan, PROGRESSING).get("message") or "no message"
     return f"No blocker of this break ({one.name}) within {TIMEOUT:.0f} s. {status.get('currentPhase')}: {waiting}"
 
 

@@ -14,7 +14,7 @@ from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.cli.plans import choose, read_pace, read_plans
 from upgrade_manager.cli.session import CommandError, Session
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
@@ -66,8 +66,8 @@ RUNNING, FAILED = {"currentPhase": "NodeUpgrading"}, {"currentPhase": "Failed"}
 )
 async def test_newest_plan_that_has_not_ended_is_chosen(plans: list[dict[str, Any]], chosen: str) -> None:
     async with Simulation(actors=False) as simulation:
-        assert fields.name(choose(session(simulation), plans, "")) == chosen
-        assert fields.name(choose(session(simulation), plans[::-1], "")) == chosen
+        assert objects.name(choose(session(simulation), plans, "")) == chosen
+        assert objects.name(choose(session(simulation), plans[::-1], "")) == chosen
 
 
 @pytest.mark.parametrize(("name", "requests"), [("", 1), ("demo", 2)], ids=["without a name", "with a name"])

@@ -8,7 +8,6 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import structlog
 
 from tests.support.kube_server import Reply, ScriptedTransport, background, failure, node, reset, success
 from upgrade_manager.kube.client import Client
@@ -38,11 +37,15 @@ def accepting(*replies: Reply) -> ScriptedTransport:
 
 
 def recorder_of(
-    transport: ScriptedTransport, *, component: str = "upgradeplan-controller", seed: int = 1
+    transport: ScriptedTransport, *, component: str = "upgradeplan-controller", seed: int = 1, **options: Any
 ) -> EventRecorder:
     random = Random(seed)
     client = Client(transport, user_agent="test", random=random)
-    return EventRecorder(client, component=component, now=lambda: START + timedelta(seconds=loop_time()), random=random)
+    return EventRecorder(client, component=component, now=_now, random=random, **options)
+
+
+def _now() -> datetime:
+    return START + timedelta(seconds=loop_time())
 
 
 @asynccontextmanager
@@ -108,15 +111,14 @@ async def test_event_of_a_namespaced_object_is_in_its_namespace() -> None:
     assert len(body["metadata"]["name"]) <= 253
 
 
-async def test_event_has_the_reconcile_id_of_its_log_lines() -> None:
+async def test_event_has_the_annotations_of_its_first_occurrence() -> None:
+    annotations = iter([{"id": "4f1c"}, {}])
     transport = accepting()
-    async with recording(transport) as recorder:
-        with structlog.contextvars.bound_contextvars(reconcile_id="4f1c"):
-            record(recorder)
+    async with recording(transport, annotations=lambda: next(annotations)) as recorder:
+        record(recorder)
         record(recorder, "another", reason="Other")
         await recorder.flush(60)
-    annotations = [body["metadata"].get("annotations") for _, _, body in sent(transport)]
-    assert annotations == [{"management.harvesterhci.io/reconcile-id": "4f1c"}, None]
+    assert [body["metadata"].get("annotations") for _, _, body in sent(transport)] == [{"id": "4f1c"}, None]
 
 
 async def test_repetitions_patch_the_count() -> None:

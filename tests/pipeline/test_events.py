@@ -4,14 +4,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import structlog
 
 from hack.simulation import Simulation
 from hack.virtual_time import virtual_now
 from tests.support.upgrade import BY_VERSION, started
+from upgrade_manager.api.keys import ANNOTATION_RECONCILE_ID
 from upgrade_manager.api.phases import PHASES
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import EVENTS
-from upgrade_manager.pipeline.events import PlanEvents
+from upgrade_manager.pipeline.events import PlanEvents, reconcile_annotations
 
 if TYPE_CHECKING:
     from tests.support.harvester import FakeEventRecorder, Harvester
@@ -170,3 +172,9 @@ async def test_names_sort_as_the_events_happened() -> None:
     assert [event["message"] for event in shown] == [event["message"] for event in happened]
     assert len({event["lastTimestamp"] for event in happened}) < len(happened)
     assert [event["reason"] for event in happened].count("PauseNodesUnknown") == 1
+
+
+def test_events_have_the_id_of_the_reconcile_that_log_lines_have() -> None:
+    with structlog.contextvars.bound_contextvars(reconcile_id="4f1c"):
+        assert reconcile_annotations() == {ANNOTATION_RECONCILE_ID: "4f1c"}
+    assert reconcile_annotations() == {}

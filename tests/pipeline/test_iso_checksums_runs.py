@@ -80,10 +80,10 @@ async def test_job_runs_beside_the_repository() -> None:
             await stage.until("MetadataPopulating")
 
             def reports_the_job(plan: Object) -> bool:
-                return "running since" in (objects.condition(plan, "Progressing") or {}).get("message", "")
+                return "running since" in objects.condition(plan, "Progressing").get("message", "")
 
             plan = await stage.until_plan(reports_the_job)
-            message = (objects.condition(plan, "Progressing") or {})["message"]
+            message = objects.condition(plan, "Progressing")["message"]
             assert message.startswith(f"Job harvester-system/{JOB}: attempt 1 of 3")
             pods = (await stage.client.list(PODS, namespace="harvester-system")).items
             places = {objects.labels(pod).get(LABEL_COMPONENT): set[str]() for pod in pods}

@@ -182,7 +182,7 @@ async def test_deleting_a_failing_plan_is_no_recovery(*, forced: bool) -> None:
     async with Simulation(actors=False) as simulation:
         with capture_logs() as lines:
             async with started(simulation, {"version": "v9.9.9"}) as stage:
-                await stage.until_plan(lambda plan: (objects.condition(plan, "Degraded") or {}).get("status") == "True")
+                await stage.until_plan(lambda plan: objects.condition(plan, "Degraded").get("status") == "True")
                 if forced:
                     await stage.patch(metadata={"finalizers": None})
                 await stage.client.delete(UPGRADE_PLANS, stage.name)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.pipeline.status import one_line
+from upgrade_manager.api.text import bounded_line
 from upgrade_manager.release.errors import BadRepository
 from upgrade_manager.release.release_file import SIZE_LIMIT, parse_release
 
@@ -147,7 +147,7 @@ def test_invalid_version_is_refused(key: str, value: str) -> None:
     assert f"{key} is " in message
     assert "not a valid version" in message
     assert len(message) < 400
-    assert one_line(message) == message
+    assert bounded_line(message) == message
 
 
 def test_os_name_may_have_spaces_but_no_template() -> None:

@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from tests.support.toolkit_config import TOOLKIT
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from webhook.check import Subject
 from webhook.cluster import NotInstalled
@@ -53,9 +53,9 @@ class MemoryReader:
 def _is_selected(obj: Object, listing: Listing) -> bool:
     wanted = dict(one.split("=") for one in listing.label_selector.split(",") if one)
     return (
-        listing.namespace in {"", fields.text(obj, "metadata", "namespace")}
-        and listing.field_selector in {"", f"metadata.name={fields.name(obj)}"}
-        and wanted.items() <= fields.strings(obj, "metadata", "labels").items()
+        listing.namespace in {"", objects.text(obj, "metadata", "namespace")}
+        and listing.field_selector in {"", f"metadata.name={objects.name(obj)}"}
+        and wanted.items() <= objects.strings(obj, "metadata", "labels").items()
     )
 
 

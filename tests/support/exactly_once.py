@@ -12,8 +12,8 @@ from hack.virtual_time import VirtualEventLoop
 from tests.support.announcements import milestone_errors, without_milestones
 from tests.support.upgrade import condition, node_states, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
+from upgrade_manager.api.text import MESSAGE_LIMIT
 from upgrade_manager.kube import objects
-from upgrade_manager.pipeline.status import MESSAGE_LIMIT
 
 if TYPE_CHECKING:
     from hack.faults.call import Call

@@ -248,7 +248,7 @@ async def _create(stage: UpgradeRun, spec: dict[str, Any], annotations: dict[str
 
 
 def _is_decided(plan: Object) -> bool:
-    return objects.condition(plan, "Available") is not None
+    return bool(objects.condition(plan, "Available"))
 
 
 async def _retry(act: Callable[[], Awaitable[object]]) -> None:

@@ -300,5 +300,5 @@ def node_states(plan: Object) -> dict[str, str]:
 
 def condition(plan: Object, type_: str) -> tuple[str, str, str]:
     """Return status, reason and message."""
-    found = objects.condition(plan, type_) or {}
+    found = objects.condition(plan, type_)
     return found.get("status", ""), found.get("reason", ""), found.get("message", "")

@@ -90,7 +90,7 @@ class TranscriptHook(NoHook):
             self._changed(f"node {node}", _node(entry))
         for type_ in (AVAILABLE, PROGRESSING, DEGRADED):
             found = objects.condition(plan, type_)
-            if found is not None:
+            if found:
                 self._changed(f"condition {type_}", _condition(found))
 
     def _changed(self, what: str, value: str) -> None:

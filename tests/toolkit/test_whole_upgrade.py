@@ -225,7 +225,7 @@ async def test_changed_root_file_system_is_not_installed(tmp_path: Path) -> None
     status = objects.status(upgraded.plan)
     assert status["currentPhase"] == FAILED, upgraded.logs()
     assert status["checksums"]["checked"] is True
-    cause = (objects.condition(upgraded.plan, "Progressing") or {})["message"]
+    cause = objects.condition(upgraded.plan, "Progressing")["message"]
     found, expected = sha256(changed.encode()).hexdigest(), status["checksums"]["files"][f"/{ROOTFS}"]
     assert f"/{ROOTFS} has the SHA-256 {found}, but the one on the ISO has {expected}" in cause
     [node] = upgraded.nodes

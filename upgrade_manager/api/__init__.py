@@ -16,6 +16,7 @@ __all__ = [
     "progress",
     "spec",
     "status",
+    "text",
     "timestamps",
     "toolkit_image",
 ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import DEPLOYMENTS
 
@@ -31,13 +31,13 @@ def outage(view: View, namespace: str, name: str) -> Outage | None:
     found = _read(view, namespace, name)
     if not found:
         return Outage(f"{named} does not exist", f"Install it again: kubectl -n {namespace} get deploy")
-    if fields.number(found[0], "status", "availableReplicas"):
+    if objects.number(found[0], "status", "availableReplicas"):
         return None
-    if fields.number(found[0], "spec", "replicas") == 0:
+    if objects.number(found[0], "spec", "replicas") == 0:
         scale = f"kubectl -n {namespace} scale deploy/{name} --replicas=1"
         return Outage(f"{named} is scaled to 0 replicas", f"Start it: {scale}")
     watch = f"Watch it: kubectl -n {namespace} rollout status deploy/{name} --timeout=30s"
-    labels = fields.strings(found[0], "spec", "selector", "matchLabels")
+    labels = objects.strings(found[0], "spec", "selector", "matchLabels")
     selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
     show = f"Show its Pods: kubectl -n {namespace} get pods" + (f" -l {selector}" if selector else "")
     hangs = f"If its Pods hang, restart them: {restart(namespace, name)}"
@@ -52,7 +52,7 @@ def restart(namespace: str, name: str) -> str:
 def has_just_started(view: View, namespace: str, name: str, *, within: timedelta) -> bool:
     """Return True if the Deployment became available so recently that its work is not late yet."""
     for deployment in _read(view, namespace, name):
-        since = parse_time(fields.text(fields.condition(deployment, "Available"), "lastTransitionTime"))
+        since = parse_time(objects.text(objects.condition(deployment, "Available"), "lastTransitionTime"))
         return since is not None and view.now - since < within
     return False
 

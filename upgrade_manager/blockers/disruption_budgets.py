@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
+from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts.label_selectors import matches
-from upgrade_manager.kube import fields, objects
-from upgrade_manager.nodes.sequencing import name_list
+from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,15 +30,15 @@ class _PodIndex:
         for pod in pods:
             namespace = objects.namespace(pod)
             self._pods[namespace,].append(pod)
-            for label in fields.strings(pod, "metadata", "labels").items():
+            for label in objects.strings(pod, "metadata", "labels").items():
                 self._pods[namespace, *label].append(pod)
 
     def selected(self, budget: Object) -> list[Object]:
         """Return the Pods that the budget selects."""
-        selector = fields.value(budget, "spec", "selector")
-        label = next(iter(fields.strings(selector, "matchLabels").items()), ())
+        selector = objects.value(budget, "spec", "selector")
+        label = next(iter(objects.strings(selector, "matchLabels").items()), ())
         near = self._pods.get((objects.namespace(budget), *label), ())
-        return [pod for pod in near if matches(selector, fields.mapping(pod, "metadata", "labels"))]
+        return [pod for pod in near if matches(selector, objects.mapping(pod, "metadata", "labels"))]
 
 
 def budget_blockers(wait: Wait, pods: Sequence[Object], budgets: Sequence[Object]) -> Iterator[Blocker]:
@@ -63,15 +63,15 @@ def _keeps(budget: Object, pod: Object) -> bool:
     allowed, observed = (_number(budget, key) for key in ("disruptionsAllowed", "observedGeneration"))
     if (allowed is None and observed is None) or (allowed or 0) > 0:
         return False
-    is_unready = fields.text(fields.condition(pod, "Ready"), "status") == "False"
+    is_unready = objects.text(objects.condition(pod, "Ready"), "status") == "False"
     healthy, desired = _health(budget)
-    evicts_unready = fields.text(budget, "spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow"
+    evicts_unready = objects.text(budget, "spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow"
     return not (is_unready and (healthy >= desired > 0 or evicts_unready))
 
 
 def _is_unobserved(budget: Object) -> bool:
     """Return True if the status is older than the spec: then the API server allows no eviction."""
-    return (_number(budget, "observedGeneration") or 0) < (fields.number(budget, "metadata", "generation") or 0)
+    return (_number(budget, "observedGeneration") or 0) < (objects.number(budget, "metadata", "generation") or 0)
 
 
 def _health(budget: Object) -> tuple[int, int]:
@@ -79,7 +79,7 @@ def _health(budget: Object) -> tuple[int, int]:
 
 
 def _number(budget: Object, key: str) -> int | None:
-    return fields.number(budget, "status", key)
+    return objects.number(budget, "status", key)
 
 
 def _kept(wait: Wait, budget: Object, pods: Sequence[Object]) -> Blocker:
@@ -91,21 +91,21 @@ def _kept(wait: Wait, budget: Object, pods: Sequence[Object]) -> Blocker:
 
 def _stale(budget: Object, pods: Sequence[Object]) -> str:
     """Return why the budget does not describe a workload that runs; empty if it does."""
-    allowed = fields.condition(budget, "DisruptionAllowed")
+    allowed = objects.condition(budget, "DisruptionAllowed")
     if _is_unobserved(budget):
         return "its status is stale: the disruption controller has not processed its spec"
-    if fields.text(allowed, "reason") == "SyncFailed":
-        return f"its status is stale: {fields.excerpt(allowed, 'message') or 'SyncFailed'}"
+    if objects.text(allowed, "reason") == "SyncFailed":
+        return f"its status is stale: {objects.excerpt(allowed, 'message') or 'SyncFailed'}"
     if _number(budget, "expectedPods") == 0:
         return "its status is stale: it expects 0 Pods"
-    is_owned = any(fields.items(pod, "metadata", "ownerReferences") for pod in pods)
+    is_owned = any(objects.items(pod, "metadata", "ownerReferences") for pod in pods)
     return "" if is_owned else "it is stale: its Pods have no owner that would replace them"
 
 
 def _remedy(budget: Object, *, is_stale: bool) -> str:
     namespace = objects.namespace(budget)
-    owners = fields.items(budget, "metadata", "ownerReferences")
-    machine = next((fields.text(one, "name") for one in owners if fields.text(one, "kind") == _INSTANCE), "")
+    owners = objects.items(budget, "metadata", "ownerReferences")
+    machine = next((objects.text(one, "name") for one in owners if objects.text(one, "kind") == _INSTANCE), "")
     if machine:
         return f"virtctl migrate {machine} -n {namespace}"
     if is_stale:
@@ -118,7 +118,8 @@ def _remedy(budget: Object, *, is_stale: bool) -> str:
         return steps("Repair its other Pods", f"Or delete it, if none of them has to run: {_delete(budget)}")
     named = f"-n {namespace} {objects.name(budget)}"
     allow = f"""kubectl patch pdb {named} --type=merge -p '{{"spec":{{"minAvailable":null,"maxUnavailable":1}}}}'"""
-    limits = (f" ({key} is {value} now)" for key in _LIMITS if (value := fields.value(budget, "spec", key)) is not None)
+    spec = objects.mapping(budget, "spec")
+    limits = (f" ({key} is {spec[key]} now)" for key in _LIMITS if spec.get(key) is not None)
     until = f"Or allow one Pod to be down until the upgrade has ended{next(limits, '')}"
     return steps("Add a replica to its workload", f"{until}: {allow}")
 
@@ -129,7 +130,7 @@ def _delete(budget: Object) -> str:
 
 def _blocker(wait: Wait, budget: Object, pods: Sequence[Object], *, why: str, remedy: str) -> Blocker:
     names = ("Pod " if len(pods) == 1 else "Pods ") + name_list(sorted(map(objects.name, pods)))
-    named = fields.qualified_name(budget)
+    named = objects.qualified_name(budget)
     return Blocker(
         reason=BlockerReason.DRAIN_FAILING,
         kind="PodDisruptionBudget",

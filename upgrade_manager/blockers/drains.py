@@ -6,15 +6,15 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.disruption_budgets import budget_blockers
 from upgrade_manager.blockers.finder import START, Finder
 from upgrade_manager.blockers.pods import FINISHED
 from upgrade_manager.blockers.wait import WaitKind
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import POD_DISRUPTION_BUDGETS, PODS
-from upgrade_manager.nodes.sequencing import name_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ def _budgets(view: View, pods: Sequence[Object]) -> Sequence[Object]:
 
 
 def _error(wait: Wait) -> Blocker:
-    words = fields.excerpt(wait.detail)
+    words = objects.excerpt(wait.detail)
     return Blocker(
         reason=BlockerReason.DRAIN_FAILING,
         kind=wait.kind.object_kind,
@@ -74,26 +74,26 @@ def _error(wait: Wait) -> Blocker:
 
 def _is_evicted(pod: Object) -> bool:
     """Return True for a Pod that a drain waits for."""
-    owners = fields.items(pod, "metadata", "ownerReferences")
+    owners = objects.items(pod, "metadata", "ownerReferences")
     return not (
         _phase(pod) in FINISHED
-        or _MIRROR in fields.mapping(pod, "metadata", "annotations")
-        or any(fields.text(owner, "kind") == "DaemonSet" for owner in owners)
+        or _MIRROR in objects.mapping(pod, "metadata", "annotations")
+        or any(objects.text(owner, "kind") == "DaemonSet" for owner in owners)
     )
 
 
 def _phase(pod: Object) -> str:
-    return fields.text(pod, "status", "phase")
+    return objects.text(pod, "status", "phase")
 
 
 def _is_late(view: View, pod: Object) -> bool:
     """Return True for a Pod whose grace period has ended long ago."""
-    end = parse_time(fields.text(pod, "metadata", "deletionTimestamp"))
+    end = parse_time(objects.text(pod, "metadata", "deletionTimestamp"))
     return end is not None and view.now - end >= START
 
 
 def _lingering(wait: Wait, pod: Object) -> Blocker:
-    finalizers = [one for one in fields.items(pod, "metadata", "finalizers") if isinstance(one, str)]
+    finalizers = [one for one in objects.items(pod, "metadata", "finalizers") if isinstance(one, str)]
     why = f"it has the finalizers {name_list(finalizers)}" if finalizers else "check the node's kubelet"
     return Blocker(
         reason=BlockerReason.DRAIN_FAILING,
@@ -101,7 +101,7 @@ def _lingering(wait: Wait, pod: Object) -> Blocker:
         namespace=objects.namespace(pod),
         name=objects.name(pod),
         node=wait.node,
-        message=f"Pod {fields.qualified_name(pod)}: it is deleted, but does not end on node {wait.node} ({why})",
+        message=f"Pod {objects.qualified_name(pod)}: it is deleted, but does not end on node {wait.node} ({why})",
         remedy=f"Show what keeps it: kubectl describe pod -n {objects.namespace(pod)} {objects.name(pod)}",
         since=wait.since,
     )

@@ -10,7 +10,7 @@ import structlog
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.view import NotSynced, Unreadable
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _unknown(row: Finder, wait: Wait, error: Unreadable) -> Blocker:
     kind = wait.kind.object_kind
     named = f"{wait.namespace}/{wait.name}" if wait.namespace else wait.name
     place = f"-n {wait.namespace} " if wait.namespace else ""
-    words = fields.excerpt(wait.detail)[:_MAX_DETAIL]
+    words = objects.excerpt(wait.detail)[:_MAX_DETAIL]
     known = f" ({words})" if words else ""
     return Blocker(
         reason=row.reasons[0],

@@ -14,7 +14,7 @@ from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.facts.condition_words import unmet_conditions
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import DATA_VOLUMES, PERSISTENT_VOLUME_CLAIMS, PODS, VIRTUAL_MACHINE_IMAGES
 
@@ -43,9 +43,9 @@ def _overdue(wait: Wait) -> timedelta:
 def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     """Yield the importer Pod if it does not run, and the image with what the objects of its import report."""
     image = _named(view, VIRTUAL_MACHINE_IMAGES, wait)
-    words = [fields.excerpt(wait.detail), *_image_words(image)]
+    words = [objects.excerpt(wait.detail), *_image_words(image)]
     pod: Object = {}
-    if fields.text(image, "spec", "backend") != _BACKING_IMAGE:
+    if objects.text(image, "spec", "backend") != _BACKING_IMAGE:
         try:
             pod = _importer(view, wait)
             words += [*_pod_words(pod), *_data_volume_words(_named(view, DATA_VOLUMES, wait))]
@@ -57,7 +57,7 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     if stopped is not None:
         yield stopped
     # Always: after a restart it shows since when the image makes no progress.
-    yield _stuck(wait, words, pod, url=fields.excerpt(image, "spec", "url"))
+    yield _stuck(wait, words, pod, url=objects.excerpt(image, "spec", "url"))
 
 
 def _named(view: View, resource: Resource, wait: Wait) -> Object:
@@ -76,16 +76,16 @@ def _importer(view: View, wait: Wait) -> Object:
 
 
 def _claims(pod: Object) -> set[str]:
-    owners = fields.items(pod, "metadata", "ownerReferences")
-    return {objects.name(pod).removeprefix("importer-"), *(fields.text(one, "name") for one in owners)}
+    owners = objects.items(pod, "metadata", "ownerReferences")
+    return {objects.name(pod).removeprefix("importer-"), *(objects.text(one, "name") for one in owners)}
 
 
 def _created(pod: Object) -> str:
-    return fields.text(pod, "metadata", "creationTimestamp")
+    return objects.text(pod, "metadata", "creationTimestamp")
 
 
 def _image_words(image: Object) -> Iterator[str]:
-    failure = fields.excerpt(fields.condition(image, "RetryLimitExceeded"), "message")
+    failure = objects.excerpt(objects.condition(image, "RetryLimitExceeded"), "message")
     if failure:
         yield f"the last attempt failed: {failure}"
     yield from unmet_conditions(image)
@@ -93,9 +93,9 @@ def _image_words(image: Object) -> Iterator[str]:
 
 def _pod_words(pod: Object) -> Iterator[str]:
     if pod:
-        yield f"Pod {objects.name(pod)} is {fields.text(pod, 'status', 'phase') or 'new'}"
-    for container in fields.items(pod, "status", "containerStatuses"):
-        failure = fields.excerpt(container, "lastState", "terminated", "message")
+        yield f"Pod {objects.name(pod)} is {objects.text(pod, 'status', 'phase') or 'new'}"
+    for container in objects.items(pod, "status", "containerStatuses"):
+        failure = objects.excerpt(container, "lastState", "terminated", "message")
         if failure:
             yield f"it was restarted after: {failure}"
 

@@ -15,7 +15,7 @@ from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.facts.job_state import JobState, Progress
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import JOBS, PODS, SERVICE_ACCOUNTS
 from upgrade_manager.nodes.expected_times import expected_seconds
@@ -77,7 +77,7 @@ def _start_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
 
 
 def _created(pod: Object) -> str:
-    return fields.text(pod, "metadata", "creationTimestamp")
+    return objects.text(pod, "metadata", "creationTimestamp")
 
 
 def _no_pod(view: View, wait: Wait) -> Blocker:
@@ -110,7 +110,7 @@ def _absent_account(view: View, wait: Wait) -> str:
     """Return the Job's ServiceAccount if it does not exist; without one its Pods have the namespace's default."""
     named = f"metadata.name={wait.name}"
     jobs = view.objects(Selection(resource=JOBS, namespace=wait.namespace, field_selector=named))
-    account = fields.text(jobs[0], "spec", "template", "spec", "serviceAccountName") if jobs else ""
+    account = objects.text(jobs[0], "spec", "template", "spec", "serviceAccountName") if jobs else ""
     if not account:
         return ""
     accounts = Selection(

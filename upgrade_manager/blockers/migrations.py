@@ -17,7 +17,7 @@ from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.facts.label_selectors import one_of
 from upgrade_manager.facts.live_migration import is_final
 from upgrade_manager.facts.migrations import ENDED, STAYS, migrations_of
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import MIGRATIONS, NODES, VIRTUAL_MACHINE_INSTANCES
 
@@ -74,8 +74,8 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
 def _is_evacuated(view: View, node: str) -> bool:
     """Return False before the pre-drain Job lets KubeVirt move the VMs: it waits for volumes first."""
     found = view.objects(Selection(resource=NODES, field_selector=f"metadata.name={node}"))
-    taints = (taint for one in found for taint in fields.items(one, "spec", "taints"))
-    return any(fields.text(taint, "key") == TAINT_KUBEVIRT_DRAIN for taint in taints)
+    taints = (taint for one in found for taint in objects.items(one, "spec", "taints"))
+    return any(objects.text(taint, "key") == TAINT_KUBEVIRT_DRAIN for taint in taints)
 
 
 def _since_arrival(migrations: Sequence[Object]) -> Sequence[Object]:
@@ -88,7 +88,7 @@ def _moves(view: View, migrations: Sequence[Object]) -> bool:
     """Return True for a VM whose only migration was created, or began, a short while ago."""
     if len(migrations) != 1 or _phase(migrations[0]) in ENDED:
         return False
-    began = parse_time(fields.text(migrations[0], "metadata", "creationTimestamp"))
+    began = parse_time(objects.text(migrations[0], "metadata", "creationTimestamp"))
     return began is not None and view.now - began < (EVACUATION if _phase(migrations[0]) else START)
 
 
@@ -129,7 +129,7 @@ def _state(instance: Object, migrations: Sequence[Object], stopped: Outage | Non
         return "it is stopping", f"If its system does not shut down: virtctl stop {vm} --force --grace-period=0"
     active = [one for one in migrations if _phase(one) not in ENDED]
     if active:
-        named, phase = f"migration {fields.name(active[-1])}", _phase(active[-1])
+        named, phase = f"migration {objects.name(active[-1])}", _phase(active[-1])
         return (f"{named} is {phase}", stop) if phase else _controlled(f"{named} has not begun", _RESTART, stopped)
     obstacle = _obstacle(instance)
     if obstacle.startswith(_IMMOVABLE):
@@ -145,11 +145,11 @@ def _controlled(why: str, remedy: str, stopped: Outage | None) -> tuple[str, str
 
 def _obstacle(instance: Object) -> str:
     """Return why KubeVirt does not migrate the instance; empty if it does."""
-    movable = fields.condition(instance, "LiveMigratable")
-    if fields.text(movable, "status") == "False":
-        words = (fields.text(movable, "reason"), fields.excerpt(movable, "message"))
+    movable = objects.condition(instance, "LiveMigratable")
+    if objects.text(movable, "status") == "False":
+        words = (objects.text(movable, "reason"), objects.excerpt(movable, "message"))
         return f"{_IMMOVABLE}: {': '.join(filter(None, words)) or 'LiveMigratable is False'}"
-    strategy = fields.text(instance, "spec", "evictionStrategy")
+    strategy = objects.text(instance, "spec", "evictionStrategy")
     return f"its eviction strategy is {strategy}" if strategy in STAYS else ""
 
 
@@ -157,12 +157,12 @@ def _last(migrations: Sequence[Object]) -> str:
     if not migrations:
         return "it has no migration"
     last = migrations[-1]
-    why = fields.excerpt(last, "status", "migrationState", "failureReason")
-    return f"migration {fields.name(last)} is {_phase(last)}" + (f": {why}" if why else "")
+    why = objects.excerpt(last, "status", "migrationState", "failureReason")
+    return f"migration {objects.name(last)} is {_phase(last)}" + (f": {why}" if why else "")
 
 
 def _phase(migration: Object) -> str:
-    return fields.text(migration, "status", "phase")
+    return objects.text(migration, "status", "phase")
 
 
 FINDERS = (

@@ -9,7 +9,7 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import WaitKind
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import NODES
 
@@ -39,9 +39,9 @@ def _lost_overdue(wait: Wait) -> timedelta:
 def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     """Yield the node, with the kubelet's words."""
     found = view.objects(Selection(resource=NODES, field_selector=f"metadata.name={wait.name}"))
-    ready = fields.condition(found[0], "Ready") if found else None
-    words = fields.excerpt(ready, "message") or fields.text(ready, "reason")
-    is_ready = fields.text(ready, "status") == "True"
+    ready = objects.condition(found[0], "Ready") if found else None
+    words = objects.excerpt(ready, "message") or objects.text(ready, "reason")
+    is_ready = objects.text(ready, "status") == "True"
     if is_ready:
         remedy = steps(
             f"Find out on node {wait.name} why it booted the fallback: journalctl --list-boots; journalctl -b -1",

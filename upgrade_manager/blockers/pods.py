@@ -8,7 +8,7 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.taints import untaint_steps
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -49,7 +49,7 @@ FINISHED = frozenset({"Succeeded", "Failed"})
 
 def pod_blocker(view: View, pod: Object, *, node: str, since: datetime) -> Blocker | None:
     """Return why the Pod does not run; None if it runs, has run, or is being deleted."""
-    if objects.is_deleting(pod) or fields.text(pod, "status", "phase") in FINISHED:
+    if objects.is_deleting(pod) or objects.text(pod, "status", "phase") in FINISHED:
         return None
     reason, text = _problem(pod)
     if reason is None:
@@ -60,9 +60,9 @@ def pod_blocker(view: View, pod: Object, *, node: str, since: datetime) -> Block
         kind="Pod",
         namespace=objects.namespace(pod),
         name=objects.name(pod),
-        node=node or fields.text(pod, "spec", "nodeName"),
+        node=node or objects.text(pod, "spec", "nodeName"),
         message=f"Pod {named}: {text}",
-        remedy=steps(*_remedy(view, reason, pod, node=fields.text(pod, "spec", "nodeName"))),
+        remedy=steps(*_remedy(view, reason, pod, node=objects.text(pod, "spec", "nodeName"))),
         since=since,
     )
 
@@ -99,50 +99,50 @@ def _delayed_by(node: str) -> Iterator[str]:
 
 def _waiting_image(pod: Object) -> str:
     """Return the image that cannot be pulled."""
-    names = (fields.text(one, "image") for one in _containers(pod) if _waiting_reason(one) in _IMAGE)
+    names = (objects.text(one, "image") for one in _containers(pod) if _waiting_reason(one) in _IMAGE)
     return next(filter(None, names), "IMAGE")
 
 
 def _waiting_reason(container: object) -> str:
-    return fields.text(container, "state", "waiting", "reason")
+    return objects.text(container, "state", "waiting", "reason")
 
 
 def start_progress(pod: Object) -> datetime | None:
     """Return when the Pod's start last made progress; restarts of its containers do not count."""
-    times = [fields.text(pod, "metadata", "creationTimestamp")]
-    times += [fields.text(fields.condition(pod, type_), "lastTransitionTime") for type_ in _STAGES]
+    times = [objects.text(pod, "metadata", "creationTimestamp")]
+    times += [objects.text(objects.condition(pod, type_), "lastTransitionTime") for type_ in _STAGES]
     return parse_time(max(times))
 
 
 def _problem(pod: Object) -> tuple[BlockerReason | None, str]:
-    scheduled = fields.condition(pod, "PodScheduled")
-    if fields.text(scheduled, "status") == "False":
+    scheduled = objects.condition(pod, "PodScheduled")
+    if objects.text(scheduled, "status") == "False":
         return BlockerReason.POD_UNSCHEDULABLE, f"it cannot be scheduled ({_words(scheduled)})"
     for container in _containers(pod):
         crash = _last_crash(container)
         if crash:
             return BlockerReason.CONTAINER_FAILING, f"a container is restarted after errors ({_crash_words(crash)})"
-        waiting = fields.mapping(container, "state", "waiting")
-        reason = fields.text(waiting, "reason")
+        waiting = objects.mapping(container, "state", "waiting")
+        reason = objects.text(waiting, "reason")
         if reason in _IMAGE:
             return BlockerReason.IMAGE_PULL_FAILED, f"its image cannot be pulled ({_words(waiting)})"
         if waiting and reason not in STARTING:
             return BlockerReason.CONTAINER_FAILING, f"a container does not start ({_words(waiting)})"
-    if fields.text(pod, "status", "phase") == "Running":
+    if objects.text(pod, "status", "phase") == "Running":
         return None, ""
-    node = fields.text(pod, "spec", "nodeName")
+    node = objects.text(pod, "spec", "nodeName")
     if not node:
         stage = "the scheduler has not assigned it to a node"
-    elif fields.text(pod, "status", "startTime"):
+    elif objects.text(pod, "status", "startTime"):
         stage = "its containers are being created"
     else:
         stage = f"the kubelet of node {node} has not accepted it"
-    return BlockerReason.POD_PENDING, f"it does not start ({_words(fields.mapping(pod, 'status')) or stage})"
+    return BlockerReason.POD_PENDING, f"it does not start ({_words(objects.mapping(pod, 'status')) or stage})"
 
 
 def _containers(pod: Object) -> Iterator[object]:
     for kind in ("initContainerStatuses", "containerStatuses"):
-        yield from fields.items(pod, "status", kind)
+        yield from objects.items(pod, "status", kind)
 
 
 def _last_crash(container: object) -> Mapping[str, Any]:
@@ -150,15 +150,15 @@ def _last_crash(container: object) -> Mapping[str, Any]:
 
     Between two crashes it runs for a while, and it has ended before the kubelet restarts it.
     """
-    if fields.is_true(container, "ready") or not fields.number(container, "restartCount"):
+    if objects.is_true(container, "ready") or not objects.number(container, "restartCount"):
         return {}
-    ended = (fields.mapping(container, state, "terminated") for state in ("state", "lastState"))
-    return next((one for one in ended if fields.number(one, "exitCode")), {})
+    ended = (objects.mapping(container, state, "terminated") for state in ("state", "lastState"))
+    return next((one for one in ended if objects.number(one, "exitCode")), {})
 
 
 def _crash_words(crash: Mapping[str, Any]) -> str:
-    return f"exit code {fields.number(crash, 'exitCode')}, {_words(crash) or 'no reason'}"
+    return f"exit code {objects.number(crash, 'exitCode')}, {_words(crash) or 'no reason'}"
 
 
 def _words(source: object) -> str:
-    return ": ".join(part for part in (fields.text(source, "reason"), fields.excerpt(source, "message")) if part)
+    return ": ".join(part for part in (objects.text(source, "reason"), objects.excerpt(source, "message")) if part)

@@ -15,7 +15,7 @@ from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.facts.condition_words import unmet_conditions
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import MACHINES, PROVISIONING_CLUSTERS
 
@@ -45,7 +45,7 @@ def _drain_overdue(wait: Wait) -> timedelta:
 
 def _planner_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     """Yield Rancher's Deployment if it does not run, else the Cluster with what Rancher reports."""
-    waits_for = fields.excerpt(wait.detail) or "Rancher does not continue the upgrade"
+    waits_for = objects.excerpt(wait.detail) or "Rancher does not continue the upgrade"
     yield from _silent(view, wait, waits_for)
 
 
@@ -92,13 +92,13 @@ def _reported(view: View, node: str) -> str:
     selector = f"metadata.name={PROVISIONING_CLUSTER}"
     clusters = view.objects(Selection(resource=PROVISIONING_CLUSTERS, namespace=FLEET_LOCAL, field_selector=selector))
     machines = view.objects(Selection(resource=MACHINES, namespace=FLEET_LOCAL))
-    concerned = [one for one in machines if not node or fields.text(one, "status", "nodeRef", "name") == node]
+    concerned = [one for one in machines if not node or objects.text(one, "status", "nodeRef", "name") == node]
     #: By their words: Rancher repeats those of a Machine in several conditions.
     found: dict[str, str] = {}
-    for kind, some in (("Cluster", clusters), ("Machine", sorted(concerned, key=fields.name))):
+    for kind, some in (("Cluster", clusters), ("Machine", sorted(concerned, key=objects.name))):
         for obj in some:
             for unmet in unmet_conditions(obj):
-                found.setdefault(unmet.partition(": ")[2], f"{kind} {fields.name(obj)}: {unmet}")
+                found.setdefault(unmet.partition(": ")[2], f"{kind} {objects.name(obj)}: {unmet}")
     more = len(found) - _MAX_CONDITIONS
     return "; ".join([*found.values()][:_MAX_CONDITIONS]) + (f"; and {more} more conditions" if more > 0 else "")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from upgrade_manager.api.keys import LABEL_HOSTNAME
 from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.facts.label_selectors import matches
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import NODES
 
@@ -42,15 +42,15 @@ def untaint_steps(view: View, pod: Object) -> list[str]:
     except Unreadable:
         return []  # the scheduler's message is worth more than that error
     ranked = sorted(tainted.items(), key=lambda item: (-len(item[1]), item[0]))
-    everywhere = not fields.mapping(pod, "spec", "nodeSelector") and not fields.mapping(pod, "spec", "affinity")
+    everywhere = not objects.mapping(pod, "spec", "nodeSelector") and not objects.mapping(pod, "spec", "affinity")
     return [_step(taint, sorted(set(nodes)), everywhere=everywhere) for taint, nodes in ranked[:_MAX_TAINTS]]
 
 
 def _candidates(view: View, pod: Object) -> Iterator[Object]:
     """Yield the nodes that the Pod's selector and required affinity allow."""
-    selector = {"matchLabels": fields.mapping(pod, "spec", "nodeSelector")}
-    affinity = fields.mapping(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-    terms = fields.items(affinity, "nodeSelectorTerms")
+    selector = {"matchLabels": objects.mapping(pod, "spec", "nodeSelector")}
+    affinity = objects.mapping(pod, "spec", "affinity", "nodeAffinity")
+    terms = objects.items(affinity, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
     only = _only_node(selector, terms)
     for node in view.objects(Selection(resource=NODES, field_selector=f"metadata.name={only}" if only else "")):
         labels = objects.labels(node)
@@ -60,32 +60,32 @@ def _candidates(view: View, pod: Object) -> Iterator[Object]:
 
 def _only_node(selector: object, terms: Sequence[object]) -> str:
     """Return the node that a Pod is meant for, as those of Jobs on a node are; all nodes need not be read then."""
-    hostnames = {fields.text(selector, "matchLabels", LABEL_HOSTNAME)}
+    hostnames = {objects.text(selector, "matchLabels", LABEL_HOSTNAME)}
     hostnames.update(
         values[0]
         for term in (terms if len(terms) == 1 else ())
-        for one in fields.items(term, "matchExpressions")
-        if fields.text(one, "key") == LABEL_HOSTNAME
-        and fields.text(one, "operator") == "In"
-        and len(values := [value for value in fields.items(one, "values") if isinstance(value, str)]) == 1
+        for one in objects.items(term, "matchExpressions")
+        if objects.text(one, "key") == LABEL_HOSTNAME
+        and objects.text(one, "operator") == "In"
+        and len(values := [value for value in objects.items(one, "values") if isinstance(value, str)]) == 1
     )
     return max(hostnames)
 
 
 def _untolerated(node: Object, pod: Object) -> Iterator[_Taint]:
-    tolerations = fields.items(pod, "spec", "tolerations")
-    for taint in fields.items(node, "spec", "taints"):
-        if fields.text(taint, "effect") in _EFFECTS and not any(_tolerates(one, taint) for one in tolerations):
-            yield _Taint(fields.text(taint, "key"), fields.text(taint, "effect"))
+    tolerations = objects.items(pod, "spec", "tolerations")
+    for taint in objects.items(node, "spec", "taints"):
+        if objects.text(taint, "effect") in _EFFECTS and not any(_tolerates(one, taint) for one in tolerations):
+            yield _Taint(objects.text(taint, "key"), objects.text(taint, "effect"))
 
 
 def _tolerates(toleration: object, taint: object) -> bool:
-    key, effect = fields.text(toleration, "key"), fields.text(toleration, "effect")
-    if effect not in {"", fields.text(taint, "effect")} or key not in {"", fields.text(taint, "key")}:
+    key, effect = objects.text(toleration, "key"), objects.text(toleration, "effect")
+    if effect not in {"", objects.text(taint, "effect")} or key not in {"", objects.text(taint, "key")}:
         return False
-    if fields.text(toleration, "operator") == "Exists":
+    if objects.text(toleration, "operator") == "Exists":
         return True
-    return bool(key) and fields.text(toleration, "value") == fields.text(taint, "value")
+    return bool(key) and objects.text(toleration, "value") == objects.text(taint, "value")
 
 
 def _step(taint: _Taint, nodes: Sequence[str], *, everywhere: bool) -> str:

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import LABEL_HOSTNAME, MANAGED_SELECTOR, suc_node_label
+from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.deployments import has_just_started, outage, restart
 from upgrade_manager.blockers.finder import START, Finder, from_start
 from upgrade_manager.blockers.remedy import WEBHOOKS, steps
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.facts.label_selectors import matches
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import EVENTS, NODES, SUC_PLANS
-from upgrade_manager.nodes.sequencing import name_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,13 +68,13 @@ def _silence(view: View, wait: Wait, nodes: Sequence[Object]) -> tuple[str, str]
     selector = f"metadata.name={wait.name}"
     found = view.objects(Selection(resource=SUC_PLANS, namespace=wait.namespace, field_selector=selector))
     plan = found[0] if found else {}
-    if not fields.items(plan, "status", "conditions"):
+    if not objects.items(plan, "status", "conditions"):
         return "the controller has set no condition", restart(wait.namespace, _CONTROLLER)
-    other = [one for one in nodes if not matches(fields.value(plan, "spec", "nodeSelector"), objects.labels(one))]
+    other = [one for one in nodes if not matches(objects.value(plan, "spec", "nodeSelector"), objects.labels(one))]
     if other:
         delete = f"kubectl delete {SUC_PLANS.name} -n {wait.namespace} {wait.name}"
         return f"its nodeSelector does not match {name_list(sorted(map(objects.name, other)))}", delete
-    label, latest = suc_node_label(wait.name), fields.text(plan, "status", "latestHash")
+    label, latest = suc_node_label(wait.name), objects.text(plan, "status", "latestHash")
     if latest and all(objects.labels(one).get(label) == latest for one in nodes):
         clear = f"kubectl label nodes -l {MANAGED_SELECTOR} {label}-"
         return f"all nodes have its label {label} already, perhaps of an earlier Plan of its name", clear
@@ -86,12 +86,12 @@ def _silence(view: View, wait: Wait, nodes: Sequence[Object]) -> tuple[str, str]
 
 def _is_refused(view: View, wait: Wait, plan: Object) -> bool:
     """Return True if the controller reports the same Jobs again and again, but none of them exists."""
-    if fields.items(plan, "status", "applying"):
+    if objects.items(plan, "status", "applying"):
         return False
     selector = "involvedObject.kind=Plan,reason=SyncJob"
     events = view.objects(Selection(resource=EVENTS, namespace=wait.namespace, field_selector=selector))
     return any(
-        fields.text(event, "involvedObject", "name") == wait.name and (fields.number(event, "count") or 0) > 1
+        objects.text(event, "involvedObject", "name") == wait.name and (objects.number(event, "count") or 0) > 1
         for event in events
     )
 
@@ -107,7 +107,7 @@ def _trial(wait: Wait) -> str:
 
 
 def _plan(wait: Wait, words: str, remedy: str) -> Blocker:
-    message = f"Plan {wait.namespace}/{wait.name} is not processed ({fields.excerpt(words)})"
+    message = f"Plan {wait.namespace}/{wait.name} is not processed ({objects.excerpt(words)})"
     return _blocker(wait, kind="Plan", name=wait.name, message=message, remedy=remedy)
 
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
+from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.migrations import evacuation_overdue
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.facts.condition_words import condition_words
 from upgrade_manager.facts.label_selectors import one_of
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import LONGHORN_REPLICAS, LONGHORN_VOLUMES
-from upgrade_manager.nodes.sequencing import name_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,23 +42,23 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     """Yield the unhealthy volumes with a replica on the node; no others are read, of thousands."""
     on_node = f"{_NODE_LABEL}={wait.node}"
     replicas = view.objects(Selection(resource=LONGHORN_REPLICAS, namespace=LONGHORN_SYSTEM, label_selector=on_node))
-    selector = one_of(_VOLUME_LABEL, (fields.text(replica, "spec", "volumeName") for replica in replicas))
+    selector = one_of(_VOLUME_LABEL, (objects.text(replica, "spec", "volumeName") for replica in replicas))
     if selector:
         volumes = Selection(resource=LONGHORN_VOLUMES, namespace=LONGHORN_SYSTEM, label_selector=selector)
         yield from (_blocker(wait, one) for one in view.objects(volumes) if _robustness(one) in _UNHEALTHY)
 
 
 def _robustness(volume: Object) -> str:
-    return fields.text(volume, "status", "robustness")
+    return objects.text(volume, "status", "robustness")
 
 
 def _blocker(wait: Wait, volume: Object) -> Blocker:
     namespace, name = objects.key(volume)
-    claim = fields.mapping(volume, "status", "kubernetesStatus")
-    claimed = f"{fields.text(claim, 'namespace')}/{fields.text(claim, 'pvcName')}"
-    about = [f"PersistentVolumeClaim {claimed}"] if fields.text(claim, "pvcName") else []
-    scheduled = fields.condition(volume, "Scheduled")
-    if fields.text(scheduled, "status") == "False":
+    claim = objects.mapping(volume, "status", "kubernetesStatus")
+    claimed = f"{objects.text(claim, 'namespace')}/{objects.text(claim, 'pvcName')}"
+    about = [f"PersistentVolumeClaim {claimed}"] if objects.text(claim, "pvcName") else []
+    scheduled = objects.condition(volume, "Scheduled")
+    if objects.text(scheduled, "status") == "False":
         about.append(f"Longhorn places no replica: {condition_words(scheduled) or 'Scheduled is False'}")
     tags = _tags(volume)
     detail = "; ".join([*about, *(f"{key} {wanted}" for key, wanted in tags.items())])
@@ -93,7 +93,7 @@ def _remedy(volume: Object, tags: Mapping[str, str]) -> str:
 
 def _tags(volume: Object) -> dict[str, str]:
     """Return the tags that disks or nodes with a replica must have, by the field that requires them."""
-    found = {key: [one for one in fields.items(volume, "spec", key) if isinstance(one, str)] for key in _SELECTORS}
+    found = {key: [one for one in objects.items(volume, "spec", key) if isinstance(one, str)] for key in _SELECTORS}
     return {key: name_list(tags) for key, tags in found.items() if tags}
 
 

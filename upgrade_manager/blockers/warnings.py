@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import EVENTS
 
@@ -17,12 +17,12 @@ def latest_warning(view: View, *, kind: str, namespace: str, name: str) -> str:
     """Return the event's words; empty without one. All objects of a kind share one watch."""
     selector = f"involvedObject.kind={kind},type=Warning"
     events = view.objects(Selection(resource=EVENTS, namespace=namespace, field_selector=selector))
-    about = (event for event in events if fields.text(event, "involvedObject", "name") == name)
+    about = (event for event in events if objects.text(event, "involvedObject", "name") == name)
     newest = max(about, key=last_seen, default={})
-    return fields.excerpt(newest, "message") or fields.text(newest, "reason")
+    return objects.excerpt(newest, "message") or objects.text(newest, "reason")
 
 
 def last_seen(event: Object) -> str:
     """Return when the event was last seen, for comparison."""
-    times = [fields.text(event, key) for key in ("lastTimestamp", "eventTime")]
-    return next(filter(None, times), fields.text(event, "metadata", "creationTimestamp"))
+    times = [objects.text(event, key) for key in ("lastTimestamp", "eventTime")]
+    return next(filter(None, times), objects.text(event, "metadata", "creationTimestamp"))

@@ -14,7 +14,7 @@ from argcomplete.completers import DirectoriesCompleter, FilesCompleter, Suppres
 from argcomplete.shell_integration import shellcode
 
 from upgrade_manager.cli.options import command_line
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.kubeconfig import context_names
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def plan_names(parsed_args: argparse.Namespace, **_: object) -> list[str]:
             asyncio.timeout(TIMEOUT),
             connected(command="completion", kubeconfig=kubeconfig, context=context) as session,
         ):
-            return [fields.name(plan) for plan in await read_plans(session, "")]
+            return [objects.name(plan) for plan in await read_plans(session, "")]
 
     try:
         return asyncio.run(read())

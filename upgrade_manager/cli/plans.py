@@ -9,7 +9,7 @@ from upgrade_manager.api.keys import DEFAULT_NAMESPACE, KIND
 from upgrade_manager.cli.api_server_check import RESPONSE_TIMEOUT
 from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace, pace_of
 from upgrade_manager.display.view import state_of_plan
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
@@ -35,13 +35,13 @@ def choose(session: Session, plans: Sequence[Object], name: str) -> Object:
 
 
 def _rank(plan: Object) -> tuple[bool, str, str]:
-    created = fields.text(plan, "metadata", "creationTimestamp")
-    return not state_of_plan(plan).is_end, created, fields.name(plan)
+    created = objects.text(plan, "metadata", "creationTimestamp")
+    return not state_of_plan(plan).is_end, created, objects.name(plan)
 
 
 def events_of(plan: Object) -> Selection:
     """Return the selection of the plan's events."""
-    uid = fields.text(plan, "metadata", "uid")
+    uid = objects.text(plan, "metadata", "uid")
     return Selection(resource=EVENTS, namespace=DEFAULT_NAMESPACE, field_selector=f"involvedObject.uid={uid}")
 
 
@@ -66,4 +66,4 @@ async def read_pace(session: Session, plan: Object, plans: Sequence[Object], nam
         return UNKNOWN_PACE
     if name:
         plans, _ = await read_optional(session, Selection(resource=UPGRADE_PLANS))
-    return pace_of(one for one in plans if fields.name(one) != fields.name(plan))
+    return pace_of(one for one in plans if objects.name(one) != objects.name(plan))

@@ -14,7 +14,7 @@ from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.api.toolkit_image import ToolkitChoice, decide
 from upgrade_manager.cli.options import USAGE
 from upgrade_manager.cli.session import CommandError, connected, run_command
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from webhook.admission import is_skipped
 from webhook.catalogue import CHECKS
@@ -98,7 +98,7 @@ def read_plan(file: str) -> Object:
     if len(documents) != 1:
         raise CommandError(f"{shown}: {len(documents)} documents. Use a file with one {KIND}", status=USAGE)
     [plan] = documents
-    if fields.text(plan, "kind") != KIND or fields.text(plan, "apiVersion") != API_VERSION:
+    if objects.text(plan, "kind") != KIND or objects.text(plan, "apiVersion") != API_VERSION:
         raise CommandError(f"{shown}: not an {KIND} of {API_VERSION}", status=USAGE)
     return dict(plan)
 
@@ -119,8 +119,8 @@ def _needs_plan(check: Check) -> bool:
 
 def _toolkit_image(plan: Object, toolkit: ToolkitConfig) -> str:
     """Return the toolkit image that the plan gets, for a line; empty without a plan, or if it gets none."""
-    spec = UpgradePlanSpec.read(fields.mapping(plan, "spec"))
-    choice = decide(spec, PlanAnnotations(fields.strings(plan, "metadata", "annotations")), toolkit)
+    spec = UpgradePlanSpec.read(objects.mapping(plan, "spec"))
+    choice = decide(spec, PlanAnnotations(objects.strings(plan, "metadata", "annotations")), toolkit)
     return choice.summary if plan and isinstance(choice, ToolkitChoice) else ""
 
 
@@ -153,5 +153,5 @@ def _json(plan: Object, rows: Sequence[Row], *, skips: bool, image: str) -> str:
         for row in rows
     ]
     passed = all(row.outcome != _FAILED for row in rows)
-    head = {"plan": fields.name(plan), "passed": passed, "skippedByWebhook": skips, "toolkitImage": image}
+    head = {"plan": objects.name(plan), "passed": passed, "skippedByWebhook": skips, "toolkitImage": image}
     return json.dumps({**head, "checks": checks}, indent=2) + "\n"

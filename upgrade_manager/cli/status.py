@@ -17,7 +17,7 @@ from upgrade_manager.cli.session import CommandError, connected, print_message, 
 from upgrade_manager.cli.status_watch import PlanWatch
 from upgrade_manager.display.document import to_json, to_yaml
 from upgrade_manager.display.screen import Documents, Report, Terminal
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ async def _status(options: StatusOptions) -> int:
         screen = screen_of(options.output, watch=options.watch)
         watch = PlanWatch(session.client, plan, events, pace=pace, now=SystemClock().now, random=random.Random())
         if options.watch:
-            return await follow(watch, screen, name=fields.name(plan))
+            return await follow(watch, screen, name=objects.name(plan))
         screen.show(watch.view())
         return 0
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.cli.plans import events_of
 from upgrade_manager.display.view import build
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import UPGRADE_PLANS
@@ -42,7 +42,7 @@ class PlanWatch:
         now: Callable[[], datetime],
         random: Random,
     ) -> None:
-        name = fields.name(plan)
+        name = objects.name(plan)
         plans = Selection(resource=UPGRADE_PLANS, field_selector=f"metadata.name={name}")
         self._plans = Informer(client, plans, handlers=[self._on_change], random=random)
         self._events = Informer(client, events_of(plan), handlers=[self._on_change], random=random)
@@ -88,8 +88,8 @@ class PlanWatch:
             self._known_events = self._events.store.list()
         if not self._plans.has_synced:
             return True
-        current = self._plans.store.get(fields.name(self._plan))
-        if current is None or fields.text(current, "metadata", "uid") != fields.text(self._plan, "metadata", "uid"):
+        current = self._plans.store.get(objects.name(self._plan))
+        if current is None or objects.text(current, "metadata", "uid") != objects.text(self._plan, "metadata", "uid"):
             return False
         self._plan = current
         return True

@@ -15,7 +15,7 @@ from upgrade_manager.api.node_states import NodeState, state_of
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.display.model import PhaseState
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ def pace_of(plans: Iterable[Object]) -> Pace:
     """Return the pace of the phases that these plans have completed."""
     seconds, counts = defaultdict(list), []
     for plan in plans:
-        nodes = len(fields.mapping(plan, "status", "nodeUpgradeStatuses"))
+        nodes = len(objects.mapping(plan, "status", "nodeUpgradeStatuses"))
         if nodes:
             counts.append(nodes)
         for phase, duration in _completed(plan):
@@ -60,8 +60,8 @@ def pace_of(plans: Iterable[Object]) -> Pace:
 
 
 def _completed(plan: Object) -> Iterator[tuple[PhaseName, float]]:
-    entries = fields.items(plan, "status", "phaseTransitionTimestamps")
-    times = {fields.text(one, "phase"): parse_time(fields.value(one, "phaseTransitionTimestamp")) for one in entries}
+    entries = objects.items(plan, "status", "phaseTransitionTimestamps")
+    times = {objects.text(one, "phase"): parse_time(objects.value(one, "phaseTransitionTimestamp")) for one in entries}
     for phase in PhaseName:
         begun, ended = times.get(phase.active), times.get(phase.completed)
         if begun is None or ended is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from upgrade_manager.api.names import EVENT_DIGEST, event_digest
 from upgrade_manager.api.timestamps import parse_time
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.nodes.milestones import MilestoneReason
 
 if TYPE_CHECKING:
@@ -21,27 +21,31 @@ Milestones: TypeAlias = "Mapping[MilestoneReason, datetime]"
 
 def recorded_milestones(plan: Object, events: Sequence[Object]) -> dict[str, Milestones]:
     """Return the milestones of all nodes in the plan's status."""
-    uid, times = fields.text(plan, "metadata", "uid"), _first_times(events)
+    uid, times = objects.text(plan, "metadata", "uid"), _first_times(events)
     return {
         name: {
             reason: time
             for reason in MilestoneReason
             if (time := times.get(event_digest(uid, f"{reason}/{name}"))) is not None
         }
-        for name in fields.mapping(plan, "status", "nodeUpgradeStatuses")
+        for name in objects.mapping(plan, "status", "nodeUpgradeStatuses")
     }
 
 
 def event_time(event: Object) -> datetime | None:
     """Return when the event happened last."""
-    moments = (event.get("lastTimestamp"), event.get("eventTime"), fields.value(event, "metadata", "creationTimestamp"))
+    moments = (
+        event.get("lastTimestamp"),
+        event.get("eventTime"),
+        objects.metadata(event).get("creationTimestamp"),
+    )
     return next((time for moment in moments if (time := parse_time(moment)) is not None), None)
 
 
 def _first_times(events: Sequence[Object]) -> dict[str, datetime]:
     """Return when each event happened first, by the digest at the end of its name."""
     times = {
-        fields.name(event)[-EVENT_DIGEST:]: parse_time(event.get("firstTimestamp")) or event_time(event)
+        objects.name(event)[-EVENT_DIGEST:]: parse_time(event.get("firstTimestamp")) or event_time(event)
         for event in events
     }
     return {digest: time for digest, time in times.items() if time is not None}

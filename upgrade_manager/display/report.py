@@ -12,7 +12,7 @@ from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace
 from upgrade_manager.display.milestones import recorded_milestones
 from upgrade_manager.display.timeline import SpanKind, timeline
 from upgrade_manager.display.view import build, printable
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -112,7 +112,7 @@ def report(
 ) -> Report:
     """Return the report of a plan."""
     view = build(plan, events, now=now, pace=pace)
-    returned = {name: time for node in nodes if (time := _ready_since(node)) for name in [printable(fields.name(node))]}
+    returned = {printable(objects.name(node)): time for node in nodes if (time := _ready_since(node))}
     recorded = {printable(name): times for name, times in recorded_milestones(plan, events).items()}
     bars = timeline(view, recorded, returned)
     return Report(
@@ -127,35 +127,35 @@ def report(
 
 
 def _ready_since(node: Object) -> datetime | None:
-    ready = fields.condition(node, "Ready")
-    return parse_time(fields.value(ready, "lastTransitionTime")) if fields.text(ready, "status") == "True" else None
+    ready = objects.condition(node, "Ready")
+    return parse_time(objects.value(ready, "lastTransitionTime")) if objects.text(ready, "status") == "True" else None
 
 
 def _versions(plan: Object) -> Iterator[tuple[str, str]]:
     for component, field in _COMPONENTS.items():
-        if version := printable(fields.text(plan, "status", "releaseMetadata", field)):
+        if version := printable(objects.text(plan, "status", "releaseMetadata", field)):
             yield component, version
 
 
 def _nodes(view: View, bars: Timeline | None, nodes: Sequence[Object]) -> Iterator[ReportNode]:
-    found = {printable(fields.name(node)): fields.mapping(node, "status", "nodeInfo") for node in nodes}
+    found = {printable(objects.name(node)): objects.mapping(node, "status", "nodeInfo") for node in nodes}
     rows = {one.name: one for one in bars.nodes} if bars is not None else {}
     for row in view.nodes:
         info = found.get(row.name, {})
         yield ReportNode(
             row=row,
             bars=rows.get(row.name),
-            os=printable(fields.text(info, "osImage")),
-            kubernetes=printable(fields.text(info, "kubeletVersion")),
+            os=printable(objects.text(info, "osImage")),
+            kubernetes=printable(objects.text(info, "kubeletVersion")),
         )
 
 
 def _held_settings(plan: Object) -> Iterator[HeldSetting]:
-    for entry in fields.items(plan, "status", "originals"):
+    for entry in objects.items(plan, "status", "originals"):
         if isinstance(entry, dict):
             yield HeldSetting(
-                object=printable(fields.text(entry, "object")),
-                field=printable(fields.text(entry, "field")),
+                object=printable(objects.text(entry, "object")),
+                field=printable(objects.text(entry, "field")),
                 original=_value(entry.get("original")),
                 applied=_value(entry.get("applied")),
             )

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.api.node_states import NodeState, state_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
 from upgrade_manager.api.progress import progress_ratio
+from upgrade_manager.api.text import one_line
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace, expected_end
 from upgrade_manager.display.milestones import Milestones, event_time, recorded_milestones
 from upgrade_manager.display.model import BlockerRow, EventRow, NodeRow, PhaseRow, PhaseState, PlanState, View
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.nodes.milestones import MilestoneReason
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 def build(plan: Object, events: Sequence[Object], *, now: datetime, pace: Pace = UNKNOWN_PACE) -> View:
     """Build the view of a plan from its events, in any order, and the pace of earlier upgrades."""
-    status = fields.mapping(plan, "status")
+    status = objects.mapping(plan, "status")
     times = _times(status)
     state = state_of_plan(plan)
     ended = times.get(state) or (max(times.values(), default=None) if state.is_end else None)
@@ -54,7 +55,7 @@ def build(plan: Object, events: Sequence[Object], *, now: datetime, pace: Pace =
     phases = tuple(_phase(phase, times, failed=state is PlanState.FAILED, end=ended or now) for phase in PhaseName)
     estimate = parse_time(status.get("estimatedCompletion")) or expected_end(phases, nodes, pace, now=now)
     return View(
-        plan=fields.name(plan),
+        plan=objects.name(plan),
         state=state,
         phase=_line(status, "currentPhase"),
         previous_version=_line(status, "previousVersion"),
@@ -72,9 +73,9 @@ def build(plan: Object, events: Sequence[Object], *, now: datetime, pace: Pace =
         waiting="" if state.is_end or _is_between_phases(phases) else _message(plan, "Progressing"),
         last_error=_message(plan, "Degraded") if _is_true(plan, "Degraded") and not state.is_end else "",
         cause=_cause(plan, state),
-        deleting=bool(fields.text(plan, "metadata", "deletionTimestamp")),
-        cleaning_up=fields.is_true(status, "cleanupPending"),
-        blockers=tuple(_blocker(entry) for entry in fields.items(status, "blockers") if isinstance(entry, dict)),
+        deleting=bool(objects.text(plan, "metadata", "deletionTimestamp")),
+        cleaning_up=objects.is_true(status, "cleanupPending"),
+        blockers=tuple(_blocker(entry) for entry in objects.items(status, "blockers") if isinstance(entry, dict)),
         warnings=tuple(row for row in rows if row.type == "Warning")[-WARNING_ROWS:],
         events=rows,
         now=now,
@@ -88,35 +89,35 @@ def _toolkit_image(status: Mapping[str, Any]) -> str:
     if not repository:
         return ""
     name = f"{repository}@{digest}" if digest else f"{repository}:{tag}"
-    guessed = ", the tag is a guess" if fields.is_true(status, "toolkitImage", "guessed") else ""
+    guessed = ", the tag is a guess" if objects.is_true(status, "toolkitImage", "guessed") else ""
     return f"{name} (kind {kind}{guessed})"
 
 
 def _checksums(status: Mapping[str, Any]) -> str:
-    recorded = fields.mapping(status, "checksums")
+    recorded = objects.mapping(status, "checksums")
     if not recorded:
         return ""
-    iso = "ISO checked" if fields.is_true(recorded, "isoChecked") else "ISO not checked (it has no checksum)"
+    iso = "ISO checked" if objects.is_true(recorded, "isoChecked") else "ISO not checked (it has no checksum)"
     if "checked" not in recorded:
         return iso
-    if fields.is_true(recorded, "checked"):
-        return f"{iso}, Jobs check {len(fields.mapping(recorded, 'files'))} files of it"
+    if objects.is_true(recorded, "checked"):
+        return f"{iso}, Jobs check {len(objects.mapping(recorded, 'files'))} files of it"
     return f"{iso}, Jobs check no files of it ({_line(recorded, 'message') or 'reason unknown'})"
 
 
 def state_of_plan(plan: Object) -> PlanState:
     """Return the state of a plan, for displays."""
-    phase = fields.text(plan, "status", "currentPhase")
+    phase = objects.text(plan, "status", "currentPhase")
     if phase in {SUCCEEDED, FAILED}:
         return PlanState(phase)
-    if fields.text(fields.condition(plan, "Available"), "reason") == _CONCURRENT_UPGRADE_BLOCKED:
+    if objects.text(objects.condition(plan, "Available"), "reason") == _CONCURRENT_UPGRADE_BLOCKED:
         return PlanState.BLOCKED
     return PlanState.RUNNING if phase else PlanState.PENDING
 
 
 def _times(status: Mapping[str, Any]) -> dict[str, datetime]:
-    entries = fields.items(status, "phaseTransitionTimestamps")
-    times = {fields.text(one, "phase"): parse_time(fields.value(one, "phaseTransitionTimestamp")) for one in entries}
+    entries = objects.items(status, "phaseTransitionTimestamps")
+    times = {objects.text(one, "phase"): parse_time(objects.value(one, "phaseTransitionTimestamp")) for one in entries}
     return {phase: time for phase, time in times.items() if phase and time is not None}
 
 
@@ -147,7 +148,7 @@ def _progress(state: PlanState, times: Mapping[str, datetime], nodes: Sequence[N
 
 def _nodes(plan: Object, recorded: Mapping[str, Milestones]) -> tuple[NodeRow, ...]:
     rows = []
-    for name, entry in fields.mapping(plan, "status", "nodeUpgradeStatuses").items():
+    for name, entry in objects.mapping(plan, "status", "nodeUpgradeStatuses").items():
         state = _line(entry, "state")
         milestone = _MILESTONES.get(known) if (known := state_of(state)) else None
         row = NodeRow(
@@ -172,18 +173,18 @@ def _event(event: Object) -> EventRow:
         type=_line(event, "type"),
         reason=_line(event, "reason"),
         message=_line(event, "message"),
-        count=fields.number(event, "count") or 1,
+        count=objects.number(event, "count") or 1,
     )
 
 
 def _order(event: Object) -> tuple[datetime, int, str]:
     """Sort by time, which is in whole seconds, then by the order of the writes."""
-    version = fields.text(event, "metadata", "resourceVersion")
+    version = objects.text(event, "metadata", "resourceVersion")
     return event_time(event) or _LONG_AGO, len(version), version
 
 
 def _target(plan: Object) -> str:
-    spec = fields.mapping(plan, "spec")
+    spec = objects.mapping(plan, "spec")
     release = _line(plan, "status", "releaseMetadata", "harvester")
     return release or _line(spec, "version") or f"image {_line(spec, 'image')}".rstrip()
 
@@ -195,18 +196,18 @@ def _cause(plan: Object, state: PlanState) -> str:
 
 
 def _is_true(plan: Object, condition: str) -> bool:
-    return fields.text(fields.condition(plan, condition), "status") == "True"
+    return objects.text(objects.condition(plan, condition), "status") == "True"
 
 
 def _message(plan: Object, condition: str) -> str:
-    return _line(fields.condition(plan, condition), "message")
+    return _line(objects.condition(plan, condition), "message")
 
 
 def _line(obj: object, *path: str) -> str:
-    return printable(fields.text(obj, *path))
+    return printable(objects.text(obj, *path))
 
 
 def printable(text: str) -> str:
     """Return the text as one line that cannot control a terminal."""
-    line = fields.one_line(text[: 2 * _MAX_TEXT])
+    line = one_line(text[: 2 * _MAX_TEXT])
     return line if len(line) <= _MAX_TEXT else line[: _MAX_TEXT - 1] + "…"

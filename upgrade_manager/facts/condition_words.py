@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,15 +25,15 @@ def unmet_conditions(obj: object) -> Iterator[str]:
     Cluster API serves its newer conditions beside the older ones.
     """
     for path in (("status",), ("status", "v1beta2")):
-        for condition in fields.items(obj, *path, "conditions"):
-            status = fields.text(condition, "status")
+        for condition in objects.items(obj, *path, "conditions"):
+            status = objects.text(condition, "status")
             if status not in {"False", "Unknown"}:
                 continue  # nearly all, on each of a thousand Machines
-            type_ = fields.excerpt(condition, "type")
+            type_ = objects.excerpt(condition, "type")
             if status == "Unknown" or type_ not in _NEGATIVE:
                 yield f"{type_}: {condition_words(condition) or status}"
 
 
 def condition_words(condition: object) -> str:
     """Return the condition's message, else its reason."""
-    return fields.excerpt(condition, "message") or fields.excerpt(condition, "reason")
+    return objects.excerpt(condition, "message") or objects.excerpt(condition, "reason")

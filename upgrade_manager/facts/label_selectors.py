@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.names import label_value
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -15,10 +15,10 @@ def matches(selector: object, labels: Mapping[str, str]) -> bool:
     """Return True if the labels match; an empty selector matches everything, null nothing."""
     if not isinstance(selector, dict):
         return False
-    wanted = fields.mapping(selector, "matchLabels")
+    wanted = objects.mapping(selector, "matchLabels")
     if any(labels.get(key) != value for key, value in wanted.items()):
         return False
-    return all(_meets(requirement, labels) for requirement in fields.items(selector, "matchExpressions"))
+    return all(_meets(requirement, labels) for requirement in objects.items(selector, "matchExpressions"))
 
 
 def one_of(label: str, values: Iterable[str]) -> str:
@@ -28,8 +28,8 @@ def one_of(label: str, values: Iterable[str]) -> str:
 
 
 def _meets(requirement: object, labels: Mapping[str, str]) -> bool:
-    label, values = labels.get(fields.text(requirement, "key")), fields.items(requirement, "values")
-    match fields.text(requirement, "operator"):
+    label, values = labels.get(objects.text(requirement, "key")), objects.items(requirement, "values")
+    match objects.text(requirement, "operator"):
         case "In":
             return label is not None and label in values
         case "NotIn":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import WITNESS_LABEL
 from upgrade_manager.facts.node_affinity import NodeSet
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,10 +27,10 @@ class MigrationTargets:
     """The nodes to which VMs can be migrated: all but witness nodes and unschedulable ones."""
 
     def __init__(self, nodes: Sequence[Object]) -> None:
-        workers = [node for node in nodes if WITNESS_LABEL not in fields.mapping(node, "metadata", "labels")]
+        workers = [node for node in nodes if WITNESS_LABEL not in objects.mapping(node, "metadata", "labels")]
         #: At most one node for VMs: none can be migrated.
         self.is_single = len(workers) <= 1
-        self._schedulable = [node for node in workers if not fields.is_true(node, "spec", "unschedulable")]
+        self._schedulable = [node for node in workers if not objects.is_true(node, "spec", "unschedulable")]
         #: By affinity, of which there are few.
         self._matching: dict[str, int] = {}
 
@@ -49,15 +49,15 @@ class MigrationTargets:
         """Return why the instance cannot be migrated; empty if it can."""
         if self.is_single:
             return "the cluster has no second node for VMs"
-        spec = fields.mapping(instance, "spec")
+        spec = objects.mapping(instance, "spec")
         if not spec and len(self._schedulable) > 1:
             return ""  # nearly all, of those that are read without the fields that do not matter
         if isinstance(spec.get("nodeSelector"), dict):
             return "it has a node selector"
-        if isinstance(fields.value(spec, "domain", "devices", "hostDevices"), list):
+        if isinstance(objects.value(spec, "domain", "devices", "hostDevices"), list):
             return "it uses host devices"
-        affinity = fields.value(spec, *_AFFINITY)
-        others = self._nodes.without(fields.text(instance, "status", "nodeName"))
+        affinity = objects.value(spec, *_AFFINITY)
+        others = self._nodes.without(objects.text(instance, "status", "nodeName"))
         if not isinstance(affinity, dict):
             return "" if others else "no other node is schedulable"
         return "" if others & self._match(affinity) else "no other schedulable node matches its node affinity"
@@ -71,4 +71,4 @@ class MigrationTargets:
 
 def is_final(instance: Object) -> bool:
     """Return True for an instance that has ended."""
-    return fields.text(instance, "status", "phase") in FINAL_PHASES
+    return objects.text(instance, "status", "phase") in FINAL_PHASES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,12 +19,12 @@ STAYS = frozenset({"None", "External"})
 
 def migrations_of(instance: Object, migrations: Iterable[Object]) -> list[Object]:
     """Return the migrations of this instance, oldest first; not those of an earlier one of its name."""
-    created = fields.text(instance, "metadata", "creationTimestamp")
+    created = objects.text(instance, "metadata", "creationTimestamp")
     own = [
         one
         for one in migrations
-        if fields.text(one, "spec", "vmiName") == fields.name(instance)
-        and fields.text(one, "metadata", "namespace") == fields.text(instance, "metadata", "namespace")
-        and fields.text(one, "metadata", "creationTimestamp") >= created
+        if objects.text(one, "spec", "vmiName") == objects.name(instance)
+        and objects.text(one, "metadata", "namespace") == objects.text(instance, "metadata", "namespace")
+        and objects.text(one, "metadata", "creationTimestamp") >= created
     ]
-    return sorted(own, key=lambda one: (fields.text(one, "metadata", "creationTimestamp"), fields.name(one)))
+    return sorted(own, key=lambda one: (objects.text(one, "metadata", "creationTimestamp"), objects.name(one)))

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,12 +22,12 @@ class NodeSet:
     """Nodes as bits of an integer, so that an expression is evaluated once and not for each node."""
 
     def __init__(self, nodes: Sequence[Object]) -> None:
-        self._names = {fields.name(node): 1 << index for index, node in enumerate(nodes)}
+        self._names = {objects.name(node): 1 << index for index, node in enumerate(nodes)}
         self._all = (1 << len(nodes)) - 1
         #: By label and value.
         self._labels: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         for index, node in enumerate(nodes):
-            for key, label in fields.strings(node, "metadata", "labels").items():
+            for key, label in objects.strings(node, "metadata", "labels").items():
                 self._labels[key][label] |= 1 << index
 
     def without(self, name: str) -> int:
@@ -37,13 +37,13 @@ class NodeSet:
     def matching(self, affinity: object) -> int:
         """Return the nodes that match at least one term of a NodeSelector."""
         found = 0
-        for term in fields.items(affinity, "nodeSelectorTerms"):
+        for term in objects.items(affinity, "nodeSelectorTerms"):
             found |= self._term(term)
         return found
 
     def _term(self, term: object) -> int:
         """Return the nodes that match all requirements; none without a requirement."""
-        expressions, names = fields.items(term, "matchExpressions"), fields.items(term, "matchFields")
+        expressions, names = objects.items(term, "matchExpressions"), objects.items(term, "matchFields")
         found = self._all if expressions or names else 0
         for one in expressions:
             found &= self._by_label(one)
@@ -53,8 +53,8 @@ class NodeSet:
 
     def _by_label(self, requirement: object) -> int:
         """Return the nodes that match; none if the requirement is invalid."""
-        nodes = self._labels.get(fields.text(requirement, "key"), {})
-        operator, values = fields.text(requirement, "operator"), _values(requirement)
+        nodes = self._labels.get(objects.text(requirement, "key"), {})
+        operator, values = objects.text(requirement, "operator"), _values(requirement)
         match operator, len(values):
             case "In", count if count:
                 return _union(nodes, values)
@@ -70,8 +70,8 @@ class NodeSet:
 
     def _by_name(self, requirement: object) -> int:
         """Return the nodes that match; the only field of nodes is metadata.name."""
-        nodes = self._names if fields.text(requirement, "key") == "metadata.name" else {}
-        match fields.text(requirement, "operator"), _values(requirement):
+        nodes = self._names if objects.text(requirement, "key") == "metadata.name" else {}
+        match objects.text(requirement, "operator"), _values(requirement):
             case "In", [name]:
                 return nodes.get(name, 0)
             case "NotIn", [name]:
@@ -81,7 +81,7 @@ class NodeSet:
 
 def _values(requirement: object) -> list[Any]:
     """Return the values; one of another type equals no label."""
-    return [value if isinstance(value, str) else "\0" for value in fields.items(requirement, "values")]
+    return [value if isinstance(value, str) else "\0" for value in objects.items(requirement, "values")]
 
 
 def _union(nodes: Mapping[str, int], values: Any) -> int:

@@ -7,7 +7,6 @@ __all__ = [
     "credentials",
     "errors",
     "events",
-    "fields",
     "http_transport",
     "informer",
     "kubeconfig",

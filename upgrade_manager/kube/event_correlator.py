@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from upgrade_manager.api.keys import ANNOTATION_RECONCILE_ID
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube import objects
 
@@ -71,8 +70,8 @@ class EventSeries:
     is_stored: bool = False
     #: Attempts to send it without a response.
     failures: int = 0
-    #: Of the log lines of the reconcile that recorded it first.
-    reconcile_id: str = ""
+    #: Of the Event that is created, at its first occurrence.
+    annotations: dict[str, str] = field(default_factory=dict)
 
     @property
     def namespace(self) -> str:
@@ -91,8 +90,8 @@ class EventSeries:
             "resourceVersion": objects.resource_version(about),
         }
         metadata: Object = {"name": self.name, "namespace": self.namespace}
-        if self.reconcile_id:
-            metadata["annotations"] = {ANNOTATION_RECONCILE_ID: self.reconcile_id}
+        if self.annotations:
+            metadata["annotations"] = self.annotations
         return {
             "apiVersion": "v1",
             "kind": "Event",

@@ -40,10 +40,20 @@ class EventRecorder:
     cancelled; `flush` waits until all are sent.
     """
 
-    def __init__(self, client: Client, *, component: str, now: Callable[[], datetime], random: Random) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        component: str,
+        now: Callable[[], datetime],
+        random: Random,
+        annotations: Callable[[], dict[str, str]] = dict,
+    ) -> None:
         self._client = client
         self._component = component
         self._now = now
+        #: The annotations of an Event that is recorded now.
+        self._annotations = annotations
         self._random = random
         self._correlator = EventCorrelator(component)
         #: Series with unsent changes, each once, in order.
@@ -73,7 +83,7 @@ class EventRecorder:
             last=now,
             count=0 if is_known else 1,
             is_named=bool(name),
-            reconcile_id=str(structlog.contextvars.get_contextvars().get("reconcile_id") or ""),
+            annotations=self._annotations(),
         )
         correlator = self._correlator
         known = correlator.record_once(series) if name else correlator.count(series, time=loop_time())

@@ -23,7 +23,7 @@ from urllib.parse import quote, urlsplit
 
 import yaml
 
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.config import FILE_MAX_AGE, SERVICE_ACCOUNT, ClientConfig, ConfigError, InCluster, TlsConfig
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _context_names(files: Iterable[Path]) -> list[str]:
             content = yaml.safe_load(path.read_text())
         except (OSError, ValueError, yaml.YAMLError):
             continue
-        names += [fields.text(entry, "name") for entry in fields.items(content, "contexts")]
+        names += [objects.text(entry, "name") for entry in objects.items(content, "contexts")]
     return [name for name in names if name]
 
 

@@ -1,22 +1,34 @@
-"""Accessors for raw Kubernetes objects, which are plain JSON; all accept missing and null fields."""
+"""Accessors for raw objects, which are plain JSON: no schema guarantees the type of a field.
+
+A field that is absent, null or of another type is empty. Accessors of fields that every object has are named after
+them; the others take a path.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from upgrade_manager.api.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: Objects from a store are shared: never modify them.
 Object: TypeAlias = dict[str, Any]
+#: Characters of another component's message.
+_MAX_EXCERPT = 300
 
 
-def metadata(obj: Object) -> Object:
+def metadata(obj: object) -> Object:
     """Return `metadata`, or an empty object."""
-    found = obj.get("metadata")
+    found = obj.get("metadata") if isinstance(obj, dict) else None
     return found if isinstance(found, dict) else {}
 
 
-def name(obj: Object) -> str:
+def name(obj: object) -> str:
     """Return `metadata.name`, or ""."""
-    return metadata(obj).get("name") or ""
+    found = metadata(obj).get("name")
+    return found if isinstance(found, str) else ""
 
 
 def namespace(obj: Object) -> str:
@@ -70,18 +82,9 @@ def status(obj: Object) -> Object:
     return obj.get("status") or {}
 
 
-def condition(obj: Object, type_: str) -> Object | None:
-    """Return the condition of that type, or None."""
-    for entry in status(obj).get("conditions") or ():
-        if entry.get("type") == type_:
-            return dict(entry)
-    return None
-
-
 def is_condition_true(obj: Object, type_: str) -> bool:
     """Return True if the condition exists and its status is `True`."""
-    found = condition(obj, type_)
-    return found is not None and found.get("status") == "True"
+    return condition(obj, type_).get("status") == "True"
 
 
 def owner_uid(obj: Object) -> str:
@@ -90,3 +93,62 @@ def owner_uid(obj: Object) -> str:
         if owner.get("controller"):
             return owner.get("uid") or ""
     return ""
+
+
+def mapping(obj: object, *path: str) -> Mapping[str, Any]:
+    """Return the object at the path."""
+    found = value(obj, *path)
+    return found if isinstance(found, dict) else {}
+
+
+def strings(obj: object, *path: str) -> Mapping[str, str]:
+    """Return the entries at the path whose values are strings, as of labels."""
+    return {key: entry for key, entry in mapping(obj, *path).items() if isinstance(entry, str)}
+
+
+def items(obj: object, *path: str) -> list[Any]:
+    """Return the list at the path."""
+    found = value(obj, *path)
+    return found if isinstance(found, list) else []
+
+
+def text(obj: object, *path: str) -> str:
+    """Return the string at the path."""
+    found = value(obj, *path)
+    return found if isinstance(found, str) else ""
+
+
+def number(obj: object, *path: str) -> int | None:
+    """Return the integer at the path."""
+    found = value(obj, *path)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def excerpt(obj: object, *path: str) -> str:
+    """Return the string at the path for a message: one printable line of limited length, without a full stop."""
+    line = one_line(text(obj, *path)[: 2 * _MAX_EXCERPT])
+    return line[:_MAX_EXCERPT] + "…" if len(line) > _MAX_EXCERPT else line.rstrip(".")
+
+
+def is_true(obj: object, *path: str) -> bool:
+    """Return True for a boolean that is true."""
+    return value(obj, *path) is True
+
+
+def qualified_name(obj: object) -> str:
+    """Return namespace/name."""
+    return f"{text(obj, 'metadata', 'namespace')}/{name(obj)}"
+
+
+def condition(obj: object, type_: str) -> Object:
+    """Return the condition of that type."""
+    return next((one for one in items(obj, "status", "conditions") if text(one, "type") == type_), {})
+
+
+def value(obj: object, *path: str) -> object:
+    """Return whatever is at the path; None if nothing is."""
+    for key in path:
+        if not isinstance(obj, dict):
+            return None
+        obj = obj.get(key)
+    return obj

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, FLEET_LOCAL, JobType
 from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.nodes import repeated_drain
 from upgrade_manager.nodes.model import AcknowledgeHook, ClearPendingOS, Decision, RestoreVMs, SetPendingOS, StartJob
-from upgrade_manager.nodes.sequencing import name_list, start_or_pause
+from upgrade_manager.nodes.sequencing import start_or_pause
 
 if TYPE_CHECKING:
     from upgrade_manager.facts.machine_plan import Hook

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.text import name_list
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.node_view import is_same
 from upgrade_manager.nodes.pending_hooks import held_nodes
-from upgrade_manager.nodes.sequencing import name_list
 
 if TYPE_CHECKING:
     from collections.abc import Collection

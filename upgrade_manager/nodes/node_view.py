@@ -196,7 +196,7 @@ class _CachedNode:
             state=inputs.state,
             os_image=info.get("osImage", ""),
             ready=objects.is_condition_true(node, "Ready"),
-            ready_since=(objects.condition(node, "Ready") or {}).get("lastTransitionTime") or "",
+            ready_since=objects.condition(node, "Ready").get("lastTransitionTime") or "",
             cordoned=bool(objects.spec(node).get("unschedulable")),
             tainted=bool(objects.spec(node).get("taints")),
             pending_os=objects.annotations_of(node).get(ANNOTATION_PENDING_OS_IMAGE, ""),

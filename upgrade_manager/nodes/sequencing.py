@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.text import name_list
 from upgrade_manager.nodes.model import Decision, ResumeJob, StartJob
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
     from upgrade_manager.nodes.model import Effect, NodeView
 
-#: Nodes in a list of names.
-MAX_NAMES = 10
 #: The first Job of a node's upgrade.
 FIRST_JOBS = frozenset({JobType.PRE_DRAIN, JobType.SINGLE_NODE_UPGRADE})
 #: From the first Job to the end of the reboot.
@@ -92,12 +91,6 @@ def paused_message(decisions: Iterable[tuple[NodeView, Decision]], *, cordoned: 
     verb, pronoun = ("is", "it") if len(names) == 1 else ("are", "them")
     state = "paused (cordoned)" if cordoned else "paused"
     return f"{name_list(names)} {verb} {state}; remove {pronoun} from spec.nodeUpgradeOption.pauseNodes to continue"
-
-
-def name_list(names: Sequence[str]) -> str:
-    """Return the names, shortened to MAX_NAMES."""
-    more = len(names) - MAX_NAMES
-    return ", ".join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _is_started(view: NodeView) -> bool:

@@ -11,6 +11,7 @@ from upgrade_manager.api.keys import FINALIZER, LABEL_ACTIVE, LABEL_PLAN_UID, MA
 from upgrade_manager.api.names import repo_service_name
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.api.status import ToolkitImageStatus
+from upgrade_manager.api.text import bounded_line
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, Conflict, NotFound, PreconditionFailed
 from upgrade_manager.kube.patch import MergePatch
@@ -18,7 +19,7 @@ from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline import creation, removal, write_log
 from upgrade_manager.pipeline.errors import ForeignObject, RetryError
 from upgrade_manager.pipeline.informers import Write
-from upgrade_manager.pipeline.status import StatusPatch, one_line
+from upgrade_manager.pipeline.status import StatusPatch
 from upgrade_manager.resources.jobs import JobSettings
 from upgrade_manager.resources.owner import Owner, described_owner
 from upgrade_manager.resources.suc_plan import PlanSettings
@@ -144,7 +145,7 @@ class ReconcileContext:
 
     def record_creator(self) -> None:
         """Copy the user who created the plan from its annotation, if admission has recorded one."""
-        creator = one_line(self.plan.annotations.created_by)
+        creator = bounded_line(self.plan.annotations.created_by)
         if creator:
             self.status["createdBy"] = creator
 

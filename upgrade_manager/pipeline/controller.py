@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.api.phases import TERMINAL
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.informer import Informer, without_managed_fields
@@ -17,7 +17,7 @@ from upgrade_manager.kube.store import ChangeKind
 from upgrade_manager.pipeline import leftovers
 from upgrade_manager.pipeline.context import Services
 from upgrade_manager.pipeline.engine import PIPELINE, Engine
-from upgrade_manager.pipeline.events import PlanEvents
+from upgrade_manager.pipeline.events import PlanEvents, reconcile_annotations
 from upgrade_manager.pipeline.informers import Informers, InformerSpec, slim_cluster, slim_job, slim_node
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
 from upgrade_manager.pipeline.reconciler import PlanReconciler
@@ -90,7 +90,13 @@ class PlanController:
         self._leftovers = self._new_queue(LEFTOVERS, cap=LEFTOVERS_RETRY_CAP)
         #: Plans whose deletion is seen, until the reconcile that may have created objects meanwhile has ended.
         self._deleted: set[str] = set()
-        self._events = EventRecorder(deps.client, component=COMPONENT, now=deps.clock.now, random=deps.random)
+        self._events = EventRecorder(
+            deps.client,
+            component=COMPONENT,
+            now=deps.clock.now,
+            random=deps.random,
+            annotations=reconcile_annotations,
+        )
         #: Runs in every replica, so that a new leader starts with a warm cache.
         self.plans = self._informer(Selection(resource=UPGRADE_PLANS), self._plan_changed)
         self._upgrades = UpgradeMetrics(deps.metrics)
@@ -224,7 +230,7 @@ class PlanController:
 
         def changed(change: Change) -> None:
             known = self.plans.store.get(plan) or {}
-            if not _is_heartbeat(change) and fields.text(known, "status", "currentPhase") not in TERMINAL:
+            if not _is_heartbeat(change) and objects.text(known, "status", "currentPhase") not in TERMINAL:
                 self._queue.add(plan)
 
         transform = without_managed_fields if spec.is_whole else _TRANSFORMS.get(spec.resource, without_managed_fields)

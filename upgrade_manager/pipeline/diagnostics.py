@@ -154,7 +154,7 @@ def _reason_sources(pod: Object) -> Iterator[dict[str, Any]]:
         waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") not in STARTING:
             yield waiting
-    scheduled = objects.condition(pod, "PodScheduled") or {}
+    scheduled = objects.condition(pod, "PodScheduled")
     if scheduled.get("status") == "False":
         yield scheduled
     yield status

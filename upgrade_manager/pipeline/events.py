@@ -10,14 +10,17 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import structlog
+
 from upgrade_manager.api.blockers import BlockerReason
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED, RECONCILE_ERROR
+from upgrade_manager.api.keys import ANNOTATION_RECONCILE_ID
 from upgrade_manager.api.names import event_digest
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, TERMINAL, phase_of
+from upgrade_manager.api.text import bounded_line
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.milestones import MilestoneReason
-from upgrade_manager.pipeline.status import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
@@ -49,6 +52,12 @@ _RANKS = {
 #: Characters of the plan's name, of up to 253, in an event's name.
 _NAME_LENGTH = 200
 _TIME = "phaseTransitionTimestamp"
+
+
+def reconcile_annotations() -> dict[str, str]:
+    """Return the annotation of Events with the id of the current reconcile, which its log lines have."""
+    reconcile_id = structlog.contextvars.get_contextvars().get("reconcile_id")
+    return {ANNOTATION_RECONCILE_ID: str(reconcile_id)} if reconcile_id else {}
 
 
 class PlanEvents:
@@ -102,16 +111,16 @@ class PlanEvents:
 
     def error(self, plan: Object, message: str) -> None:
         """Record an error that is retried; equal errors share one event with a count."""
-        self._recorder.record(plan, type_=WARNING, reason=RECONCILE_ERROR, message=one_line(message))
+        self._recorder.record(plan, type_=WARNING, reason=RECONCILE_ERROR, message=bounded_line(message))
 
     def blocked(self, plan: Object) -> None:
         """Record that another plan holds the cluster, with the message of the Available condition."""
-        message = (objects.condition(plan, AVAILABLE) or {}).get("message") or "another UpgradePlan is in progress"
+        message = objects.condition(plan, AVAILABLE).get("message") or "another UpgradePlan is in progress"
         self._recorder.record(
             plan,
             type_=WARNING,
             reason=CONCURRENT_UPGRADE_BLOCKED,
-            message=one_line(message),
+            message=bounded_line(message),
             name=_unique_name(plan, "blocked", position=_position("")),
         )
 
@@ -127,7 +136,7 @@ class PlanEvents:
         times[blocker.identity] = now
         # As in the status, from which another process knows it.
         entry = blocker.entry()
-        message = one_line(f"{entry['message']}. {entry['remedy']}")
+        message = bounded_line(f"{entry['message']}. {entry['remedy']}")
         # The process that wrote the status may have died before it sent the event.
         is_sent = is_known and last is None
         self._recorder.record(plan, type_=WARNING, reason=blocker.reason, message=message, is_known=is_sent)
@@ -164,7 +173,7 @@ class PlanEvents:
             return
         position = _position(phase or objects.status(plan).get("currentPhase") or "") + 1
         name = _unique_name(plan, f"{reason}/{about}", position=position, rank=f"{_RANKS[reason]}{order}-")
-        self._recorder.record(plan, type_=NORMAL, reason=reason, message=one_line(message), name=name)
+        self._recorder.record(plan, type_=NORMAL, reason=reason, message=bounded_line(message), name=name)
 
     def is_handled(self, plan: Object, reason: str, about: str) -> bool:
         """Return True if this process has called `once` for it."""
@@ -178,7 +187,7 @@ class PlanEvents:
         """Record a warning, once for each plan, reason and `about`; `first_phase` if it recurs in later phases."""
         phase = first_phase or objects.status(plan).get("currentPhase") or ""
         name = _unique_name(plan, f"{reason}/{about}" if about else reason, position=_position(phase) + 1)
-        self._recorder.record(plan, type_=WARNING, reason=reason, message=one_line(message), name=name)
+        self._recorder.record(plan, type_=WARNING, reason=reason, message=bounded_line(message), name=name)
 
 
 def _phase_event(plan: Object, value: str) -> tuple[str, str]:
@@ -187,8 +196,8 @@ def _phase_event(plan: Object, value: str) -> tuple[str, str]:
     if value == SUCCEEDED:
         return "UpgradeSucceeded", "Upgrade completed successfully"
     if phase is None:
-        cause = (objects.condition(plan, "Progressing") or {}).get("message", "")
-        return "UpgradeFailed", one_line(f"Upgrade failed: {cause}")
+        cause = objects.condition(plan, "Progressing").get("message", "")
+        return "UpgradeFailed", bounded_line(f"Upgrade failed: {cause}")
     if value == phase.active:
         return "PhaseTransition", f"Entering phase {phase}"
     return "PhaseCompleted", f"Completed phase {phase}"

@@ -7,9 +7,9 @@ import shlex
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER, RKE_POST_DRAIN
+from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
-from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline import upgrade_strategy
 from upgrade_manager.pipeline.rancher import rke_config
 

@@ -21,17 +21,16 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import SUCCEEDED, PhaseName
+from upgrade_manager.api.text import MESSAGE_LIMIT, name_list
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.nodes.node_view import is_older
 from upgrade_manager.nodes.pending_hooks import held_nodes
-from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline import overrides, rancher, upgrade_strategy
 from upgrade_manager.pipeline.cleanup import skip_missing
 from upgrade_manager.pipeline.missing_nodes import has_left
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES
-from upgrade_manager.pipeline.status import MESSAGE_LIMIT
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.api.checksums import read_checksums
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, ToolkitKind
 from upgrade_manager.api.names import component_name
+from upgrade_manager.api.text import bounded_line
 from upgrade_manager.blockers.jobs import LABEL_JOB_NAME, job_wait
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube import objects
@@ -20,7 +21,6 @@ from upgrade_manager.kube.resources import JOBS, PODS
 from upgrade_manager.pipeline.diagnostics import job_failure_message, job_progress, new_job_progress
 from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.selections import UPGRADE_JOBS
-from upgrade_manager.pipeline.status import one_line
 from upgrade_manager.release.errors import BadRepository
 from upgrade_manager.resources.checksums import DEADLINE, checksums_job
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT
@@ -122,9 +122,9 @@ async def _results(ctx: ReconcileContext, job: Object) -> list[str]:
 
 def _give_up(ctx: ReconcileContext, reason: str) -> None:
     """Record that nothing is checked, and report it once."""
-    text = one_line(f"The ISO's files are not checked: {reason}")
+    text = bounded_line(f"The ISO's files are not checked: {reason}")
     ctx.events.warning(ctx.raw, NOT_CHECKED, text)
-    _record(ctx, checked=False, message=one_line(reason))
+    _record(ctx, checked=False, message=bounded_line(reason))
 
 
 def _record(ctx: ReconcileContext, *, checked: bool, **fields: Any) -> None:

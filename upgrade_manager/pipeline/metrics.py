@@ -226,7 +226,7 @@ def _conditions(plans: Iterable[Object]) -> GaugeMetricFamily:
     )
     for plan in plans:
         for type_ in _CONDITIONS:
-            current = (objects.condition(plan, type_) or {}).get("status")
+            current = objects.condition(plan, type_).get("status")
             for status in _STATUSES:
                 family.add_metric([objects.name(plan), type_, status], float(status == current))
     return family

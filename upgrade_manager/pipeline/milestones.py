@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attribution import last_changed_by
 from upgrade_manager.api.phases import PhaseName
-from upgrade_manager.kube import fields
+from upgrade_manager.api.text import one_line
 from upgrade_manager.nodes.milestones import MilestoneReason, reached
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def report_milestones(ctx: ReconcileContext, decisions: Iterable[Decided]) -> No
 
 
 def _user(ctx: ReconcileContext) -> str:
-    name = fields.one_line(last_changed_by(ctx.plan.spec, ctx.plan.annotations.raw))
+    name = one_line(last_changed_by(ctx.plan.spec, ctx.plan.annotations.raw))
     return name if len(name) <= _MAX_USER else f"{name[:_MAX_USER]}…"
 
 

@@ -353,4 +353,4 @@ def _reason(error: Exception) -> str:
 
 
 def _is_blocked(plan: Object) -> bool:
-    return (objects.condition(plan, AVAILABLE) or {}).get("reason") == CONCURRENT_UPGRADE_BLOCKED
+    return objects.condition(plan, AVAILABLE).get("reason") == CONCURRENT_UPGRADE_BLOCKED

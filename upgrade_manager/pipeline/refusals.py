@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.api.text import one_line
 from upgrade_manager.blockers.remedy import WEBHOOKS, steps
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError, policy_refusal
 from upgrade_manager.pipeline.blockers import known_since
 
@@ -93,7 +94,7 @@ def _remedy(written: WrittenObject, refusal: _Refusal) -> str:
     policy = _POLICY.search(refusal.policy)
     if policy:
         return _policy_remedy(policy[1])
-    webhook = _WEBHOOK.search(fields.one_line(refusal.message))
+    webhook = _WEBHOOK.search(one_line(refusal.message))
     if webhook:
         return steps(
             f'Start the service of webhook "{webhook[1]}", or let it allow the write',

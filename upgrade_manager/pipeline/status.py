@@ -25,8 +25,8 @@ from upgrade_manager.api.conditions import (
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
 from upgrade_manager.api.status import node_entry, record_phase
+from upgrade_manager.api.text import MESSAGE_LIMIT, bounded_line
 from upgrade_manager.api.timestamps import format_duration, parse_time, seconds_between
-from upgrade_manager.kube import fields
 from upgrade_manager.kube.patch import merge_diff
 
 if TYPE_CHECKING:
@@ -36,20 +36,12 @@ if TYPE_CHECKING:
     from upgrade_manager.api.blockers import Blocker
     from upgrade_manager.api.node_states import NodeState
 
-#: Characters of a condition's or event's message, unless stated otherwise.
-MESSAGE_LIMIT = 1000
 #: Seconds between two writes that change messages and node states only. A status grows with the cluster: 1,000 nodes
 #: that preload images at once must not cause a write each.
 MESSAGE_INTERVAL = 1.0
 #: Seconds between two writes that change only the detail of the Progressing message, such as a Pod that has started.
 DETAIL_INTERVAL = 5.0
 _BLOCKED = frozenset(map(str, BlockerReason))
-
-
-def one_line(text: str, *, limit: int = MESSAGE_LIMIT) -> str:
-    """Convert text to a message for conditions and events: one line, printable, of bounded length."""
-    line = fields.one_line(text)
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 class StatusPatch:
@@ -137,14 +129,14 @@ class StatusPatch:
             return
         self._status["nodeUpgradeStatuses"] = nodes
         reason = "" if message else old.get("reason") or ""
-        text = one_line(message) or (old.get("message", "") if reason else "")
+        text = bounded_line(message) or (old.get("message", "") if reason else "")
         nodes[node] = node_entry(old, state, reason=reason, message=text)
 
     def warn_node(self, node: str, reason: str, message: str, *, limit: int = MESSAGE_LIMIT) -> None:
         """Record a problem of a node that does not fail it."""
         nodes = self._nodes()
         if node in nodes:
-            nodes[node] = {**nodes[node], "reason": reason, "message": one_line(message, limit=limit)}
+            nodes[node] = {**nodes[node], "reason": reason, "message": bounded_line(message, limit=limit)}
 
     def node_reason(self, node: str) -> str:
         """Return the reason of the node's warning; empty without one."""
@@ -204,7 +196,7 @@ class StatusPatch:
         before, after = (_by_type(status) for status in (self._written, self._status))
         written = before.get(PROGRESSING, {}).pop("message", "")
         after.get(PROGRESSING, {}).pop("message", "")
-        return before == after and written.startswith(one_line(message))
+        return before == after and written.startswith(bounded_line(message))
 
     def healthy(self) -> None:
         """Clear Degraded."""
@@ -306,7 +298,7 @@ class StatusPatch:
             type=type_,
             status=status,
             reason=reason,
-            message=one_line(message, limit=limit),
+            message=bounded_line(message, limit=limit),
             observed_generation=self._generation,
         )
         self._status["conditions"] = set_condition(self._since(type_, status), condition, self._now())

@@ -13,12 +13,12 @@ import structlog
 from upgrade_manager.api.conditions import MAX_MESSAGE
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, JobType
 from upgrade_manager.api.names import restore_vm_config_map
+from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.job_state import JobState, Progress
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, Terminal
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS
-from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline.diagnostics import job_failure_message
 from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.orphaned_jobs import restores_vms
@@ -121,7 +121,7 @@ async def report_stopped(ctx: ReconcileContext) -> None:
         return
     if found is None:
         return
-    for node in sorted(fields.mapping(found, "data")):
+    for node in sorted(objects.mapping(found, "data")):
         state, vms = ctx.status.node_state(node), listed_vms(found, node)
         if vms and (state is None or not state.upgraded) and ctx.status.node_reason(node) != EVENT_REASON:
             _name_all(ctx, node, vms)

@@ -10,7 +10,7 @@ import structlog
 
 from upgrade_manager.api.annotations import BadAnnotation, Flag
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK, LABEL_SERVICE_NAME
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import ENDPOINT_SLICES
 from upgrade_manager.preflight import messages
@@ -138,7 +138,7 @@ class Preflight:
         if skip:
             return _Finding(failing={})
         probes: dict[str, Probe[Disk]] = {
-            f"node {fields.name(node)}": partial(read_disk, self._kubelets, node) for node in nodes
+            f"node {objects.name(node)}": partial(read_disk, self._kubelets, node) for node in nodes
         }
         poll = await self._state.kubelets.poll(probes, done=lambda disk: disk.suffices)
         full = {node: disk.verdict for node, disk in poll.results.items() if not disk.suffices}

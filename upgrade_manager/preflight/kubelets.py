@@ -13,7 +13,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
 
-from upgrade_manager.kube import fields
+from upgrade_manager.api.text import one_line
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import REFUSED, UNTRUSTED, Forbidden, KubeError, Throttled, Transient
 from upgrade_manager.preflight.endpoints import Endpoint
 from upgrade_manager.preflight.poller import ProbeError
@@ -70,7 +71,7 @@ class DirectKubelets:
             raise ProbeError(f"{url}: {error}", remedy=remedy) from error
         if response.status == HTTPStatus.OK:
             return response.body
-        reason = fields.one_line(response.body.decode("utf-8", errors="replace"))[:_MAX_REASON]
+        reason = one_line(response.body.decode("utf-8", errors="replace"))[:_MAX_REASON]
         text = f"{url}: {response.status} {reason}".rstrip()
         raise ProbeError(text, remedy=_remedy(node, response.status))
 
@@ -85,7 +86,7 @@ class ProxiedKubelets:
         """Implement `KubeletReader`."""
         try:
             return await self._client.read_path(
-                f"/api/v1/nodes/{quote(fields.name(node), safe='')}/proxy{path}", limit=HEAD
+                f"/api/v1/nodes/{quote(objects.name(node), safe='')}/proxy{path}", limit=HEAD
             )
         except Throttled:
             raise
@@ -97,9 +98,9 @@ class ProxiedKubelets:
 
 def _address(node: Object) -> str:
     """Return host and port of the kubelet. Raises ProbeError."""
-    hosts = (fields.text(one, "address") for one in fields.items(node, "status", "addresses") if _is_internal(one))
+    hosts = (objects.text(one, "address") for one in objects.items(node, "status", "addresses") if _is_internal(one))
     host = next(filter(None, hosts), "")
-    port = fields.number(node, "status", "daemonEndpoints", "kubeletEndpoint", "Port") or 0
+    port = objects.number(node, "status", "daemonEndpoints", "kubeletEndpoint", "Port") or 0
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -110,7 +111,7 @@ def _address(node: Object) -> str:
 
 
 def _is_internal(address: object) -> bool:
-    return fields.text(address, "type") == "InternalIP"
+    return objects.text(address, "type") == "InternalIP"
 
 
 def _remedy(node: Object, status: int) -> str:
@@ -122,5 +123,5 @@ def _remedy(node: Object, status: int) -> str:
 
 
 def _is_too_old(node: Object) -> bool:
-    match = _VERSION.match(fields.text(node, "status", "nodeInfo", "kubeletVersion"))
+    match = _VERSION.match(objects.text(node, "status", "nodeInfo", "kubeletVersion"))
     return match is not None and (int(match[1]), int(match[2])) < FINE_GRAINED

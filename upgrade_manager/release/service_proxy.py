@@ -12,7 +12,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import TIMED_OUT, Terminal, Transient
 from upgrade_manager.kube.transport import Request, Response
 from upgrade_manager.resources.repository import PORT
@@ -59,4 +59,4 @@ def _refusal(response: Response) -> str:
         status = json.loads(response.body)
     except ValueError:
         return ""
-    return fields.excerpt(status, "message") or "refused" if fields.text(status, "kind") == "Status" else ""
+    return objects.excerpt(status, "message") or "refused" if objects.text(status, "kind") == "Status" else ""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_PLAN_UID, Component
 from upgrade_manager.api.names import restore_vm_config_map
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import CONFIG_MAPS
 from upgrade_manager.resources.owner import Owner
 
@@ -29,8 +29,8 @@ def ownership(found: Object, plan: Object) -> Object:
     Harvester's toolkit sets no label. An ownerReference, which earlier versions of the manager's toolkit set, would let
     a deletion of the plan in the foreground take the list from a running restore-vm Job.
     """
-    uid, owners = objects.uid(plan), fields.items(found, "metadata", "ownerReferences")
-    others = [owner for owner in owners if fields.text(owner, "uid") != uid]
+    uid, owners = objects.uid(plan), objects.items(found, "metadata", "ownerReferences")
+    others = [owner for owner in owners if objects.text(owner, "uid") != uid]
     labels = {} if _label(found) == uid else {"labels": _owner(plan).labels(Component.NODE_UPGRADE)}
     return {**labels, **({"ownerReferences": others or None} if others != owners else {})}
 
@@ -42,10 +42,10 @@ def is_list_of(found: Object, plan: Object) -> bool:
     """
     if label := _label(found):
         return label == objects.uid(plan)
-    owners = fields.items(found, "metadata", "ownerReferences")
+    owners = objects.items(found, "metadata", "ownerReferences")
     if owners:
-        return any(fields.text(owner, "uid") == objects.uid(plan) for owner in owners)
-    return fields.text(found, "metadata", "creationTimestamp") >= fields.text(plan, "metadata", "creationTimestamp")
+        return any(objects.text(owner, "uid") == objects.uid(plan) for owner in owners)
+    return objects.text(found, "metadata", "creationTimestamp") >= objects.text(plan, "metadata", "creationTimestamp")
 
 
 def _label(found: Object) -> str:
@@ -58,5 +58,5 @@ def _owner(plan: Object) -> Owner:
 
 def listed_vms(found: Object, node: str) -> list[str]:
     """Return namespace/name of the node's VMs, each once."""
-    parts = (part.strip() for part in fields.text(found, "data", node).split(","))
+    parts = (part.strip() for part in objects.text(found, "data", node).split(","))
     return list(dict.fromkeys(part for part in parts if part))

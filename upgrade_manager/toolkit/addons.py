@@ -70,7 +70,7 @@ async def _missing(context: ToolkitContext, addon: _Addon, obj: Object) -> str:
         return ""
     state = objects.status(obj).get("status") or "not deployed"
     if state != _DEPLOYED:
-        reason = (objects.condition(obj, "OperationFailed") or {}).get("message")
+        reason = objects.condition(obj, "OperationFailed").get("message")
         return f"{about} {addon.version} is {state}" + (f": {reason}" if reason else "")
     # Right after the change the status is that of the previous chart.
     release = Release(name=addon.name, namespace=addon.namespace)

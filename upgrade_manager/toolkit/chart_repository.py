@@ -64,7 +64,7 @@ async def index_missing(context: ToolkitContext) -> str:
         return f"ClusterRepo {CHARTS} is not refreshed yet"
     if downloaded is not None and downloaded >= wanted:
         return ""
-    condition = objects.condition(repository, "Downloaded") or {}
+    condition = objects.condition(repository, "Downloaded")
     return f"ClusterRepo {CHARTS} is not downloaded yet: {condition.get('message') or 'no reason is reported'}"
 
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, JobType
 from upgrade_manager.api.names import component_name
+from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.migrations import ENDED, STAYS, migrations_of
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import (
     JOBS,
     MIGRATIONS,
@@ -15,7 +16,6 @@ from upgrade_manager.kube.resources import (
     UPGRADE_PLANS,
     VIRTUAL_MACHINE_INSTANCES,
 )
-from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.toolkit import restore_list
 from upgrade_manager.toolkit.virtual_machines import request_stop, restores_vms, vms_of_node
 
@@ -41,8 +41,8 @@ async def vms_remaining(context: ToolkitContext) -> str:
     if not instances and not arriving:
         return ""
     migrations = (await context.client.list(MIGRATIONS)).items
-    staying = [f"{fields.qualified_name(one)} ({_state(one, migrations_of(one, migrations))})" for one in instances]
-    coming = [f"{fields.qualified_name(one)} (it migrates to this node)" for one in arriving]
+    staying = [f"{objects.qualified_name(one)} ({_state(one, migrations_of(one, migrations))})" for one in instances]
+    coming = [f"{objects.qualified_name(one)} (it migrates to this node)" for one in arriving]
     return f"VMs on node {context.node}: {name_list([*staying, *coming])}"
 
 
@@ -70,7 +70,7 @@ async def budgets_remaining(context: ToolkitContext) -> str:
         orphans = [one for one, uid in owned if uid not in uids]
     if not old and not orphans:
         return ""
-    names = name_list([fields.qualified_name(one) for one in (*old, *orphans)])
+    names = name_list([objects.qualified_name(one) for one in (*old, *orphans)])
     return f"PodDisruptionBudgets of ended VMs and migrations: {names}; remove them if they stay: kubectl delete pdb"
 
 
@@ -89,7 +89,7 @@ async def _drain_began(context: ToolkitContext) -> str:
     found = await context.client.find(JOBS, job, namespace=HARVESTER_SYSTEM, metadata_only=True)
     if found is None:
         found = await context.client.get(UPGRADE_PLANS, context.plan, metadata_only=True)
-    return fields.text(found, "metadata", "creationTimestamp")
+    return objects.text(found, "metadata", "creationTimestamp")
 
 
 async def _arriving(context: ToolkitContext) -> list[Object]:
@@ -100,22 +100,22 @@ async def _arriving(context: ToolkitContext) -> list[Object]:
 
 
 def _is_arriving(instance: Object, node: str) -> bool:
-    state = fields.mapping(instance, "status", "migrationState")
-    ended = fields.is_true(state, "completed") or fields.is_true(state, "failed")
+    state = objects.mapping(instance, "status", "migrationState")
+    ended = objects.is_true(state, "completed") or objects.is_true(state, "failed")
     return (
-        fields.text(state, "targetNode") == node and fields.text(instance, "status", "nodeName") != node and not ended
+        objects.text(state, "targetNode") == node and objects.text(instance, "status", "nodeName") != node and not ended
     )
 
 
 def _has_failed(migrations: Sequence[Object], *, node: str, since: str) -> bool:
     """Return True if an evacuation from the node has failed since then, and none is about to succeed."""
-    if any(fields.text(one, "status", "phase") in _COPYING for one in migrations):
+    if any(objects.text(one, "status", "phase") in _COPYING for one in migrations):
         return False
     return any(
-        fields.name(one).startswith(_PREFIX)
-        and fields.text(one, "metadata", "annotations", _SOURCE) in {node, ""}
-        and fields.text(one, "metadata", "creationTimestamp") >= since
-        and fields.text(one, "status", "phase") == "Failed"
+        objects.name(one).startswith(_PREFIX)
+        and objects.text(one, "metadata", "annotations", _SOURCE) in {node, ""}
+        and objects.text(one, "metadata", "creationTimestamp") >= since
+        and objects.text(one, "status", "phase") == "Failed"
         for one in migrations
     )
 
@@ -124,14 +124,14 @@ def _state(instance: Object, migrations: Sequence[Object]) -> str:
     """Return what the instance waits for."""
     if objects.is_deleting(instance):
         return "it is stopping"
-    active = [one for one in migrations if fields.text(one, "status", "phase") not in ENDED]
+    active = [one for one in migrations if objects.text(one, "status", "phase") not in ENDED]
     if active:
-        return f"migration {fields.name(active[-1])} is {fields.text(active[-1], 'status', 'phase') or 'new'}"
+        return f"migration {objects.name(active[-1])} is {objects.text(active[-1], 'status', 'phase') or 'new'}"
     way_out = f"stop it: virtctl stop -n {' '.join(objects.key(instance))}"
-    condition = fields.condition(instance, "LiveMigratable")
-    if fields.text(condition, "status") == "False":
-        return f"KubeVirt cannot migrate it, {fields.excerpt(condition, 'reason') or 'no reason'}; {way_out}"
-    strategy = fields.text(instance, "spec", "evictionStrategy")
+    condition = objects.condition(instance, "LiveMigratable")
+    if objects.text(condition, "status") == "False":
+        return f"KubeVirt cannot migrate it, {objects.excerpt(condition, 'reason') or 'no reason'}; {way_out}"
+    strategy = objects.text(instance, "spec", "evictionStrategy")
     if strategy in STAYS:
         return f"its eviction strategy is {strategy}; {way_out}"
     return "no migration yet"
@@ -139,5 +139,6 @@ def _state(instance: Object, migrations: Sequence[Object]) -> str:
 
 def _instance_uid(budget: Object) -> str:
     """Return the uid of the instance that owns the budget; empty if none does."""
-    owners = fields.items(budget, "metadata", "ownerReferences")
-    return next((fields.text(one, "uid") for one in owners if fields.text(one, "kind") == "VirtualMachineInstance"), "")
+    owners = objects.items(budget, "metadata", "ownerReferences")
+    instances = (one for one in owners if objects.text(one, "kind") == "VirtualMachineInstance")
+    return objects.text(next(instances, None), "uid")

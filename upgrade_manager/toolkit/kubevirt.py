@@ -13,7 +13,7 @@ from urllib.parse import quote
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.names import is_namespace, is_object_name
 from upgrade_manager.facts.live_migration import is_final
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound
 from upgrade_manager.kube.resources import KUBEVIRTS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
 from upgrade_manager.toolkit.errors import StepFailed
@@ -44,11 +44,11 @@ async def kubevirt_problem(client: Client) -> str:
     found = await client.find(KUBEVIRTS, KUBEVIRT, namespace=HARVESTER_SYSTEM)
     if found is None:
         return f"{name} does not exist"
-    phase, available = fields.text(found, "status", "phase"), fields.condition(found, "Available")
+    phase, available = objects.text(found, "status", "phase"), objects.condition(found, "Available")
     if phase != "Deployed":
         return f"{name} is not deployed; its phase is {phase or 'not set'}"
-    if available and fields.text(available, "status") != "True":
-        return f"{name} is not available: {fields.excerpt(available, 'message') or 'no message'}"
+    if available and objects.text(available, "status") != "True":
+        return f"{name} is not available: {objects.excerpt(available, 'message') or 'no message'}"
     try:
         await client.raw("GET", f"{_API}/healthz")
     except NotFound:
@@ -100,20 +100,22 @@ async def start(client: Client, machine: str) -> Started:
 
 def is_stopping(machine: Object, instance: Object) -> bool:
     """Return True if the VM is to have no instance, or a stop of this instance is requested."""
-    if fields.text(machine, "spec", "runStrategy") == "Halted" or fields.value(machine, "spec", "running") is False:
+    if objects.text(machine, "spec", "runStrategy") == "Halted" or objects.value(machine, "spec", "running") is False:
         return True
-    uids = {fields.text(one, "uid") for one in _requests(machine, "Stop")}
+    uids = {objects.text(one, "uid") for one in _requests(machine, "Stop")}
     return bool(uids & {objects.uid(instance), ""})
 
 
 def _starts_by_itself(machine: Object) -> bool:
-    strategy = fields.text(machine, "spec", "runStrategy")
-    return strategy in _STARTS_ITSELF or fields.is_true(machine, "spec", "running") or bool(_requests(machine, "Start"))
+    strategy = objects.text(machine, "spec", "runStrategy")
+    return (
+        strategy in _STARTS_ITSELF or objects.is_true(machine, "spec", "running") or bool(_requests(machine, "Start"))
+    )
 
 
 def _requests(machine: Object, action: str) -> list[object]:
     return [
-        one for one in fields.items(machine, "status", "stateChangeRequests") if fields.text(one, "action") == action
+        one for one in objects.items(machine, "status", "stateChangeRequests") if objects.text(one, "action") == action
     ]
 
 

@@ -6,10 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import LONGHORN_SYSTEM, MANAGED_SELECTOR, WITNESS_LABEL
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.api.text import name_list
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection, list_all_pages
 from upgrade_manager.kube.resources import LONGHORN_ENGINES, LONGHORN_VOLUMES, NODES
-from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.toolkit.host_paths import WORK
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ async def volumes_at_risk(context: ToolkitContext) -> str:
     nodes = (await context.client.list(NODES, label_selector=MANAGED_SELECTOR, metadata_only=True)).items
     count = sum(objects.labels(node).get(WITNESS_LABEL) != "true" for node in nodes)
     engines = [one for one in await _read(context, LONGHORN_ENGINES, _slim_engine) if _is_running(one)]
-    volumes = {fields.name(one): one for one in await _read(context, LONGHORN_VOLUMES, _slim_volume)}
+    volumes = {objects.name(one): one for one in await _read(context, LONGHORN_VOLUMES, _slim_volume)}
     found: dict[str, str] = {}
     for engine in engines:
         name = _volume_of(engine)
@@ -52,24 +52,24 @@ async def forget_skipped_volumes(context: ToolkitContext) -> None:
 def _problem(volume: Object, engine: Object, *, nodes: int) -> str:
     """Return what the volume lacks; with one node there is no place for a second replica."""
     if nodes >= _MANY_NODES:
-        robustness = fields.text(volume, "status", "robustness")
+        robustness = objects.text(volume, "status", "robustness")
         return "" if robustness == "healthy" else f"{robustness or 'unknown'}, not healthy"
-    wanted = min(_ENOUGH, fields.number(volume, "spec", "numberOfReplicas") or _ENOUGH, max(nodes, 1))
-    writable = sum(mode == "RW" for mode in fields.strings(engine, "status", "replicaModeMap").values())
+    wanted = min(_ENOUGH, objects.number(volume, "spec", "numberOfReplicas") or _ENOUGH, max(nodes, 1))
+    writable = sum(mode == "RW" for mode in objects.strings(engine, "status", "replicaModeMap").values())
     return "" if writable >= wanted else f"{writable} of {wanted} replicas are writable"
 
 
 def _is_running(engine: Object) -> bool:
-    return fields.text(engine, "status", "currentState") == "running"
+    return objects.text(engine, "status", "currentState") == "running"
 
 
 def _volume_of(engine: Object) -> str:
-    return fields.text(engine, "spec", "volumeName") or fields.text(engine, "metadata", "labels", "longhornvolume")
+    return objects.text(engine, "spec", "volumeName") or objects.text(engine, "metadata", "labels", "longhornvolume")
 
 
 def _claim(volume: Object) -> str:
-    claim = fields.mapping(volume, "status", "kubernetesStatus")
-    namespace, name = fields.text(claim, "namespace"), fields.text(claim, "pvcName")
+    claim = objects.mapping(volume, "status", "kubernetesStatus")
+    namespace, name = objects.text(claim, "namespace"), objects.text(claim, "pvcName")
     return f"{namespace}/{name}" if name else "without a claim"
 
 
@@ -84,14 +84,14 @@ async def _read(context: ToolkitContext, resource: Resource, slim: Callable[[Obj
 def _slim_engine(engine: Object) -> Object:
     return {
         "metadata": {key: objects.metadata(engine).get(key) for key in ("name", "labels")},
-        "spec": {"volumeName": fields.value(engine, "spec", "volumeName")},
-        "status": {key: fields.value(engine, "status", key) for key in ("currentState", "replicaModeMap")},
+        "spec": {"volumeName": objects.value(engine, "spec", "volumeName")},
+        "status": {key: objects.value(engine, "status", key) for key in ("currentState", "replicaModeMap")},
     }
 
 
 def _slim_volume(volume: Object) -> Object:
     return {
         "metadata": {"name": objects.name(volume)},
-        "spec": {"numberOfReplicas": fields.value(volume, "spec", "numberOfReplicas")},
-        "status": {key: fields.value(volume, "status", key) for key in ("robustness", "kubernetesStatus")},
+        "spec": {"numberOfReplicas": objects.value(volume, "spec", "numberOfReplicas")},
+        "status": {key: objects.value(volume, "status", key) for key in ("robustness", "kubernetesStatus")},
     }

@@ -82,7 +82,7 @@ def _not_ready(chart: Object) -> str:
     reasons = [_reason(one) for one in resources[:_SHOWN]]
     if len(resources) > _SHOWN:
         reasons.append(f"{len(resources) - _SHOWN} more")
-    condition = objects.condition(chart, "Ready") or {}
+    condition = objects.condition(chart, "Ready")
     return "; ".join(reasons) or condition.get("message") or "no reason is reported"
 
 

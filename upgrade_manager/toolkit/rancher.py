@@ -93,7 +93,7 @@ async def rancher_not_running(context: ToolkitContext) -> str:
     cluster = await context.client.get(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
     if objects.status(cluster).get("ready"):
         return ""
-    reason = (objects.condition(cluster, "Ready") or {}).get("message") or "no reason is reported"
+    reason = objects.condition(cluster, "Ready").get("message") or "no reason is reported"
     return f"Rancher's Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} is not ready: {reason}"
 
 

@@ -63,7 +63,7 @@ async def upgrade_pending(context: ToolkitContext) -> str:
 
 def _report(cluster: Object) -> str:
     found = (objects.condition(cluster, type_) for type_ in _CONDITIONS)
-    texts = (one.get("message") for one in found if one is not None and one.get("status") != "True")
+    texts = (one.get("message") for one in found if one and one.get("status") != "True")
     return next((" ".join(text.split()) for text in texts if text), "")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.names import restore_vm_config_map
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, Conflict, NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import CONFIG_MAPS, UPGRADE_PLANS
@@ -30,10 +30,10 @@ _UPGRADE_LABEL = "harvesterhci.io/upgrade"
 def restorable(instances: Iterable[Object]) -> list[str]:
     """Return the names of the VMs to start again: not a paused one, which would run, nor one of an upgrade."""
     return [
-        fields.qualified_name(one)
+        objects.qualified_name(one)
         for one in instances
-        if fields.text(fields.condition(one, "Paused"), "status") != "True"
-        and not fields.text(one, "metadata", "labels", _UPGRADE_LABEL)
+        if objects.text(objects.condition(one, "Paused"), "status") != "True"
+        and not objects.text(one, "metadata", "labels", _UPGRADE_LABEL)
     ]
 
 
@@ -81,7 +81,7 @@ async def _extend(context: ToolkitContext, plan: Object, found: Object, names: S
     before = listed_vms(found, context.node)
     after = list(dict.fromkeys([*before, *names]))
     metadata = ownership(found, plan)
-    is_listed = context.node in fields.mapping(found, "data")
+    is_listed = context.node in objects.mapping(found, "data")
     if after == before and is_listed and not metadata:
         return
     body: Object = {"metadata": metadata, "data": {context.node: ",".join(after)}}

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.live_migration import MigrationTargets, is_final
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS, VIRTUAL_MACHINE_INSTANCES
 from upgrade_manager.kube.retry import jittered
-from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.toolkit import kubevirt, restore_list
 from upgrade_manager.toolkit.errors import StepFailed
 from upgrade_manager.toolkit.plan_events import NORMAL, WARNING
@@ -66,7 +66,7 @@ async def all_vms(context: ToolkitContext) -> list[Object]:
 
 async def vms_running(context: ToolkitContext) -> str:
     """Return the VMs of all nodes that run; for a step that stops them all."""
-    names = [fields.qualified_name(one) for one in await all_vms(context)]
+    names = [objects.qualified_name(one) for one in await all_vms(context)]
     return f"{len(names)} VMs run: {name_list(names)}" if names else ""
 
 
@@ -89,7 +89,7 @@ async def stop_immovable_vms(context: ToolkitContext) -> None:
 async def restores_vms(context: ToolkitContext) -> bool:
     """Return True if the plan starts stopped VMs again; a plan that was deleted does not."""
     plan = await context.client.find(UPGRADE_PLANS, context.plan)
-    return plan is not None and fields.is_true(plan, "spec", "restoreVM")
+    return plan is not None and objects.is_true(plan, "spec", "restoreVM")
 
 
 async def shut_down(context: ToolkitContext, choose: Listing, *, of: Listing, restores: bool) -> None:
@@ -162,7 +162,7 @@ class _Shutdown:
             self._has_chosen = True
         else:
             instances = [one for one in await self._list(self._context) if objects.uid(one) in self.chosen]
-        self.running = {fields.qualified_name(one): await request_stop(self._context, one) for one in instances}
+        self.running = {objects.qualified_name(one): await request_stop(self._context, one) for one in instances}
 
     def _log_wait(self) -> None:
         if loop_time() - self._logged >= _REPEAT:

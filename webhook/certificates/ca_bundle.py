@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.objects import resource_version
 from upgrade_manager.kube.patch import JsonPatch
@@ -61,8 +61,8 @@ class CaBundle:
 
 
 def _operations(configuration: Object, authorities: Sequence[str]) -> Iterator[Object]:
-    for index, webhook in enumerate(fields.items(configuration, "webhooks")):
-        current = fields.text(webhook, "clientConfig", "caBundle")
+    for index, webhook in enumerate(objects.items(configuration, "webhooks")):
+        current = objects.text(webhook, "clientConfig", "caBundle")
         bundle = _encoded(_merged(authorities, current))
         if bundle != current:
             yield {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": bundle}

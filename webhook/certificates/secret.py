@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound
 from upgrade_manager.kube.resources import SECRETS
 from upgrade_manager.runtime.cert_watcher import CERTIFICATE, KEY, CertificateError
@@ -45,7 +45,7 @@ class CertificateSecret:
             create = f"kubectl create secret generic {self._name} -n {namespace}"
             message = f"Secret {namespace}/{self._name} does not exist. Create it: {create}"
             raise CertificateError(message) from error
-        if not fields.mapping(self._read, "data"):
+        if not objects.mapping(self._read, "data"):
             return None
         try:
             return self._pair(self._read)
@@ -61,7 +61,7 @@ class CertificateSecret:
         }
         try:
             # The type of a Secret is immutable, and other types require other keys: both are kept.
-            kept = fields.mapping(self._read, "data")
+            kept = objects.mapping(self._read, "data")
             await self._client.update(SECRETS, {**self._read, "data": {**kept, **data}})
         except Conflict:
             return False
@@ -69,7 +69,7 @@ class CertificateSecret:
         return True
 
     def _pair(self, secret: Object) -> Pair:
-        data = fields.strings(secret, "data")
+        data = objects.strings(secret, "data")
         return Pair.load(
             key=_decoded(data.get(KEY, "")),
             certificate=_decoded(data.get(CERTIFICATE, "")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import ADDONS as RESOURCE
 from webhook.check import Check, Finding
 from webhook.listings import ADDONS
@@ -23,13 +23,13 @@ async def _find(subject: Subject) -> list[Finding]:
 
 
 def _problem(addon: Object) -> str:
-    enabled, state = fields.is_true(addon, "spec", "enabled"), fields.text(addon, "status", "status")
+    enabled, state = objects.is_true(addon, "spec", "enabled"), objects.text(addon, "status", "status")
     if state in _SETTLED[enabled]:
         return ""
-    wanted, place = "enabled" if enabled else "disabled", f"-n {fields.text(addon, 'metadata', 'namespace')}"
-    show = f"kubectl describe {RESOURCE.name} {place} {fields.name(addon)}"
+    wanted, place = "enabled" if enabled else "disabled", f"-n {objects.text(addon, 'metadata', 'namespace')}"
+    show = f"kubectl describe {RESOURCE.name} {place} {objects.name(addon)}"
     return (
-        f"Addon {fields.qualified_name(addon)} is {wanted}, but in state {state or 'unknown'}. Wait until it has "
+        f"Addon {objects.qualified_name(addon)} is {wanted}, but in state {state or 'unknown'}. Wait until it has "
         f"settled, or repair it: {show}"
     )
 

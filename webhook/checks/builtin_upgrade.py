@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADES as RESOURCE
 from webhook.check import Check, Finding
 from webhook.listings import UPGRADES
@@ -26,7 +26,7 @@ async def _find(subject: Subject) -> list[Finding]:
 
 def _problem(upgrade: Object) -> str:
     """Return why the Upgrade blocks others, by the rule of Harvester's webhook; empty if it does not."""
-    labels = fields.strings(upgrade, "metadata", "labels")
+    labels = objects.strings(upgrade, "metadata", "labels")
     state = labels.get(_STATE, "")
     if state not in _ENDED:
         problem = f"in progress ({f'state {state}' if state else 'no state yet'})"
@@ -34,7 +34,7 @@ def _problem(upgrade: Object) -> str:
         problem = "still cleaning up"
     else:
         return ""
-    name = fields.name(upgrade)
+    name = objects.name(upgrade)
     show = f"kubectl describe {RESOURCE.name} -n {HARVESTER_SYSTEM} {name}"
     return f"Upgrade {HARVESTER_SYSTEM}/{name} is {problem}. Wait until it has ended: {show}"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.in_progress import is_in_progress
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from webhook.check import Check, Finding
 from webhook.listings import PLANS
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 async def _find(subject: Subject) -> list[Finding]:
-    plans = [plan for plan in await subject.cluster.list(PLANS) if fields.name(plan) != subject.name]
+    plans = [plan for plan in await subject.cluster.list(PLANS) if objects.name(plan) != subject.name]
     return [Finding(message=problem) for plan in plans if (problem := _problem(plan))]
 
 
 def _problem(plan: Object) -> str:
-    name, status = fields.name(plan), fields.mapping(plan, "status")
+    name, status = objects.name(plan), objects.mapping(plan, "status")
     if is_in_progress(status):
-        phase = fields.text(status, "currentPhase") or "unknown"
+        phase = objects.text(status, "currentPhase") or "unknown"
         wait = f"kubectl wait --for=condition=Progressing=False --timeout=24h {UPGRADE_PLANS.name} {name}"
         return f"UpgradePlan {name} is in progress (phase {phase}). Wait until it has ended: {wait}"
     return ""

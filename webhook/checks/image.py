@@ -11,7 +11,7 @@ from upgrade_manager.api.keys import (
     OS_UPGRADE_IMAGE_VALUE,
 )
 from upgrade_manager.api.names import image_problem
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 from webhook.check import Check, Finding
 from webhook.listings import image
@@ -32,7 +32,7 @@ async def _find(subject: Subject) -> list[Finding]:
     if not found:
         choice = f"kubectl get {VIRTUAL_MACHINE_IMAGES.name} -n {HARVESTER_SYSTEM}"
         return [Finding(message=f"{about} does not exist. Choose one of: {choice}")]
-    if fields.text(found[0], "metadata", "annotations", ANNOTATION_OS_UPGRADE_IMAGE) == OS_UPGRADE_IMAGE_VALUE:
+    if objects.text(found[0], "metadata", "annotations", ANNOTATION_OS_UPGRADE_IMAGE) == OS_UPGRADE_IMAGE_VALUE:
         return []
     wanted = f'{ANNOTATION_OS_UPGRADE_IMAGE}: "{OS_UPGRADE_IMAGE_VALUE}"'
     return [

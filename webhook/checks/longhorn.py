@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DETACHED_VOLUMES, LONGHORN_SYSTEM
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES
 from webhook.check import Check, Finding
 from webhook.listings import NODES, VOLUMES, has_single_replica, is_degraded, read_all
@@ -31,14 +31,14 @@ async def _find(subject: Subject) -> list[Finding]:
 
 def _problem(volume: Object, *, nodes: int, skips_detached: bool) -> str:
     if is_degraded(volume) and nodes >= _MIN_NODES_FOR_DEGRADED:
-        show = f"kubectl describe {LONGHORN_VOLUMES.name} -n {LONGHORN_SYSTEM} {fields.name(volume)}"
+        show = f"kubectl describe {LONGHORN_VOLUMES.name} -n {LONGHORN_SYSTEM} {objects.name(volume)}"
         return f"is degraded. Wait until Longhorn has rebuilt its replicas, or repair it: {show}"
-    state = fields.text(volume, "status", "state")
+    state = objects.text(volume, "status", "state")
     if not has_single_replica(volume) or state == "deleting":
         return ""
     if state in _IN_USE:
         patch = """-p '{"spec":{"numberOfReplicas":2}}'"""
-        name = fields.name(volume)
+        name = objects.name(volume)
         add = f"kubectl patch {LONGHORN_VOLUMES.name} -n {LONGHORN_SYSTEM} {name} --type merge {patch}"
         return f"is {state} and has a single replica, which is unavailable while its node reboots. Add a replica: {add}"
     if skips_detached:
@@ -50,11 +50,11 @@ def _problem(volume: Object, *, nodes: int, skips_detached: bool) -> str:
 
 
 def _about(volume: Object) -> str:
-    about = f"Volume {LONGHORN_SYSTEM}/{fields.name(volume)}"
-    claim = fields.mapping(volume, "status", "kubernetesStatus")
-    if not fields.text(claim, "pvcName"):
+    about = f"Volume {LONGHORN_SYSTEM}/{objects.name(volume)}"
+    claim = objects.mapping(volume, "status", "kubernetesStatus")
+    if not objects.text(claim, "pvcName"):
         return about
-    return f"{about} of PersistentVolumeClaim {fields.text(claim, 'namespace')}/{fields.text(claim, 'pvcName')}"
+    return f"{about} of PersistentVolumeClaim {objects.text(claim, 'namespace')}/{objects.text(claim, 'pvcName')}"
 
 
 CHECK = Check(name="Longhorn", field="spec", find=_find)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import MACHINES as RESOURCE
 from webhook.check import Check, Finding
 from webhook.listings import MACHINES
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 async def _find(subject: Subject) -> list[Finding]:
     machines = await subject.cluster.list(MACHINES)
-    return [Finding(message=_problem(one)) for one in machines if fields.text(one, "status", "phase") != "Running"]
+    return [Finding(message=_problem(one)) for one in machines if objects.text(one, "status", "phase") != "Running"]
 
 
 def _problem(machine: Object) -> str:
-    name, phase = fields.name(machine), fields.text(machine, "status", "phase")
+    name, phase = objects.name(machine), objects.text(machine, "status", "phase")
     state = f"in phase {phase}, not Running" if phase else "not Running: it has no phase yet"
     show = f"kubectl describe {RESOURCE.name} -n {FLEET_LOCAL} {name}"
     return f"Machine {FLEET_LOCAL}/{name} is {state}. Wait until it is Running, or repair it: {show}"

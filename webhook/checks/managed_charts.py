@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import MANAGED_CHARTS as RESOURCE
 from webhook.check import Check, Finding
 from webhook.listings import MANAGED_CHARTS
@@ -21,10 +21,10 @@ async def _find(subject: Subject) -> list[Finding]:
 
 
 def _problem(chart: Object) -> str:
-    ready = fields.condition(chart, "Ready")
-    if fields.text(ready, "status") == "True":
+    ready = objects.condition(chart, "Ready")
+    if objects.text(ready, "status") == "True":
         return ""
-    name, reason = fields.name(chart), fields.excerpt(ready, "message") or "Fleet has not reported"
+    name, reason = objects.name(chart), objects.excerpt(ready, "message") or "Fleet has not reported"
     show = f"kubectl describe {RESOURCE.name} -n {FLEET_LOCAL} {name}"
     return f"ManagedChart {FLEET_LOCAL}/{name} is not Ready: {reason}. Wait until it is, or repair it: {show}"
 

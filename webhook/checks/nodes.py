@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from webhook.check import Check, Finding
 from webhook.cordons import uncordon_held
 from webhook.listings import NODES
@@ -20,16 +20,16 @@ async def _find(subject: Subject) -> list[Finding]:
     nodes = await uncordon_held(subject.cluster, await subject.cluster.list(NODES))
     if not nodes:
         return [Finding(message="The cluster has no nodes. Wait until one has joined: kubectl get nodes")]
-    found = {fields.name(node): list(_problems(node)) for node in nodes}
+    found = {objects.name(node): list(_problems(node)) for node in nodes}
     return [Finding(message=f"Node {name} is {'. It is '.join(all_)}") for name, all_ in found.items() if all_]
 
 
 def _problems(node: Object) -> Iterator[str]:
-    name, ready = fields.name(node), fields.condition(node, "Ready")
-    if fields.text(ready, "status") != "True":
-        reason = fields.excerpt(ready, "message") or "its kubelet has not reported"
+    name, ready = objects.name(node), objects.condition(node, "Ready")
+    if objects.text(ready, "status") != "True":
+        reason = objects.excerpt(ready, "message") or "its kubelet has not reported"
         yield f"not Ready: {reason}. Repair it, then create the plan: kubectl describe node {name}"
-    if fields.is_true(node, "spec", "unschedulable"):
+    if objects.is_true(node, "spec", "unschedulable"):
         yield f"cordoned. Run kubectl uncordon {name}"
 
 

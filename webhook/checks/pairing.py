@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_MACHINE, FLEET_LOCAL, MANAGED_SELECTOR, is_managed, manage_command
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import MACHINES as RESOURCE
 from webhook.check import Check, Finding
 from webhook.listings import MACHINES, NODES, read_all
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 async def _find(subject: Subject) -> list[Finding]:
     nodes, machines = await read_all(subject.cluster, NODES, MACHINES)
-    node_of = {fields.name(machine): fields.text(machine, "status", "nodeRef", "name") for machine in machines}
+    node_of = {objects.name(machine): objects.text(machine, "status", "nodeRef", "name") for machine in machines}
     machine_of = {node: machine for machine, node in node_of.items()}
-    problems = ((fields.name(node), ". It ".join(_problems(node, node_of, machine_of))) for node in nodes)
+    problems = ((objects.name(node), ". It ".join(_problems(node, node_of, machine_of))) for node in nodes)
     messages = [f"Node {name} {all_}" for name, all_ in problems if all_]
     messages += [_without_node(machine) for machine, node in node_of.items() if not node]
     if len(nodes) != len(machines):
@@ -43,10 +43,10 @@ def _without_node(machine: str) -> str:
 
 
 def _problems(node: Object, node_of: Mapping[str, str], machine_of: Mapping[str, str]) -> Iterator[str]:
-    name = fields.name(node)
-    if not is_managed(fields.mapping(node, "metadata", "labels")):
+    name = objects.name(node)
+    if not is_managed(objects.mapping(node, "metadata", "labels")):
         yield f"lacks the label {MANAGED_SELECTOR}. Add it: {manage_command(name)}"
-    machine = fields.text(node, "metadata", "annotations", ANNOTATION_MACHINE)
+    machine = objects.text(node, "metadata", "annotations", ANNOTATION_MACHINE)
     correct = f"kubectl annotate --overwrite node {name} {ANNOTATION_MACHINE}={machine_of.get(name, 'MACHINE')}"
     if name not in machine_of:
         correct = f"kubectl get {RESOURCE.name} -n {FLEET_LOCAL}; {correct}"

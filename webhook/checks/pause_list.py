@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from webhook.check import Check, Finding
 from webhook.listings import NODES
 
@@ -20,7 +20,7 @@ async def find_unknown(subject: Subject, names: Mapping[int, str]) -> list[Findi
     """Return a finding for each name, by its index in the list, that is not a node."""
     if not names:
         return []
-    nodes = {fields.name(node) for node in await subject.cluster.list(NODES)}
+    nodes = {objects.name(node) for node in await subject.cluster.list(NODES)}
     return [
         Finding(message=f"Node {name} does not exist. Correct the name, or remove it", field=f"{FIELD}[{index}]")
         for index, name in names.items()

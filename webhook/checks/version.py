@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.names import is_object_name
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from webhook.check import Check, Finding
 from webhook.listings import version
 
@@ -23,7 +23,7 @@ async def _find(subject: Subject) -> list[Finding]:
     # An invalid name could break the selector.
     found = await subject.cluster.list(version(name)) if is_object_name(name) else []
     if found:
-        return [] if fields.text(found[0], "spec", "isoChecksum") else [_unchecked(name)]
+        return [] if objects.text(found[0], "spec", "isoChecksum") else [_unchecked(name)]
     return [
         Finding(
             message=f"Version {HARVESTER_SYSTEM}/{name} does not exist. "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.facts.live_migration import MigrationTargets
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from webhook.check import Check, Finding
 from webhook.cordons import uncordon_held
 from webhook.listings import INSTANCES, NODES, read_all
@@ -27,7 +27,7 @@ async def _find(subject: Subject) -> list[Finding]:
 
 
 def _message(instance: Object, reason: str) -> str:
-    namespace, name = fields.text(instance, "metadata", "namespace"), fields.name(instance)
+    namespace, name = objects.text(instance, "metadata", "namespace"), objects.name(instance)
     return (
         f"VirtualMachine {namespace}/{name} cannot be live-migrated: {reason}. Set spec.restoreVM to true, with which "
         f"the upgrade shuts it down and restarts it, or stop it: virtctl stop -n {namespace} {name}"

@@ -34,7 +34,7 @@ POD: Object = {
 
 
 async def ready(client: Client, node: str) -> str:
-    found = objects.condition(await client.get(NODES, node), "Ready") or {}
+    found = objects.condition(await client.get(NODES, node), "Ready")
     return str(found["status"])
 
 

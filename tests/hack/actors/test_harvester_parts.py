@@ -46,7 +46,7 @@ async def test_changed_chart_is_stale_then_not_ready_then_ready() -> None:
         async def state() -> tuple[Any, int]:
             found = await client.get(MANAGED_CHARTS, "harvester", namespace="fleet-local")
             status = objects.status(found)
-            return (objects.condition(found, "Ready") or {})["status"], status["observedGeneration"]
+            return objects.condition(found, "Ready")["status"], status["observedGeneration"]
 
         patch = MergePatch({"spec": {"version": "1.8.0", "timeoutSeconds": 601}})
         await client.patch(MANAGED_CHARTS, "harvester", patch, namespace="fleet-local")

@@ -65,7 +65,7 @@ async def test_image_import_reports_progress_and_labels_at_the_end() -> None:
     assert objects.labels(done) == {"harvesterhci.io/imageDisplayName": "iso"}
     assert done["status"]["progress"] == 100
     running = next(one for one in given.seen if objects.condition(one, "Initialized"))
-    assert (objects.condition(running, "Imported") or {})["reason"] == "Importing"
+    assert objects.condition(running, "Imported")["reason"] == "Importing"
 
 
 @pytest.mark.parametrize(
@@ -81,5 +81,5 @@ async def test_permanent_import_failure_exceeds_the_limit(spec: dict[str, Any], 
         await asyncio.sleep(60)
         assert await given.now() == done
     assert done["status"]["failed"] == 2
-    assert (objects.condition(done, "Imported") or {})["status"] == "False"
-    assert message in (objects.condition(done, "RetryLimitExceeded") or {})["message"]
+    assert objects.condition(done, "Imported")["status"] == "False"
+    assert message in objects.condition(done, "RetryLimitExceeded")["message"]

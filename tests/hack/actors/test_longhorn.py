@@ -13,7 +13,7 @@ from hack.cluster.scenario import load
 from hack.simulation import Simulation
 from tests.support.polling import eventually
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import LONGHORN_ENGINES, LONGHORN_VOLUMES
 
@@ -53,24 +53,24 @@ async def test_replica_is_rebuilt_when_a_disk_is_tagged() -> None:
             return volume
 
         async def has(robustness: str) -> bool:
-            return fields.text(await read(), "status", "robustness") == robustness
+            return objects.text(await read(), "status", "robustness") == robustness
 
-        assert fields.text(fields.condition(await read(), "Scheduled"), "status") == "True"
+        assert objects.text(objects.condition(await read(), "Scheduled"), "status") == "True"
         selector = MergePatch({"spec": {"diskSelector": ["nvme"]}})
         await client.patch(LONGHORN_VOLUMES, objects.name(await read()), selector, namespace=LONGHORN_SYSTEM)
         simulation.hosts.power_off("node-1")
         await eventually(lambda: has("degraded"))
         # Longhorn waits for the node before it looks for another place.
-        assert fields.text(fields.condition(await read(), "Scheduled"), "status") == "True"
+        assert objects.text(objects.condition(await read(), "Scheduled"), "status") == "True"
         simulation.hosts.power_on("node-1")
         await asyncio.sleep(60)
-        scheduled = fields.condition(await read(), "Scheduled")
-        assert fields.text(scheduled, "reason") == "ReplicaSchedulingFailure"
-        assert fields.text(scheduled, "message") == "precheck new replica failed: tags not fulfilled"
+        scheduled = objects.condition(await read(), "Scheduled")
+        assert objects.text(scheduled, "reason") == "ReplicaSchedulingFailure"
+        assert objects.text(scheduled, "message") == "precheck new replica failed: tags not fulfilled"
         assert await has("degraded")
         tags = MergePatch({"spec": {"disks": {"default-disk": {"tags": ["nvme"]}}}})
         await client.patch(LONGHORN_NODES, "node-1", tags, namespace=LONGHORN_SYSTEM)
         await eventually(lambda: has("healthy"))
-        assert fields.text(fields.condition(await read(), "Scheduled"), "status") == "True"
+        assert objects.text(objects.condition(await read(), "Scheduled"), "status") == "True"
         (engine,) = (await client.list(LONGHORN_ENGINES)).items
         assert set(objects.status(engine)["replicaModeMap"].values()) == {"RW"}

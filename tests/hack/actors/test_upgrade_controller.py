@@ -56,7 +56,7 @@ class Given:
         return await self.client.get(SUC_PLANS, "work", namespace=NAMESPACE)
 
     async def complete(self) -> tuple[str, str]:
-        found = objects.condition(await self.plan(), "Complete") or {}
+        found = objects.condition(await self.plan(), "Complete")
         return found.get("status") or "", found.get("reason") or ""
 
     async def until(self, status: str, reason: str) -> Object:

@@ -147,7 +147,7 @@ def _write(exchange: Exchange) -> dict[str, Any]:
     entry: dict[str, Any] = {"verb": call.verb, "resource": resource, "code": exchange.status}
     if exchange.status not in WRITTEN or call.verb == "delete":
         return entry
-    complete = objects.condition(response, "Complete") or {}
+    complete = objects.condition(response, "Complete")
     return entry | {
         "name": call.name or objects.name(response),
         "applying": objects.status(response).get("applying", []),

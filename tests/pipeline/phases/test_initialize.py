@@ -7,8 +7,8 @@ import pytest
 from tests.support.preflight import GIB, STATS, summary
 from upgrade_manager.api.annotations import MAX_UNKNOWN
 from upgrade_manager.api.keys import PREFIX
+from upgrade_manager.api.text import name_list
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
-from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject
 from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.initialize import Initialize

@@ -10,7 +10,7 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.wait import WaitKind
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
 from upgrade_manager.pipeline import freeze
 from upgrade_manager.pipeline.diagnostics import job_attempt
@@ -129,9 +129,9 @@ async def _missing(ctx: ReconcileContext, name: str) -> Waiting | None:
 
 
 def _problem(ctx: ReconcileContext, node: Object, release: str) -> Waiting | None:
-    name, os = objects.name(node), fields.text(node, "status", "nodeInfo", "osImage")
-    is_ready = fields.text(fields.condition(node, "Ready"), "status") == "True"
-    if fields.is_true(node, "spec", "unschedulable"):
+    name, os = objects.name(node), objects.text(node, "status", "nodeInfo", "osImage")
+    is_ready = objects.text(objects.condition(node, "Ready"), "status") == "True"
+    if objects.is_true(node, "spec", "unschedulable"):
         problem, remedy = "it was cordoned after its upgrade", f"kubectl uncordon {name}"
         wait = node_wait(ctx, WaitKind.CORDONED_NODE, name, detail=problem, remedy=remedy)
         return Waiting(message=f"Node {name}: {problem}. Run {remedy}", waits=(wait,))

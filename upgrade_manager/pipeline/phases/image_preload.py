@@ -7,8 +7,8 @@ from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.text import name_list
 from upgrade_manager.kube.resources import SUC_PLANS
-from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
 from upgrade_manager.pipeline.phases.eligibility import check_upgrade_path
 from upgrade_manager.pipeline.phases.managed_nodes import check_plan_nodes

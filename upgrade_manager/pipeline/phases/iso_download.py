@@ -14,7 +14,7 @@ from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.wait import Wait, WaitKind
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.pipeline import iso_checksums, repository_handover
 from upgrade_manager.pipeline.blockers import known_since
@@ -53,7 +53,7 @@ class ISODownload(Phase):
                 message=f"VirtualMachineImage {HARVESTER_SYSTEM}/{name} does not exist; create it to continue"
             )
         if image is not None and (adopted or ctx.owner.owns(image)):
-            iso_checksums.record_iso(ctx, checksum=fields.text(image, "spec", "checksum"))
+            iso_checksums.record_iso(ctx, checksum=objects.text(image, "spec", "checksum"))
             result = _result(image, adopted=bool(adopted))
             if isinstance(result, Waiting):
                 return replace(result, waits=(_wait(ctx, image),))
@@ -87,11 +87,11 @@ def _result(image: Object, *, adopted: bool) -> PhaseResult:
     if objects.is_condition_true(image, "Imported"):
         return Completed()
     if objects.is_condition_true(image, "RetryLimitExceeded"):
-        condition = objects.condition(image, "RetryLimitExceeded") or {}
+        condition = objects.condition(image, "RetryLimitExceeded")
         reason = condition.get("message") or condition.get("reason") or "reason unknown"
         check = "the image's source" if adopted else "the Version's spec.isoURL and spec.isoChecksum"
         return Failed(cause=f"{named}: import failed: {reason}. Check {check}, then create a new plan")
-    imported = objects.condition(image, "Imported") or {}
+    imported = objects.condition(image, "Imported")
     if imported.get("status") == "False":
         reason = imported.get("message") or imported.get("reason")
         return Waiting(message=f"{named}: import failed ({reason}); upload the image again")
@@ -101,8 +101,8 @@ def _result(image: Object, *, adopted: bool) -> PhaseResult:
 
 def _wait(ctx: ReconcileContext, image: Object) -> Wait:
     """Return the wait for the import, whose object does not say when it progressed."""
-    name, progress = objects.name(image), fields.number(image, "status", "progress") or 0
-    seen = (progress, fields.number(image, "status", "failed"))
+    name, progress = objects.name(image), objects.number(image, "status", "progress") or 0
+    seen = (progress, objects.number(image, "status", "failed"))
     known = known_since(ctx, WaitKind.IMAGE.object_kind, name)
     progressed = ctx.informers.first_seen.since(objects.uid(image), seen, now=ctx.now(), known=known)
     return Wait(
@@ -122,6 +122,6 @@ def _attempt(image: Object) -> str:
         return ""
     retry = objects.spec(image).get("retry")
     retries = retry if isinstance(retry, int) else DEFAULT_RETRIES
-    message = (objects.condition(image, "RetryLimitExceeded") or {}).get("message")
+    message = objects.condition(image, "RetryLimitExceeded").get("message")
     failure = f"last failure: {message}" if message else "the last attempt failed"
     return f"attempt {min(failed, retries) + 1} of {retries + 1} ({failure}), "

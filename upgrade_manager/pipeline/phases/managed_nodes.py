@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import MANAGED_SELECTOR, manage_command
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.text import name_list
 from upgrade_manager.kube import objects
-from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline import missing_nodes
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.missing_nodes import machine_nodes

@@ -16,17 +16,17 @@ from upgrade_manager.api.keys import (
     JobType,
 )
 from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.rancher import PLANNER
 from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.facts.job_state import Progress
-from upgrade_manager.kube import fields, objects
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.nodes.expected_times import USUAL_DRAIN
 from upgrade_manager.nodes.node_view import finished_seconds
 from upgrade_manager.nodes.pending_hooks import DelayKind
-from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.pipeline import foreign_hooks, rancher
 from upgrade_manager.pipeline.blockers import known_since
 
@@ -286,12 +286,12 @@ def ready_changed(node: Object | None) -> datetime | None:
 
 
 def _ready_time(node: Object | None) -> str:
-    return fields.text(fields.condition(node, "Ready"), "lastTransitionTime")
+    return objects.text(objects.condition(node, "Ready"), "lastTransitionTime")
 
 
 def _job_times(job: Object) -> list[str]:
-    ended = [fields.text(one, "lastTransitionTime") for one in fields.items(job, "status", "conditions")]
-    return [fields.text(job, "metadata", "creationTimestamp"), *ended]
+    ended = [objects.text(one, "lastTransitionTime") for one in objects.items(job, "status", "conditions")]
+    return [objects.text(job, "metadata", "creationTimestamp"), *ended]
 
 
 def first_seen(ctx: ReconcileContext, kind: WaitKind, name: str) -> datetime:

@@ -95,7 +95,7 @@ def plan_progress(plan: Object, jobs: Iterable[PlanJob]) -> PlanProgress:
     owners, component = {"", objects.uid(plan)}, objects.labels(plan).get(LABEL_COMPONENT, "")
     counted = (job for job in jobs if job.owner in owners and job.component == component and job.counts)
     own = sorted(counted, key=attrgetter("created"))
-    complete = objects.condition(plan, "Complete") or {}
+    complete = objects.condition(plan, "Complete")
     is_failed = complete.get("reason") == "JobFailed" and complete.get("status") != "True"
     return PlanProgress(
         complete=complete.get("status") == "True",
@@ -212,7 +212,7 @@ async def _without_jobs(ctx: ReconcileContext, waiting: Waiting, plan: Object) -
 def plan_condition_message(plan: Object) -> str:
     """Return the message of the Plan's condition that prevents its Jobs; empty without one."""
     for type_ in _CONDITIONS:
-        found = objects.condition(plan, type_) or {}
+        found = objects.condition(plan, type_)
         if found.get("status") == "False" and found.get("message"):
             return " ".join(found["message"].split())
     return ""

@@ -140,7 +140,7 @@ async def _missing_replicas(ctx: ReconcileContext, deployment: Object) -> Waitin
     detail = f"{available} of {wanted} replicas are available"
     wait = _wait(ctx, WaitKind.DEPLOYMENT, objects.name(deployment), _unavailable_since(deployment), detail)
     waiting = replace(_not_ready(named, available=available, wanted=wanted), waits=wait)
-    refused = objects.condition(deployment, "ReplicaFailure") or {}
+    refused = objects.condition(deployment, "ReplicaFailure")
     if refused.get("status") == "True":
         reason = refused.get("message") or refused.get("reason")
         return replace(waiting, detail=f"its Pods cannot be created ({reason})")
@@ -154,7 +154,7 @@ async def _missing_replicas(ctx: ReconcileContext, deployment: Object) -> Waitin
 def _unavailable_since(deployment: Object) -> object:
     """Return when the Deployment became unavailable; None if it is available."""
     available = objects.condition(deployment, "Available")
-    if available is None:
+    if not available:
         return objects.metadata(deployment).get("creationTimestamp")
     return available.get("lastTransitionTime") if available.get("status") == "False" else None
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from upgrade_manager.api.text import name_list
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.retry import jittered
-from upgrade_manager.nodes.sequencing import name_list
 from upgrade_manager.toolkit import restore_list
 from upgrade_manager.toolkit.errors import StepFailed
 from upgrade_manager.toolkit.kubevirt import Started, kubevirt_problem, start

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from upgrade_manager.kube import fields
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import NODES
 from upgrade_manager.toolkit import restore_list
@@ -29,7 +29,7 @@ async def find_vms(context: ToolkitContext) -> None:
         await context.client.get(NODES, context.node, metadata_only=True)
     except NotFound as error:
         raise StepFailed(f"node {context.node} not found") from error
-    names = sorted(fields.qualified_name(one) for one in await immovable_vms(context))
+    names = sorted(objects.qualified_name(one) for one in await immovable_vms(context))
     sys.stdout.write("".join(f"{name}\n" for name in names))
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.pipeline.status import MESSAGE_LIMIT, one_line
+from upgrade_manager.api.text import MESSAGE_LIMIT, bounded_line
 
 
 @pytest.mark.parametrize(
@@ -24,18 +24,18 @@ from upgrade_manager.pipeline.status import MESSAGE_LIMIT, one_line
     ],
 )
 def test_text_becomes_one_line(text: str, line: str) -> None:
-    assert one_line(text) == line
+    assert bounded_line(text) == line
 
 
 def test_limit_may_be_raised() -> None:
-    assert one_line("x" * 1001, limit=2000) == "x" * 1001
-    assert one_line("x" * 2001, limit=2000) == "x" * 1999 + "…"
+    assert bounded_line("x" * 1001, limit=2000) == "x" * 1001
+    assert bounded_line("x" * 2001, limit=2000) == "x" * 1999 + "…"
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=2500))
 def test_line_is_printable_bounded_and_idempotent(text: str) -> None:
-    line = one_line(text)
+    line = bounded_line(text)
     assert line.isprintable()
     assert len(line) <= MESSAGE_LIMIT
     assert line.encode().decode() == line
-    assert one_line(line) == line
+    assert bounded_line(line) == line

@@ -1,0 +1,33 @@
+"""Texts for people: one line, of bounded length, and lists of names that stay short."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Characters of a condition's or event's message, unless stated otherwise.
+MESSAGE_LIMIT = 1000
+#: Names that a list shows.
+MAX_NAMES = 10
+
+
+def one_line(text: str) -> str:
+    """Return the text as one printable line.
+
+    Whitespace, control characters, line separators and bidirectional marks become single spaces.
+    """
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
+
+
+def bounded_line(text: str, *, limit: int = MESSAGE_LIMIT) -> str:
+    """Return the text as one printable line of at most `limit` characters, for conditions and events."""
+    line = one_line(text)
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def name_list(names: Sequence[str]) -> str:
+    """Return the names, shortened to MAX_NAMES."""
+    more = len(names) - MAX_NAMES
+    return ", ".join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -21,7 +21,7 @@ from upgrade_manager.api.keys import (
     TAINT_KUBEVIRT_DRAIN,
 )
 from upgrade_manager.cli.options import RunOptions
-from upgrade_manager.pipeline.overrides import DESCHEDULER, INTERVAL
+from upgrade_manager.pipeline.settings.overrides import DESCHEDULER, INTERVAL
 
 POLICIES = {
     one["metadata"]["name"].removeprefix("harvester-upgrade-manager-"): one
@@ -81,7 +81,7 @@ def test_policy_denies_and_costs_other_users_nothing(policy: dict[str, Any]) -> 
 
 
 def test_only_refusals_that_may_pass_are_invalid() -> None:
-    """The manager repeats a creation that is refused as Invalid, the default (pipeline/creation.py)."""
+    """The manager repeats a creation that is refused as Invalid, the default (pipeline/plan_objects.py)."""
     reasons = {
         name: {one.get("reason", "Invalid") for one in policy["spec"]["validations"]}
         for name, policy in POLICIES.items()

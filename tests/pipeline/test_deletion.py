@@ -66,7 +66,7 @@ async def delete_at(simulation: Simulation, point: str, node: str = "", *, then_
         await stage.delete()
         assert await created_objects(simulation) == []
         after = await overridden_settings(simulation)
-        # Rancher's strategy holds the nodes that are left: tests/pipeline/test_frozen.py.
+        # Rancher's strategy holds the nodes that are left: tests/pipeline/ending/test_held_nodes.py.
         assert after[:2] + after[3:] == before[:2] + before[3:]
         if then_next:
             was = await provision_generation(simulation)

@@ -10,7 +10,7 @@ import pytest
 from upgrade_manager.kube.resources import EVENTS, PODS
 from upgrade_manager.pipeline.diagnostics import job_progress, new_job_progress
 from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL, TTLCache
-from upgrade_manager.pipeline.phases.base import Waiting
+from upgrade_manager.pipeline.outcome import Waiting
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester

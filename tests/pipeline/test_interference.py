@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.faults.rules import Match, Refuse, Rule
-from tests.pipeline.test_frozen import nodes, set_strategy, strategy
+from tests.pipeline.ending.test_held_nodes import nodes, set_strategy, strategy
 from tests.support.cluster_state import overridden_settings
 from tests.support.end_state_checks import check_nodes
 from tests.support.simulate import RepairableScenario, fault

@@ -11,7 +11,7 @@ from upgrade_manager import __version__
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES
 from upgrade_manager.kube.store import Store
 from upgrade_manager.pipeline.metrics import MAX_STATE_SETS, PlanCollector, UpgradeMetrics
-from upgrade_manager.pipeline.progress import ProgressTracker
+from upgrade_manager.pipeline.movement import ProgressTracker
 from upgrade_manager.runtime.metrics import Metrics
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)

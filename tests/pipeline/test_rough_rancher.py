@@ -20,7 +20,7 @@ from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import MACHINES, NODES, PROVISIONING_CLUSTERS, SECRETS
-from upgrade_manager.pipeline.upgrade_strategy import with_hooks
+from upgrade_manager.pipeline.settings.upgrade_strategy import with_hooks
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import LABEL_PLAN
 from upgrade_manager.kube import objects
-from upgrade_manager.pipeline.orphaned_jobs import TTL
+from upgrade_manager.pipeline.ending.orphaned_jobs import TTL
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -20,14 +20,14 @@ from upgrade_manager.kube.resources import (
     SECRETS,
     UPGRADE_PLANS,
 )
-from upgrade_manager.pipeline.phases.base import Waiting
-from upgrade_manager.pipeline.phases.node_upgrade import NodeUpgrade
+from upgrade_manager.pipeline.node_upgrade.phase import NodeUpgrade
+from upgrade_manager.pipeline.outcome import Waiting
 
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import PhaseResult
+    from upgrade_manager.pipeline.outcome import PhaseResult
 
 PENDING = "management.harvesterhci.io/pendingOSImage"
 PLACE = "harvester-system"

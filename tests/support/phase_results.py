@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from upgrade_manager.pipeline.phases.base import Waiting
+from upgrade_manager.pipeline.outcome import Waiting
 
 if TYPE_CHECKING:
-    from upgrade_manager.pipeline.phases.base import PhaseResult
+    from upgrade_manager.pipeline.outcome import PhaseResult
 
 
 def shown(result: PhaseResult | None) -> PhaseResult | None:

@@ -2,9 +2,11 @@
 
 __all__ = [
     "finder",
+    "first_seen",
     "jobs",
     "pods",
     "rancher",
+    "refusals",
     "remedy",
     "table",
     "view",

@@ -16,7 +16,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, Conflict, NotFound, PreconditionFailed
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline import creation, removal, write_log
+from upgrade_manager.pipeline import plan_objects, write_log
 from upgrade_manager.pipeline.errors import ForeignObject, RetryError
 from upgrade_manager.pipeline.informers import Write
 from upgrade_manager.pipeline.status import StatusPatch
@@ -192,7 +192,7 @@ class ReconcileContext:
     async def ensure(self, resource: Resource, manifest: Object) -> None:
         """Create the object if it does not exist. Raises ForeignObject if one with another owner does."""
         try:
-            created = await creation.create(self.client, resource, manifest)
+            created = await plan_objects.create(self.client, resource, manifest)
         except AlreadyExists as error:
             name, namespace = objects.name(manifest), objects.namespace(manifest)
             found = await self.client.find(resource, name, namespace=namespace, metadata_only=True)
@@ -215,7 +215,7 @@ class ReconcileContext:
     async def ensure_unread(self, resource: Resource, manifest: Object) -> None:
         """Create an object of a kind that the manager may not read; its name must contain the plan's uid."""
         try:
-            created = await creation.create(self.client, resource, manifest)
+            created = await plan_objects.create(self.client, resource, manifest)
         except AlreadyExists:
             return
         write_log.created(resource, manifest, creator=self.creator)
@@ -255,7 +255,7 @@ class ReconcileContext:
 
     async def remove(self, resource: Resource, name: str, *, namespace: str, uid: str) -> None:
         """Delete the object of that uid, if it still exists."""
-        await removal.remove(self.client, resource, name, namespace=namespace, uid=uid)
+        await plan_objects.remove(self.client, resource, name, namespace=namespace, uid=uid)
 
     async def remove_all(self, resource: Resource, *, namespace: str, selector: str = "") -> None:
         """Delete the plan's objects of that kind, by their uid label or by another selector."""

@@ -14,8 +14,8 @@ from upgrade_manager.kube.informer import Informer, without_managed_fields
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import JOBS, NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.kube.store import ChangeKind
-from upgrade_manager.pipeline import leftovers
 from upgrade_manager.pipeline.context import Services
+from upgrade_manager.pipeline.ending import leftovers
 from upgrade_manager.pipeline.engine import PIPELINE, Engine
 from upgrade_manager.pipeline.events import PlanEvents, reconcile_annotations
 from upgrade_manager.pipeline.informers import Informers, InformerSpec, slim_cluster, slim_job, slim_node

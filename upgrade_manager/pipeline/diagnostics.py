@@ -18,7 +18,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import EVENTS, PODS
 from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL
-from upgrade_manager.pipeline.phases.base import Waiting
+from upgrade_manager.pipeline.outcome import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

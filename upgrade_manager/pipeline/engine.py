@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.phases import phase_of
 from upgrade_manager.pipeline import write_log
 from upgrade_manager.pipeline.errors import RetryError
+from upgrade_manager.pipeline.node_upgrade.phase import NodeUpgrade
+from upgrade_manager.pipeline.outcome import Completed, Waiting
 from upgrade_manager.pipeline.phases import repository
-from upgrade_manager.pipeline.phases.base import Completed, Waiting
 from upgrade_manager.pipeline.phases.cluster_upgrade import ClusterUpgrade
 from upgrade_manager.pipeline.phases.image_cleanup import ImageCleanup
 from upgrade_manager.pipeline.phases.image_preload import ImagePreload
 from upgrade_manager.pipeline.phases.initialize import Initialize
 from upgrade_manager.pipeline.phases.iso_download import ISODownload
 from upgrade_manager.pipeline.phases.metadata_populate import MetadataPopulate
-from upgrade_manager.pipeline.phases.node_upgrade import NodeUpgrade
 from upgrade_manager.pipeline.phases.repo_create import RepoCreate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import Phase, PhaseResult
+    from upgrade_manager.pipeline.outcome import Phase, PhaseResult
 
 
 PIPELINE: tuple[Phase, ...] = (

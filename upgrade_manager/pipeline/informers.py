@@ -19,11 +19,11 @@ from upgrade_manager.api.keys import (
     TAINT_KUBEVIRT_DRAIN,
     Component,
 )
+from upgrade_manager.blockers.first_seen import FirstSeen
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.informer import version_number, without_managed_fields
 from upgrade_manager.kube.pager import Selection
-from upgrade_manager.pipeline.first_seen import FirstSeen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -104,7 +104,7 @@ class PlanInformers:
         self._used: set[InformerSpec] = set()
         #: By keep_failed_jobs: the steps of a clean-up that have succeeded, until the plan's finalizer is removed.
         self.cleaned_up: dict[bool, set[str]] = {True: set(), False: set()}
-        #: Whether this process has taken over what an earlier version created (takeover.py).
+        #: Whether this process has taken over what an earlier version created (ending/takeover.py).
         self.is_taken_over = False
         #: Whether that left SUC Plans, or Jobs of them, without the uid label.
         self.has_unlabeled = False

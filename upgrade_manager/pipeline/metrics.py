@@ -20,7 +20,7 @@ from upgrade_manager.api.node_states import NodeState, state_of
 from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, TERMINAL, phase_of
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.kube import objects
-from upgrade_manager.pipeline.progress import PlanProgress, ProgressTracker, is_stalled
+from upgrade_manager.pipeline.movement import PlanProgress, ProgressTracker, is_stalled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from upgrade_manager.api.phases import PhaseName
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
-    from upgrade_manager.pipeline.progress import Movement
+    from upgrade_manager.pipeline.movement import Movement
     from upgrade_manager.runtime.metrics import Metrics
 
 #: Seconds: from a phase of a few requests to one that reboots the nodes of a large cluster.

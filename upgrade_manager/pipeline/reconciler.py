@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -9,18 +10,22 @@ from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.in_progress import blocks_next_plan, is_in_progress
 from upgrade_manager.api.keys import FINALIZER, HARVESTER_SYSTEM, LABEL_ACTIVE
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
+from upgrade_manager.blockers.refusals import Refusals
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden, KubeError, NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline import blockers, freeze, toolkit_image, vm_restore, write_log
-from upgrade_manager.pipeline.cleanup import clean_up, give_back
+from upgrade_manager.pipeline import blocker_report, write_log
 from upgrade_manager.pipeline.context import ReconcileContext
+from upgrade_manager.pipeline.ending import held_nodes
+from upgrade_manager.pipeline.ending.cleanup import clean_up
+from upgrade_manager.pipeline.ending.takeover import take_over
 from upgrade_manager.pipeline.errors import RetryError
-from upgrade_manager.pipeline.passing_errors import PassingErrors
-from upgrade_manager.pipeline.phases.base import Failed, Waiting
-from upgrade_manager.pipeline.refusals import Refusals
+from upgrade_manager.pipeline.node_upgrade import vm_restore
+from upgrade_manager.pipeline.outcome import Failed, Waiting
+from upgrade_manager.pipeline.phases import toolkit_image
+from upgrade_manager.pipeline.settings.overrides import give_back
 from upgrade_manager.pipeline.status import StatusThrottle
-from upgrade_manager.pipeline.takeover import take_over
+from upgrade_manager.runtime.passing_errors import PassingErrors
 from upgrade_manager.runtime.result import Done, Requeue, RequeueAfter
 from upgrade_manager.runtime.time_limit import RECONCILE_TIMEOUT, time_limit
 
@@ -32,7 +37,7 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import Services
     from upgrade_manager.pipeline.engine import Engine
     from upgrade_manager.pipeline.informers import Informers
-    from upgrade_manager.pipeline.phases.base import PhaseResult
+    from upgrade_manager.pipeline.outcome import PhaseResult
     from upgrade_manager.runtime.result import Result
 
 #: Seconds for the write that records an error.
@@ -114,12 +119,13 @@ class PlanReconciler:
             async with time_limit(RECONCILE_TIMEOUT):
                 result = await self._step(ctx)
             self._passing.clear(ctx.owner.uid)
-            self._refusals.clear(ctx)
+            self._refusals.clear(ctx.owner.uid)
         except Exception as error:
             if ctx.status.phase != began:
                 # The waits of the earlier phase are over.
-                blockers.clear(ctx)
-            self._refusals.record(ctx, error)
+                blocker_report.clear(ctx)
+            known_since = partial(blocker_report.known_since, ctx)
+            self._refusals.record(ctx.owner.uid, error, known_since=known_since, now=ctx.now())
             if not self._passing.passes(ctx.owner.uid, error):
                 if _is_of_plan(error):
                     # Its changes would be refused again, and with them the report of the error.
@@ -133,7 +139,7 @@ class PlanReconciler:
 
     def _retry_when_overdue(self, ctx: ReconcileContext) -> None:
         """Reconcile when a refused write becomes a blocker: the retry after the error may be 10 s later."""
-        seconds = self._refusals.next_overdue(ctx)
+        seconds = self._refusals.next_overdue(ctx.owner.uid, now=ctx.now())
         if seconds is not None:
             self._requeue_after(ctx.owner.name, seconds)
 
@@ -157,9 +163,9 @@ class PlanReconciler:
 
     async def _finish_step(self, ctx: ReconcileContext, result: PhaseResult) -> Result:
         if not isinstance(result, Waiting):
-            blockers.clear(ctx)
+            blocker_report.clear(ctx)
         if isinstance(result, Failed):
-            remedy = await freeze.remedy(ctx)
+            remedy = await held_nodes.remedy(ctx)
             ctx.status.fail(result.cause, remedy)
             await self._persist(ctx)
             log.error("upgrade failed", cause=result.cause)
@@ -176,9 +182,9 @@ class PlanReconciler:
         ctx.status.upgrading(ctx.target)
         ctx.status.waiting(waiting.message, waiting.detail)
         ctx.metrics.progress.waiting(ctx.raw, waiting.waits)
-        times = [time for time in (waiting.after, blockers.report(ctx, waiting.waits)) if time is not None]
+        times = [time for time in (waiting.after, blocker_report.report(ctx, waiting.waits)) if time is not None]
         if not waiting.detail:
-            ctx.status.waiting(waiting.message, blockers.first_message(ctx, waiting.message))
+            ctx.status.waiting(waiting.message, blocker_report.first_message(ctx, waiting.message))
         delay = self._throttle.delay(ctx.status, waiting.message)
         if delay > 0:
             return RequeueAfter(min([delay, *times]))
@@ -258,18 +264,18 @@ class PlanReconciler:
             await take_over(ctx)
             await self._clean_up(ctx, keep_failed_jobs=ctx.status.phase == FAILED)
             ctx.status.cleaned_up()
-        blockers.clear(ctx)
+        blocker_report.clear(ctx)
         await self._persist(ctx)
         await ctx.end_hold()
         await self._informers.drop(ctx.owner.name)
         return Done()
 
     async def _clean_up(self, ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
-        frozen = await freeze.find_frozen(ctx)
+        frozen = await held_nodes.find_frozen(ctx)
         if frozen is not None:
             # First: a retry after the strategy was given back finds nothing.
-            freeze.warn(ctx, frozen)
-            await freeze.keep_original(ctx, frozen)
+            held_nodes.warn(ctx, frozen)
+            await held_nodes.keep_original(ctx, frozen)
         try:
             await give_back(ctx, keep_strategy=frozen is not None and bool(frozen.nodes))
         except KubeError:
@@ -320,7 +326,9 @@ class PlanReconciler:
         if not ctx.status.ended:
             ctx.status.degraded(message)
         ctx.events.error(ctx.raw, message)
-        blockers.report_refused(ctx, self._refusals.blockers(ctx))
+        is_over = ctx.status.ended or objects.is_deleting(ctx.raw)
+        refused = self._refusals.blockers(ctx.owner.uid, is_over=is_over, now=ctx.now())
+        blocker_report.report_refused(ctx, refused)
         try:
             async with asyncio.timeout(RECORD_TIMEOUT):
                 await self._persist(ctx)

@@ -19,6 +19,7 @@ __all__ = [
     "manager",
     "metrics",
     "metrics_server",
+    "passing_errors",
     "peers",
     "refusal_log",
     "result",

@@ -10,7 +10,7 @@ from tests.support.harvester import RELEASE
 from tests.support.upgrade import BY_VERSION, UpgradeRun, condition
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import JOBS
-from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
+from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.cluster_upgrade import ClusterUpgrade
 from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job
 from upgrade_manager.resources.owner import Owner, plan_uid

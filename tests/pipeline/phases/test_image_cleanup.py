@@ -16,7 +16,7 @@ from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, JOBS, NODES, SECRETS, SUC_PLANS
 from upgrade_manager.pipeline.errors import BadCluster
-from upgrade_manager.pipeline.phases.base import Completed, Waiting
+from upgrade_manager.pipeline.outcome import Completed, Waiting
 from upgrade_manager.pipeline.phases.image_cleanup import ImageCleanup
 from upgrade_manager.release.errors import BadRepository
 from upgrade_manager.resources.jobs import restore_job

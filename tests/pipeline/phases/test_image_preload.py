@@ -10,7 +10,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, SUC_PLANS
 from upgrade_manager.pipeline.errors import BadCluster, ForeignObject
-from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
+from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.image_preload import ImagePreload
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.suc_plan import PlanSettings, image_preload_plan

@@ -10,9 +10,9 @@ from upgrade_manager.api.keys import PREFIX
 from upgrade_manager.api.text import name_list
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject
-from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
+from upgrade_manager.pipeline.node_upgrade.managed_nodes import unknown_pause_nodes
+from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.initialize import Initialize
-from upgrade_manager.pipeline.phases.managed_nodes import unknown_pause_nodes
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MANAGED_NODES
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from hack.actors.kinds import controller_reference
 from tests.support.phase_results import shown
 from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, UPGRADE_PLANS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.pipeline.errors import ForeignObject
-from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
+from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.iso_download import ISODownload
 
 if TYPE_CHECKING:

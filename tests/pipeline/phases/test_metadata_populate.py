@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from upgrade_manager.kube.errors import Terminal, Transient
-from upgrade_manager.pipeline.phases.base import Completed
+from upgrade_manager.pipeline.outcome import Completed
 from upgrade_manager.pipeline.phases.metadata_populate import MetadataPopulate
 from upgrade_manager.release.errors import BadRepository
 

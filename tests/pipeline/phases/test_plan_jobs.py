@@ -14,7 +14,7 @@ from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.resources import PODS
 from upgrade_manager.pipeline.errors import BadCluster
-from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
+from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
     PlanJob,
@@ -26,7 +26,7 @@ from upgrade_manager.pipeline.phases.plan_jobs import (
 if TYPE_CHECKING:
     from tests.support.harvester import Harvester
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import PhaseResult
+    from upgrade_manager.pipeline.outcome import PhaseResult
 
 row = pytest.param
 DONE, RUNNING, FAILED = NodeState.IMAGE_PRELOADED, NodeState.IMAGE_PRELOADING, NodeState.IMAGE_PRELOAD_FAILED

@@ -12,7 +12,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, SUC_PLANS, UPGRADE_PLANS
 from upgrade_manager.pipeline.errors import BadCluster
-from upgrade_manager.pipeline.phases.base import Failed, Waiting
+from upgrade_manager.pipeline.outcome import Failed, Waiting
 from upgrade_manager.pipeline.phases.image_cleanup import ImageCleanup
 from upgrade_manager.pipeline.phases.image_preload import ImagePreload
 from upgrade_manager.pipeline.phases.plan_jobs import colliding_nodes, prepare_nodes

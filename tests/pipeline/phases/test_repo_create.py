@@ -7,7 +7,7 @@ import pytest
 from tests.support.phase_results import shown
 from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, PODS, SERVICES
 from upgrade_manager.pipeline.errors import ForeignObject
-from upgrade_manager.pipeline.phases.base import Completed, Waiting
+from upgrade_manager.pipeline.outcome import Completed, Waiting
 from upgrade_manager.pipeline.phases.repo_create import RepoCreate
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.repository import repository_deployment

@@ -1,14 +1,23 @@
-"""The phases of an upgrade, one module each; `base` has their interface."""
+"""The phases of an upgrade, one module each; ../outcome has their interface, ../node_upgrade the longest.
+
+plan_jobs      follows a Plan of the system-upgrade-controller that runs a Job on every node
+repository     the upgrade repository, which exists from RepoCreate to ImageCleanup
+toolkit_image  records the toolkit image
+iso_checksums  the Job that computes checksums of the ISO's files
+eligibility    the check that Harvester supports the upgrade
+"""
 
 __all__ = [
-    "base",
     "cluster_upgrade",
+    "eligibility",
     "image_cleanup",
     "image_preload",
     "initialize",
+    "iso_checksums",
     "iso_download",
     "metadata_populate",
-    "node_upgrade",
+    "plan_jobs",
     "repo_create",
     "repository",
+    "toolkit_image",
 ]

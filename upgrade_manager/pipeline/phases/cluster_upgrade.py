@@ -9,15 +9,15 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube.resources import JOBS
-from upgrade_manager.pipeline import orphaned_jobs
 from upgrade_manager.pipeline.diagnostics import job_failure_message, job_progress, new_job_progress
-from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase
+from upgrade_manager.pipeline.ending import orphaned_jobs
+from upgrade_manager.pipeline.outcome import Completed, Failed, Phase
 from upgrade_manager.pipeline.selections import UPGRADE_JOBS
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, cluster_upgrade_job
 
 if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import PhaseResult
+    from upgrade_manager.pipeline.outcome import PhaseResult
 
 
 class ClusterUpgrade(Phase):

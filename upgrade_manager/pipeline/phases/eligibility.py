@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.facts import machine_plan
 from upgrade_manager.kube import objects
-from upgrade_manager.pipeline.phases.base import Failed
+from upgrade_manager.pipeline.outcome import Failed
 from upgrade_manager.pipeline.selections import MACHINE_PLANS, MANAGED_NODES
 from upgrade_manager.release.version import check_eligibility
 

@@ -12,12 +12,13 @@ from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
-from upgrade_manager.pipeline import freeze
 from upgrade_manager.pipeline.diagnostics import job_attempt
-from upgrade_manager.pipeline.missing_nodes import find_missing
-from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
-from upgrade_manager.pipeline.phases.managed_nodes import check_plan_nodes
-from upgrade_manager.pipeline.phases.node_waits import node_wait, ready_changed
+from upgrade_manager.pipeline.ending import held_nodes
+from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes
+from upgrade_manager.pipeline.node_upgrade.missing_nodes import find_missing
+from upgrade_manager.pipeline.node_upgrade.vm_restore import report_failures, unfinished
+from upgrade_manager.pipeline.node_upgrade.waits import node_wait, ready_changed
+from upgrade_manager.pipeline.outcome import Completed, Phase, Waiting
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
     follow_plan,
@@ -27,7 +28,6 @@ from upgrade_manager.pipeline.phases.plan_jobs import (
 )
 from upgrade_manager.pipeline.phases.repository import unreachable, unserved
 from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
-from upgrade_manager.pipeline.vm_restore import report_failures, unfinished
 from upgrade_manager.release.errors import Unreachable
 from upgrade_manager.release.image_lists import SIZE_LIMIT, pack, parse_list, removable
 from upgrade_manager.release.repository_client import read_file, shown
@@ -37,7 +37,7 @@ from upgrade_manager.resources.suc_plan import image_cleanup_plan
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import PhaseResult
+    from upgrade_manager.pipeline.outcome import PhaseResult
 
 ARCHIVE = "/harvester-iso/bundle/harvester/images-lists-archive"
 LIST = "image_list_all.txt"
@@ -62,7 +62,7 @@ class ImageCleanup(Phase):
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Create the Plan with the list of images once, then follow it."""
-        await freeze.warn_of_late_hooks(ctx)
+        await held_nodes.warn_of_late_hooks(ctx)
         name = component_name(ctx.owner.name, Component.IMAGE_CLEANUP)
         nodes = (await ctx.watch(MANAGED_NODES)).list()
         plans = await ctx.watch(suc_plans(ctx.owner))
@@ -115,7 +115,7 @@ async def _unsteady(ctx: ReconcileContext) -> Waiting | None:
         node = nodes.get(name)
         found = await _missing(ctx, name) if node is None else _problem(ctx, node, release)
         # An event names the nodes that Rancher holds with a hook again.
-        if found is not None and name not in dict(await freeze.pending_nodes(ctx)):
+        if found is not None and name not in dict(await held_nodes.pending_nodes(ctx)):
             return found
     return None
 

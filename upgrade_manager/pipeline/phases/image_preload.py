@@ -9,9 +9,9 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.text import name_list
 from upgrade_manager.kube.resources import SUC_PLANS
-from upgrade_manager.pipeline.phases.base import Completed, Phase, Waiting
+from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes
+from upgrade_manager.pipeline.outcome import Completed, Phase, Waiting
 from upgrade_manager.pipeline.phases.eligibility import check_upgrade_path
-from upgrade_manager.pipeline.phases.managed_nodes import check_plan_nodes
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
     colliding_nodes,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import Failed, PhaseResult
+    from upgrade_manager.pipeline.outcome import Failed, PhaseResult
 
 WORK = "image preload"
 OPTION = "spec.imagePreloadOption.concurrency"

@@ -7,11 +7,16 @@ from upgrade_manager.api.names import image_problem, is_object_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
-from upgrade_manager.pipeline import toolkit_image
 from upgrade_manager.pipeline.errors import MissingObject
-from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
+from upgrade_manager.pipeline.node_upgrade.managed_nodes import (
+    check_managed,
+    single_node,
+    unknown_pause_nodes,
+    unmanaged,
+)
+from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
+from upgrade_manager.pipeline.phases import toolkit_image
 from upgrade_manager.pipeline.phases.eligibility import check_upgrade_path
-from upgrade_manager.pipeline.phases.managed_nodes import check_managed, single_node, unknown_pause_nodes, unmanaged
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MANAGED_NODES
 from upgrade_manager.preflight.check import Pending, Rejected
 
@@ -20,7 +25,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import PhaseResult
+    from upgrade_manager.pipeline.outcome import PhaseResult
 
 
 class Initialize(Phase):

@@ -16,16 +16,17 @@ from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, VIRTUAL_MACHINE_IMAGES
-from upgrade_manager.pipeline import iso_checksums, repository_handover
-from upgrade_manager.pipeline.blockers import known_since
-from upgrade_manager.pipeline.phases.base import Completed, Failed, Phase, Waiting
+from upgrade_manager.pipeline.blocker_report import known_since
+from upgrade_manager.pipeline.ending import repository_handover
+from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
+from upgrade_manager.pipeline.phases import iso_checksums
 from upgrade_manager.pipeline.selections import one_image
 from upgrade_manager.resources.iso_image import iso_image
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import PhaseResult
+    from upgrade_manager.pipeline.outcome import PhaseResult
 
 #: Percent between two progress updates, each of which is a status write.
 STEP = 10

@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.phases import PhaseName
-from upgrade_manager.pipeline import iso_checksums
-from upgrade_manager.pipeline.phases.base import Completed, Phase
+from upgrade_manager.pipeline.outcome import Completed, Phase
+from upgrade_manager.pipeline.phases import iso_checksums
 from upgrade_manager.release.errors import BadRepository
 from upgrade_manager.release.release_file import SIZE_LIMIT, parse_release
 from upgrade_manager.release.repository_client import read_file, shown
@@ -12,7 +12,7 @@ from upgrade_manager.resources.repository import RELEASE_FILE, RELEASE_PATH
 
 if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import PhaseResult
+    from upgrade_manager.pipeline.outcome import PhaseResult
 
 
 class MetadataPopulate(Phase):

@@ -23,8 +23,8 @@ from upgrade_manager.kube.resources import NODES, SUC_PLANS
 from upgrade_manager.pipeline.diagnostics import job_attempt, job_failure_message, latest_warning
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL
-from upgrade_manager.pipeline.phases.base import Completed, Failed, Waiting
-from upgrade_manager.pipeline.phases.managed_nodes import check_plan_nodes, unmanaged
+from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes, unmanaged
+from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import PhaseResult
+    from upgrade_manager.pipeline.outcome import PhaseResult
 
 #: The controller's label for the node of a Job.
 LABEL_SUC_NODE = "upgrade.cattle.io/node"
@@ -47,7 +47,7 @@ _CONDITIONS = ("Validated", "LatestResolved")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanProgress:
+class SucProgress:
     """The progress of a Plan."""
 
     complete: bool
@@ -90,14 +90,14 @@ class PlanJob:
         return not self.paused or self.state.progress is not Progress.RUNNING
 
 
-def plan_progress(plan: Object, jobs: Iterable[PlanJob]) -> PlanProgress:
+def plan_progress(plan: Object, jobs: Iterable[PlanJob]) -> SucProgress:
     """Read the Plan and its Jobs, without those of an earlier Plan of the same name."""
     owners, component = {"", objects.uid(plan)}, objects.labels(plan).get(LABEL_COMPONENT, "")
     counted = (job for job in jobs if job.owner in owners and job.component == component and job.counts)
     own = sorted(counted, key=attrgetter("created"))
     complete = objects.condition(plan, "Complete")
     is_failed = complete.get("reason") == "JobFailed" and complete.get("status") != "True"
-    return PlanProgress(
+    return SucProgress(
         complete=complete.get("status") == "True",
         failed_job=next((job.state for job in own if job.state.progress is Progress.FAILED), None),
         failure=(complete.get("message") or f"Plan {objects.name(plan)} reports JobFailed") if is_failed else "",
@@ -158,7 +158,7 @@ async def follow_plan(
     return replace(waiting, message=message, waits=_job_waits(plan, progress) or _plan_wait(plan, progress))
 
 
-def _plan_wait(plan: Object, progress: PlanProgress) -> tuple[Wait, ...]:
+def _plan_wait(plan: Object, progress: SucProgress) -> tuple[Wait, ...]:
     """Return the wait for the controller to create Jobs, since it was created or its last Job began or ended."""
     times = [objects.metadata(plan).get("creationTimestamp")]
     times += [time for job in progress.jobs.values() for time in (job.created, job.state.completed)]
@@ -169,7 +169,7 @@ def _plan_wait(plan: Object, progress: PlanProgress) -> tuple[Wait, ...]:
     return (Wait(kind=WaitKind.PLAN, namespace=namespace, name=name, since=since, progressed=since, detail=words),)
 
 
-def _job_waits(plan: Object, progress: PlanProgress) -> tuple[Wait, ...]:
+def _job_waits(plan: Object, progress: SucProgress) -> tuple[Wait, ...]:
     pods, work = f"{LABEL_SUC_PLAN}={objects.name(plan)}", objects.labels(plan).get(LABEL_COMPONENT, "")
     jobs = ((node, job.state) for node, job in progress.jobs.items() if not job.paused)
     finished = [job.state.seconds for job in progress.jobs.values() if job.state.seconds is not None]
@@ -184,7 +184,7 @@ def _running_on(nodes: list[str]) -> str:
     return f", running on {shown}" if nodes else ""
 
 
-async def _warning(ctx: ReconcileContext, progress: PlanProgress) -> str:
+async def _warning(ctx: ReconcileContext, progress: SucProgress) -> str:
     """Return the warning of the first Job with a failed attempt."""
     for node, job in progress.jobs.items():
         if job.state.warning:

@@ -3,12 +3,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.pipeline.outcome import Phase
 from upgrade_manager.pipeline.phases import repository
-from upgrade_manager.pipeline.phases.base import Phase
 
 if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.phases.base import PhaseResult
+    from upgrade_manager.pipeline.outcome import PhaseResult
 
 
 class RepoCreate(Phase):

@@ -13,11 +13,11 @@ from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, SERVICES
-from upgrade_manager.pipeline import repository_handover
-from upgrade_manager.pipeline.blockers import known_since
+from upgrade_manager.pipeline.blocker_report import known_since
 from upgrade_manager.pipeline.diagnostics import pod_not_ready_reason
+from upgrade_manager.pipeline.ending import repository_handover
 from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL
-from upgrade_manager.pipeline.phases.base import Completed, Waiting
+from upgrade_manager.pipeline.outcome import Completed, Waiting
 from upgrade_manager.pipeline.selections import MANAGED_NODES, repository_deployments, repository_endpoints
 from upgrade_manager.resources.repository import pod_selector, repository_deployment, repository_service
 

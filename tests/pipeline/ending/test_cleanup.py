@@ -1,0 +1,257 @@
+"""What remains after success, failure and deletion; every clean-up is repeated."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock
+
+import pytest
+
+from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.phases import PHASE_VALUES
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import (
+    ADDONS,
+    DEPLOYMENTS,
+    JOBS,
+    NODES,
+    PROVISIONING_CLUSTERS,
+    SECRETS,
+    SERVICES,
+    SUC_PLANS,
+    VIRTUAL_MACHINE_IMAGES,
+)
+from upgrade_manager.pipeline.ending.cleanup import clean_up
+from upgrade_manager.pipeline.selections import MANAGED_NODES
+from upgrade_manager.pipeline.settings.overrides import give_back
+from upgrade_manager.pipeline.settings.upgrade_strategy import has_hooks, with_hooks
+from upgrade_manager.resources.image_list import ImageList
+from upgrade_manager.resources.iso_image import iso_image
+from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job
+from upgrade_manager.resources.owner import Owner
+from upgrade_manager.resources.repository import repository_deployment, repository_service
+from upgrade_manager.resources.suc_plan import PlanSettings, image_cleanup_plan, image_preload_plan
+from upgrade_manager.resources.toolkit import ToolkitImage
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+    from upgrade_manager.kube.resources import Resource
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+IMAGE = ToolkitImage(repository="r", tag="v1")
+JOB, PLAN = JobSettings(image=IMAGE, service_account="a"), PlanSettings(image=IMAGE, service_account="a")
+FAILED = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}], "failed": 3}
+KINDS = {
+    "Deployment": (DEPLOYMENTS, "harvester-system"),
+    "Service": (SERVICES, "harvester-system"),
+    "VirtualMachineImage": (VIRTUAL_MACHINE_IMAGES, "harvester-system"),
+    "Job": (JOBS, "harvester-system"),
+    "Plan": (SUC_PLANS, "cattle-system"),
+    "Secret": (SECRETS, "cattle-system"),
+}
+MARKS = {"plan.upgrade.cattle.io/up-image-preload": "h", "plan.upgrade.cattle.io/up-image-cleanup": "h"}
+
+
+async def everything(
+    cluster: Harvester, name: str = "up", *, reached: str = "CleanedUp", failed: str = ""
+) -> ReconcileContext:
+    """Create all objects of a plan that reached that phase; `failed` names its failed Job."""
+    phases = PHASE_VALUES[: PHASE_VALUES.index(reached) + 1]
+    entries = [{"phase": value, "phaseTransitionTimestamp": "2026-01-01T00:00:00Z"} for value in phases]
+    plan = await cluster.plan(name, status={"currentPhase": reached, "phaseTransitionTimestamps": entries})
+    owner = Owner(name=name, uid=objects.uid(plan))
+    images = ImageList(owner=owner, packed=b"x")
+    jobs = [cluster_upgrade_job(owner, JOB), node_job(owner, JOB, node="n1", job_type=JobType.PRE_DRAIN)]
+    for resource, manifest in (
+        (VIRTUAL_MACHINE_IMAGES, iso_image(owner, version="v1", url="https://x", checksum="ab" * 64)),
+        (DEPLOYMENTS, repository_deployment(owner, image=IMAGE, claim="c", replicas=1)),
+        (SERVICES, repository_service(owner)),
+        (SUC_PLANS, image_preload_plan(owner, PLAN, concurrency=1)),
+        (SUC_PLANS, image_cleanup_plan(owner, PLAN, secrets=images.names())),
+        *((SECRETS, secret) for secret in images.secrets()),
+        *((JOBS, job) for job in jobs),
+    ):
+        status = FAILED if failed and objects.name(manifest) == failed else None
+        await cluster.put(resource, manifest, status=status)
+    return cluster.context(plan)
+
+
+async def left(cluster: Harvester) -> dict[str, list[str]]:
+    found = {kind: await cluster.names(resource, place) for kind, (resource, place) in KINDS.items()}
+    return {kind: names for kind, names in found.items() if names}
+
+
+@pytest.mark.rule(
+    "pipeline: Succeeded removes the repository, the image that the manager created, Plans and Jobs",
+    "pipeline: cleanup may be interrupted and repeated",
+    "pipeline: missing objects do not block deletion",
+    "workloads: cleanup removes the system-upgrade-controller's labels from the nodes",
+)
+async def test_success_removes_everything(cluster: Harvester) -> None:
+    await cluster.nodes("n1", **MARKS)
+    ctx = await everything(cluster)
+    for _ in range(2):
+        await clean_up(ctx, keep_failed_jobs=False)
+    assert await left(cluster) == {}
+    node = await cluster.find(NODES, "n1")
+    assert objects.labels(node) == {"harvesterhci.io/managed": "true", "kubernetes.io/hostname": "n1"}
+
+
+async def test_label_that_the_cache_lacks_is_removed(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
+    await cluster.nodes("n1")
+    ctx = await everything(cluster)
+    old = await ctx.watch(MANAGED_NODES)
+    await cluster.client.patch(NODES, "n1", MergePatch({"metadata": {"labels": MARKS}}))
+    monkeypatch.setattr(ctx.informers, "watch", AsyncMock(return_value=old))
+    await clean_up(ctx, keep_failed_jobs=False)
+    assert MARKS.keys().isdisjoint(objects.labels(await cluster.find(NODES, "n1")))
+
+
+@pytest.mark.rule("pipeline: an image that spec.image names is never removed")
+async def test_other_plans_and_a_users_image_stay(cluster: Harvester) -> None:
+    await cluster.nodes("n1", **{"plan.upgrade.cattle.io/other-image-preload": "h"})
+    await everything(cluster, "other")
+    before = await left(cluster)
+    spec = {"sourceType": "upload", "displayName": "d", "backend": "cdi", "retry": 0, "url": "", "checksum": ""}
+    await cluster.put(
+        VIRTUAL_MACHINE_IMAGES, {"metadata": {"name": "users", "namespace": "harvester-system"}, "spec": spec}
+    )
+    await clean_up(await everything(cluster), keep_failed_jobs=False)
+    after = await left(cluster)
+    assert after.pop("VirtualMachineImage") == [*before.pop("VirtualMachineImage"), "users"]
+    assert after == before
+    assert "plan.upgrade.cattle.io/other-image-preload" in objects.labels(await cluster.find(NODES, "n1"))
+
+
+@pytest.mark.rule("pipeline: an image that spec.image names is never removed")
+@pytest.mark.parametrize("keep_failed_jobs", [True, False])
+async def test_image_that_the_plan_names_stays(cluster: Harvester, *, keep_failed_jobs: bool) -> None:
+    plan = await cluster.plan(spec={"image": "users"}, status={"currentPhase": "CleanedUp", "isoImageID": "users"})
+    image = iso_image(Owner(name="up", uid="copied"), version="v1", url="https://x", checksum="ab" * 64)
+    image["metadata"] |= {"name": "users", "ownerReferences": []}
+    await cluster.put(VIRTUAL_MACHINE_IMAGES, image)
+    await clean_up(cluster.context(plan), keep_failed_jobs=keep_failed_jobs)
+    assert await left(cluster) == {"VirtualMachineImage": ["users"]}
+
+
+@pytest.mark.rule(
+    "pipeline: Failed keeps the failed Job and its Pods until the plan is deleted",
+    "pipeline: Failed removes everything else",
+    "workloads: cleanup removes the system-upgrade-controller's labels from the nodes",
+)
+@pytest.mark.parametrize(
+    ("phase", "failed"),
+    [
+        pytest.param("ISODownloading", "", id="nothing of a failed download"),
+        pytest.param("ImagePreloading", "", id="a Plan without a failed Job"),
+        pytest.param("ClusterUpgrading", "up-cluster-upgrade", id="the cluster's Job"),
+        pytest.param("NodeUpgrading", "up-node-upgrade-pre-drain-n1", id="the node's Job, not those that succeeded"),
+    ],
+)
+async def test_failure_keeps_failed_jobs_until_deletion(cluster: Harvester, phase: str, failed: str) -> None:
+    await cluster.nodes("n1", **MARKS)
+    ctx = await everything(cluster, reached=phase, failed=failed)
+    ctx.status.fail("because")
+    for _ in range(2):
+        await clean_up(ctx, keep_failed_jobs=True)
+    assert await left(cluster) == ({"Job": [failed]} if failed else {})
+    assert MARKS.keys().isdisjoint(objects.labels(await cluster.find(NODES, "n1")))
+    await clean_up(ctx, keep_failed_jobs=False)
+    assert await left(cluster) == {}
+
+
+async def changed(cluster: Harvester, ctx: ReconcileContext) -> None:
+    """Set up the middle of a node upgrade, with recorded originals."""
+    rke = {"provisionGeneration": 5, "upgradeStrategy": with_hooks({})}
+    spec = {"kubernetesVersion": "v1", "rkeConfig": rke}
+    await cluster.put(PROVISIONING_CLUSTERS, {"metadata": {"name": "local", "namespace": "fleet-local"}, "spec": spec})
+    addon = {"enabled": False, "repo": "r", "chart": "c", "version": "1", "valuesContent": ""}
+    await cluster.put(ADDONS, {"metadata": {"name": "descheduler", "namespace": "kube-system"}, "spec": addon})
+    annotation = {"management.harvesterhci.io/pendingOSImage": "Harvester v1.7.0"}
+    await cluster.client.patch(NODES, "n1", MergePatch({"metadata": {"annotations": annotation}}))
+    ctx.status["originals"] = [
+        {"object": "Cluster fleet-local/local", "field": "spec.rkeConfig.upgradeStrategy", "applied": with_hooks({})},
+        {"object": "Addon kube-system/descheduler", "field": "spec.enabled", "original": True, "applied": False},
+    ]
+
+
+async def state(cluster: Harvester) -> tuple[bool, bool, bool]:
+    """Return if the cluster has our hooks, the descheduler is enabled, the node has pendingOSImage."""
+    rancher = await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
+    addon = await cluster.find(ADDONS, "descheduler", "kube-system")
+    node = await cluster.find(NODES, "n1")
+    return (
+        has_hooks(objects.spec(rancher)["rkeConfig"].get("upgradeStrategy")),
+        addon["spec"]["enabled"],
+        bool(objects.annotations_of(node)),
+    )
+
+
+@pytest.mark.rule(
+    "pipeline: Succeeded reverts the overrides",
+    "pipeline: Failed reverts the overrides",
+    "pipeline: the descheduler is restored",
+    "pipeline: the Rancher cluster's upgradeStrategy is restored",
+    "pipeline: pendingOSImage annotations are removed",
+)
+@pytest.mark.parametrize("keep_strategy", [True, False])
+async def test_overrides_are_reverted(cluster: Harvester, *, keep_strategy: bool) -> None:
+    await cluster.nodes("n1")
+    ctx = await everything(cluster, reached="NodeUpgrading")
+    await changed(cluster, ctx)
+    await give_back(ctx, keep_strategy=keep_strategy)
+    await clean_up(ctx, keep_failed_jobs=False)
+    assert await state(cluster) == (keep_strategy, True, False)
+    assert len(ctx.status["originals"] or []) == keep_strategy
+
+
+async def test_settings_that_are_given_back_stay(cluster: Harvester) -> None:
+    await cluster.nodes("n1")
+    ctx = await everything(cluster, reached="NodeUpgrading")
+    await changed(cluster, ctx)
+    ctx.status["originals"] = None
+    await give_back(ctx, keep_strategy=False)
+    assert await state(cluster) == (True, False, True)
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Let the removal of Services fail twice, and count the removals by kind."""
+    removals: Counter[str] = Counter()
+    delete = Client.delete_collection
+
+    async def fail_twice(self: Client, resource: Resource, **more: Any) -> None:
+        removals[resource.plural] += 1
+        if resource == SERVICES and removals["services"] < 3:
+            raise Transient("no answer")
+        await delete(self, resource, **more)
+
+    monkeypatch.setattr(Client, "delete_collection", fail_twice)
+    return removals
+
+
+@pytest.mark.rule("pipeline: cleanup may be interrupted and repeated")
+async def test_succeeded_step_is_not_repeated(cluster: Harvester, failing: Counter[str]) -> None:
+    ctx = await everything(cluster)
+    for _ in range(2):
+        with pytest.raises(Transient):
+            await clean_up(ctx, keep_failed_jobs=False)
+    await clean_up(ctx, keep_failed_jobs=False)
+    assert await left(cluster) == {}
+    assert failing == dict.fromkeys(failing, 1) | {"services": 3}
+
+
+@pytest.mark.usefixtures("failing")
+async def test_deletion_removes_kept_jobs_after_an_interrupted_end(cluster: Harvester) -> None:
+    ctx = await everything(cluster, reached="ClusterUpgrading", failed="up-cluster-upgrade")
+    ctx.status.fail("because")
+    for _ in range(2):
+        with pytest.raises(Transient):
+            await clean_up(ctx, keep_failed_jobs=True)
+    assert (await left(cluster))["Job"] == ["up-cluster-upgrade"]
+    await clean_up(ctx, keep_failed_jobs=False)
+    assert await left(cluster) == {}

@@ -1,0 +1,157 @@
+"""Jobs that run when their plan ends: they run to their end, and the next plan waits for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.polling import eventually
+from tests.support.simulate import RepairableScenario
+from tests.support.upgrade import UpgradeRun, condition, node_states, started
+from upgrade_manager.api.keys import Component, JobType
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import JOBS, NODES
+from upgrade_manager.pipeline.ending.cleanup import clean_up
+from upgrade_manager.resources.jobs import node_job, restore_job
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+    from tests.support.simulate import Simulate
+    from upgrade_manager.kube.objects import Object
+
+pytestmark = pytest.mark.sampled
+
+PLACE = "harvester-system"
+COMPLETE: Object = {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 1}
+FAILED: Object = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}], "failed": 3}
+ACTIVE: Object = {"active": 1, "ready": 1}
+
+
+async def jobs(stage: UpgradeRun) -> list[Object]:
+    """Return the Jobs of upgrades."""
+    found = (await stage.client.list(JOBS, namespace=PLACE)).items
+    return [job for job in found if objects.name(job).startswith("upgrade-")]
+
+
+async def until_job(stage: UpgradeRun, name: str, field: str) -> Object:
+    """Wait until the Job has that field in its status."""
+
+    async def poll() -> Object | None:
+        found = [job for job in await jobs(stage) if objects.name(job) == name]
+        return next((job for job in found if objects.status(job).get(field)), None)
+
+    result: Object = await eventually(poll, seconds=600.0)
+    return result
+
+
+async def deleted_while_running(stage: UpgradeRun, propagation: str = "Background") -> tuple[str, Object]:
+    """Delete the plan while a post-drain Pod runs; return the node and the Job before."""
+    await stage.until_node("PostDraining")
+    (node,) = [name for name, state in node_states(await stage.plan()).items() if state == "PostDraining"]
+    before = await until_job(stage, f"upgrade-node-upgrade-post-drain-{node}", "ready")
+    await stage.delete(propagation)
+    return node, before
+
+
+SLOW: dict[str, Any] = {"durations": {"post_drain": 200, "manifests": 200}}
+
+
+@pytest.mark.rule(
+    "nodes: a Job that runs when its plan is deleted runs to its end, whatever the propagation policy",
+    "nodes: a Job that runs when its plan is deleted keeps its labels",
+)
+@pytest.mark.servers
+@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
+async def test_running_post_drain_survives_deletion(simulate: Simulate, propagation: str) -> None:
+    async with simulate(RepairableScenario.of(**SLOW)) as simulation, started(simulation) as stage:
+        node, before = await deleted_while_running(stage, propagation)
+        orphan = await until_job(stage, objects.name(before), "succeeded")
+        assert objects.uid(orphan) == objects.uid(before)
+        assert "ownerReferences" not in objects.metadata(orphan)
+        assert objects.labels(orphan) == objects.labels(before)
+        assert objects.spec(orphan)["ttlSecondsAfterFinished"] == 3600
+        await stage.settle()
+        found = await stage.client.get(NODES, node)
+        assert found["status"]["nodeInfo"]["osImage"] == f"Harvester {simulation.scenario.release.harvester}"
+
+
+WAITING = "of an UpgradePlan that has ended still runs. Wait until it finishes; if it hangs, delete it:"
+
+
+async def has_waited(stage: UpgradeRun, name: str) -> None:
+    """Check that the next plan of the same name waits for the Job, and succeeds."""
+    await stage.create_plan()
+    plan = await stage.until_plan(lambda plan: WAITING in condition(plan, "Progressing")[2])
+    kubectl = f"kubectl delete job -n {PLACE} {name}"
+    assert condition(plan, "Progressing")[2] == f"Job {PLACE}/{name} {WAITING} {kubectl}"
+    assert await stage.warnings() == []
+    await stage.succeed()
+    assert await jobs(stage) == []
+
+
+@pytest.mark.rule("nodes: the next plan waits for the Jobs of a deleted plan, and names them")
+async def test_next_plan_waits_for_a_post_drain(simulate: Simulate) -> None:
+    async with simulate(RepairableScenario.of(**SLOW)) as simulation, started(simulation) as stage:
+        node, before = await deleted_while_running(stage)
+        await has_waited(stage, objects.name(before))
+        # The orphaned Job's reboot is the node's only one.
+        assert simulation.hosts.of(node).boots == 1
+        infos = [found["status"]["nodeInfo"] for found in (await stage.client.list(NODES)).items]
+        assert {info["osImage"] for info in infos} == {f"Harvester {simulation.scenario.release.harvester}"}
+
+
+@pytest.mark.rule("nodes: the next plan waits for the Jobs of a deleted plan, and names them")
+@pytest.mark.full
+async def test_next_plan_waits_for_a_cluster_upgrade(simulate: Simulate) -> None:
+    async with simulate(RepairableScenario.of(**SLOW)) as simulation, started(simulation) as stage:
+        await stage.until("ClusterUpgrading")
+        await until_job(stage, "upgrade-cluster-upgrade", "ready")
+        await stage.delete()
+        await has_waited(stage, "upgrade-cluster-upgrade")
+        assert stage.ledger.names("jobs").count("upgrade-cluster-upgrade") == 2
+
+
+@pytest.mark.rule("nodes: of a deleted plan, suspended and finished Jobs and those without a Pod are removed")
+@pytest.mark.parametrize(
+    ("status", "changes", "stays"),
+    [
+        pytest.param(ACTIVE, {}, True, id="running"),
+        pytest.param({**ACTIVE, "failed": 1}, {}, True, id="running again"),
+        pytest.param(None, {"suspended": True}, False, id="suspended"),
+        pytest.param(None, {}, False, id="without a Pod"),
+        pytest.param({"failed": 1}, {}, False, id="between two attempts"),
+        pytest.param(COMPLETE, {}, False, id="complete"),
+        pytest.param(FAILED, {}, False, id="failed"),
+    ],
+)
+async def test_only_running_jobs_stay(
+    cluster: Harvester, status: Object | None, changes: dict[str, Any], *, stays: bool
+) -> None:
+    ctx = cluster.context(await cluster.plan(status={"currentPhase": "NodeUpgrading"}))
+    made = node_job(ctx.owner, ctx.job_settings, node="n1", job_type=JobType.POST_DRAIN, **changes)
+    await cluster.put(JOBS, made, status=status)
+    for _ in range(2):
+        await clean_up(ctx, keep_failed_jobs=False)
+    # A later plan of the same name.
+    later = cluster.context({**ctx.raw, "metadata": {**objects.metadata(ctx.raw), "uid": "later"}})
+    await clean_up(later, keep_failed_jobs=False)
+    found = [await cluster.find(JOBS, objects.name(made), PLACE)] if stays else []
+    assert await cluster.names(JOBS, PLACE) == [objects.name(made)] * stays
+    # A lower limit could end the running attempt.
+    assert [objects.spec(one)["backoffLimit"] for one in found] == [2] * stays
+
+
+@pytest.mark.parametrize("keep_failed_jobs", [True, False])
+async def test_restore_job_keeps_its_attempts(cluster: Harvester, *, keep_failed_jobs: bool) -> None:
+    phases = [{"phase": "NodeUpgrading", "phaseTransitionTimestamp": "2026-01-01T00:00:00Z"}]
+    status = {"currentPhase": "NodeUpgrading", "phaseTransitionTimestamps": phases}
+    ctx = cluster.context(await cluster.plan(status=status))
+    await cluster.put(JOBS, restore_job(ctx.owner, ctx.job_settings, node="n1"))
+    await clean_up(ctx, keep_failed_jobs=keep_failed_jobs)
+    (name,) = await cluster.names(JOBS, PLACE)
+    found = await cluster.find(JOBS, name, PLACE)
+    assert objects.owner_uid(found) == ""
+    assert ctx.owner.owns(found)
+    assert objects.spec(found)["backoffLimit"] == 2
+    assert objects.labels(found)["management.harvesterhci.io/upgrade-component"] == Component.NODE_UPGRADE

@@ -1,0 +1,150 @@
+"""The upgrade repository of a plan that ends while a Job runs: it stays until that Job is removed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.faults.rules import Match, Refuse, Rule
+from tests.pipeline.ending.test_orphaned_jobs import ACTIVE, PLACE, SLOW, deleted_while_running, until_job
+from tests.support.polling import eventually
+from tests.support.simulate import RepairableScenario
+from tests.support.upgrade import BY_IMAGE, SPECS, condition, started
+from upgrade_manager.api.keys import JobType
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, SERVICES, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.pipeline.ending.cleanup import clean_up
+from upgrade_manager.resources.iso_image import iso_image
+from upgrade_manager.resources.jobs import node_job, restore_job
+from upgrade_manager.resources.owner import owner_reference, plan_uid
+from upgrade_manager.resources.repository import repository_deployment, repository_service
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+    from tests.support.simulate import Simulate
+    from tests.support.upgrade import UpgradeRun
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+pytestmark = pytest.mark.sampled
+
+KINDS = (DEPLOYMENTS, SERVICES, VIRTUAL_MACHINE_IMAGES)
+
+
+async def repository(stage: UpgradeRun) -> dict[str, Object]:
+    """Return by kind: the objects of the plan's repository and its image."""
+    found = [(kind, (await stage.client.list(kind, namespace=PLACE)).items) for kind in KINDS]
+    return {kind.kind: one for kind, items in found for one in items if objects.name(one).startswith("upgrade-")}
+
+
+@pytest.mark.rule("nodes: the upgrade repository outlives a deleted plan until the Jobs that read from it are removed")
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
+@pytest.mark.servers
+async def test_repository_goes_with_the_running_job(simulate: Simulate, spec: dict[str, Any], propagation: str) -> None:
+    scenario = RepairableScenario.of(**SLOW)
+    async with simulate(scenario) as simulation, started(simulation, spec) as stage:
+        _, job = await deleted_while_running(stage, propagation)
+        kept = await repository(stage)
+        images = [] if spec == BY_IMAGE else ["VirtualMachineImage"]
+        assert list(kept) == ["Deployment", "Service", *images]
+        for one in kept.values():
+            assert objects.metadata(one)["ownerReferences"] == [owner_reference(JOBS, job)]
+            assert plan_uid(one) == plan_uid(job)
+        await until_job(stage, objects.name(job), "succeeded")
+        assert await repository(stage) != {}
+        await stage.client.delete(JOBS, objects.name(job), namespace=PLACE)
+
+        async def is_removed() -> bool:
+            return await repository(stage) == {}
+
+        assert await eventually(is_removed, seconds=60.0)
+        if spec == BY_IMAGE:
+            await stage.client.get(VIRTUAL_MACHINE_IMAGES, spec["image"], namespace=PLACE)
+
+
+@pytest.mark.rule("nodes: the next plan waits for the Jobs of a deleted plan, and names them")
+async def test_next_plan_of_an_image_waits_for_the_repository(simulate: Simulate) -> None:
+    async with simulate(RepairableScenario.of(**SLOW)) as simulation, started(simulation, BY_IMAGE) as stage:
+        _, job = await deleted_while_running(stage)
+        await stage.create_plan(BY_IMAGE)
+        plan = await stage.until_plan(lambda plan: "still runs" in condition(plan, "Progressing")[2])
+        assert f"Job {PLACE}/{objects.name(job)} of an UpgradePlan" in condition(plan, "Progressing")[2]
+        assert objects.status(plan)["currentPhase"] == "RepoCreating"
+        await stage.succeed()
+        assert "ReconcileError" not in dict(await stage.warnings())
+        assert await repository(stage) == {}
+
+
+async def test_plan_of_another_name_does_not_wait_to_import(simulate: Simulate) -> None:
+    async with simulate(RepairableScenario.of(**SLOW)) as simulation, started(simulation) as stage:
+        await deleted_while_running(stage)
+        following = replace(stage, name="next")
+        await following.create_plan()
+        await following.until("ImagePreloading")
+        await following.succeed()
+        assert await repository(stage) == {}
+
+
+async def prepared(cluster: Harvester, *jobs: JobType, spec: Object | None = None) -> ReconcileContext:
+    """Create a plan in its node upgrade with running Jobs and its repository."""
+    ctx = cluster.context(await cluster.plan(spec=spec or {}, status={"currentPhase": "NodeUpgrading"}))
+    for job_type in jobs:
+        if job_type is JobType.RESTORE_VM:
+            manifest = restore_job(ctx.owner, ctx.job_settings, node="n1")
+        else:
+            manifest = node_job(ctx.owner, ctx.job_settings, node="n1", job_type=job_type)
+        await cluster.put(JOBS, manifest, status=ACTIVE)
+    image = ctx.job_settings.image
+    await cluster.put(DEPLOYMENTS, repository_deployment(ctx.owner, image=image, claim="c", replicas=2))
+    await cluster.put(SERVICES, repository_service(ctx.owner))
+    iso = iso_image(ctx.owner, version="v1", url="http://x", checksum="")
+    await cluster.put(VIRTUAL_MACHINE_IMAGES, iso)
+    return ctx
+
+
+async def counts(cluster: Harvester) -> list[int]:
+    return [len(await cluster.names(kind, PLACE)) for kind in KINDS]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "spec", "kept"),
+    [
+        pytest.param([JobType.POST_DRAIN, JobType.PRE_DRAIN], {}, [1, 1, 1], id="two Jobs"),
+        pytest.param([JobType.RESTORE_VM], {}, [0, 0, 0], id="a Job that does not read"),
+        pytest.param([], {}, [0, 0, 0], id="without Jobs"),
+    ],
+)
+async def test_repository_stays_for_jobs_that_read(
+    cluster: Harvester, jobs: list[JobType], spec: Object, kept: list[int]
+) -> None:
+    ctx = await prepared(cluster, *jobs, spec=spec)
+    for _ in range(2):
+        await clean_up(ctx, keep_failed_jobs=False)
+    # A later plan of the same name.
+    later = cluster.context({**ctx.raw, "metadata": {**objects.metadata(ctx.raw), "uid": "later"}})
+    await clean_up(later, keep_failed_jobs=False)
+    assert await counts(cluster) == kept
+    assert len(await cluster.names(JOBS, PLACE)) == len(jobs)
+
+
+async def test_image_of_the_spec_is_not_handed_over(cluster: Harvester) -> None:
+    ctx = await prepared(cluster, JobType.POST_DRAIN, spec={"image": "up-iso"})
+    await clean_up(ctx, keep_failed_jobs=False)
+    image = await cluster.find(VIRTUAL_MACHINE_IMAGES, "up-iso", PLACE)
+    assert "ownerReferences" not in objects.metadata(image)
+    assert await counts(cluster) == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("status", "reason"), [(403, "Forbidden"), (409, "Conflict")])
+@pytest.mark.thin
+async def test_jobs_run_on_if_the_repository_is_refused(simulate: Simulate, status: int, reason: str) -> None:
+    async with simulate(RepairableScenario.of(**SLOW)) as simulation, started(simulation) as stage:
+        refusal = Refuse(status=status, reason=reason, message="a webhook refuses the change")
+        simulation.middleware.add(Rule(match=Match(verbs=("patch",), resource="services"), action=refusal))
+        _, job = await deleted_while_running(stage)
+        await until_job(stage, objects.name(job), "succeeded")
+        assert list(await repository(stage)) == ["Deployment", "Service", "VirtualMachineImage"]
+        assert "ownerReferences" not in objects.metadata((await repository(stage))["Service"])

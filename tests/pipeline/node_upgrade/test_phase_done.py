@@ -1,0 +1,96 @@
+"""The node upgrade while nodes that are done fail, and while Rancher does not reach the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.harvester import RELEASE
+from tests.support.nodes import OPTIONS, POST
+from tests.support.phase_results import shown
+from upgrade_manager.pipeline.outcome import Completed, Waiting
+
+if TYPE_CHECKING:
+    from tests.support.node_upgrade import NodeUpgradeRun
+
+NEXT = "waiting for Rancher to upgrade the next node"
+UNCORDON = "upgraded, but cordoned. Run kubectl uncordon"
+
+
+@pytest.mark.rule(
+    "nodes: a done node that is NotReady or runs another OS holds the phase, and is named",
+    "nodes: a hook of a done node is acknowledged only while the node is Ready with the release's OS",
+    "nodes: no node starts while a done node is NotReady, runs another OS or is missing",
+)
+async def test_done_node_that_is_not_ready_holds_the_phase(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.move(n1="PostDrained")
+    await stage.rancher("n1", post=OPTIONS)
+    await stage.rancher("n2", pre=OPTIONS)
+    await stage.report("n1", ready="Unknown")
+    problem = "was upgraded, but is NotReady; the upgrade waits for it. Check its kubelet: kubectl describe node n1"
+    assert shown(await stage.run()) == Waiting(message=f"n1: {problem} (0 of 2 nodes done)")
+    assert (await stage.status())["nodeUpgradeStatuses"]["n1"] == {"state": "PostDrained", "message": problem}
+    assert (await stage.jobs(), await stage.acknowledgements("n1")) == ([], {})
+    await stage.report("n1")
+    await stage.run()
+    assert (await stage.jobs(), await stage.acknowledgements("n1")) == (["pre-drain-n2"], {POST: OPTIONS})
+    assert (await stage.status())["nodeUpgradeStatuses"]["n1"] == {"state": "PostDrained"}
+
+
+@pytest.mark.rule("nodes: a done node that is NotReady or runs another OS holds the phase, and is named")
+@pytest.mark.parametrize("nodes", [("n1",), ("n1", "n2")], ids=["single", "multi"])
+async def test_done_node_with_the_old_os_holds_the_end(stage: NodeUpgradeRun, nodes: tuple[str, ...]) -> None:
+    await stage.begin(*nodes)
+    await stage.move(**dict.fromkeys(nodes, "PostDrained" if len(nodes) > 1 else "SingleNodeUpgraded"))
+    await stage.report("n1", os="Harvester v1.6.1")
+    assert await stage.waiting() == (
+        f"n1: was upgraded, but runs Harvester v1.6.1 instead of {RELEASE['os']}; the upgrade waits for it. "
+        f"Check its console and reboot it ({len(nodes) - 1} of {len(nodes)} nodes done)"
+    )
+    await stage.report("n1")
+    assert await stage.run() == Completed()
+
+
+@pytest.mark.rule("nodes: a done node that is cordoned holds the end of the phase, and blocks no other node")
+@pytest.mark.parametrize("nodes", [("n1",), ("n1", "n2")], ids=["single", "multi"])
+async def test_cordoned_node_holds_the_end(stage: NodeUpgradeRun, nodes: tuple[str, ...]) -> None:
+    await stage.begin(*nodes)
+    first, *others = nodes
+    await stage.move(**{first: "PostDrained" if others else "SingleNodeUpgraded"})
+    await stage.cordon(first, cordoned=True)
+    for other in others:
+        await stage.request(other, "pre")
+        assert await stage.jobs() == [f"pre-drain-{other}"]
+        await stage.rancher(other, pre=None)
+        await stage.move(**{other: "PostDrained"})
+    assert await stage.waiting() == f"{first}: {UNCORDON} {first} ({len(nodes)} of {len(nodes)} nodes done)"
+    await stage.cordon(first, cordoned=False)
+    assert await stage.run() == Completed()
+
+
+@pytest.mark.rule("nodes: a node that runs the release's Kubernetes before its drain is named, with the next step")
+async def test_undrained_nodes_with_the_release_are_named(stage: NodeUpgradeRun) -> None:
+    nodes = ("n1", "n2", "n3")
+    await stage.set_up(*nodes)
+    old, release = "v1.32.4+rke2r1", "v1.33.5+rke2r1"
+    for node, kubelet in zip(nodes, (release, release, old), strict=True):
+        await stage.report(node, os="Harvester v1.6.1", kubelet=kubelet)
+    await stage.enter()
+    both = f"{NEXT}; n1, n2 run Kubernetes {release} already, but Rancher has not drained them"
+    assert await stage.waiting() == f"{both} (0 of 3 nodes done)"
+    await stage.report("n1", kubelet=release)
+    await stage.move(n1="PostDrained")
+    one = f"{NEXT}; n2 runs Kubernetes {release} already, but Rancher has not drained it"
+    assert await stage.waiting() == f"{one} (1 of 3 nodes done)"
+    await stage.request("n2", "pre")
+    assert NEXT not in await stage.waiting()
+
+
+async def test_outdated_nodes_are_waited_for_without_advice(stage: NodeUpgradeRun) -> None:
+    await stage.set_up("n1", "n2")
+    for node in ("n1", "n2"):
+        await stage.report(node, os="Harvester v1.6.1", kubelet="v1.32.4+rke2r1")
+    await stage.enter()
+    assert await stage.waiting() == f"{NEXT} (0 of 2 nodes done)"

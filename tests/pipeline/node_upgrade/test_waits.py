@@ -1,0 +1,210 @@
+"""What the node upgrade waits for, with the times and remedies that finders report."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hack.virtual_time import virtual_now
+from tests.support.nodes import OPTIONS, POST, PRE
+from upgrade_manager.api.timestamps import format_time
+from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS
+from upgrade_manager.pipeline.outcome import Waiting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.node_upgrade import NodeUpgradeRun
+    from upgrade_manager.blockers.wait import Wait
+
+#: Seconds after which a wait for Rancher is overdue.
+LONG = 1200
+FOREIGN = '{"preDrainHooks":[{"annotation":"management.harvesterhci.io/pre-hook"},{"annotation":"example.com/hook"}]}'
+
+
+async def waits(stage: NodeUpgradeRun) -> list[Wait]:
+    result = await stage.run()
+    assert isinstance(result, Waiting)
+    return list(result.waits)
+
+
+def named(found: list[Wait]) -> Iterator[tuple[WaitKind, str]]:
+    return ((wait.kind, wait.name) for wait in found)
+
+
+async def test_without_a_node_under_way_it_waits_for_rancher(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    (wait,) = await waits(stage)
+    assert (wait.kind, wait.namespace, wait.name) == (WaitKind.RANCHER, "fleet-local", "local")
+    assert wait.detail == "waiting for Rancher to upgrade the next node"
+
+
+async def test_undrained_node_with_the_release_is_named_with_the_patch(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.report("n2", kubelet="v1.33.5+rke2r1")
+    (wait,) = await waits(stage)
+    assert (wait.kind, wait.name) == (WaitKind.LOST_HOOK, "n2")
+    assert wait.remedy == (
+        "Let Rancher drain all nodes again, also the upgraded ones: "
+        "kubectl -n fleet-local patch clusters.provisioning.cattle.io local --type=merge "
+        """-p '{"spec":{"rkeConfig":{"provisionGeneration":6}}}'"""
+    )
+
+
+async def test_patch_raises_the_generation_that_was_just_requested(stage: NodeUpgradeRun) -> None:
+    await stage.set_up("n1", "n2")
+    await stage.report("n2", kubelet="v1.33.5+rke2r1")
+    await stage.enter()
+    (wait,) = await waits(stage)
+    assert (wait.kind, wait.name) == (WaitKind.LOST_HOOK, "n2")
+    assert f'"provisionGeneration":{await stage.generation() + 1}}}' in wait.remedy
+
+
+@pytest.mark.rule("blockers: the wait for Rancher begins when the last node ends, also after a repeated drain")
+async def test_wait_for_rancher_begins_when_a_repeated_drain_ends(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.report("n2", kubelet="v1.33.5+rke2r1")
+    await stage.move(n1="PostDrained")
+    await asyncio.sleep(LONG)
+    await stage.request("n1", "pre")
+    await stage.complete("n1", "pre-drain")
+    assert WaitKind.LOST_HOOK not in dict(named(await waits(stage)))
+    await asyncio.sleep(LONG)
+    await stage.request("n1", "post")
+    await stage.rancher("n1", pre=None, post=None)
+    await stage.patch_secret("n1", {"metadata": {"annotations": {PRE: None, POST: None}}})
+    assert await stage.jobs() == []
+    began = virtual_now()
+    for _ in range(2):
+        (wait,) = await waits(stage)
+        assert (wait.kind, wait.name) == (WaitKind.LOST_HOOK, "n2")
+        assert wait.since == began
+        await asyncio.sleep(LONG)
+
+
+async def test_node_under_way_is_followed_from_its_vms_to_its_return(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.request("n1", "pre")
+    job, evacuation = await waits(stage)
+    assert (job.kind, job.name) == (WaitKind.JOB, "up-node-upgrade-pre-drain-n1")
+    assert (evacuation.kind, evacuation.name, evacuation.is_running) == (WaitKind.EVACUATION, "n1", True)
+    now = format_time(virtual_now())
+    complete = {"type": "Complete", "status": "True", "lastTransitionTime": now}
+    await stage.finish("n1", "pre-drain", {"conditions": [complete]})
+    await stage.patch_secret("n1", {"metadata": {"annotations": {"rke.cattle.io/drain-error": "cannot evict"}}})
+    evacuation, drain = await waits(stage)
+    assert (evacuation.kind, evacuation.is_running) == (WaitKind.EVACUATION, False)
+    assert (drain.kind, drain.name, drain.node) == (WaitKind.DRAIN, "s-n1", "n1")
+    assert (drain.detail, format_time(drain.since)) == ("cannot evict", now)
+    assert not drain.is_running
+    done = {"rke.cattle.io/drain-options": OPTIONS, "rke.cattle.io/drain-done": OPTIONS}
+    await stage.patch_secret("n1", {"metadata": {"annotations": done}})
+    _, drain = await waits(stage)
+    assert (drain.detail, drain.is_running) == ("", True)
+    await stage.request("n1", "post")
+    await stage.finish("n1", "post-drain", {"conditions": [complete]})
+    await stage.report("n1", os="Harvester v1.6.1", ready="False")
+    (reboot,) = await waits(stage)
+    assert (reboot.kind, reboot.name, reboot.is_running) == (WaitKind.REBOOT, "n1", False)
+    assert reboot.detail == "it is not Ready; it runs Harvester v1.6.1 instead of Harvester v1.7.0"
+    assert format_time(reboot.since) == now
+
+
+async def test_evacuation_progresses_when_the_node_gets_its_taint(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.request("n1", "pre")
+    began = virtual_now()
+    for taints in (None, [{"key": "kubevirt.io/drain", "value": "draining", "effect": "NoSchedule"}]):
+        await stage.client.patch(NODES, "n1", MergePatch({"spec": {"taints": taints}}))
+        changed = virtual_now()
+        for _ in range(2):
+            _, evacuation = await waits(stage)
+            assert (evacuation.kind, evacuation.since) == (WaitKind.EVACUATION, began)
+            assert evacuation.progressed == changed
+            await asyncio.sleep(LONG)
+
+
+async def test_jobs_of_slow_nodes_raise_the_usual_time_of_the_next(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.request("n1", "pre")
+    complete = {"type": "Complete", "status": "True", "lastTransitionTime": "2026-01-01T01:00:00Z"}
+    await stage.finish("n1", "pre-drain", {"startTime": "2026-01-01T00:00:00Z", "conditions": [complete]})
+    await stage.rancher("n1", pre=None)
+    await stage.move(n1="PostDrained")
+    await stage.request("n2", "pre")
+    usual = {wait.name: wait.usual for wait in await waits(stage) if wait.kind is WaitKind.JOB}
+    assert usual == {"up-node-upgrade-pre-drain-n2": 10_800}
+
+
+async def test_node_that_is_lost_under_way_is_a_wait(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.request("n1", "pre")
+    await stage.report("n1", os="Harvester v1.6.1", ready="Unknown")
+    kinds = [wait.kind for wait in await waits(stage)]
+    assert kinds == [WaitKind.JOB, WaitKind.EVACUATION, WaitKind.LOST_NODE]
+
+
+async def test_done_node_that_is_lost_is_a_wait(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.move(n1="PostDrained")
+    await stage.report("n1", os="Harvester v1.6.1")
+    (wait,) = await waits(stage)
+    assert (wait.kind, wait.name, wait.is_running) == (WaitKind.LOST_NODE, "n1", True)
+    assert wait.detail == "it runs Harvester v1.6.1 instead of Harvester v1.7.0"
+
+
+@pytest.mark.parametrize(
+    ("paused", "left"), [(["n1"], "[]"), (["n0", "n1", "n2"], '["n0","n2"]')], ids=["alone", "beside others"]
+)
+async def test_paused_node_is_a_wait_with_the_patch(stage: NodeUpgradeRun, paused: list[str], left: str) -> None:
+    await stage.begin("n1", "n2")
+    patch = {"spec": {"nodeUpgradeOption": {"pauseNodes": paused}}}
+    await stage.client.patch(UPGRADE_PLANS, "up", MergePatch(patch))
+    await stage.request("n1", "pre")
+    (wait,) = await waits(stage)
+    assert (wait.kind, wait.name) == (WaitKind.PAUSED_NODE, "n1")
+    assert wait.remedy == (
+        "kubectl patch upgradeplans.management.harvesterhci.io up --type=merge "
+        f"""-p '{{"spec":{{"nodeUpgradeOption":{{"pauseNodes":{left}}}}}}}'"""
+    )
+
+
+async def test_missing_node_is_a_wait_with_what_to_do(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.client.delete(NODES, "n2")
+    (wait,) = await waits(stage)
+    assert (wait.kind, wait.name) == (WaitKind.MISSING_NODE, "n2")
+    assert wait.detail == "its Node does not exist, but Machine fleet-local/m-n2 does"
+    assert wait.remedy == "Start the node, or delete the Machine"
+
+
+async def test_hooks_of_other_controllers_are_a_wait(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.rancher("n1", pre=FOREIGN)
+    await stage.run()
+    await stage.finish("n1", "pre-drain")
+    found = await waits(stage)
+    assert (WaitKind.FOREIGN_HOOK, "s-n1") in named(found)
+    assert WaitKind.DRAIN not in [wait.kind for wait in found]
+    (wait,) = [wait for wait in found if wait.kind is WaitKind.FOREIGN_HOOK]
+    assert "example.com/hook" in wait.detail
+
+
+async def test_delays_of_the_end_are_waits(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2", "n3", "n4")
+    await stage.move(n1="PostDrained", n2="PostDrained", n3="PostDrained", n4="PostDrained")
+    await stage.rancher("n1", post=OPTIONS)
+    await stage.rancher("n2", post="{}")
+    await stage.machine("joining")
+    await stage.rancher("joining", pre=OPTIONS)
+    await stage.cordon("n3", cordoned=True)
+    assert sorted(named(await waits(stage)), key=str) == [
+        (WaitKind.CORDONED_NODE, "n3"),
+        (WaitKind.FOREIGN_HOOK, "s-n2"),
+        (WaitKind.LEFTOVER_HOOK, "s-joining"),
+        (WaitKind.RANCHER, "local"),
+    ]

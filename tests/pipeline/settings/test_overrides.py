@@ -1,0 +1,203 @@
+"""Settings of others: recorded, changed and reverted, again after every crash."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.apiserver.crds import CRDS
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Forbidden, Invalid
+from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS
+from upgrade_manager.pipeline.context import ReconcileContext
+from upgrade_manager.pipeline.settings import overrides
+from upgrade_manager.pipeline.settings.overrides import give_back
+
+if TYPE_CHECKING:
+    from tests.support.harvester import Harvester
+    from upgrade_manager.kube.resources import Resource
+
+INTERVAL = "management.harvesterhci.io/replica-replenishment-wait-interval"
+DESCHEDULER = "management.harvesterhci.io/descheduler-was-enabled"
+BOTH = [INTERVAL, DESCHEDULER]
+
+
+async def settings(cluster: Harvester, *, value: str | None = "600", enabled: bool | None = True) -> None:
+    if value is not None:
+        metadata = {"name": "replica-replenishment-wait-interval", "namespace": "longhorn-system"}
+        await cluster.put(LONGHORN_SETTINGS, {"metadata": metadata, "value": value})
+    if enabled is not None:
+        metadata = {"name": "descheduler", "namespace": "kube-system"}
+        spec = {"enabled": enabled, "repo": "r", "chart": "c", "version": "1", "valuesContent": ""}
+        await cluster.put(ADDONS, {"metadata": metadata, "spec": spec})
+
+
+async def now(cluster: Harvester) -> tuple[Any, Any]:
+    setting = await cluster.find(LONGHORN_SETTINGS, "replica-replenishment-wait-interval", "longhorn-system")
+    addon = await cluster.find(ADDONS, "descheduler", "kube-system")
+    return setting and setting["value"], addon and addon["spec"]["enabled"]
+
+
+ENTRIES: dict[str, dict[str, Any]] = {
+    INTERVAL: {
+        "object": "Setting longhorn-system/replica-replenishment-wait-interval",
+        "field": "value",
+        "original": "600",
+        "applied": "1800",
+    },
+    DESCHEDULER: {
+        "object": "Addon kube-system/descheduler",
+        "field": "spec.enabled",
+        "original": True,
+        "applied": False,
+    },
+}
+
+
+async def recorded(cluster: Harvester, *names: str) -> ReconcileContext:
+    """Create a plan with these originals."""
+    return cluster.context(await cluster.plan(status={"originals": [ENTRIES[name] for name in names]}))
+
+
+def single_node(ctx: ReconcileContext) -> ReconcileContext:
+    """Let Rancher's cluster alone: tests/pipeline/settings/test_rancher.py."""
+    ctx.status["singleNode"] = "n1"
+    return ctx
+
+
+@pytest.mark.rule(
+    "api: replica-replenishment-wait-interval on the plan is Longhorn's original value",
+    'api: descheduler-was-enabled on the plan is "true" if the addon was enabled',
+    "nodes: the interval's original value is recorded on the plan",
+    "nodes: an interval of 1800 or more is unchanged",
+    "nodes: a non-numeric interval is unchanged",
+    "nodes: the plan records that the descheduler was enabled, and nothing otherwise",
+    "nodes: setting and addon may be absent",
+)
+@pytest.mark.parametrize(
+    ("value", "enabled", "annotations"),
+    [
+        pytest.param("600", True, {INTERVAL: "600", DESCHEDULER: "true"}, id="both change"),
+        pytest.param("0", True, {INTERVAL: "0", DESCHEDULER: "true"}, id="zero is a value"),
+        pytest.param("1800", False, {}, id="our values already"),
+        pytest.param("3600", None, {}, id="larger value"),
+        pytest.param("soon", False, {}, id="not a number"),
+        pytest.param('{"v1":"600"}', False, {}, id="JSON"),
+        pytest.param("-1", False, {}, id="negative"),
+        pytest.param("9" * 5000, False, {}, id="more digits than Python parses"),
+        pytest.param(None, None, {}, id="neither exists"),
+    ],
+)
+async def test_originals_are_recorded(
+    cluster: Harvester, value: str | None, annotations: dict[str, str], *, enabled: bool | None
+) -> None:
+    await settings(cluster, value=value, enabled=enabled)
+    ctx = single_node(cluster.context(await cluster.plan()))
+    await overrides.record_originals(ctx)
+    assert {e["object"]: e["original"] for e in ctx.status["originals"] or []} == {
+        ENTRIES[name]["object"]: value if name == INTERVAL else True for name in annotations
+    }
+    await overrides.apply_overrides(ctx)
+    assert objects.annotations_of(ctx.raw) == annotations
+
+
+@pytest.mark.rule(
+    "nodes: Longhorn's replica-replenishment-wait-interval is raised to 1800",
+    "nodes: an interval of 1800 or more is unchanged",
+    "nodes: the descheduler addon is disabled if it was enabled",
+    "nodes: setting and addon may be absent",
+    "nodes: a crash neither loses an original value nor records the override as one",
+)
+@pytest.mark.parametrize(
+    ("value", "enabled", "names", "after"),
+    [
+        pytest.param("600", True, BOTH, ("1800", False), id="both recorded"),
+        pytest.param("600", True, [INTERVAL], ("1800", True), id="interval recorded"),
+        pytest.param("600", True, [DESCHEDULER], ("600", False), id="descheduler recorded"),
+        pytest.param("600", True, [], ("600", True), id="nothing recorded"),
+        pytest.param("3600", True, BOTH, ("3600", False), id="raised by a user"),
+        pytest.param("300", True, BOTH, ("300", False), id="lowered by a user"),
+        pytest.param("1800", False, BOTH, ("1800", False), id="changed before a crash"),
+        pytest.param(None, None, BOTH, (None, None), id="deleted"),
+    ],
+)
+async def test_settings_that_still_have_the_recorded_value_change(
+    cluster: Harvester, value: str | None, names: list[str], after: Any, *, enabled: bool | None
+) -> None:
+    await settings(cluster, value=value, enabled=enabled)
+    ctx = await recorded(cluster, *names)
+    for _ in range(2):
+        await overrides.apply_overrides(ctx)
+    assert await now(cluster) == after
+
+
+@pytest.mark.parametrize("originals", [None, [], "x", [7], [{}], [{"object": "x", "field": "y"}]])
+async def test_missing_or_invalid_record_is_not_restored(cluster: Harvester, originals: Any) -> None:
+    await settings(cluster, value="1800", enabled=False)
+    ctx = cluster.context(await cluster.plan())
+    ctx.status["originals"] = originals
+    await give_back(ctx, keep_strategy=False)
+    assert await now(cluster) == ("1800", False)
+    assert cluster.recorder.recorded == []
+
+
+@pytest.mark.rule(
+    "pipeline: Longhorn's replenishment interval is restored",
+    "pipeline: the descheduler is restored",
+    "pipeline: missing objects do not block deletion",
+)
+@pytest.mark.parametrize(
+    ("value", "enabled", "after", "events"),
+    [
+        pytest.param("1800", False, ("600", True), 2, id="our values"),
+        pytest.param("600", True, ("600", True), 2, id="reverted already"),
+        pytest.param("900", False, ("900", True), 2, id="set by a user"),
+        pytest.param("soon", False, ("soon", True), 2, id="set to text"),
+        pytest.param('{"v1":"600"}', False, ('{"v1":"600"}', True), 2, id="set to JSON"),
+        pytest.param(None, None, (None, None), 0, id="both deleted"),
+    ],
+)
+async def test_our_values_are_reverted(
+    cluster: Harvester, value: str | None, after: tuple[Any, Any], events: int, *, enabled: bool | None
+) -> None:
+    await settings(cluster, value=value, enabled=enabled)
+    ctx = await recorded(cluster, *BOTH)
+    for _ in range(2):
+        ctx.status["originals"] = [ENTRIES[name] for name in BOTH]
+        await give_back(ctx, keep_strategy=False)
+        assert ctx.status["originals"] is None
+    assert await now(cluster) == after
+    assert len(set(cluster.recorder.names)) == events
+
+
+@pytest.mark.rule("nodes: the kinds of setting and addon may be absent")
+async def test_kinds_that_are_not_installed_are_skipped(cluster: Harvester) -> None:
+    for name in ("settings.longhorn.io", "addons.harvesterhci.io"):
+        await cluster.client.delete(CRDS, name)
+    ctx = single_node(cluster.context(await cluster.plan()))
+    await overrides.record_originals(ctx)
+    assert ctx.status["originals"] is None
+    ctx.status["originals"] = [ENTRIES[name] for name in BOTH]
+    await give_back(ctx, keep_strategy=False)
+
+
+@pytest.mark.rule("nodes: a refusal is no difference of values: it is raised and the record stays")
+@pytest.mark.parametrize("error", [Invalid("refused"), Forbidden("refused")], ids=["400 or 422", "403"])
+async def test_refused_write_is_raised_and_stays_recorded(
+    cluster: Harvester, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    await settings(cluster, value="1800", enabled=False)
+    ctx, patch = await recorded(cluster, *BOTH), ReconcileContext.patch
+
+    async def refuse(ctx: ReconcileContext, resource: Resource, *args: Any, **more: Any) -> None:
+        if resource == ADDONS:
+            raise error
+        await patch(ctx, resource, *args, **more)
+
+    monkeypatch.setattr(ReconcileContext, "patch", refuse)
+    with pytest.raises(type(error), match="refused"):
+        await give_back(ctx, keep_strategy=False)
+    assert ctx.status["originals"] == [ENTRIES[DESCHEDULER]]
+    assert await now(cluster) == ("600", False)
+    assert [reason for reason, _ in cluster.recorder.recorded] == ["SettingRestored"]

@@ -1,0 +1,122 @@
+"""Writes of the manager that are refused: an error that lasts becomes a blocker. The reconciler records them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.api.text import one_line
+from upgrade_manager.blockers.remedy import WEBHOOKS, steps
+from upgrade_manager.kube.errors import KubeError, policy_refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container
+    from datetime import datetime
+
+    from upgrade_manager.kube.errors import WrittenObject
+
+#: A webhook that restarts refuses writes for less time.
+OVERDUE = timedelta(seconds=30)
+#: The shortest time until a refusal is overdue: the calendar may lag behind the timer that waits for it.
+_LEAST = timedelta(seconds=0.1)
+#: The webhook in the message of the API server, which has no field for it.
+_WEBHOOK = re.compile(r'webhook "([^"]{1,253})"')
+_POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']{1,253})'")
+#: Of the policies in deploy/admission-policies.
+_OWN_POLICIES = "harvester-upgrade-manager-"
+_ACCOUNT = f"system:serviceaccount:{HARVESTER_SYSTEM}:harvester-upgrade-manager"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Refusal:
+    since: datetime
+    message: str
+    #: The refusal of a ValidatingAdmissionPolicy, or "".
+    policy: str
+
+
+class Refusals:
+    """Remembers, by the plan's uid, the refused writes since its last reconcile without an error."""
+
+    def __init__(self) -> None:
+        self._plans: dict[str, dict[WrittenObject, _Refusal]] = {}
+
+    def record(
+        self, uid: str, error: Exception, *, known_since: Callable[[str, str], datetime | None], now: datetime
+    ) -> None:
+        """Remember the error of a write that the API server or a webhook refused; without a response none did.
+
+        `known_since` returns since when a kind and name are known to hold the upgrade up, from before a restart.
+        """
+        if not isinstance(error, KubeError) or error.written is None or not error.status:
+            return
+        plan, written = self._plans.setdefault(uid, {}), error.written
+        known = plan[written].since if written in plan else known_since(written.kind, written.name)
+        plan[written] = _Refusal(since=known or now, message=str(error), policy=policy_refusal(error))
+
+    def blockers(self, uid: str, *, is_over: bool, now: datetime) -> list[Blocker]:
+        """Return the writes that have been refused for longer than OVERDUE; `is_over` after the upgrade."""
+        reason = BlockerReason.CLEANUP_REFUSED if is_over else BlockerReason.WRITE_REFUSED
+        return [
+            Blocker(
+                reason=reason,
+                kind=written.kind,
+                namespace=written.namespace,
+                name=written.name or "*",
+                message=refusal.message,
+                remedy=_remedy(written, refusal),
+                since=refusal.since,
+            )
+            for written, refusal in self._plans.get(uid, {}).items()
+            if now - refusal.since >= OVERDUE
+        ]
+
+    def next_overdue(self, uid: str, *, now: datetime) -> float | None:
+        """Return the seconds until another refusal is overdue; None without one."""
+        ages = (now - refusal.since for refusal in self._plans.get(uid, {}).values())
+        left = min((OVERDUE - age for age in ages if age < OVERDUE), default=None)
+        return None if left is None else max(left, _LEAST).total_seconds()
+
+    def keep(self, uids: Container[str]) -> None:
+        """Forget the refusals of all other plans."""
+        self._plans = {uid: plan for uid, plan in self._plans.items() if uid in uids}
+
+    def clear(self, uid: str) -> None:
+        """Forget the plan's refusals, after a reconcile without an error."""
+        self._plans.pop(uid, None)
+
+
+def _remedy(written: WrittenObject, refusal: _Refusal) -> str:
+    policy = _POLICY.search(refusal.policy)
+    if policy:
+        return _policy_remedy(policy[1])
+    webhook = _WEBHOOK.search(one_line(refusal.message))
+    if webhook:
+        return steps(
+            f'Start the service of webhook "{webhook[1]}", or let it allow the write',
+            f"Or find the configuration that lists it, and delete that until the upgrade has ended: {WEBHOOKS}",
+        )
+    place = f" -n {written.namespace}" if written.namespace else ""
+    return steps(
+        f"Check the manager's permissions (deploy/rbac): kubectl auth can-i --list{place} --as={_ACCOUNT}",
+        f"Check the webhooks: {WEBHOOKS}",
+    )
+
+
+def _policy_remedy(policy: str) -> str:
+    """Return what to do about a policy: those of the manager have its options as literals, others are users'."""
+    shown = f"kubectl get validatingadmissionpolicies {policy} -o yaml"
+    if policy.startswith(_OWN_POLICIES):
+        return steps(
+            f"Compare the policy with the manager's flags and environment: {shown}",
+            "Install the policies of this version with the same values: toolkit.imagePrefixes of the chart, or "
+            "deploy/admission-policies",
+        )
+    return steps(
+        f"Let the policy allow the write: {shown}",
+        f"Or let its binding leave out the user {_ACCOUNT}: kubectl get validatingadmissionpolicybindings",
+    )

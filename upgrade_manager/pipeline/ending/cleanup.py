@@ -1,0 +1,222 @@
+"""The clean-up of an upgrade: removes the created objects. Every step is idempotent.
+
+The reconciler calls it after settings/overrides.py has given the settings back.
+
+Objects are removed by the label with the plan's uid, never by name. Jobs that run stay, with what they read
+(orphaned_jobs.py); leftovers.py removes what a deletion without the clean-up leaves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import filterfalse
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from upgrade_manager.api.keys import (
+    ANNOTATION_PENDING_OS_IMAGE,
+    CATTLE_SYSTEM,
+    HARVESTER_SYSTEM,
+    Component,
+    suc_node_label,
+)
+from upgrade_manager.api.names import component_name
+from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName, phase_of
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.resources import (
+    JOBS,
+    NODES,
+    SECRETS,
+    SUC_PLANS,
+    VIRTUAL_MACHINE_IMAGES,
+)
+from upgrade_manager.pipeline.ending import failed_jobs, orphaned_jobs, repository_handover
+from upgrade_manager.pipeline.node_upgrade import vm_restore
+from upgrade_manager.pipeline.plan_objects import skip_missing
+from upgrade_manager.runtime.concurrency import run_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resources import Resource
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+#: The component whose failed Jobs are kept, by the phase that failed.
+_KEPT = {
+    PhaseName.IMAGE_PRELOAD: Component.IMAGE_PRELOAD,
+    PhaseName.CLUSTER_UPGRADE: Component.CLUSTER_UPGRADE,
+    PhaseName.NODE_UPGRADE: Component.NODE_UPGRADE,
+    PhaseName.IMAGE_CLEANUP: Component.IMAGE_CLEANUP,
+}
+#: The components that run as Plans of the system-upgrade-controller.
+_PLANS = (Component.IMAGE_PRELOAD, Component.IMAGE_CLEANUP)
+#: Done for the nodes, while the removal of other objects fails, and after it.
+_CLEARED, _CLEARED_AGAIN = "clear the nodes", "clear the nodes again"
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A step of the clean-up; skipped if its namespace or kind does not exist."""
+
+    name: str
+    namespace: str
+    run: Callable[[ReconcileContext, Ending], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What decides what stays after the end of a plan."""
+
+    #: The component whose failed Jobs are kept.
+    kept: Component | None
+    #: The manager's own Jobs; not listed after a success, when none runs.
+    jobs: list[Object]
+
+    @property
+    def running(self) -> list[Object]:
+        """The Jobs that stay until they have finished."""
+        return list(filter(orphaned_jobs.is_running, self.jobs))
+
+    @property
+    def readers(self) -> list[Object]:
+        """Those that read from the upgrade repository."""
+        return list(filterfalse(vm_restore.restores_vms, self.running))
+
+
+async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
+    """Remove the objects of the upgrade; the steps run concurrently, for slow API servers.
+
+    A retry skips the steps that have already succeeded in this process.
+    """
+    # The clean-up after a failure differs from that of a later deletion.
+    done = ctx.informers.cleaned_up[keep_failed_jobs]
+    try:
+        await _run(ctx, done, kept=_failed_component(ctx) if keep_failed_jobs else None)
+    except KubeError:
+        # Not in `finally`: a request after a cancellation could hide it. Once: the next plan may use the nodes by now.
+        if _CLEARED not in done:
+            await _clear_nodes(ctx)
+            done.add(_CLEARED)
+        raise
+    # After the removal of the Plans: until then the system-upgrade-controller sets its labels again. A controller that
+    # has read the Plan before may set one even later; `prepare_nodes` removes it before the next Plan of that name.
+    # Once, too: the removal of the finalizer may be refused.
+    if _CLEARED_AGAIN not in done:
+        await _clear_nodes(ctx)
+        done.add(_CLEARED_AGAIN)
+
+
+async def _run(ctx: ReconcileContext, done: set[str], *, kept: Component | None) -> None:
+    steps = [step for step in STEPS if step.name not in done]
+    if not steps:
+        return
+    jobs = [] if ctx.status.phase == SUCCEEDED else await _own_jobs(ctx)
+    ending = Ending(kept=kept, jobs=jobs)
+
+    async def run(step: Step) -> None:
+        await skip_missing(ctx.client, step.namespace, step.run(ctx, ending))
+        if not ending.running:
+            # What stays for a running Job is removed by a retry after its end.
+            done.add(step.name)
+
+    await run_all(*map(run, steps))
+
+
+def _failed_component(ctx: ReconcileContext) -> Component | None:
+    phases = [phase for value in ctx.status.recorded_phases() if (phase := phase_of(value)) is not None]
+    return _KEPT.get(phases[-1]) if phases else None
+
+
+async def _remove_plans(ctx: ReconcileContext, ending: Ending) -> None:
+    """Remove the Plans with their Secrets and Jobs, except failed Jobs that are kept."""
+    kept = ending.kept
+    if kept in _PLANS:
+        await failed_jobs.take_over(ctx, kept)
+    if ctx.owner.has_unlabeled:
+        # Before the Plans, by which a retry knows that there may be some.
+        for resource in (SECRETS, SUC_PLANS):
+            await _remove(ctx, resource, CATTLE_SYSTEM, selector=ctx.owner.unlabeled_selector())
+    await _remove(ctx, SUC_PLANS, CATTLE_SYSTEM)
+    if kept in _PLANS:
+        await failed_jobs.remove_ttl(ctx, kept)
+    elif ctx.status.phase == FAILED:
+        await _remove(ctx, JOBS, CATTLE_SYSTEM)
+        if ctx.owner.has_unlabeled:
+            await _remove(ctx, JOBS, CATTLE_SYSTEM, selector=ctx.owner.unlabeled_selector())
+
+
+async def _orphan_jobs(ctx: ReconcileContext, ending: Ending) -> None:
+    """Let running Jobs run to their end, with what they read."""
+    restoring = filter(vm_restore.restores_vms, ending.running)
+    selector, readers = ctx.owner.selector(), ending.readers
+    kinds = [kind for kind in repository_handover.KINDS if not _is_users(ctx, kind)] if readers else []
+    await run_all(
+        vm_restore.release_list(ctx, restoring),
+        repository_handover.hand_over(ctx.client, selector, readers, kinds=kinds),
+        *(orphaned_jobs.orphan(ctx.client, job) for job in ending.running),
+    )
+
+
+async def _own_jobs(ctx: ReconcileContext) -> list[Object]:
+    return (await ctx.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector())).items
+
+
+async def _remove_jobs(ctx: ReconcileContext, ending: Ending) -> None:
+    """Remove the manager's own Jobs, except those that run and failed ones that are kept."""
+    others = list(filterfalse(orphaned_jobs.is_running, ending.jobs))
+    if ending.kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE, Component.IMAGE_CLEANUP}:
+        await failed_jobs.keep_own(ctx, others)
+    elif ending.running:
+        names = [(objects.name(job), objects.uid(job)) for job in others]
+        await run_all(*(ctx.remove(JOBS, name, namespace=HARVESTER_SYSTEM, uid=uid) for name, uid in names))
+    else:
+        await _remove(ctx, JOBS, HARVESTER_SYSTEM)
+
+
+def _is_users(ctx: ReconcileContext, resource: Resource) -> bool:
+    """Return True for the image that spec.image names: it is the user's, whatever its labels."""
+    return resource == VIRTUAL_MACHINE_IMAGES and bool(ctx.plan.spec.image)
+
+
+async def _remove(ctx: ReconcileContext, resource: Resource, namespace: str, *, selector: str = "") -> None:
+    await skip_missing(ctx.client, namespace, ctx.remove_all(resource, namespace=namespace, selector=selector))
+
+
+async def _clear_nodes(ctx: ReconcileContext) -> None:
+    """Remove the Plans' labels and the pendingOSImage annotations from the nodes."""
+    labels = [suc_node_label(component_name(ctx.owner.name, component)) for component in _PLANS]
+    # Listed, because a stale cache may lack the last label and no further reconcile would remove it.
+    # All of them: a node may lack the managed label at this moment.
+    found = await ctx.client.list(NODES, metadata_only=True)
+    nodes = [(node, _metadata(node, labels, annotations=[ANNOTATION_PENDING_OS_IMAGE])) for node in found.items]
+    await run_all(*(ctx.mark(NODES, objects.name(node), metadata) for node, metadata in nodes if metadata))
+
+
+def _metadata(node: Object, labels: Iterable[str], *, annotations: Iterable[str]) -> dict[str, dict[str, None]]:
+    """Return a merge patch that removes these keys from the node's metadata; empty if it has none of them."""
+    present = [label for label in labels if label in objects.labels(node)]
+    pending = [annotation for annotation in annotations if annotation in objects.annotations_of(node)]
+    removed = {"labels": dict.fromkeys(present), "annotations": dict.fromkeys(pending)}
+    return {kind: keys for kind, keys in removed.items() if keys}
+
+
+def _removal(resource: Resource, namespace: str) -> Step:
+    async def run(ctx: ReconcileContext, ending: Ending) -> None:
+        is_read = resource in repository_handover.KINDS and bool(ending.readers)
+        if not is_read and not _is_users(ctx, resource):
+            await _remove(ctx, resource, namespace)
+
+    return Step(name=f"remove {resource.plural}", namespace=namespace, run=run)
+
+
+STEPS = (
+    Step(name="orphan running Jobs", namespace=HARVESTER_SYSTEM, run=_orphan_jobs),
+    *(_removal(resource, HARVESTER_SYSTEM) for resource in repository_handover.KINDS),
+    Step(name="remove Plans", namespace=CATTLE_SYSTEM, run=_remove_plans),
+    _removal(SECRETS, CATTLE_SYSTEM),
+    Step(name="remove Jobs", namespace=HARVESTER_SYSTEM, run=_remove_jobs),
+)

@@ -1,0 +1,209 @@
+"""The state of a cluster after a plan that ended before all nodes run the release's Kubernetes.
+
+Without the manager's drain hooks in its upgradeStrategy, Rancher upgrades every remaining node at once, with VMs
+running on them. Therefore the hooks stay: Rancher stops at the next node's pre-drain hook, until the next plan takes
+over or a user removes the hooks.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.api.in_progress import is_in_progress
+from upgrade_manager.api.keys import (
+    ANNOTATION_ORIGINAL_STRATEGY,
+    ANNOTATION_POST_HOOK,
+    ANNOTATION_PRE_HOOK,
+    FLEET_LOCAL,
+    PROVISIONING_CLUSTER,
+)
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.phases import SUCCEEDED, PhaseName
+from upgrade_manager.api.text import MESSAGE_LIMIT, name_list
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.nodes.node_view import is_older
+from upgrade_manager.nodes.pending_hooks import held_nodes
+from upgrade_manager.pipeline.node_upgrade.missing_nodes import has_left
+from upgrade_manager.pipeline.plan_objects import skip_missing
+from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES
+from upgrade_manager.pipeline.settings import overrides, rancher, upgrade_strategy
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+EVENT_REASON = "UpgradeFrozen"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frozen:
+    """The nodes that Rancher's cluster holds after the end of a plan."""
+
+    cluster: Object
+    #: The upgradeStrategy before the upgrade.
+    original: Any
+    #: Nodes that Rancher would upgrade without the drain hooks, which must stay while there are any.
+    nodes: list[str]
+    #: Node and Secret of each hook that waits for the manager, whether the strategy keeps its hooks or not.
+    held: list[tuple[str, str]]
+    #: The end that left the cluster so, for the event.
+    end: str
+
+
+async def keep_original(ctx: ReconcileContext, found: Frozen) -> None:
+    """Keep the original strategy on Rancher's cluster, whose hooks stay: this plan may be deleted."""
+    if found.nodes and not rancher.belongs_to_another(ctx, found.cluster):
+        await rancher.keep_original(ctx, found.cluster, overrides.strategy_entry(ctx))
+
+
+async def find_frozen(ctx: ReconcileContext) -> Frozen | None:
+    """Return what stays frozen after the end of this plan, also by an earlier one; None if nothing does."""
+    entry = overrides.strategy_entry(ctx)
+    is_given_back = entry is None and PhaseName.NODE_UPGRADE.active in ctx.status.recorded_phases()
+    if is_given_back and (ctx.status["singleNode"] or ctx.status.phase == SUCCEEDED):
+        # Rancher does not upgrade a single node. ImageCleanup has reported later hooks.
+        return None
+    read = ctx.client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+    cluster = await skip_missing(ctx.client, FLEET_LOCAL, read)
+    if cluster is None:
+        return None
+    if rancher.belongs_to_another(ctx, cluster) or not (entry or is_given_back):
+        return await _inherited(ctx, cluster)
+    nodes = await _outdated_nodes(ctx) if _has_hooks(cluster) else []
+    held = await pending_nodes(ctx)
+    end = f"UpgradePlan {ctx.owner.name} ended {'after' if is_given_back else 'during'} the node upgrade"
+    found = Frozen(cluster=cluster, original=(entry or {}).get("original"), nodes=nodes, held=held, end=end)
+    return found if nodes or held else None
+
+
+async def _inherited(ctx: ReconcileContext, cluster: Object) -> Frozen | None:
+    """Return what an earlier plan has left frozen and this plan has not taken over; None if nothing, or another has."""
+    held = await pending_nodes(ctx)
+    # The earlier plan, which recorded the nodes, may be deleted. A held node's Kubernetes may be the release's.
+    nodes = sorted({*await _older_nodes(ctx, cluster), *(node for node, _ in held)}) if _has_hooks(cluster) else []
+    if not nodes and not held:
+        return None
+    plans = (await ctx.client.list(UPGRADE_PLANS)).items
+    if any(is_in_progress(objects.status(plan)) for plan in plans if objects.uid(plan) != ctx.owner.uid):
+        return None
+    original, _ = await overrides.read_strategy(ctx, cluster)
+    end = f"UpgradePlan {ctx.owner.name} ended before it continued the node upgrade of an earlier plan"
+    return Frozen(cluster=cluster, original=original, nodes=nodes, held=held, end=end)
+
+
+async def remedy(ctx: ReconcileContext) -> str:
+    """Return how the user continues after a failure during the node upgrade; empty if Rancher holds no node."""
+    frozen = await find_frozen(ctx)
+    return _ways_on(frozen, frozen.original) if frozen is not None else ""
+
+
+def warn(ctx: ReconcileContext, frozen: Frozen) -> None:
+    """Record on Rancher's cluster that it is frozen, as the plan may be deleted."""
+    text = f"{frozen.end}. {_ways_on(frozen, frozen.original)}"
+    if frozen.nodes and len(text) > MESSAGE_LIMIT:
+        # An Event is cut: the command removes the strategy instead of setting the original.
+        original = f"Annotation {ANNOTATION_ORIGINAL_STRATEGY} has the original strategy. "
+        text = f"{frozen.end}. {original}{_ways_on(frozen, None)}"
+    ctx.events.warning(frozen.cluster, EVENT_REASON, text, about=ctx.owner.uid)
+
+
+async def warn_of_late_hooks(ctx: ReconcileContext) -> None:
+    """Record on the plan the hooks that Rancher sets after the node upgrade: the manager has finished with the nodes.
+
+    Rancher may have planned them before its strategy was given back.
+    """
+    if ctx.status["singleNode"]:
+        return
+    for node, secret in await pending_nodes(ctx):
+        text = (
+            f"Node {node}: upgraded, but Rancher drains it again and waits on Secret {FLEET_LOCAL}/{secret}. "
+            f"Let Rancher continue: {_acknowledge(secret)}"
+        )
+        ctx.events.warning(ctx.raw, EVENT_REASON, text, about=secret)
+
+
+def _ways_on(frozen: Frozen, original: Any) -> str:
+    """Return the nodes that are held, and the commands that let Rancher continue and set the original strategy."""
+    held = "".join(
+        f"Node {node} is cordoned and waits on Secret {FLEET_LOCAL}/{secret}. " for node, secret in frozen.held
+    )
+    commands = [_acknowledge(secret) for _, secret in frozen.held]
+    if not frozen.nodes:
+        return f"{held}Create a new UpgradePlan, which takes over, or let Rancher continue: {' && '.join(commands)}"
+    path = {"path": "/spec/rkeConfig/upgradeStrategy"}
+    operation = {"op": "remove", **path} if original is None else {"op": "replace", **path, "value": original}
+    patch = json.dumps([operation], separators=(",", ":"))
+    commands.insert(
+        0,
+        f"kubectl -n {FLEET_LOCAL} patch {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER} --type=json -p '{patch}'",
+    )
+    return (
+        f"{held}Rancher does not upgrade {name_list(frozen.nodes)}: the drain hooks in {overrides.STRATEGY} hold "
+        f"{'it' if len(frozen.nodes) == 1 else 'them'}. Create a new UpgradePlan, which takes over, or let Rancher "
+        f"upgrade without draining: {' && '.join(commands)}"
+    )
+
+
+def _acknowledge(secret: str) -> str:
+    """Return the command that acknowledges both hooks, which Rancher sets to the drain options."""
+    options = "{.metadata.annotations.rke\\.cattle\\.io/drain-options}"
+    kubectl = f"kubectl -n {FLEET_LOCAL}"
+    keys = " ".join(f'{key}="$VALUE"' for key in (ANNOTATION_PRE_HOOK, ANNOTATION_POST_HOOK))
+    return (
+        f"VALUE=$({kubectl} get secret {secret} -o jsonpath='{options}')"
+        f" && {kubectl} annotate --overwrite secret {secret} {keys}"
+    )
+
+
+async def pending_nodes(ctx: ReconcileContext) -> list[tuple[str, str]]:
+    """Return the nodes with a pending hook; none if Machines cannot be listed, as without their kind."""
+    try:
+        return held_nodes(*await ctx.watch_all(MACHINE_PLANS, LOCAL_MACHINES))
+    except Transient:
+        return []
+
+
+def _has_hooks(cluster: Object) -> bool:
+    return upgrade_strategy.has_hooks(rancher.rke_config(cluster).get("upgradeStrategy"))
+
+
+async def _older_nodes(ctx: ReconcileContext, cluster: Object) -> list[str]:
+    """Return the nodes with an older Kubernetes than Rancher upgrades to."""
+    wanted = objects.spec(cluster).get("kubernetesVersion") or ""
+    nodes = (await ctx.watch(MANAGED_NODES)).list()
+    return [objects.name(node) for node in nodes if is_older(_kubelet(node), wanted)]
+
+
+def _kubelet(node: Object) -> str:
+    return (objects.status(node).get("nodeInfo") or {}).get("kubeletVersion") or ""
+
+
+async def _outdated_nodes(ctx: ReconcileContext) -> list[str]:
+    """Return the recorded nodes that may still be upgraded by Rancher."""
+    nodes = await ctx.watch(MANAGED_NODES)
+    release = rancher.release(ctx)
+    found, missing = list[str](), list[str]()
+    for name in ctx.status.known_nodes():
+        state, node = ctx.status.node_state(name), nodes.get(name)
+        if state is not None and state.upgraded:
+            continue
+        if node is None:
+            missing.append(name)
+            continue
+        # A node that has not been drained yet may have the release's Kubernetes from before.
+        is_past = state is not None and state.group >= NodeState.POST_DRAINING.group
+        if not is_past or is_older(_kubelet(node), release):
+            found.append(name)
+    return sorted([*found, *await _not_left(ctx, missing)])
+
+
+async def _not_left(ctx: ReconcileContext, nodes: list[str]) -> list[str]:
+    """Return the nodes that have not left; all of them if Machines cannot be listed, as without their kind."""
+    try:
+        return [name for name in nodes if not await has_left(ctx, name)]
+    except Transient:
+        return nodes

@@ -1,0 +1,90 @@
+"""Jobs that run when their plan ends: they continue, because a Pod may be writing a node's OS.
+
+Their labels stay: a Job is orphaned when the plan of its uid does not exist or has ended. A TTL removes it after its
+end, and with it the upgrade repository (repository_handover.py). The next plan waits for these Jobs before it creates
+Jobs. `cleanup.py` orphans them at the end of a plan, `leftovers.py` after a deletion without the clean-up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import FINALIZER, HARVESTER_SYSTEM, LABEL_COMPONENT, Component
+from upgrade_manager.facts.job_state import JobState, Progress
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import JOBS, UPGRADE_PLANS
+from upgrade_manager.pipeline import write_log
+from upgrade_manager.pipeline.node_upgrade.vm_restore import restores_vms
+from upgrade_manager.pipeline.outcome import Waiting
+from upgrade_manager.resources.owner import plan_uid
+from upgrade_manager.runtime.concurrency import run_all
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Store
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+#: Seconds for which an orphaned Job is kept after it has finished, unless the next plan removes it.
+TTL = 3600
+
+
+def is_running(job: Object) -> bool:
+    """Return True for a Job with an active Pod, and for a restore-vm Job that has not finished.
+
+    An interrupted restore-vm Job would leave VMs off; other Jobs are repeated by the next plan.
+    """
+    is_active = bool(objects.status(job).get("active"))
+    return can_run(job) and (is_active or restores_vms(job))
+
+
+def can_run(job: Object) -> bool:
+    """Return True for a Job that has not finished and is not suspended. The checksums Job only reads."""
+    if objects.labels(job).get(LABEL_COMPONENT) == Component.CHECKSUMS:
+        return False
+    state = JobState.of(job)
+    return state.progress is Progress.RUNNING and not state.suspended
+
+
+async def orphan(client: Client, job: Object) -> None:
+    """Limit how long the Job is kept. Its attempts stay as they are: a lower limit could end a running one."""
+    if objects.spec(job).get("ttlSecondsAfterFinished") == TTL:
+        return
+    name, patch = objects.name(job), MergePatch({"spec": {"ttlSecondsAfterFinished": TTL}})
+    with contextlib.suppress(NotFound):
+        await client.patch(JOBS, name, patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
+        write_log.patched(JOBS, name, patch, namespace=HARVESTER_SYSTEM, event="running Job orphaned")
+
+
+async def wait(ctx: ReconcileContext, jobs: Store) -> Waiting | None:
+    """Return the orphaned Job to wait for; once none runs, remove them, because their names may be needed.
+
+    No other plan runs: a Job of another uid is orphaned, or it is kept because it has failed.
+    """
+    orphaned = [job for job in jobs.list() if not ctx.owner.owns(job)]
+    running = [job for job in orphaned if can_run(job) and not restores_vms(job)]
+    if running:
+        name = min(map(objects.name, running))
+        message = (
+            f"Job {HARVESTER_SYSTEM}/{name} of an UpgradePlan that has ended still runs. Wait until it finishes; "
+            f"if it hangs, delete it: kubectl delete job -n {HARVESTER_SYSTEM} {name}"
+        )
+        return Waiting(message=message)
+    left = await _removable(ctx, [job for job in orphaned if not can_run(job)])
+    await run_all(
+        *(ctx.remove(JOBS, objects.name(job), namespace=HARVESTER_SYSTEM, uid=objects.uid(job)) for job in left)
+    )
+    return None
+
+
+async def _removable(ctx: ReconcileContext, jobs: list[Object]) -> list[Object]:
+    """Return the Jobs that no plan keeps: it exists and controls the Job, or has not cleaned up yet."""
+    if not jobs:
+        return []
+    plans = (await ctx.client.list(UPGRADE_PLANS, metadata_only=True)).items
+    existing = {objects.uid(plan) for plan in plans}
+    cleaning = {objects.uid(plan) for plan in plans if FINALIZER in objects.finalizers(plan)}
+    return [job for job in jobs if objects.owner_uid(job) not in existing and plan_uid(job) not in cleaning]

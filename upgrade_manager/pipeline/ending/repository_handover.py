@@ -1,0 +1,79 @@
+"""The upgrade repository of a plan that ends while its Jobs run: they read from it, and it goes with the last of them.
+
+The Jobs become the owners of the objects, so that the garbage collector removes both together. A later plan of that
+name waits until the objects are removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, SERVICES, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.pipeline import write_log
+from upgrade_manager.pipeline.ending import orphaned_jobs
+from upgrade_manager.pipeline.errors import ForeignObject
+from upgrade_manager.pipeline.outcome import Waiting
+from upgrade_manager.pipeline.selections import UPGRADE_JOBS
+from upgrade_manager.resources.owner import owner_reference
+from upgrade_manager.runtime.concurrency import run_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resources import Resource
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+#: Seconds between two attempts while the garbage collector removes an object of that name.
+REMOVAL_RETRY = 2.0
+#: The repository and its image.
+KINDS = (DEPLOYMENTS, SERVICES, VIRTUAL_MACHINE_IMAGES)
+
+
+async def hand_over(client: Client, selector: str, readers: Iterable[Object], *, kinds: Sequence[Resource]) -> None:
+    """Make the Jobs the owners of the selected objects of these kinds. Labels stay."""
+    owners = [owner_reference(JOBS, job) for job in readers]
+    await run_all(*(_hand_over_all(client, resource, selector, owners) for resource in kinds))
+
+
+async def _hand_over_all(client: Client, resource: Resource, selector: str, owners: list[Object]) -> None:
+    try:
+        found = await client.list(resource, namespace=HARVESTER_SYSTEM, label_selector=selector, metadata_only=True)
+    except NotFound:
+        # The kind does not exist.
+        return
+    changed = [one for one in found.items if objects.metadata(one).get("ownerReferences") != owners]
+    await run_all(*(_hand_over(client, resource, objects.name(one), owners) for one in changed))
+
+
+async def _hand_over(client: Client, resource: Resource, name: str, owners: list[Object]) -> None:
+    patch = MergePatch({"metadata": {"ownerReferences": owners}})
+    with contextlib.suppress(NotFound):
+        await client.patch(resource, name, patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
+        event = "handed over to running Jobs"
+        write_log.patched(resource, name, patch, namespace=HARVESTER_SYSTEM, event=event)
+
+
+async def ensure(ctx: ReconcileContext, resource: Resource, manifest: Object) -> Waiting | None:
+    """Create the object; return Waiting while Jobs of an earlier plan own one of that name."""
+    try:
+        await ctx.ensure(resource, manifest)
+    except ForeignObject as error:
+        if not _is_handed_over(error.found):
+            raise
+        waiting = await orphaned_jobs.wait(ctx, await ctx.watch(UPGRADE_JOBS))
+        named = f"{resource.kind} {objects.namespace(manifest)}/{objects.name(manifest)}"
+        removed = Waiting(message=f"{named} of an UpgradePlan that has ended is being removed", after=REMOVAL_RETRY)
+        return waiting or removed
+    return None
+
+
+def _is_handed_over(found: Object) -> bool:
+    owners = objects.metadata(found).get("ownerReferences") or []
+    return any(owner["kind"] == JOBS.kind for owner in owners)

@@ -1,0 +1,88 @@
+"""Applies the effects of decisions about nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from upgrade_manager.api.keys import (
+    ANNOTATION_PENDING_OS_IMAGE,
+    ANNOTATION_PRE_HOOK,
+    HARVESTER_SYSTEM,
+    TAINT_KUBEVIRT_DRAIN,
+    JobType,
+)
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import JOBS, NODES
+from upgrade_manager.nodes.model import (
+    AcknowledgeHook,
+    ClearPendingOS,
+    RemoveJob,
+    RemoveTaint,
+    ResumeJob,
+    SetPendingOS,
+    StartJob,
+)
+from upgrade_manager.pipeline.selections import MANAGED_NODES
+from upgrade_manager.pipeline.settings import rancher
+from upgrade_manager.resources.jobs import node_job, node_job_name
+
+if TYPE_CHECKING:
+    from upgrade_manager.nodes.model import Effect, NodeView
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+log = structlog.get_logger(__name__)
+
+
+async def apply_effect(ctx: ReconcileContext, view: NodeView, effect: Effect) -> None:
+    """Apply the effect; `RestoreVMs` is applied last, by the phase."""
+    match effect:
+        case StartJob(node=node, job_type=job_type, suspended=suspended, repeated=repeated):
+            marks = {"suspended": suspended, "repeated": repeated}
+            await ctx.ensure(JOBS, node_job(ctx.owner, ctx.job_settings, node=node, job_type=job_type, **marks))
+        case RemoveJob(job_type=job_type):
+            job = view.jobs[job_type]
+            await ctx.remove(JOBS, job.name, namespace=job.namespace, uid=job.uid)
+        case ResumeJob(node=node, job_type=job_type):
+            await _resume(ctx, node_job_name(ctx.owner, node=node, job_type=job_type))
+        case AcknowledgeHook():
+            if not await _is_removed(ctx, view, effect):
+                await rancher.acknowledge(ctx, effect)
+        case SetPendingOS(node=node, os_image=os_image):
+            await ctx.mark(NODES, node, {"annotations": {ANNOTATION_PENDING_OS_IMAGE: os_image}})
+        case ClearPendingOS(node=node):
+            await ctx.mark(NODES, node, {"annotations": {ANNOTATION_PENDING_OS_IMAGE: None}})
+        case RemoveTaint(node=node):
+            await _remove_taint(ctx, node)
+
+
+async def _remove_taint(ctx: ReconcileContext, name: str) -> None:
+    """Remove the taint of the pre-drain Job. Raises Conflict if the Node has changed, as its taints are one list."""
+    node = (await ctx.watch(MANAGED_NODES)).get(name) or {}
+    left = [taint for taint in objects.spec(node).get("taints") or () if taint.get("key") != TAINT_KUBEVIRT_DRAIN]
+    patch = MergePatch({"spec": {"taints": left or None}}).at(objects.resource_version(node))
+    await ctx.patch(NODES, name, patch, metadata_only=True, event="taint removed after a repeated drain")
+
+
+async def _is_removed(ctx: ReconcileContext, view: NodeView, hook: AcknowledgeHook) -> bool:
+    """Return True for a pre-drain hook whose repeated Job was removed: the cache may show the Job of the last drain."""
+    job = view.jobs.get(JobType.PRE_DRAIN)
+    if hook.annotation != ANNOTATION_PRE_HOOK or job is None or not job.repeated:
+        return False
+    found = await ctx.client.find(JOBS, job.name, namespace=job.namespace, metadata_only=True)
+    if found is not None and objects.uid(found) == job.uid and not objects.is_deleting(found):
+        return False
+    log.info("repeated Job was removed, hook not acknowledged", job=job.name)
+    return True
+
+
+async def _resume(ctx: ReconcileContext, job: str) -> None:
+    # From now on a deletion of the plan must not end the Job.
+    patch = MergePatch({"metadata": {"ownerReferences": None}, "spec": {"suspend": False}})
+    try:
+        await ctx.patch(JOBS, job, patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
+    except NotFound:
+        log.info("Job not found; it is recreated on the next reconcile", job=job)

@@ -1,0 +1,60 @@
+"""Checks of the nodes to upgrade, shared by the phases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import MANAGED_SELECTOR, manage_command
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.text import name_list
+from upgrade_manager.kube import objects
+from upgrade_manager.pipeline.errors import BadCluster
+from upgrade_manager.pipeline.node_upgrade import missing_nodes
+from upgrade_manager.pipeline.node_upgrade.missing_nodes import machine_nodes
+from upgrade_manager.pipeline.selections import LOCAL_MACHINES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Store
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+
+def single_node(nodes: Sequence[Object]) -> str | None:
+    """Return the name of the only managed node; None if there are several."""
+    return objects.name(nodes[0]) if len(nodes) == 1 else None
+
+
+async def check_managed(ctx: ReconcileContext, nodes: Iterable[str]) -> None:
+    """Raise BadCluster while Rancher has Machines of other nodes: without the managed label they would be left out."""
+    others = sorted(set(machine_nodes(await ctx.watch(LOCAL_MACHINES))) - set(nodes))
+    if others:
+        more = f". Also {name_list(others[1:])}" if others[1:] else ""
+        raise BadCluster(f"Node {others[0]} would be left out: {await missing_nodes.reason(ctx, others[0])}{more}")
+
+
+async def check_plan_nodes(ctx: ReconcileContext, nodes: Iterable[Object]) -> None:
+    """Raise BadCluster while a node lacks the managed label, by which Plans select their nodes."""
+    if ctx.status["singleNode"] is None:
+        await check_managed(ctx, map(objects.name, nodes))
+
+
+def unmanaged() -> BadCluster:
+    """Return the error about the managed label that all nodes lack."""
+    return BadCluster(f"All nodes lack the label {MANAGED_SELECTOR}. Add it: {manage_command()}")
+
+
+def unknown_pause_nodes(ctx: ReconcileContext, nodes: Store, machines: Store) -> str:
+    """Report names in pauseNodes that match no node, in a Warning event and the returned message; empty without any."""
+    named = ctx.plan.spec.node_upgrade_option.pause_nodes
+    # The label of a node with a Machine may be missing at this moment.
+    known = set(machine_nodes(machines))
+    unknown = sorted(name for name in named if nodes.get(name) is None and name not in known)
+    if not unknown:
+        return ""
+    text = f"pauseNodes lists unknown node{'s' if len(unknown) > 1 else ''} {name_list(unknown)}; ignored"
+    ctx.events.warning(
+        ctx.raw, "PauseNodesUnknown", text, about=",".join(unknown), first_phase=PhaseName.INITIALIZE.active
+    )
+    return text

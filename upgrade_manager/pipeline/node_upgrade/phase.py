@@ -1,0 +1,358 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import structlog
+
+from upgrade_manager.api.keys import (
+    HARVESTER_SYSTEM,
+    JobType,
+)
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.facts import machine_plan
+from upgrade_manager.facts.job_state import JobState, Progress
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.nodes.anomalies import AnomalyLog
+from upgrade_manager.nodes.drain import job_message
+from upgrade_manager.nodes.model import (
+    Decision,
+    NodeView,
+    RestoreVMs,
+    ResumeJob,
+    StartJob,
+)
+from upgrade_manager.nodes.next_node import next_node_message, undrained
+from upgrade_manager.nodes.node_view import Observed, Target, decide_all
+from upgrade_manager.nodes.pending_hooks import delays, describe_delays
+from upgrade_manager.nodes.sequencing import one_at_a_time, paused_message, starts_upgrade
+from upgrade_manager.pipeline.diagnostics import job_failure_message, last_failure
+from upgrade_manager.pipeline.errors import BadCluster
+from upgrade_manager.pipeline.node_upgrade import vm_restore
+from upgrade_manager.pipeline.node_upgrade.effects import apply_effect
+from upgrade_manager.pipeline.node_upgrade.managed_nodes import unknown_pause_nodes
+from upgrade_manager.pipeline.node_upgrade.missing_nodes import MissingNode, find_missing, machine_nodes
+from upgrade_manager.pipeline.node_upgrade.report import report_milestones, update_estimate
+from upgrade_manager.pipeline.node_upgrade.waits import NodeWaits
+from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
+from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, UPGRADE_JOBS
+from upgrade_manager.pipeline.settings import overrides, rancher
+from upgrade_manager.pipeline.settings.overrides import give_back
+from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job_name
+from upgrade_manager.runtime.concurrency import run_all
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.nodes.node_view import Decided
+    from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.outcome import PhaseResult
+
+#: Nodes that a message names.
+MAX_NAMED_NODES = 3
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class _State:
+    """The observations and decisions of one reconcile."""
+
+    observed: Observed
+    target: Target
+    #: The name of a single-node cluster's node; None if Rancher drives the upgrade.
+    single: str | None
+    unknown_pause_nodes: str
+    #: Rancher's cluster; None for a single node, and once its strategy is given back.
+    cluster: Object | None = None
+    decisions: list[Decided] = field(default_factory=list)
+    #: Recorded nodes that cannot be observed.
+    missing: dict[str, MissingNode] = field(default_factory=dict)
+
+
+class NodeUpgrade(Phase):
+    """Upgrades Kubernetes and OS of every node: Rancher drives, the manager runs Jobs and acknowledges Rancher's hooks.
+
+    On a single node one Job does everything, without Rancher. When the phase ends, every recorded node reports the
+    release's OS, is Ready and schedulable, no hook is pending and the settings are given back. Nodes are not checked
+    after it.
+    """
+
+    name = PhaseName.NODE_UPGRADE
+    activity = "Upgrading the nodes"
+    reads_repository = True
+
+    def __init__(self) -> None:
+        self._anomalies = AnomalyLog()
+
+    async def enter(self, ctx: ReconcileContext) -> Failed | None:
+        """Record the nodes that take part, and the originals of the settings to override."""
+        await vm_restore.discard_stale_list(ctx)
+        specs = (MANAGED_NODES, LOCAL_MACHINES, MACHINE_PLANS)
+        await run_all(ctx.watch_all(*specs, UPGRADE_JOBS), overrides.record_originals(ctx))
+        nodes, machines, secrets = await ctx.watch_all(*specs)
+        names = list(map(objects.name, nodes.list()))
+        if ctx.status["singleNode"] is None:
+            # Rancher upgrades the nodes of all Machines, also one whose managed label is missing at this moment.
+            names += machine_nodes(machines)
+            ctx.status["staleHooks"] = machine_plan.with_hooks(secrets.list()) or None
+        for name in sorted(set(names)):
+            if ctx.status.node_state(name) is None:
+                ctx.status.move_node(name, NodeState.IMAGE_PRELOADED)
+        return None
+
+    async def run(self, ctx: ReconcileContext) -> PhaseResult:
+        """Run the steps in order, until one returns a result."""
+        state = await _observe(ctx)
+        if state.single is None:
+            state.cluster = await rancher.watched_cluster(ctx)
+        for step in (
+            _begin,
+            self._log_anomalies,
+            _decide,
+            _report,
+            _keep_hooks,
+            _apply_effects,
+            _fail,
+            _start_nodes,
+            _restore_vms,
+        ):
+            result = await step(ctx, state)
+            if result is not None:
+                return result
+        await vm_restore.report_failures(ctx)
+        return await _progress(ctx, state)
+
+    async def exit(self, ctx: ReconcileContext) -> Waiting | Failed | None:
+        """Give all settings back, and handle the hooks that Rancher sets until then.
+
+        After it Rancher must not wait for a manager that has finished with the nodes.
+        """
+        settings = [str(override) for override, _ in overrides.pending_reverts(ctx, keep_strategy=False)]
+        if settings:
+            ctx.status.waiting(f"Restoring {', '.join(settings)}")
+            # A run after a crash must not add the hooks again.
+            await ctx.persist()
+            try:
+                await give_back(ctx, keep_strategy=False)
+            except KubeError:
+                # A webhook may refuse the strategy for hours, while Rancher drains nodes.
+                await _finish_drains(ctx)
+                raise
+        return await _finish_drains(ctx)
+
+    async def _log_anomalies(self, ctx: ReconcileContext, state: _State) -> None:
+        nodes, single = ctx.status.known_nodes(), state.single is not None
+        uid, stale = ctx.owner.uid, state.target.stale
+        self._anomalies.record(state.observed, plan_uid=uid, nodes=nodes, single=single, stale=stale)
+
+
+async def _observe(ctx: ReconcileContext) -> _State:
+    observed = Observed(
+        secrets=await ctx.watch(MACHINE_PLANS),
+        machines=await ctx.watch(LOCAL_MACHINES),
+        nodes=await ctx.watch(MANAGED_NODES),
+        jobs=await ctx.watch(UPGRADE_JOBS),
+    )
+    single, stale = ctx.status["singleNode"], frozenset(ctx.status["staleHooks"] or ())
+    return _State(
+        observed=observed,
+        target=Target(ctx.status["releaseMetadata"]["os"], rancher.release(ctx), stale),
+        single=single,
+        unknown_pause_nodes=unknown_pause_nodes(ctx, observed.nodes, observed.machines),
+    )
+
+
+async def _begin(ctx: ReconcileContext, state: _State) -> None:
+    """Override the settings and start Rancher, before the first node starts."""
+    generation = None
+    if state.cluster is not None:
+        generation = rancher.next_generation(ctx, state.cluster, has_started=_has_started(ctx))
+        if generation is None:
+            return
+        ctx.status["provisionGeneration"] = generation
+        overrides.refresh_strategy(ctx, state.cluster)
+    elif _has_started(ctx):
+        return
+    if state.cluster is not None:
+        # The same message as in `_progress`, to save a write.
+        ctx.status.waiting(_message(_next_node(ctx, state), state, done=0, nodes=len(state.observed.nodes)))
+    # Intent before effect.
+    await ctx.persist()
+    await overrides.apply_overrides(ctx)
+    if state.cluster is not None:
+        await rancher.remove_acknowledgements(ctx, state.observed.secrets.list())
+        entry = overrides.strategy_entry(ctx) or {}
+        await rancher.start_upgrade(ctx, state.cluster, original=entry.get("original"))
+        # The observed cluster is out of date; the next reconcile checks its hooks.
+        state.cluster = None
+    overrides.report_changed(ctx, began=None)
+
+
+async def _report(ctx: ReconcileContext, state: _State) -> None:
+    """Record the settings and the milestones of nodes, which an earlier process may not have done, and the estimate."""
+    overrides.report_changed(ctx, began=ctx.status.phase_began)
+    report_milestones(ctx, state.decisions)
+    update_estimate(ctx, state.decisions)
+
+
+def _has_started(ctx: ReconcileContext) -> bool:
+    return len(_unstarted(ctx)) < len(ctx.status.known_nodes())
+
+
+def _unstarted(ctx: ReconcileContext) -> frozenset[str]:
+    states = {name: ctx.status.node_state(name) for name in ctx.status.known_nodes()}
+    last = NodeState.IMAGE_PRELOADED.group
+    return frozenset(name for name, state in states.items() if state is None or state.group <= last)
+
+
+def _next_node(ctx: ReconcileContext, state: _State) -> str:
+    return next_node_message(state.observed, unstarted=_unstarted(ctx), release=state.target.release_kubernetes)
+
+
+async def _decide(ctx: ReconcileContext, state: _State) -> None:
+    single, spec, uid = state.single, ctx.plan.spec, ctx.owner.uid
+    decisions = decide_all(ctx.status, state.observed, plan_uid=uid, single=single, spec=spec, target=state.target)
+    recorded = {single} if single else ctx.status.known_nodes()
+    for name in sorted(recorded - {view.name for view, _ in decisions}):
+        missing = await find_missing(ctx, name)
+        if missing or single:
+            state.missing[name] = missing or MissingNode(problem="its Node does not exist", remedy="Start the node")
+            decisions.append(_missing(name, ctx.status.node_state(name), str(state.missing[name])))
+        else:
+            text = f"node {name} left during the upgrade: neither its Node nor its Machine exists"
+            ctx.events.warning(ctx.raw, "NodeLeft", text, about=name)
+    if not decisions:
+        raise BadCluster("status.nodeUpgradeStatuses lists no nodes to upgrade; delete this plan and create a new one")
+    state.decisions = one_at_a_time(decisions)
+
+
+def _missing(name: str, recorded: NodeState | None, reason: str) -> Decided:
+    view = NodeView(name=name, state=recorded, os_image="", ready=False, pending_os="", jobs={})
+    return view, Decision(state=recorded, progress=f"{name}: {reason}", message=reason, holds=True)
+
+
+async def _keep_hooks(ctx: ReconcileContext, state: _State) -> None:
+    """Add the drain hooks again if others removed them while nodes are left, recording the new original first."""
+    if state.cluster is None or not _unfinished(state):
+        return
+    change = overrides.changed_strategy(ctx, state.cluster)
+    if change is not None:
+        await ctx.persist()
+        await rancher.add_hooks(ctx, state.cluster, original=change.get("original"))
+    else:
+        await rancher.keep_original(ctx, state.cluster, overrides.strategy_entry(ctx))
+
+
+async def _apply_effects(ctx: ReconcileContext, state: _State) -> None:
+    """Record the nodes' states, and apply the effects that do not start a node's upgrade."""
+    for view, decision in state.decisions:
+        for effect in decision.effects:
+            if not starts_upgrade(effect) and not isinstance(effect, RestoreVMs):
+                await apply_effect(ctx, view, effect)
+        if decision.state is not None and not _restores_vms(decision):
+            ctx.status.move_node(view.name, decision.state, message=decision.message)
+
+
+async def _fail(ctx: ReconcileContext, state: _State) -> Failed | None:
+    for view, decision in state.decisions:
+        if decision.failure:
+            await _restore_vms(ctx, state)
+            jobs = [job for type_, job in view.jobs.items() if type_ is not JobType.RESTORE_VM]
+            failed = next((job for job in jobs if job.progress is Progress.FAILED), None)
+            cause = decision.failure if failed is None else await job_failure_message(ctx.client, failed)
+            return Failed(cause=f"node {view.name} upgrade failed: {cause}")
+    return None
+
+
+async def _start_nodes(ctx: ReconcileContext, state: _State) -> None:
+    """Start nodes, after a status write that conflicts if pauseNodes has changed meanwhile."""
+    starts = [(view, one) for view, decision in state.decisions for one in decision.effects if starts_upgrade(one)]
+    if not starts:
+        return
+    progress = await _progress(ctx, state)
+    if isinstance(progress, Waiting):
+        ctx.status.waiting(progress.message)
+    ctx.status.observe_generation()
+    await ctx.persist()
+    for view, effect in starts:
+        await apply_effect(ctx, view, effect)
+
+
+async def _restore_vms(ctx: ReconcileContext, state: _State) -> None:
+    """Restore VMs last, because an error must not delay other nodes, and only then record the node as done."""
+    for view, decision in state.decisions:
+        if decision.state is not None and _restores_vms(decision):
+            await vm_restore.start(ctx, view.name)
+            ctx.status.move_node(view.name, decision.state, message=decision.message)
+
+
+def _restores_vms(decision: Decision) -> bool:
+    return any(isinstance(effect, RestoreVMs) for effect in decision.effects)
+
+
+async def _finish_drains(ctx: ReconcileContext) -> Waiting | Failed | None:
+    """Continue the nodes that Rancher drains again, without Rancher's cluster; return None once all are done."""
+    state = await _observe(ctx)
+    for step in (_decide, _report, _apply_effects, _fail, _start_nodes):
+        result = await step(ctx, state)
+        if result is not None:
+            return result
+    progress = await _progress(ctx, state)
+    if isinstance(progress, Waiting):
+        return progress
+    # The milestones of nodes cannot be recorded again in later phases.
+    await ctx.events.sent()
+    return None
+
+
+async def _progress(ctx: ReconcileContext, state: _State) -> Completed | Waiting:
+    """Report the nodes that are not done; when all are, the hooks that are still set, and cordoned nodes."""
+    unfinished = _unfinished(state)
+    os, missing = state.target.release_os, state.missing
+    waits = NodeWaits(ctx=ctx, observed=state.observed, release_os=os, cluster=state.cluster, missing=missing)
+    if unfinished:
+        busy = [await _node_progress(ctx, *pair) for pair in unfinished if _is_busy(*pair)][:MAX_NAMED_NODES]
+        paused = paused_message(unfinished, cordoned=state.single is None)
+        shown = "; ".join([paused, *busy] if paused else busy)
+        if shown:
+            found = waits.of_nodes(unfinished)
+        else:
+            shown, release = _next_node(ctx, state), state.target.release_kubernetes
+            skipped = undrained(state.observed, unstarted=_unstarted(ctx), release=release)
+            found = waits.of_rancher(skipped, detail=shown)
+    else:
+        cordoned = [view.name for view, _ in state.decisions if view.cordoned]
+        delaying = delays(state.observed, cordoned=cordoned, multi_node=state.single is None)
+        shown, found = describe_delays(delaying, limit=MAX_NAMED_NODES), waits.of_delays(delaying)
+    if not shown:
+        return Completed()
+    done, nodes = len(state.decisions) - len(unfinished), len(state.decisions)
+    return Waiting(message=_message(shown, state, done=done, nodes=nodes), waits=tuple(found))
+
+
+def _unfinished(state: _State) -> list[Decided]:
+    return [pair for pair in state.decisions if pair[1].holds or pair[1].state is None or not pair[1].state.upgraded]
+
+
+def _is_busy(view: NodeView, decision: Decision) -> bool:
+    paused = NodeState.UPGRADE_PAUSED
+    return decision.state is not paused and (decision.state is not None or view.state is paused or decision.holds)
+
+
+async def _node_progress(ctx: ReconcileContext, view: NodeView, decision: Decision) -> str:
+    start = next((effect for effect in decision.effects if isinstance(effect, StartJob | ResumeJob)), None)
+    if start is not None:
+        # The same message as for the running Job, to save a write.
+        name = node_job_name(ctx.owner, node=start.node, job_type=start.job_type)
+        progress, limit = Progress.RUNNING, BACKOFF_LIMIT
+        job = JobState(namespace=HARVESTER_SYSTEM, name=name, uid="", progress=progress, backoff_limit=limit)
+        return job_message(start.node, start.job_type, job)
+    retried = next((job for job in view.jobs.values() if job.warning and not job.is_failing), None)
+    failure = await last_failure(ctx, retried) if retried and decision.message == retried.warning else ""
+    return f"{decision.progress}; last failure: {failure}" if failure else decision.progress
+
+
+def _message(text: str, state: _State, *, done: int, nodes: int) -> str:
+    counted = f"{text} ({done} of {nodes} nodes done)"
+    return f"{counted}; {state.unknown_pause_nodes}" if state.unknown_pause_nodes else counted

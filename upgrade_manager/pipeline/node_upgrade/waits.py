@@ -1,0 +1,300 @@
+"""What the node upgrade waits for, in terms that finders of blockers understand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.blockers import BlockerReason, read_blockers
+from upgrade_manager.api.keys import (
+    FLEET_LOCAL,
+    PROVISIONING_CLUSTER,
+    RKE_DRAIN_DONE,
+    RKE_DRAIN_ERROR,
+    RKE_DRAIN_OPTIONS,
+    JobType,
+)
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.text import name_list
+from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.jobs import job_wait
+from upgrade_manager.blockers.rancher import PLANNER
+from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.facts.job_state import Progress
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.nodes.expected_times import USUAL_DRAIN
+from upgrade_manager.nodes.node_view import finished_seconds
+from upgrade_manager.nodes.pending_hooks import DelayKind
+from upgrade_manager.pipeline.blocker_report import known_since
+from upgrade_manager.pipeline.settings import foreign_hooks, rancher
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from upgrade_manager.api.blockers import Blocker
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.nodes.model import NodeView
+    from upgrade_manager.nodes.node_view import Decided, Observed
+    from upgrade_manager.nodes.pending_hooks import Delay
+    from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.node_upgrade.missing_nodes import MissingNode
+
+#: The waits for a delay of the end, by its kind.
+_DELAYS = {
+    DelayKind.RANCHER: WaitKind.RANCHER,
+    DelayKind.FOREIGN: WaitKind.FOREIGN_HOOK,
+    DelayKind.LEFTOVER: WaitKind.LEFTOVER_HOOK,
+    DelayKind.CORDON: WaitKind.CORDONED_NODE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeWaits:
+    """The waits of one reconcile."""
+
+    ctx: ReconcileContext
+    observed: Observed
+    release_os: str
+    #: Rancher's cluster; None if it is not known.
+    cluster: Object | None
+    #: Recorded nodes that cannot be observed.
+    missing: Mapping[str, MissingNode]
+
+    def of_nodes(self, unfinished: Iterable[Decided]) -> Iterator[Wait]:
+        """Yield the waits of nodes that are not done."""
+        self._idle_since(self.ctx.now(), is_idle=False)
+        finished = finished_seconds(self.observed.jobs, self.ctx.owner.uid)
+        for view, decision in unfinished:
+            if view.name in self.missing:
+                yield from self._missing(view.name)
+                continue
+            for type_, job in view.jobs.items():
+                yield from job_wait(job, work=type_, node=view.name, finished=finished.get(type_, ()))
+            if decision.state is NodeState.UPGRADE_PAUSED:
+                yield self._paused(view)
+            yield from self._drain(view, decision.state)
+            yield from self._return(view, decision.state, is_under_way=decision.state is not None or decision.holds)
+            if others := (view.pre_drain.others or view.post_drain.others) if decision.state or decision.holds else ():
+                yield self._foreign(view, others)
+
+    def of_rancher(self, undrained: Sequence[str], *, detail: str) -> Iterator[Wait]:
+        """Yield the waits while no node is under way; `undrained` nodes run the release's Kubernetes already."""
+        since = self._last_movement()
+        if not undrained:
+            yield self._rancher(since, detail=detail)
+            return
+        requested = self.ctx.status["provisionGeneration"] or 0
+        generation = rancher.generation(self.cluster) if self.cluster else requested
+        patch = json.dumps({"spec": {"rkeConfig": {"provisionGeneration": generation + 1}}}, separators=(",", ":"))
+        for name in undrained:
+            yield node_wait(
+                self.ctx,
+                WaitKind.LOST_HOOK,
+                name,
+                since=since,
+                detail="it runs the release's Kubernetes already, and Rancher does not drain it",
+                remedy="Let Rancher drain all nodes again, also the upgraded ones: "
+                f"kubectl -n {FLEET_LOCAL} patch {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER} "
+                f"--type=merge -p '{patch}'",
+            )
+
+    def of_delays(self, found: Iterable[Delay]) -> Iterator[Wait]:
+        """Yield the waits for what delays the end, when all nodes are done."""
+        moved = self._last_movement()
+        for delay in found:
+            kind = _DELAYS[delay.kind]
+            if kind is WaitKind.RANCHER:
+                yield self._rancher(moved, detail=str(delay), node=delay.node)
+            elif kind is WaitKind.CORDONED_NODE:
+                yield node_wait(self.ctx, kind, delay.node, detail=delay.problem, remedy=delay.remedy)
+            else:
+                remedy = delay.remedy or foreign_hooks.remedy(self.cluster, delay.hooks, drained=delay.secret)
+                yield self._secret(kind, delay.secret, delay.node, detail=delay.problem, remedy=remedy)
+
+    def _missing(self, node: str) -> Iterator[Wait]:
+        found = self.missing[node]
+        if found.remedy:
+            yield node_wait(self.ctx, WaitKind.MISSING_NODE, node, detail=found.problem, remedy=found.remedy)
+
+    def _paused(self, view: NodeView) -> Wait:
+        job = next((job for job in view.jobs.values() if job.suspended), None)
+        left = [name for name in self.ctx.plan.spec.node_upgrade_option.pause_nodes if name != view.name]
+        patch = json.dumps({"spec": {"nodeUpgradeOption": {"pauseNodes": left}}}, separators=(",", ":"))
+        return node_wait(
+            self.ctx,
+            WaitKind.PAUSED_NODE,
+            view.name,
+            since=parse_time(job.created) if job else None,
+            detail="it is in spec.nodeUpgradeOption.pauseNodes, and its turn has come",
+            remedy=f"kubectl patch {UPGRADE_PLANS.name} {self.ctx.owner.name} --type=merge -p '{patch}'",
+        )
+
+    def _drain(self, view: NodeView, state: NodeState | None) -> Iterator[Wait]:
+        """Yield the waits for the node's VMs to leave, and for Rancher to drain it then."""
+        job = view.jobs.get(JobType.PRE_DRAIN)
+        if job is None or job.suspended or state not in {NodeState.PRE_DRAINING, NodeState.PRE_DRAINED}:
+            return
+        is_running = job.progress is Progress.RUNNING
+        began = parse_time(job.created) or first_seen(self.ctx, WaitKind.EVACUATION, view.name)
+        yield self._evacuation(view, began, is_running=is_running)
+        if not is_running and view.secret and not view.pre_drain.others:
+            since = parse_time(job.completed) or first_seen(self.ctx, WaitKind.DRAIN, view.name)
+            hooks = objects.annotations_of(self.observed.secrets.get(view.secret, FLEET_LOCAL) or {})
+            is_drained = hooks.get(RKE_DRAIN_DONE, "") == hooks.get(RKE_DRAIN_OPTIONS)
+            error = "" if is_drained else hooks.get(RKE_DRAIN_ERROR, "")
+            wait = self._secret(WaitKind.DRAIN, view.secret, view.name, detail=error, since=since)
+            yield replace(wait, is_running=is_drained, progressed=self._drains_since(view.name, since))
+
+    def _drains_since(self, node: str, began: datetime) -> datetime:
+        """Return since when nothing known holds the drain up, as this process has seen."""
+        is_held = bool(self._known(BlockerReason.DRAIN_FAILING, node))
+        now, recorded = self._now(), self._silent_since(began, node=node)
+        seen = self.ctx.informers.first_seen.since(("drain held up", node), is_held, now=now, known=recorded)
+        return now if is_held else max(began, seen)
+
+    def _silent_since(self, recorded: datetime, *, node: str) -> datetime:
+        """Return since when Rancher does nothing, for a process that has not seen that begin.
+
+        What is overdue by the recorded time, but is no blocker, was held up until a moment ago, or no manager ran.
+        """
+        now, silent = self._now(), self._known(BlockerReason.RANCHER_SILENT, node)
+        return min((one.since for one in silent), default=now if now - recorded >= PLANNER else recorded)
+
+    def _known(self, reason: BlockerReason, node: str) -> list[Blocker]:
+        """Return the blockers of that reason and node in the plan's status."""
+        known = read_blockers(self.ctx.status["blockers"])
+        return [one for one in known if one.reason is reason and one.node == node]
+
+    def _now(self) -> datetime:
+        """Return the time in whole seconds, as the recorded times and the blockers' are."""
+        return self.ctx.now().replace(microsecond=0)
+
+    def _evacuation(self, view: NodeView, created: datetime, *, is_running: bool) -> Wait:
+        """Return the wait since the Job began; it progressed when its taint let KubeVirt move the VMs."""
+        key, now = ("tainted", view.name), self._now()
+        seen = self.ctx.informers.first_seen.since(key, view.tainted, now=now, known=created)
+        kind, progressed = WaitKind.EVACUATION, max(created, seen)
+        return node_wait(self.ctx, kind, view.name, since=created, progressed=progressed, is_running=is_running)
+
+    def _return(self, view: NodeView, state: NodeState | None, *, is_under_way: bool) -> Iterator[Wait]:
+        """Yield the wait for a node that has to become Ready, or to run the release's OS."""
+        changed = parse_time(view.ready_since)
+        if state is NodeState.WAITING_REBOOT:
+            kind, since = WaitKind.REBOOT, parse_time(view.os_upgrade.completed) if view.os_upgrade else None
+        elif is_under_way and (not view.ready or (state and state.upgraded and view.os_image != self.release_os)):
+            kind, since = WaitKind.LOST_NODE, changed
+        else:
+            return
+        found = f"it runs {view.os_image or 'an unknown OS'}"
+        wanted = found if view.os_image == self.release_os else f"{found} instead of {self.release_os}"
+        since_when = f" since {view.ready_since}" if view.ready_since else ""
+        detail = wanted if view.ready else f"it is not Ready{since_when}; {wanted}"
+        wait = node_wait(self.ctx, kind, view.name, since=since, detail=detail, progressed=changed)
+        yield replace(wait, is_running=view.ready)
+
+    def _foreign(self, view: NodeView, others: Sequence[str]) -> Wait:
+        detail = f"other controllers have not acknowledged their hooks: {name_list(others)}"
+        drained = "" if view.pre_drain.others else view.secret
+        remedy = foreign_hooks.remedy(self.cluster, others, drained=drained)
+        return self._secret(WaitKind.FOREIGN_HOOK, view.secret, view.name, detail=detail, remedy=remedy)
+
+    def _rancher(self, since: datetime, *, detail: str, node: str = "") -> Wait:
+        return Wait(
+            kind=WaitKind.RANCHER,
+            namespace=FLEET_LOCAL,
+            name=PROVISIONING_CLUSTER,
+            node=node,
+            since=since,
+            progressed=since,
+            detail=detail,
+        )
+
+    def _last_movement(self) -> datetime:
+        """Return when a Job last started or ended, a node became Ready or not or was done, or the phase began."""
+        ready = self.observed.nodes.derive(_ready_time)
+        jobs = (time for times in self.observed.jobs.derive(_job_times) for time in times)
+        # Times of the API server compare as texts, which is faster for a thousand nodes.
+        newest = parse_time(max([*ready, *jobs], default=""))
+        times = [time for time in (newest, self.ctx.status.phase_began) if time is not None]
+        recorded = max(times, default=self.ctx.now())
+        return max(recorded, self._idle_since(recorded, is_idle=True))
+
+    def _idle_since(self, recorded: datetime, *, is_idle: bool) -> datetime:
+        """Return since when no node is under way, as this process has seen, else the recorded time.
+
+        The end of a drain that Rancher repeats is recorded nowhere: its Job is removed.
+        """
+        known = self._silent_since(recorded, node="")
+        return self.ctx.informers.first_seen.since("no node under way", is_idle, now=self._now(), known=known)
+
+    def _secret(
+        self,
+        kind: WaitKind,
+        name: str,
+        node: str,
+        *,
+        detail: str,
+        remedy: str = "",
+        since: datetime | None = None,
+    ) -> Wait:
+        began = since or first_seen(self.ctx, kind, name)
+        return Wait(
+            kind=kind,
+            namespace=FLEET_LOCAL,
+            name=name,
+            node=node,
+            since=began,
+            progressed=began,
+            usual=USUAL_DRAIN,
+            detail=detail,
+            remedy=remedy,
+        )
+
+
+def node_wait(
+    ctx: ReconcileContext,
+    kind: WaitKind,
+    name: str,
+    *,
+    since: datetime | None = None,
+    detail: str = "",
+    remedy: str = "",
+    progressed: datetime | None = None,
+    is_running: bool = False,
+) -> Wait:
+    """Return a wait for a node, since that time or since this process saw it first."""
+    began = since or first_seen(ctx, kind, name)
+    return Wait(
+        kind=kind,
+        namespace="",
+        name=name,
+        node=name,
+        since=began,
+        progressed=progressed or began,
+        detail=detail,
+        remedy=remedy,
+        is_running=is_running,
+    )
+
+
+def ready_changed(node: Object | None) -> datetime | None:
+    """Return when the node became Ready or NotReady last; None if it does not say."""
+    return parse_time(_ready_time(node))
+
+
+def _ready_time(node: Object | None) -> str:
+    return objects.text(objects.condition(node, "Ready"), "lastTransitionTime")
+
+
+def _job_times(job: Object) -> list[str]:
+    ended = [objects.text(one, "lastTransitionTime") for one in objects.items(job, "status", "conditions")]
+    return [objects.text(job, "metadata", "creationTimestamp"), *ended]
+
+
+def first_seen(ctx: ReconcileContext, kind: WaitKind, name: str) -> datetime:
+    """Return since when the object is waited for, as this process has seen or the status recorded."""
+    known = known_since(ctx, kind.object_kind, name)
+    return ctx.informers.first_seen.since((kind, name), now=ctx.now(), known=known)

@@ -1,0 +1,71 @@
+"""The interface of phases, and what they return: complete, waiting or failed. The engine calls them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from upgrade_manager.api.phases import PhaseName
+    from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """The phase is complete."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """The phase waits for a change; `message` becomes the Progressing condition."""
+
+    message: str
+    #: Further information, which is written less often; may be empty.
+    detail: str = ""
+    #: Seconds until the next reconcile, for changes that are not watched.
+    after: float | None = None
+    #: What it waits for; what takes too long is reported as a blocker.
+    waits: tuple[Wait, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The upgrade ends; `cause` becomes the Progressing condition."""
+
+    cause: str
+
+
+PhaseResult: TypeAlias = Completed | Waiting | Failed
+
+
+class Phase:
+    """One phase of the upgrade. The engine calls `enter`, then `run` until it completes, then `exit`.
+
+    Each method is idempotent and may be cancelled at any await. It raises errors that are retried: `KubeError` and
+    `RetryError`.
+    """
+
+    name: PhaseName
+    #: The Progressing message until the first `run` returns.
+    activity: str
+    #: The upgrade repository is ensured before each `run` and `exit`, except the `exit` of the last phase.
+    reads_repository = False
+
+    def initial_message(self, ctx: ReconcileContext) -> str:
+        """Return `activity`, or something more specific."""
+        _ = ctx
+        return self.activity
+
+    async def enter(self, ctx: ReconcileContext) -> Failed | None:
+        """Check preconditions and record state, before the phase becomes the current one."""
+
+    async def run(self, ctx: ReconcileContext) -> PhaseResult:
+        """Advance the phase; called on every reconcile until it returns Completed or Failed."""
+        raise NotImplementedError
+
+    async def exit(self, ctx: ReconcileContext) -> Waiting | Failed | None:
+        """Finish the phase before the next one is entered; called until it returns None.
+
+        Call `ctx.persist()` before acting, so that the completion is recorded.
+        """

@@ -1,0 +1,311 @@
+"""The settings that the node upgrade overrides and later gives back, as a table.
+
+    1. the original and the value to apply are recorded in status.originals
+    2. the value is applied, if the setting still has its original
+    3. the original is given back, if the setting still has the applied value; the entry is removed
+
+Each step is idempotent. A value that is set by others meanwhile is kept, and a refused write is retried.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from upgrade_manager.api.in_progress import STRATEGY_FIELD, recorded_originals
+from upgrade_manager.api.keys import (
+    ADDON_DESCHEDULER,
+    ANNOTATION_DESCHEDULER_WAS_ENABLED,
+    ANNOTATION_REPLENISHMENT_INTERVAL,
+    FLEET_LOCAL,
+    KUBE_SYSTEM,
+    LONGHORN_REPLENISHMENT_SETTING,
+    LONGHORN_SYSTEM,
+    PROVISIONING_CLUSTER,
+)
+from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Invalid, NotFound
+from upgrade_manager.kube.patch import JsonPatch
+from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.pipeline.events import SETTING_CHANGED, SETTING_RESTORED
+from upgrade_manager.pipeline.plan_objects import skip_missing
+from upgrade_manager.pipeline.settings import rancher, upgrade_strategy
+from upgrade_manager.pipeline.write_log import describe
+from upgrade_manager.runtime.concurrency import run_all
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
+    from datetime import datetime
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resources import Resource
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+#: Seconds that Longhorn waits for a node to return before it rebuilds its replicas elsewhere.
+RAISED_INTERVAL = "1800"
+#: Longer than any sensible number of seconds, and below Python's limit for int().
+_MAX_DIGITS = 20
+#: An entry of status.originals: object, field, original, applied.
+Entry: TypeAlias = "dict[str, Any]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """A setting that the upgrade changes and gives back."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    #: The field's path, such as spec.enabled.
+    field: str
+    #: Return the original and the value to apply, read from the object; equal values if no change is needed.
+    read: Callable[[Object], tuple[Any, Any]]
+    #: Apply the entry's value; None if `rancher.start_upgrade` does.
+    apply: Callable[[ReconcileContext, Override, Entry], Awaitable[None]] | None
+    #: Give the entry's original back; return True if the setting has it then.
+    revert: Callable[[ReconcileContext, Override, Entry], Coroutine[Any, Any, bool]]
+
+    def __str__(self) -> str:
+        """Return kind and name of the object, as recorded."""
+        return f"{self.resource.kind} {self.namespace}/{self.name}"
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Object and field of its entry."""
+        return str(self), self.field
+
+
+async def record_originals(ctx: ReconcileContext) -> None:
+    """Record the originals of the settings to change, unless recorded; the caller writes the status before `apply`.
+
+    Rancher does not upgrade a single node, so its strategy is left alone then.
+    """
+    wanted = [one for one in OVERRIDES if one is not STRATEGY or ctx.status["singleNode"] is None]
+    recorded = [override for override, _ in _by_override(ctx)]
+    found: dict[Override, Entry] = {}
+
+    async def read(override: Override) -> None:
+        if override is STRATEGY:
+            original, applied = await read_strategy(ctx, await rancher.watched_cluster(ctx))
+        else:
+            current = await ctx.client.find(override.resource, override.name, namespace=override.namespace)
+            original, applied = override.read(current) if current is not None else (None, None)
+        if original != applied:
+            found[override] = _entry(override, original, applied)
+
+    await run_all(*(read(override) for override in wanted if override not in recorded))
+    if found:
+        ctx.status["originals"] = [*originals(ctx), *(found[override] for override in wanted if override in found)]
+
+
+async def apply_overrides(ctx: ReconcileContext) -> None:
+    """Apply the recorded values; before that, annotate the plan with the originals, for other tools."""
+    entries = _by_override(ctx)
+    present = objects.annotations_of(ctx.raw)
+    annotations = {_ANNOTATIONS[o]: _text(e.get("original")) for o, e in entries if o in _ANNOTATIONS}
+    missing = {key: value for key, value in annotations.items() if key not in present}
+    if missing:
+        await ctx.annotate(missing)
+    for override, entry in entries:
+        if override.apply is not None:
+            await override.apply(ctx, override, entry)
+
+
+def report_changed(ctx: ReconcileContext, *, began: datetime | None) -> None:
+    """Record the settings that are applied as events; `began` if an earlier process may have done so since then."""
+    for override, entry in _by_override(ctx):
+        old, new = describe(entry.get("original")), describe(entry.get("applied"))
+        text = f"{override}: {override.field} changed from {old} to {new} for the upgrade"
+        phase, order = PhaseName.NODE_UPGRADE.active, OVERRIDES.index(override)
+        ctx.events.once(ctx.raw, SETTING_CHANGED, text, about=str(override.key), phase=phase, order=order, at=began)
+
+
+def report_restored(ctx: ReconcileContext, restored: Collection[Override]) -> None:
+    """Record the settings that have their originals again as events."""
+    for override, entry in _by_override(ctx):
+        if override in restored:
+            old, new = describe(entry.get("applied")), describe(entry.get("original"))
+            text = f"{override}: {override.field} restored from {old} to {new}"
+            order = OVERRIDES.index(override)
+            ctx.events.once(ctx.raw, SETTING_RESTORED, text, about=str(override.key), order=order)
+
+
+async def give_back(ctx: ReconcileContext, *, keep_strategy: bool) -> None:
+    """Give the overridden settings back, and remove their entries from the status, which the caller writes.
+
+    Entries of refused or failed writes stay, so that they are retried.
+    """
+    done: list[Override] = []
+    restored: list[Override] = []
+
+    async def revert(override: Override, entry: Entry) -> None:
+        if await skip_missing(ctx.client, override.namespace, override.revert(ctx, override, entry)):
+            restored.append(override)
+        done.append(override)
+
+    try:
+        await run_all(*(revert(*pair) for pair in pending_reverts(ctx, keep_strategy=keep_strategy)))
+    finally:
+        report_restored(ctx, restored)
+        forget(ctx, done)
+    if restored:
+        # Without their entries, which the caller removes next, the events cannot be recorded again.
+        await ctx.events.sent()
+
+
+def pending_reverts(ctx: ReconcileContext, *, keep_strategy: bool) -> list[tuple[Override, Entry]]:
+    """Return the settings to give back, with their entries."""
+    return [(one, entry) for one, entry in _by_override(ctx) if not (keep_strategy and one is STRATEGY)]
+
+
+def originals(ctx: ReconcileContext) -> list[Entry]:
+    """Return the entries of status.originals."""
+    return recorded_originals(ctx.status["originals"])
+
+
+def forget(ctx: ReconcileContext, done: Iterable[Override]) -> None:
+    """Remove the entries of settings that are given back."""
+    keys = {override.key for override in done}
+    ctx.status["originals"] = [e for e in originals(ctx) if (e["object"], e["field"]) not in keys] or None
+
+
+def strategy_entry(ctx: ReconcileContext) -> Entry | None:
+    """Return the entry of Rancher's strategy; None if the plan has not recorded it, or has given it back."""
+    return dict(_by_override(ctx)).get(STRATEGY)
+
+
+def refresh_strategy(ctx: ReconcileContext, cluster: Object) -> None:
+    """Record the strategy again before it is changed: others may have changed it since."""
+    original, applied = STRATEGY.read(cluster)
+    entry = strategy_entry(ctx)
+    if entry is not None and rancher.has_lost_original(cluster):
+        original = entry.get("original")
+    _record_strategy(ctx, original, applied)
+
+
+def changed_strategy(ctx: ReconcileContext, cluster: Object) -> Entry | None:
+    """Record a strategy from which others have removed the hooks; return the new entry, None if they are there."""
+    now = rancher.rke_config(cluster).get("upgradeStrategy")
+    if upgrade_strategy.holds_nodes(now):
+        return None
+    old = strategy_entry(ctx) or {}
+    original = upgrade_strategy.merge(old.get("original"), old.get("applied"), now)
+    return _record_strategy(ctx, original, upgrade_strategy.with_hooks(now))
+
+
+async def read_strategy(ctx: ReconcileContext, cluster: Object) -> tuple[Any, Any]:
+    """Return original and applied strategy; a lost original is looked up in the newest plan that recorded one."""
+    original, applied = STRATEGY.read(cluster)
+    if rancher.has_lost_original(cluster):
+        plans = (await ctx.client.list(UPGRADE_PLANS)).items
+        plans.sort(key=lambda plan: str(objects.metadata(plan).get("creationTimestamp")))
+        for plan in plans:
+            for entry in recorded_originals(objects.status(plan).get("originals")):
+                if (entry["object"], entry["field"]) == STRATEGY.key:
+                    original = upgrade_strategy.without_hooks(entry.get("original"))
+    return original, applied
+
+
+def _record_strategy(ctx: ReconcileContext, original: Any, applied: Any) -> Entry:
+    """Record the entry of the strategy in place of an earlier one."""
+    forget(ctx, [STRATEGY])
+    entry = _entry(STRATEGY, original, applied)
+    ctx.status["originals"] = [entry, *originals(ctx)]
+    return entry
+
+
+def _by_override(ctx: ReconcileContext) -> list[tuple[Override, Entry]]:
+    entries = {(entry["object"], entry["field"]): entry for entry in originals(ctx)}
+    return [(override, entries[override.key]) for override in OVERRIDES if override.key in entries]
+
+
+def _entry(override: Override, original: Any, applied: Any) -> Entry:
+    entry = {"object": str(override), "field": override.field, "original": original, "applied": applied}
+    return {key: value for key, value in entry.items() if value is not None}
+
+
+def _text(value: Any) -> str:
+    return "true" if value is True else str(value)
+
+
+def _read_interval(setting: Object) -> tuple[Any, Any]:
+    value = setting.get("value")
+    if not isinstance(value, str) or not value.isdecimal() or len(value) >= _MAX_DIGITS:
+        return value, value
+    return value, RAISED_INTERVAL if int(value) < int(RAISED_INTERVAL) else value
+
+
+def _read_descheduler(addon: Object) -> tuple[Any, Any]:
+    enabled = objects.spec(addon).get("enabled")
+    return enabled, False if enabled else enabled
+
+
+async def _apply(ctx: ReconcileContext, override: Override, entry: Entry) -> None:
+    await _replace(ctx, override, expected=entry.get("original"), value=entry.get("applied"), event="setting changed")
+
+
+async def _revert(ctx: ReconcileContext, override: Override, entry: Entry) -> bool:
+    """Set the original in place of the applied value; report any other value, which is kept."""
+    original = entry.get("original")
+    now = await _replace(ctx, override, expected=entry.get("applied"), value=original, event="setting given back")
+    if now not in {None, original}:
+        text = (
+            f"{override}: {override.field} was set to {now} during the upgrade and keeps that value; "
+            f"it was {original} before"
+        )
+        ctx.events.warning(ctx.raw, "SettingNotRestored", text, about=str(override))
+    return bool(now == original)
+
+
+async def _replace(ctx: ReconcileContext, override: Override, *, expected: Any, value: Any, event: str) -> Any:
+    """Replace the expected value in one patch; return the value that the field has then, None if it has none.
+
+    A refusal, such as a webhook's, is raised: the field still has the expected value then.
+    """
+    path = "/" + override.field.replace(".", "/")
+    test, replace = {"op": "test", "path": path, "value": expected}, {"op": "replace", "path": path, "value": value}
+    patch = JsonPatch([test, replace])
+    try:
+        await ctx.patch(override.resource, override.name, patch, namespace=override.namespace, event=event)
+    except NotFound:
+        return None
+    except Invalid:
+        now: Any = await ctx.client.find(override.resource, override.name, namespace=override.namespace)
+        for name in override.field.split("."):
+            now = now.get(name) if isinstance(now, dict) else None
+        if now == expected:
+            raise
+        return now
+    return value
+
+
+STRATEGY = Override(
+    resource=PROVISIONING_CLUSTERS,
+    namespace=FLEET_LOCAL,
+    name=PROVISIONING_CLUSTER,
+    field=STRATEGY_FIELD,
+    read=rancher.read_strategy,
+    apply=None,
+    revert=rancher.revert_strategy,
+)
+INTERVAL = Override(
+    resource=LONGHORN_SETTINGS,
+    namespace=LONGHORN_SYSTEM,
+    name=LONGHORN_REPLENISHMENT_SETTING,
+    field="value",
+    read=_read_interval,
+    apply=_apply,
+    revert=_revert,
+)
+DESCHEDULER = Override(
+    resource=ADDONS,
+    namespace=KUBE_SYSTEM,
+    name=ADDON_DESCHEDULER,
+    field="spec.enabled",
+    read=_read_descheduler,
+    apply=_apply,
+    revert=_revert,
+)
+OVERRIDES = (STRATEGY, INTERVAL, DESCHEDULER)
+_ANNOTATIONS = {INTERVAL: ANNOTATION_REPLENISHMENT_INTERVAL, DESCHEDULER: ANNOTATION_DESCHEDULER_WAS_ENABLED}

@@ -1,0 +1,275 @@
+"""Rancher's provisioning cluster: the one patch that makes Rancher upgrade the nodes, and its reversion.
+
+    1. the new generation and the original upgradeStrategy are recorded in the plan's status
+    2. the cluster is patched: generation, the release's Kubernetes, the hooks, and an annotation with the plan's uid
+       and the original strategy; JSON patch tests guard each change
+    3. at the end the original strategy is given back
+
+After a crash the annotation shows whether the patch was made. It also lets the next plan find the original after a plan
+that ended early: until every node runs the release's Kubernetes, the hooks hold the nodes that are not upgraded yet.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.facts import machine_plan
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Invalid, KubeError, NotFound, PreconditionFailed
+from upgrade_manager.kube.patch import JsonPatch
+from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SECRETS
+from upgrade_manager.pipeline.errors import MissingObject
+from upgrade_manager.pipeline.selections import LOCAL_CLUSTER
+from upgrade_manager.pipeline.settings import upgrade_strategy
+from upgrade_manager.runtime.concurrency import run_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.nodes.model import AcknowledgeHook
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+_KUBERNETES = "/spec/kubernetesVersion"
+_RKE = "/spec/rkeConfig"
+log = structlog.get_logger(__name__)
+
+
+async def watched_cluster(ctx: ReconcileContext) -> Object:
+    """Return the provisioning cluster. Raises MissingObject."""
+    cluster = (await ctx.watch(LOCAL_CLUSTER)).get(PROVISIONING_CLUSTER, FLEET_LOCAL)
+    if cluster is None:
+        raise MissingObject(
+            f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} (provisioning.cattle.io) does not exist; Rancher needs it "
+            "to upgrade the nodes. Run kubectl logs -n cattle-system -l app=rancher --tail=100 --prefix"
+        )
+    return cluster
+
+
+def next_generation(ctx: ReconcileContext, cluster: Object, *, has_started: bool) -> int | None:
+    """Return the generation that starts the upgrade; None once Rancher has started it, as with a node's Job."""
+    recorded = ctx.status["provisionGeneration"]
+    if _record(cluster).get("uid") == ctx.owner.uid:
+        return None
+    if belongs_to_another(ctx, cluster):
+        # The hooks are those of an earlier plan, whatever generation others have set. Once a node has started they are
+        # this plan's, and others have written the annotation.
+        return None if has_started else generation(cluster) + 1
+    is_patched = objects.spec(cluster).get("kubernetesVersion") == release(ctx)
+    # A generation that others have set, before a node has started, lacks the hooks.
+    is_known = has_started or upgrade_strategy.has_hooks(rke_config(cluster).get("upgradeStrategy"))
+    if recorded is not None and generation(cluster) >= recorded and is_patched and is_known:
+        # The annotation was removed by others, perhaps with the hooks.
+        return None
+    return generation(cluster) + 1
+
+
+async def start_upgrade(ctx: ReconcileContext, cluster: Object, *, original: Any) -> None:
+    """Patch the cluster for the recorded generation, with the hooks. Raises PreconditionFailed if it has changed."""
+    current = objects.spec(cluster).get("kubernetesVersion")
+    strategy = rke_config(cluster).get("upgradeStrategy")
+    values = {
+        "provisionGeneration": ctx.status["provisionGeneration"],
+        "upgradeStrategy": upgrade_strategy.with_hooks(strategy),
+    }
+    operations: list[Object] = [
+        {"op": "test", "path": _KUBERNETES, "value": current},
+        {"op": "add", "path": _KUBERNETES, "value": release(ctx)},
+        *_annotate(cluster, _annotation(ctx, original)),
+    ]
+    await _patch_cluster(ctx, cluster, operations, values, event="node upgrade requested from Rancher")
+
+
+async def add_hooks(ctx: ReconcileContext, cluster: Object, *, original: Any) -> None:
+    """Add the hooks that others have removed, without another generation."""
+    values = {"upgradeStrategy": upgrade_strategy.with_hooks(rke_config(cluster).get("upgradeStrategy"))}
+    await _patch_cluster(ctx, cluster, _annotate(cluster, _annotation(ctx, original)), values)
+    text = (
+        f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER}: the upgrade manager's drain hooks were removed from "
+        "spec.rkeConfig.upgradeStrategy and have been added again. Without them Rancher upgrades nodes that run VMs; "
+        "find the client that removed them in the API server's audit log"
+    )
+    ctx.events.warning(ctx.raw, "DrainHooksAdded", text, about=objects.resource_version(cluster))
+
+
+async def keep_original(ctx: ReconcileContext, cluster: Object, entry: Mapping[str, Any] | None) -> None:
+    """Annotate the cluster again if others have removed the annotation: the next plan needs the original strategy."""
+    if entry is None or not (has_lost_original(cluster) or belongs_to_another(ctx, cluster)):
+        return
+    try:
+        await _patch_cluster(ctx, cluster, _annotate(cluster, _annotation(ctx, entry.get("original"))), {})
+    except KubeError as error:
+        # It must not hold up nodes, nor the end; the next reconcile tries again.
+        log.warning("original strategy not annotated", error=str(error))
+
+
+def read_strategy(cluster: Object) -> tuple[Any, Any]:
+    """Return the strategy to give back at the end, and the one to apply."""
+    return _original(cluster), upgrade_strategy.with_hooks(rke_config(cluster).get("upgradeStrategy"))
+
+
+def has_lost_original(cluster: Object) -> bool:
+    """Return True if the strategy has an earlier plan's hooks and others have removed the annotation."""
+    has_hooks = upgrade_strategy.has_hooks(rke_config(cluster).get("upgradeStrategy"))
+    return has_hooks and "upgradeStrategy" not in _record(cluster)
+
+
+async def revert_strategy(ctx: ReconcileContext, override: object, entry: Mapping[str, Any]) -> bool:
+    """Give the original strategy back, except the parts that others have changed since; return True without any."""
+    cluster = await ctx.client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+    if cluster is None or belongs_to_another(ctx, cluster):
+        return False
+    original, now = entry.get("original"), rke_config(cluster).get("upgradeStrategy")
+    if not upgrade_strategy.has_hooks(now) and not _record(cluster):
+        # Not applied, or reverted.
+        reverted = now
+    else:
+        reverted = upgrade_strategy.merge(original, entry.get("applied"), now)
+    operations = _annotate(cluster, None)
+    if operations or reverted != now:
+        values = {} if reverted == now else {"upgradeStrategy": reverted}
+        await _patch_cluster(ctx, cluster, operations, values, event="setting given back")
+    if reverted != original:
+        text = (
+            f"{override}: parts of spec.rkeConfig.upgradeStrategy were changed during the upgrade and keep their new "
+            f"values; it was {json.dumps(original)} before"
+        )
+        ctx.events.warning(ctx.raw, "SettingNotRestored", text, about=str(override))
+    return bool(reverted == original)
+
+
+def belongs_to_another(ctx: ReconcileContext, cluster: Object) -> bool:
+    """Return True if another plan has taken over: its hooks must stay."""
+    return bool(_record(cluster).get("uid", ctx.owner.uid) != ctx.owner.uid)
+
+
+async def remove_acknowledgements(ctx: ReconcileContext, secrets: Iterable[Object]) -> None:
+    """Remove acknowledgements of an earlier upgrade: Rancher sets the same hook values again, and would not wait."""
+    await run_all(*(_remove_acknowledgements(ctx, secret) for secret in secrets))
+
+
+async def _remove_acknowledgements(ctx: ReconcileContext, secret: Object) -> None:
+    stale = machine_plan.acknowledgements(secret)
+    if stale:
+        metadata, event = {"annotations": dict.fromkeys(stale)}, "acknowledgements of an earlier upgrade removed"
+        await ctx.mark(SECRETS, objects.name(secret), metadata, namespace=FLEET_LOCAL, event=event)
+
+
+async def acknowledge(ctx: ReconcileContext, hook: AcknowledgeHook) -> None:
+    """Acknowledge a hook, unless Rancher has changed or removed it; then the next reconcile decides again."""
+    requested = machine_plan.REQUESTED[hook.annotation]
+    test = {"op": "test", "path": _annotation_path(requested), "value": hook.value}
+    add = {"op": "add", "path": _annotation_path(hook.annotation), "value": hook.value}
+    patch, event = JsonPatch([test, add]), "hook acknowledged"
+    try:
+        await ctx.patch(SECRETS, hook.secret, patch, namespace=FLEET_LOCAL, metadata_only=True, event=event)
+    except NotFound:
+        log.info("Secret not found, hook not acknowledged", secret=hook.secret)
+    except Invalid:
+        # Listed, as the manager has no permission to get Secrets.
+        selector = f"metadata.name={hook.secret}"
+        listed = ctx.client.list(SECRETS, namespace=FLEET_LOCAL, field_selector=selector, metadata_only=True)
+        if any(objects.annotations_of(secret).get(requested) == hook.value for secret in (await listed).items):
+            raise
+        log.info("hook has changed, not acknowledged", secret=hook.secret, hook=requested)
+
+
+def rke_config(cluster: Mapping[str, Any]) -> dict[str, Any]:
+    """Return spec.rkeConfig, which may be null."""
+    return (cluster.get("spec") or {}).get("rkeConfig") or {}
+
+
+def generation(cluster: Mapping[str, Any]) -> int:
+    """Return the provisionGeneration; absent counts as 0."""
+    return int(rke_config(cluster).get("provisionGeneration") or 0)
+
+
+def release(ctx: ReconcileContext) -> str:
+    """Return the release's version of Kubernetes."""
+    return (ctx.status["releaseMetadata"] or {}).get("kubernetes") or ""
+
+
+def _original(cluster: Object) -> Any:
+    """Return the strategy before any upgrade: a plan that ended early has left its hooks, and recorded the original."""
+    strategy = rke_config(cluster).get("upgradeStrategy")
+    if not upgrade_strategy.has_hooks(strategy):
+        return strategy
+    record = _record(cluster)
+    return upgrade_strategy.without_hooks(record.get("upgradeStrategy", strategy))
+
+
+def _record(cluster: Object) -> dict[str, Any]:
+    """Return the annotation of the plan that set the hooks; empty if it is missing or invalid."""
+    try:
+        record = json.loads(objects.annotations_of(cluster).get(ANNOTATION_ORIGINAL_STRATEGY, "{}"))
+    except (ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _annotation(ctx: ReconcileContext, original: Any) -> str:
+    record = {"plan": ctx.owner.name, "uid": ctx.owner.uid, "upgradeStrategy": original}
+    return json.dumps(record, separators=(",", ":"))
+
+
+def _annotate(cluster: Object, value: str | None) -> list[Object]:
+    """Return the operations that set or remove the annotation; none if nothing changes."""
+    present, path = objects.annotations_of(cluster), _annotation_path(ANNOTATION_ORIGINAL_STRATEGY)
+    if value is None:
+        return [{"op": "remove", "path": path}] if ANNOTATION_ORIGINAL_STRATEGY in present else []
+    parent = [] if objects.metadata(cluster).get("annotations") else _ADD_ANNOTATIONS
+    return [*parent, {"op": "add", "path": path, "value": value}]
+
+
+def _annotation_path(name: str) -> str:
+    """Return the annotation's JSON pointer."""
+    return "/metadata/annotations/" + name.replace("/", "~1")
+
+
+_ADD_ANNOTATIONS: list[Object] = [
+    {"op": "test", "path": "/metadata/annotations", "value": None},
+    {"op": "add", "path": "/metadata/annotations", "value": {}},
+]
+
+
+async def _patch_cluster(
+    ctx: ReconcileContext, cluster: Object, operations: list[Object], values: Mapping[str, Any], *, event: str = ""
+) -> None:
+    """Apply the operations, and set members of rkeConfig or remove those that are None.
+
+    Raises PreconditionFailed if the members differ from `cluster` by now, and Invalid if the patch is refused.
+    """
+    patch = JsonPatch([*operations, *_set_members(cluster, values)])
+    try:
+        await ctx.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL, event=event)
+    except Invalid as error:
+        now = await ctx.client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+        if now is not None and _patched_fields(now) == _patched_fields(cluster):
+            raise
+        text = f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} was changed concurrently: {error}"
+        raise PreconditionFailed(text) from error
+
+
+def _patched_fields(cluster: Object) -> tuple[Any, ...]:
+    config = objects.spec(cluster).get("rkeConfig")
+    members = [(config or {}).get(name) for name in ("provisionGeneration", "upgradeStrategy")]
+    annotation = objects.annotations_of(cluster).get(ANNOTATION_ORIGINAL_STRATEGY)
+    return objects.spec(cluster).get("kubernetesVersion"), bool(config), *members, annotation
+
+
+def _set_members(cluster: Object, values: Mapping[str, Any]) -> list[Object]:
+    if not values:
+        return []
+    config = objects.spec(cluster).get("rkeConfig")
+    if not config:
+        return [{"op": "test", "path": _RKE, "value": config}, {"op": "add", "path": _RKE, "value": dict(values)}]
+    operations: list[Object] = []
+    for name, value in values.items():
+        path = {"path": f"{_RKE}/{name}"}
+        operations.append({"op": "test", "value": config.get(name), **path})
+        operations.append({"op": "remove", **path} if value is None else {"op": "add", "value": value, **path})
+    return operations

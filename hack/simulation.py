@@ -11,10 +11,10 @@ from contextlib import AsyncExitStack
 from random import Random
 from typing import TYPE_CHECKING, Self
 
+from hack import scenario as scenarios
 from hack.actors.api_certificates import ApiCertificates
 from hack.actors.kubelet_access import InClusterKubelets
 from hack.actors.repository_access import InClusterRepositoryClient
-from hack.cluster import scenario as scenarios
 from hack.cluster.embedded_backend import EmbeddedBackend, virtual_backend
 from hack.cluster.population import Population
 from hack.cluster.strict import Strict
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from hack.apiserver.server import ApiServer
     from hack.cluster.backend import Backend
-    from hack.cluster.scenario import Scenario
+    from hack.scenario import Scenario
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Transport
 

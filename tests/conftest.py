@@ -15,7 +15,7 @@ from hypothesis import settings
 
 from hack.control_plane.control_plane import CONTROLLER_MANAGER, ControlPlane
 from tests.support import tiers
-from tests.support.accounts import ACCOUNTS
+from tests.support.server.accounts import ACCOUNTS
 from upgrade_manager.cli import gc_tuning
 from upgrade_manager.runtime.logging import configure_logging
 

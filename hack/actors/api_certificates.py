@@ -6,7 +6,7 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from hack.cluster.scenario import ApiServer
+from hack.scenario import ApiServer
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Transient
 from upgrade_manager.preflight.certificates import Validity
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
-    from hack.cluster.scenario import Scenario
+    from hack.scenario import Scenario
 
 #: Seconds of a handshake, and of one that times out, before scaling.
 _HANDSHAKE, _SILENCE = 0.004, 10.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
-    from hack.cluster.scenario import Durations
+    from hack.scenario import Durations
     from upgrade_manager.kube.objects import Object
 
 _SUC_PLAN_LABEL = "upgrade.cattle.io/plan"

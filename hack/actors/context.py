@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hack.actors.caches import Cache, Caches
     from hack.actors.controller_loop import RequeueAfter
     from hack.actors.hosts import Hosts
-    from hack.cluster.scenario import Scenario
+    from hack.scenario import Scenario
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Transport
 

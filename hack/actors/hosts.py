@@ -12,7 +12,7 @@ from upgrade_manager.kube import objects
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from hack.cluster.scenario import Scenario
+    from hack.scenario import Scenario
     from upgrade_manager.kube.objects import Object
 
 _NAMESPACE = uuid.UUID("5b1d9a52-7f0e-4c38-9a7e-3c0d5d3f4a11")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.answers import document, refused
 from hack.actors.freezer import kubelet_of
-from hack.cluster.scenario import Disk
+from hack.scenario import Disk
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES
 from upgrade_manager.kube.transport import Request

@@ -15,7 +15,7 @@ from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.cluster.scenario import Scenario
+    from hack.scenario import Scenario
 
 ROOT = "/harvester-iso/"
 RELEASE_FILE = "harvester-release.yaml"

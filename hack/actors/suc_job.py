@@ -16,7 +16,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SUC_PLANS
 
 if TYPE_CHECKING:
-    from hack.cluster.scenario import UpgradeController
+    from hack.scenario import UpgradeController
     from upgrade_manager.kube.objects import Object
 
 NAME = "system-upgrade-controller"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from hack.apiserver.call import call_of
 from hack.apiserver.identity import Attributes
-from hack.faults.call import call_of
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Request

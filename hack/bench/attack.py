@@ -32,7 +32,7 @@ from hack.bench.catalogue import Figure
 from hack.bench.in_process import MANAGER, BenchError
 from hack.bench.local_processes import INTERVAL, PROGRAM, READY_TIMEOUT, free_port, local_processes
 from hack.bench.recorder import Recorder
-from hack.cluster.certificates import Authority
+from hack.control_plane.certificates import Authority
 from webhook.server import PATH
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hack.cluster.backend import Backend
-    from hack.cluster.scenario import Scenario
+    from hack.scenario import Scenario
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
     from upgrade_manager.kube.transport import Transport

@@ -18,9 +18,9 @@ import yaml
 
 from hack.bench.in_process import PLAN, BenchError, plan_manifest
 from hack.bench.recorder import Recorder
-from hack.cluster.certificates import Authority, server_context
 from hack.cluster.gateway import Gateway
-from hack.cluster.kubeconfig import kubeconfig, write
+from hack.control_plane.certificates import Authority, server_context
+from hack.control_plane.kubeconfig import kubeconfig, write
 from hack.demo.options import parse
 from hack.demo.processes import process_group
 from hack.demo.programs import READY_TIMEOUT as CLUSTER_READY_TIMEOUT

@@ -10,13 +10,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hack import scenario as scenarios
 from hack.bench.catalogue import Figure
 from hack.bench.in_process import MANAGER
 from hack.bench.local_processes import UPGRADE_TIMEOUT
 from hack.bench.reaction import over_https
 from hack.bench.real_cluster import real_cluster
 from hack.bench.recorder import Audit
-from hack.cluster import scenario as scenarios
 from hack.control_plane.assets import find_assets
 from hack.control_plane.control_plane import ControlPlane
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, RKE_POST_DRAIN

@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hack import scenario as scenarios
 from hack.apiserver.identity import ADMIN
 from hack.bench.catalogue import Figure
 from hack.bench.in_process import MANAGER, manager, record, run_plan
-from hack.cluster import scenario as scenarios
-from hack.cluster.certificates import Authority, server_context
 from hack.cluster.gateway import Gateway
-from hack.cluster.kubeconfig import kubeconfig, write
+from hack.control_plane.certificates import Authority, server_context
+from hack.control_plane.kubeconfig import kubeconfig, write
 from hack.simulation import Simulation
 from upgrade_manager.api.keys import RKE_POST_DRAIN, RKE_PRE_DRAIN
 from upgrade_manager.kube import objects

@@ -7,12 +7,12 @@ import os
 import statistics
 from typing import TYPE_CHECKING
 
+from hack import scenario as scenarios
 from hack.bench.catalogue import Figure
 from hack.bench.in_process import MANAGER, upgraded
 from hack.bench.real_cluster import SimulatedBackend
 from hack.bench.recorder import CONFLICT
 from hack.bench.upgrade import replayed
-from hack.cluster import scenario as scenarios
 from hack.control_plane.assets import find_assets
 from hack.control_plane.backend import RealBackend
 from hack.control_plane.control_plane import ControlPlane
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from hack.bench.in_process import Upgrade
     from hack.bench.recorder import Exchange
     from hack.cluster.backend import Backend
-    from hack.cluster.scenario import Scenario
     from hack.control_plane.assets import Assets
+    from hack.scenario import Scenario
 
 #: Pairs of an upgrade and its replay; the median counts.
 RUNS = 3

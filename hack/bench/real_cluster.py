@@ -20,11 +20,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from hack.actors.repository_access import RepositoryServer
 from hack.bench.in_process import PLAN, BenchError, plan_manifest
 from hack.bench.local_processes import free_port
-from hack.cluster.kubeconfig import kubeconfig, write
 from hack.cluster.program import LOCAL_NAME
 from hack.cluster.seed_harvester import api_endpoints
 from hack.control_plane.backend import RealBackend
 from hack.control_plane.control_plane import ADMIN
+from hack.control_plane.kubeconfig import kubeconfig, write
 from hack.demo.processes import process_group
 from hack.simulation import Simulation
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK, CATTLE_SYSTEM, HARVESTER_SYSTEM
@@ -36,9 +36,9 @@ from upgrade_manager.kube.resources import ENDPOINT_SLICES, NAMESPACES, SERVICE_
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hack.cluster.scenario import Scenario
     from hack.control_plane.control_plane import ControlPlane
     from hack.demo.processes import Child, ProcessGroup
+    from hack.scenario import Scenario
     from upgrade_manager.kube.objects import Object
 
 #: Seconds between two polls of the plan and of the manager's metrics.

@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hack import scenario as scenarios
 from hack.bench.catalogue import Figure
 from hack.bench.in_process import MANAGER
 from hack.bench.phase_changes import phase_changes
 from hack.bench.process import MIB_PER_MB, memory
 from hack.bench.real_cluster import real_cluster
 from hack.bench.recorder import Audit
-from hack.cluster import scenario as scenarios
-from hack.cluster.scenario import Machine
 from hack.cluster.seed_machines import volume
 from hack.control_plane.assets import find_assets
 from hack.control_plane.control_plane import API_SERVER, ControlPlane
+from hack.scenario import Machine
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES
 

@@ -43,7 +43,7 @@ import resource
 from upgrade_manager.cli import lean_imports
 lean_imports.skip_optional_parts()
 import upgrade_manager.cli.options, upgrade_manager.cli.toolkit
-from upgrade_manager.toolkit.catalogue import steps_of
+from upgrade_manager.toolkit.run.catalogue import steps_of
 steps_of("node prepare")
 print(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]))
 """

@@ -17,13 +17,13 @@ from typing import Any
 from hack.bench.process import memory
 from upgrade_manager.kube.clock import SystemClock
 from upgrade_manager.runtime.logging import LogFormat, configure_logging
-from upgrade_manager.toolkit.checksums import Checksums
-from upgrade_manager.toolkit.context import ToolkitContext
-from upgrade_manager.toolkit.host_programs import ChrootPrograms
-from upgrade_manager.toolkit.host_tree import HostTree
-from upgrade_manager.toolkit.image_import import import_images
-from upgrade_manager.toolkit.release_files import ReleaseFiles
-from upgrade_manager.toolkit.repository_files import HttpRepositoryFiles
+from upgrade_manager.toolkit.host.host_programs import ChrootPrograms
+from upgrade_manager.toolkit.host.host_tree import HostTree
+from upgrade_manager.toolkit.images.image_import import import_images
+from upgrade_manager.toolkit.iso.checksums import Checksums
+from upgrade_manager.toolkit.iso.release_files import ReleaseFiles
+from upgrade_manager.toolkit.iso.repository_files import HttpRepositoryFiles
+from upgrade_manager.toolkit.run.context import ToolkitContext
 
 
 async def _import(url: str, root: Path) -> float:

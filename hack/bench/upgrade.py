@@ -12,11 +12,11 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from hack import scenario as scenarios
 from hack import virtual_time
 from hack.bench.catalogue import Figure
 from hack.bench.in_process import MANAGER, upgraded
 from hack.bench.recorder import CONFLICT
-from hack.cluster import scenario as scenarios
 from hack.cluster.embedded_backend import virtual_backend
 from hack.simulation import Simulation
 from upgrade_manager.kube import objects

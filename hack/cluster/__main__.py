@@ -8,7 +8,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from hack.cluster import scenario as scenarios
+from hack import scenario as scenarios
 from hack.cluster.options import parse
 from hack.cluster.program import cluster, utc_now
 from hack.control_plane.assets import AssetsError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hack.cluster.options import Options
-    from hack.cluster.scenario import Scenario
+    from hack.scenario import Scenario
 
 _FAILED = 1
 

@@ -12,7 +12,7 @@ from hack.actors.virt_api import migration_stage
 from hack.apiserver.identity import ADMIN
 from hack.apiserver.posting import NoPoster
 from hack.apiserver.server import ApiServer
-from hack.cluster.foreign import foreign_crds
+from hack.crds.foreign import foreign_crds
 from hack.faults.breakable_transport import BreakableTransport
 from hack.faults.latency import SlowTransport
 from hack.virtual_time import virtual_now

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack.cluster import scenario
+from hack import scenario
 from hack.fast_time import FastTime, real_time
 
 if TYPE_CHECKING:

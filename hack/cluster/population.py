@@ -13,11 +13,11 @@ from hack.actors.freezer import Freezer
 from hack.actors.hosts import Hosts
 from hack.actors.registry import ActorRegistry, simulated
 from hack.actors.servers import SimulatedServers
-from hack.cluster.foreign import operator_crds, our_crd, service_crds
 from hack.cluster.quorum import Quorum
 from hack.cluster.seeds import Seeds
 from hack.cluster.service_proxy import proxy_services
 from hack.cluster.strict import Strict
+from hack.crds.foreign import operator_crds, our_crd, service_crds
 from upgrade_manager.kube.client import Client
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from hack.actors.registry import ContainersFactory, ServersFactory
     from hack.cluster.backend import Backend
-    from hack.cluster.scenario import Scenario
+    from hack.scenario import Scenario
 
 _USER_AGENT = "simulated-cluster"
 

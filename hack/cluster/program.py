@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from hack.actors.registry import simulated
 from hack.actors.repository_access import RepositoryServer
 from hack.apiserver.http_poster import HttpPoster
-from hack.cluster.certificates import LOOPBACK, Authority, server_context
 from hack.cluster.embedded_backend import EmbeddedBackend
 from hack.cluster.gateway import Gateway
-from hack.cluster.kubeconfig import kubeconfig, write
 from hack.cluster.population import Population
 from hack.control_plane.assets import find_assets
 from hack.control_plane.backend import RealBackend
+from hack.control_plane.certificates import LOOPBACK, Authority, server_context
 from hack.control_plane.control_plane import ControlPlane
+from hack.control_plane.kubeconfig import kubeconfig, write
 from hack.faults.middleware import Middleware
 from hack.host.containers import ContainerSettings, ProcessContainers
 from hack.host.iso import large_files
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hack.actors.toolkit import Toolkit
     from hack.cluster.backend import Backend
     from hack.cluster.options import Options
-    from hack.cluster.scenario import Scenario
+    from hack.scenario import Scenario
 
 
 #: The gateway's host: an EndpointSlice rejects loopback addresses, and names of this zone resolve to this machine.

@@ -27,7 +27,7 @@ from upgrade_manager.api.keys import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hack.cluster.scenario import Addon, Scenario
+    from hack.scenario import Addon, Scenario
     from upgrade_manager.kube.objects import Object
 
 _CHARTS = ("harvester", "harvester-crd", "rancher-monitoring-crd", "rancher-logging-crd")

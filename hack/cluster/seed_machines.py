@@ -6,11 +6,11 @@ import uuid
 from typing import TYPE_CHECKING
 
 from hack.actors.longhorn import replica_name
-from hack.cluster.scenario import Machine
+from hack.scenario import Machine
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
 
 if TYPE_CHECKING:
-    from hack.cluster.scenario import Scenario
+    from hack.scenario import Scenario
     from upgrade_manager.kube.objects import Object
 
 _VOLUME_LABEL = "longhornvolume"

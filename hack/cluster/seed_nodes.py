@@ -24,7 +24,7 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.api.names import safe_concat_name
 
 if TYPE_CHECKING:
-    from hack.cluster.scenario import Scenario
+    from hack.scenario import Scenario
     from upgrade_manager.kube.objects import Object
 
 _CLUSTER = "local"

@@ -8,7 +8,7 @@ from hack.actors.helm_storage import DEPLOYED, revision
 from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, LONGHORN_SYSTEM, SETTING_SERVER_VERSION
 
 if TYPE_CHECKING:
-    from hack.cluster.scenario import Scenario
+    from hack.scenario import Scenario
     from upgrade_manager.kube.objects import Object
 
 FLEET_SYSTEM = "cattle-fleet-system"

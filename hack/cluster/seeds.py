@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
     from datetime import datetime
 
-    from hack.cluster.scenario import Machine, Scenario
+    from hack.scenario import Machine, Scenario
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
 

@@ -13,10 +13,10 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Self
 
 from hack.apiserver.handlers import Handlers
-from hack.cluster.foreign import foreign_crds
 from hack.control_plane.assets import AssetsError
 from hack.control_plane.authorized_handlers import AuthorizedHandlers
 from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLER_MANAGER
+from hack.crds.foreign import foreign_crds
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.config import ClientConfig, TlsConfig

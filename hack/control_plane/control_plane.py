@@ -19,9 +19,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from hack.cluster.certificates import Authority, client_context
-from hack.cluster.kubeconfig import kubeconfig, write
 from hack.control_plane import flags
+from hack.control_plane.certificates import Authority, client_context
+from hack.control_plane.kubeconfig import kubeconfig, write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

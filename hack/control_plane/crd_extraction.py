@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from hack.cluster.foreign import foreign_crds
+from hack.crds.foreign import foreign_crds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hack.cluster.certificates import Authority
+    from hack.control_plane.certificates import Authority
     from hack.control_plane.control_plane import Account
 
 #: The controllers whose work the simulated cluster leaves to the real ones.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hack.faults.call import Call
+    from hack.apiserver.call import Call
 
 #: The code of a request without a response.
 NO_ANSWER = 0

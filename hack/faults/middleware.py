@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from hack.apiserver.call import call_of
 from hack.apiserver.status import StatusError
 from hack.apiserver.streams import ChunkStream, WholeStream
-from hack.faults.call import call_of
 from hack.faults.counts import NO_ANSWER, Counts
 from hack.faults.rules import Delay, LoseAnswer, LoseRequest, Refuse, Rule
 from hack.faults.watch_faults import Whole, disturbed
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from random import Random
 
-    from hack.faults.call import Call
+    from hack.apiserver.call import Call
     from hack.faults.rules import Action
     from hack.faults.watch_faults import Lines
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hack.faults.call import Call
+    from hack.apiserver.call import Call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hack.host.programs import SimulatedPrograms
-from upgrade_manager.toolkit.host_programs import Call
+from upgrade_manager.toolkit.host.host_programs import Call
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,13 +15,13 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, SECRETS
-from upgrade_manager.toolkit.host_programs import Output
+from upgrade_manager.toolkit.host.host_programs import Output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from upgrade_manager.kube.client import Client
-    from upgrade_manager.toolkit.host_programs import Call
+    from upgrade_manager.toolkit.host.host_programs import Call
 
 _CHART = re.compile(r"(?P<name>[a-z-]+)-(?P<version>\d.*)\.tgz")
 _POLL = 0.5

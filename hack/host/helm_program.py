@@ -13,10 +13,10 @@ from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import SystemClock
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
-from upgrade_manager.toolkit.host_programs import Call
+from upgrade_manager.toolkit.host.host_programs import Call
 
 if TYPE_CHECKING:
-    from upgrade_manager.toolkit.host_programs import Output
+    from upgrade_manager.toolkit.host.host_programs import Output
 
 
 async def _run() -> Output:

@@ -8,7 +8,7 @@ from hashlib import sha256
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.toolkit.host_programs import Output
+from upgrade_manager.toolkit.host.host_programs import Output
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

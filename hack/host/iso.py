@@ -11,7 +11,7 @@ import yaml
 import zstandard
 
 if TYPE_CHECKING:
-    from hack.cluster.scenario import Scenario
+    from hack.scenario import Scenario
 
 _METADATA = "bundle/metadata.yaml"
 ROOTFS = "rootfs.squashfs"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import yaml
 
 from hack.host.systemd import systemctl
-from upgrade_manager.toolkit.host_programs import Output
-from upgrade_manager.toolkit.host_tree import HostTree
+from upgrade_manager.toolkit.host.host_programs import Output
+from upgrade_manager.toolkit.host.host_tree import HostTree
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from hack.host.image_programs import ImagePrograms
 from hack.host.os_programs import OsPrograms
 from hack.host.state import HostState
-from upgrade_manager.toolkit.host_programs import Output
+from upgrade_manager.toolkit.host.host_programs import Output
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
-    from upgrade_manager.toolkit.host_programs import Call
+    from upgrade_manager.toolkit.host.host_programs import Call
 
 
 class SimulatedPrograms:

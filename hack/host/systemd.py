@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.toolkit.host_programs import Output
+from upgrade_manager.toolkit.host.host_programs import Output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from hack import virtual_time
 from hack.apiserver.status import StatusError
 from hack.faults.rules import LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.upgrade import Ledger, UpgradeRun, condition, started
+from tests.support.managers.upgrade import Ledger, UpgradeRun, condition, started
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.refusals import OVERDUE
 from upgrade_manager.blockers.remedy import WEBHOOKS

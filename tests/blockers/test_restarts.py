@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.manager_restarts import Interruption, restarted
-from tests.support.stall_matrix import PlanObserver, cell_of, held_up
-from tests.support.sweep import Sweep, shares
-from tests.support.upgrade import UpgradeRun
+from tests.support.managers.manager_restarts import Interruption, restarted
+from tests.support.managers.stall_matrix import PlanObserver, cell_of, held_up
+from tests.support.managers.sweep import Sweep, shares
+from tests.support.managers.upgrade import UpgradeRun
 
 if TYPE_CHECKING:
     from hack.apiserver.history import Entry

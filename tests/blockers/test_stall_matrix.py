@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import stall_matrix
-from tests.support.stall_matrix import CELLS, Cell
+from tests.support.managers import stall_matrix
+from tests.support.managers.stall_matrix import CELLS, Cell
 
 #: The others run in the full tier.
 FEW = {
@@ -18,7 +18,7 @@ PARAMETERS = [
     pytest.param(cell, id=cell.id, marks=[] if (cell.component, cell.moment) in FEW else pytest.mark.full)
     for cell in CELLS
 ]
-REGENERATE = "if that is meant: python -m tests.support.stall_matrix"
+REGENERATE = "if that is meant: python -m tests.support.managers.stall_matrix"
 
 
 @pytest.mark.rule(

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.upgrade import condition, started
+from tests.support.managers.upgrade import condition, started
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, PODS
 
 if TYPE_CHECKING:
-    from tests.support.upgrade import UpgradeRun
+    from tests.support.managers.upgrade import UpgradeRun
     from upgrade_manager.kube.objects import Object
 
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from tests.support.kube_server import Reply, ScriptedTransport, failure, reset, success
+from tests.support.server.kube_server import Reply, ScriptedTransport, failure, reset, success
 from upgrade_manager.cli.api_server_check import RESPONSE_TIMEOUT, ApiServerCheck, StartError
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import REFUSED, UNTRUSTED, Transient

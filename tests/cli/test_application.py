@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from hack.bench.in_process import LoopClock
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.upgrade import UpgradeRun
+from tests.support.managers.upgrade import UpgradeRun
 from upgrade_manager.cli.application import Environment, build_manager
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.preflight.kubelets import DirectKubelets

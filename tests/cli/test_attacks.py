@@ -13,9 +13,9 @@ import pytest
 from aiohttp import http_parser, streams
 
 from hack.bench.bomb import SIZE, bomb_request
-from tests.support.attacked import API_SERVER, BOUND, OTHER, SERVERS, STRANGER, attacked
-from tests.support.toolkit_config import TOOLKIT
-from tests.support.webhook import NO_CACHES, EmptyCluster, head, review
+from tests.support.managers.toolkit_config import TOOLKIT
+from tests.support.webhook.attacked import API_SERVER, BOUND, OTHER, SERVERS, STRANGER, attacked
+from tests.support.webhook.webhook import NO_CACHES, EmptyCluster, head, review
 from upgrade_manager.runtime import connection_limit
 from upgrade_manager.runtime.refusal_log import LINES
 from webhook.admission import Admission
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Iterator, Sequence
 
-    from tests.support.attacked import Target
+    from tests.support.webhook.attacked import Target
     from webhook.check import Finding, Subject
 
 pytestmark = pytest.mark.real_loop

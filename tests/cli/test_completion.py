@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.displayed import MANIFEST
-from tests.support.programs import install
-from tests.support.served import served
+from tests.support.cluster.served import served
+from tests.support.managers.displayed import MANIFEST
+from tests.support.programs.programs import install
 from upgrade_manager.cli.completion import completion
 from upgrade_manager.cli.user_options import SHELLS, CompletionOptions
 from upgrade_manager.kube.resources import UPGRADE_PLANS

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hack.cluster.certificates import Authority
-from upgrade_manager.toolkit.catalogue import COMMANDS
+from hack.control_plane.certificates import Authority
+from upgrade_manager.toolkit.run.catalogue import COMMANDS
 
 #: Prints, at the exit of a manager that finds no cluster, what it has loaded.
 SCRIPT = """
@@ -37,7 +37,7 @@ import json, sys
 from upgrade_manager.cli.lean_imports import skip_optional_parts
 skip_optional_parts()
 import upgrade_manager.cli.options, upgrade_manager.cli.toolkit
-from upgrade_manager.toolkit.catalogue import steps_of
+from upgrade_manager.toolkit.run.catalogue import steps_of
 steps_of(sys.argv[1])
 print(json.dumps(sorted(sys.modules)))
 """
@@ -135,7 +135,7 @@ def test_command_of_a_job_loads_no_server_and_no_controller(command: str) -> Non
         [sys.executable, "-c", COMMAND_SCRIPT, command], capture_output=True, text=True, timeout=40, check=True
     )
     modules = set(json.loads(done.stdout))
-    assert "upgrade_manager.toolkit.steps" in modules
+    assert "upgrade_manager.toolkit.run.steps" in modules
     assert UNUSED_BY_COMMANDS & modules == set()
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.displayed import MANIFEST
-from tests.support.polling import eventually
-from tests.support.served import manager, served
+from tests.support.cluster.served import manager, served
+from tests.support.managers.displayed import MANIFEST
+from tests.support.programs.polling import eventually
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS

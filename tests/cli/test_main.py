@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.process_result import ProcessResult
-from tests.support.processes import interrupted
+from tests.support.programs.process_result import ProcessResult
+from tests.support.programs.processes import interrupted
 from upgrade_manager import __version__
 
 if TYPE_CHECKING:

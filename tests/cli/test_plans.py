@@ -9,7 +9,7 @@ import pytest
 
 from hack.faults.rules import Delay, Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.displayed import MANIFEST, at, plan, times
+from tests.support.managers.displayed import MANIFEST, at, plan, times
 from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.cli.plans import choose, read_pace, read_plans

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.cluster import scenario as scenarios
+from hack import scenario as scenarios
 from hack.cluster.options import Options
 from hack.cluster.program import cluster
 from hack.simulation import Simulation
-from tests.support.process_result import ProcessResult
-from tests.support.toolkit_config import TOOLKIT
+from tests.support.managers.toolkit_config import TOOLKIT
+from tests.support.programs.process_result import ProcessResult
 from upgrade_manager.cli.preflight import check, read_plan
 from upgrade_manager.cli.session import CommandError
 from upgrade_manager.kube.patch import MergePatch

@@ -15,17 +15,17 @@ import pytest
 from hack.apiserver.http_poster import HttpPoster
 from hack.apiserver.identity import ADMIN
 from hack.apiserver.server import ApiServer
-from hack.cluster.certificates import Authority, server_context
 from hack.cluster.gateway import Gateway
-from hack.cluster.kubeconfig import kubeconfig, write
+from hack.control_plane.certificates import Authority, server_context
+from hack.control_plane.kubeconfig import kubeconfig, write
 from hack.fast_time import FastTime
 from hack.faults.breakable_transport import BreakableTransport
 from hack.faults.middleware import Middleware
 from hack.faults.rules import Delay, Match, Rule
-from tests.support.kubectl import CRDS, PLANS, manifest
-from tests.support.leader_ledger import LeaderLedger, WatchedWrites
-from tests.support.polling import eventually
-from tests.support.raw_client import RawClient
+from tests.support.cluster.kubectl import CRDS, PLANS, manifest
+from tests.support.managers.leader_ledger import LeaderLedger, WatchedWrites
+from tests.support.programs.polling import eventually
+from tests.support.server.raw_client import RawClient
 from upgrade_manager.api.crd import crd_manifest
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.displayed import MANIFEST
-from tests.support.served import manager, result, served
+from tests.support.cluster.served import manager, result, served
+from tests.support.managers.displayed import MANIFEST
 from upgrade_manager.cli.report import write
 from upgrade_manager.cli.session import CommandError
 from upgrade_manager.kube.resources import UPGRADE_PLANS
@@ -15,7 +15,7 @@ from upgrade_manager.kube.resources import UPGRADE_PLANS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.process_result import ProcessResult
+    from tests.support.programs.process_result import ProcessResult
 
 
 async def command(kubeconfig: Path, *arguments: str) -> ProcessResult:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.processes import interrupted
+from tests.support.programs.processes import interrupted
 from upgrade_manager.cli.session import CommandError, run_command
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import pytest
 import yaml
 from rich.console import Console
 
-from tests.support.displayed import MANIFEST
-from tests.support.served import manager, result, served
+from tests.support.cluster.served import manager, result, served
+from tests.support.managers.displayed import MANIFEST
 from upgrade_manager.cli import status
 from upgrade_manager.display.screen import Report
 from upgrade_manager.kube.resources import UPGRADE_PLANS
@@ -23,7 +23,7 @@ from upgrade_manager.kube.resources import UPGRADE_PLANS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.process_result import ProcessResult
+    from tests.support.programs.process_result import ProcessResult
     from upgrade_manager.cli.status_watch import PlanWatch
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.displayed import MANIFEST
+from tests.support.managers.displayed import MANIFEST
 from upgrade_manager.cli.status_watch import PlanWatch
 from upgrade_manager.display.expectation import UNKNOWN_PACE
 from upgrade_manager.kube.client import Client

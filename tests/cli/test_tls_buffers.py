@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.cluster.certificates import Authority, client_context, server_context
+from hack.control_plane.certificates import Authority, client_context, server_context
 from upgrade_manager.cli import tls_buffers
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.polling import eventually
-from tests.support.prepare import iso
+from tests.support.programs.polling import eventually
+from tests.support.toolkit.prepare import iso
 from upgrade_manager.api.checksums import read_checksums
 from upgrade_manager.cli.options import parse_options
 from upgrade_manager.cli.toolkit_options import ToolkitOptions

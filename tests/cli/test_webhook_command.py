@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 
-from tests.support.kubectl import embedded_cluster, manifest
-from tests.support.polling import eventually
-from tests.support.webhook_certificates import NAMESPACE, THE_SERVICE, secret
+from tests.support.cluster.kubectl import embedded_cluster, manifest
+from tests.support.programs.polling import eventually
+from tests.support.webhook.webhook_certificates import NAMESPACE, THE_SERVICE, secret
 from upgrade_manager.kube.resources import SECRETS
 from webhook.certificates.rotation import SECRET
 from webhook.server import PATH

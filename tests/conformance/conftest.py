@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support import bareapi, tiers
+from tests.support import tiers
+from tests.support.server import bareapi
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

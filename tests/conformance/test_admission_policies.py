@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from tests.support.bareapi import BareApi
+    from tests.support.server.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.conformance_objects import (
+from tests.support.server.conformance_objects import (
     DEPLOYMENTS,
     JOBS,
     LEASE,
@@ -17,7 +17,7 @@ from tests.support.conformance_objects import (
     WIDGETS_KIND,
     with_metadata,
 )
-from tests.support.conformance_rows import (
+from tests.support.server.conformance_rows import (
     Row,
     conflict,
     delete,
@@ -30,10 +30,10 @@ from tests.support.conformance_rows import (
     refused,
     strategic,
 )
-from tests.support.shapes import widget
+from tests.support.server.shapes import widget
 
 if TYPE_CHECKING:
-    from tests.support.bareapi import BareApi
+    from tests.support.server.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 

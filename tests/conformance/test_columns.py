@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.kinds import define, drop, widget
-from tests.support.raw_client import RawClient
+from tests.support.server.kinds import define, drop, widget
+from tests.support.server.raw_client import RawClient
 
 if TYPE_CHECKING:
-    from tests.support.bareapi import BareApi
+    from tests.support.server.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 

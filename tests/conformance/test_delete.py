@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.conformance_objects import (
+from tests.support.server.conformance_objects import (
     CUSTOM,
     CUSTOM_HELD,
     DYING,
@@ -20,7 +20,7 @@ from tests.support.conformance_objects import (
     WIDGETS_KIND,
     with_metadata,
 )
-from tests.support.conformance_rows import (
+from tests.support.server.conformance_rows import (
     Row,
     already_exists,
     conflict,
@@ -32,10 +32,10 @@ from tests.support.conformance_rows import (
     play,
     post,
 )
-from tests.support.shapes import WIDGETS, widget
+from tests.support.server.shapes import WIDGETS, widget
 
 if TYPE_CHECKING:
-    from tests.support.bareapi import BareApi
+    from tests.support.server.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 

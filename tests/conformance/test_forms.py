@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.raw_client import RawClient
+from tests.support.server.raw_client import RawClient
 from tests.support.tiers import EMBEDDED
 
 if TYPE_CHECKING:
-    from tests.support.bareapi import BareApi
+    from tests.support.server.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from hack.apiserver.identity import User
-from hack.cluster.certificates import Authority, server_context
 from hack.cluster.gateway import Gateway
-from hack.cluster.kubeconfig import kubeconfig
+from hack.control_plane.certificates import Authority, server_context
 from hack.control_plane.control_plane import ADMIN
-from tests.support.apiserver import make_server
+from hack.control_plane.kubeconfig import kubeconfig
+from tests.support.server.apiserver import make_server
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
 from upgrade_manager.kube.transport import Request

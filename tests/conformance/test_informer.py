@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from contextlib import AbstractAsyncContextManager
 
-    from tests.support.bareapi import BareApi
+    from tests.support.server.bareapi import BareApi
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
 
 pytestmark = pytest.mark.servers

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support import hooks
-from tests.support.hooks import MUTATING, FixedResponse
+from tests.support.server import hooks
+from tests.support.server.hooks import MUTATING, FixedResponse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.support.bareapi import BareApi
-    from tests.support.hooks import WebhookServer
-    from tests.support.raw_client import JsonResponse
+    from tests.support.server.bareapi import BareApi
+    from tests.support.server.hooks import WebhookServer
+    from tests.support.server.raw_client import JsonResponse
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.conformance_objects import (
+from tests.support.server.conformance_objects import (
     BLUE,
     DEPLOYMENTS,
     MAP,
@@ -22,7 +22,7 @@ from tests.support.conformance_objects import (
     WIDGETS_KIND,
     with_metadata,
 )
-from tests.support.conformance_rows import (
+from tests.support.server.conformance_rows import (
     ApiCall,
     Row,
     conflict,
@@ -37,10 +37,10 @@ from tests.support.conformance_rows import (
     refused,
     strategic,
 )
-from tests.support.shapes import WIDGETS, widget
+from tests.support.server.shapes import WIDGETS, widget
 
 if TYPE_CHECKING:
-    from tests.support.bareapi import BareApi
+    from tests.support.server.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.polling import eventually
+from tests.support.programs.polling import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.support.bareapi import BareApi
+    from tests.support.server.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 

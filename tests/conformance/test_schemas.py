@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.conformance_objects import BLUE, NOW, TYPE, WIDGET, WIDGET_KIND, with_metadata
-from tests.support.conformance_rows import Row, invalid, merge, play, post, put
-from tests.support.shapes import RULED, WIDGETS, ruled, widget
+from tests.support.server.conformance_objects import BLUE, NOW, TYPE, WIDGET, WIDGET_KIND, with_metadata
+from tests.support.server.conformance_rows import Row, invalid, merge, play, post, put
+from tests.support.server.shapes import RULED, WIDGETS, ruled, widget
 
 if TYPE_CHECKING:
-    from tests.support.bareapi import BareApi
+    from tests.support.server.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.apiserver import DEFINITIONS, definition
-from tests.support.conformance_objects import (
+from tests.support.server.apiserver import DEFINITIONS, definition
+from tests.support.server.conformance_objects import (
     CUSTOM,
     LEASE,
     LEASES,
@@ -24,7 +24,7 @@ from tests.support.conformance_objects import (
     WIDGETS_KIND,
     with_metadata,
 )
-from tests.support.conformance_rows import (
+from tests.support.server.conformance_rows import (
     ApiCall,
     Row,
     already_exists,
@@ -39,10 +39,10 @@ from tests.support.conformance_rows import (
     put,
     refused,
 )
-from tests.support.shapes import PLAINS, WIDGETS, plain, widget
+from tests.support.server.shapes import PLAINS, WIDGETS, plain, widget
 
 if TYPE_CHECKING:
-    from tests.support.bareapi import BareApi
+    from tests.support.server.bareapi import BareApi
 
 # aiohttp warns about large bodies.
 pytestmark = [pytest.mark.servers, pytest.mark.filterwarnings("ignore:Sending a large body")]

@@ -9,16 +9,17 @@ import pytest
 from hack.cluster.impersonation import ActingAs
 from hack.control_plane.backend import direct
 from hack.control_plane.control_plane import ADMIN, ControlPlane
-from tests.support import guarded_cluster, tiers
-from tests.support.helm import Helm
-from tests.support.raw_client import RawClient
-from tests.support.upgrade import ACCOUNT
+from tests.support import tiers
+from tests.support.cluster import guarded_cluster
+from tests.support.managers.upgrade import ACCOUNT
+from tests.support.programs.helm import Helm
+from tests.support.server.raw_client import RawClient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from tests.support.guarded_cluster import GuardedCluster
+    from tests.support.cluster.guarded_cluster import GuardedCluster
 
 
 @pytest.fixture

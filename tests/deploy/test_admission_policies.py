@@ -6,7 +6,7 @@ import re
 
 import yaml
 
-from tests.support.kustomize import DEPLOY
+from tests.support.programs.kustomize import DEPLOY
 from upgrade_manager.api.annotations import TOOLKIT_ANNOTATIONS, WAIVER_ANNOTATIONS
 from upgrade_manager.api.keys import ADMISSION_ANNOTATIONS, GROUP
 from upgrade_manager.kube.resources import UPGRADE_PLANS

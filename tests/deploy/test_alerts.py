@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from hack.prometheus.programs import find
-from tests.support.kustomize import DEPLOY
+from tests.support.programs.kustomize import DEPLOY
 from upgrade_manager.cli.application import LEASE
 
 if TYPE_CHECKING:

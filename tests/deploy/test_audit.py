@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.control_plane.backend import direct
-from tests.support.audit_log import AuditLog, user
-from tests.support.guarded_cluster import RUNNING, TOOLKIT, manifest
-from tests.support.raw_client import RawClient
-from tests.support.upgrade import ACCOUNT
+from tests.support.cluster.guarded_cluster import RUNNING, TOOLKIT, manifest
+from tests.support.managers.upgrade import ACCOUNT
+from tests.support.server.audit_log import AuditLog, user
+from tests.support.server.raw_client import RawClient
 from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM
 from upgrade_manager.kube.resources import DEPLOYMENTS, EVENTS, JOBS, LEASES, NODES, SECRETS, UPGRADE_PLANS
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from hack.control_plane.control_plane import ControlPlane
-    from tests.support.guarded_cluster import GuardedCluster
+    from tests.support.cluster.guarded_cluster import GuardedCluster
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 

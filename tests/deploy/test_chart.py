@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from hack.chart.catalogue import COPIES, TEMPLATES
-from tests.support.kustomize import DEFAULT, DEPLOY, objects
+from tests.support.programs.kustomize import DEFAULT, DEPLOY, objects
 from upgrade_manager import __version__
 from upgrade_manager.runtime.cert_watcher import context_from_pem
 from upgrade_manager.runtime.logging import LEVELS

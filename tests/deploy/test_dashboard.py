@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from itertools import combinations
 
-from tests.support.dashboard import DASHBOARD, PANELS, all_expressions
-from tests.support.kustomize import DEPLOY
+from tests.support.programs.dashboard import DASHBOARD, PANELS, all_expressions
+from tests.support.programs.kustomize import DEPLOY
 
 VARIABLES = {"__rate_interval": "1m", "__range": "1h", "plan": "up", "job": "manager"}
 _METRIC = re.compile(r"\b([a-z]+(?:_[a-z0-9]+)+)\{")

@@ -9,9 +9,9 @@ import yaml
 
 from hack.control_plane.backend import direct
 from hack.control_plane.control_plane import ADMIN
-from tests.support.kustomize import DEPLOY
-from tests.support.polling import eventually
-from tests.support.raw_client import RawClient
+from tests.support.programs.kustomize import DEPLOY
+from tests.support.programs.polling import eventually
+from tests.support.server.raw_client import RawClient
 from upgrade_manager.cli.application import LEASE
 
 if TYPE_CHECKING:

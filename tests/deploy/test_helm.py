@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.helm import CHART, LABELS, WEBHOOK, Helm, deployment, pod, without_release
-from tests.support.kustomize import COMPONENTS, DEFAULT, rendered, title, with_components
+from tests.support.programs.helm import CHART, LABELS, WEBHOOK, Helm, deployment, pod, without_release
+from tests.support.programs.kustomize import COMPONENTS, DEFAULT, rendered, title, with_components
 from upgrade_manager import __version__
 from upgrade_manager.cli.options import RunOptions, parse_options
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.support.helm import CHART, MANAGER, WEBHOOK, Helm, pod
+from tests.support.programs.helm import CHART, MANAGER, WEBHOOK, Helm, pod
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.helm import CHART, MANAGER, WEBHOOK, Helm, pod
-from tests.support.kustomize import DEFAULT, rendered
+from tests.support.programs.helm import CHART, MANAGER, WEBHOOK, Helm, pod
+from tests.support.programs.kustomize import DEFAULT, rendered
 
 pytestmark = pytest.mark.assets
 

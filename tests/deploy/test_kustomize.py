@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.support.kustomize import COMPONENTS, DEFAULT, DEPLOY, IN_MANAGER, files, rendered, title, with_components
+from tests.support.programs.kustomize import (
+    COMPONENTS,
+    DEFAULT,
+    DEPLOY,
+    IN_MANAGER,
+    files,
+    rendered,
+    title,
+    with_components,
+)
 from upgrade_manager import __version__
 from webhook.certificates.rotation import SECRET, SERVICE
 

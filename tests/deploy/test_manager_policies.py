@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.guarded_cluster import REPO, RUNNING, GuardedCluster
-from tests.support.manager_requests import (
+from tests.support.cluster.guarded_cluster import REPO, RUNNING, GuardedCluster
+from tests.support.managers.manager_requests import (
     RBAC,
     Request,
     check,
@@ -33,7 +33,7 @@ from upgrade_manager.kube.resources import (
 )
 
 if TYPE_CHECKING:
-    from tests.support.raw_client import RawClient
+    from tests.support.server.raw_client import RawClient
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 

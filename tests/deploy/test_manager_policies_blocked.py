@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.guarded_cluster import TOOLKIT, GuardedCluster, blocked
-from tests.support.manager_requests import Request, check, meta, patch, row
+from tests.support.cluster.guarded_cluster import TOOLKIT, GuardedCluster, blocked
+from tests.support.managers.manager_requests import Request, check, meta, patch, row
 from upgrade_manager.api.conditions import AVAILABLE, PROGRESSING
 from upgrade_manager.api.keys import LABEL_ACTIVE
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
-    from tests.support.raw_client import RawClient
+    from tests.support.server.raw_client import RawClient
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 

@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.guarded_cluster import (
-    LONG,
-    OTHER_FINALIZER,
-    REPOSITORY,
-    TOOLKIT,
-    GuardedCluster,
-)
-from tests.support.manager_requests import RBAC, Request, check, delete, meta, patch, read, row
+from tests.support.cluster.guarded_cluster import LONG, OTHER_FINALIZER, REPOSITORY, TOOLKIT, GuardedCluster
+from tests.support.managers.manager_requests import RBAC, Request, check, delete, meta, patch, read, row
 from upgrade_manager.api.keys import (
     ADDON_DESCHEDULER,
     FINALIZER,
@@ -35,7 +29,7 @@ from upgrade_manager.kube.resources import (
 )
 
 if TYPE_CHECKING:
-    from tests.support.raw_client import RawClient
+    from tests.support.server.raw_client import RawClient
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 

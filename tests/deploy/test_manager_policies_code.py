@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support import guarded_cluster
-from tests.support.guarded_cluster import (
+from tests.support.cluster import guarded_cluster
+from tests.support.cluster.guarded_cluster import (
     IMAGE,
     LONG,
     MANY,
@@ -19,7 +19,7 @@ from tests.support.guarded_cluster import (
     labelled,
     manifest,
 )
-from tests.support.manager_requests import (
+from tests.support.managers.manager_requests import (
     RBAC,
     Build,
     Change,
@@ -42,7 +42,7 @@ from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM
 from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, SECRETS, SERVICES, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
 
 if TYPE_CHECKING:
-    from tests.support.raw_client import RawClient
+    from tests.support.server.raw_client import RawClient
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
 

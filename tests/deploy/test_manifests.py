@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.kustomize import DEFAULT, DEPLOY, objects, title
+from tests.support.programs.kustomize import DEFAULT, DEPLOY, objects, title
 from upgrade_manager.api.keys import GROUP, TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.resources import repository
 from upgrade_manager.runtime.manager import GRACEFUL_SHUTDOWN_TIMEOUT

@@ -14,13 +14,13 @@ import yaml
 
 from hack.control_plane.control_plane import ADMIN
 from hack.demo.ports import HOST
-from tests.support.dashboard import all_expressions, expressions
-from tests.support.kustomize import DEPLOY
-from tests.support.monitored_cluster import SCRAPER, STRANGER, MonitoredCluster, monitored_cluster
-from tests.support.polling import eventually
-from tests.support.prometheus import TIMEOUT, Prometheus, prometheus, promtool
-from tests.support.simulate import simulate_on
-from tests.support.upgrade import BY_VERSION, PLAN, node_states, seconds_of_phases
+from tests.support.cluster.monitored_cluster import SCRAPER, STRANGER, MonitoredCluster, monitored_cluster
+from tests.support.cluster.simulate import simulate_on
+from tests.support.managers.upgrade import BY_VERSION, PLAN, node_states, seconds_of_phases
+from tests.support.programs.dashboard import all_expressions, expressions
+from tests.support.programs.kustomize import DEPLOY
+from tests.support.programs.polling import eventually
+from tests.support.programs.prometheus import TIMEOUT, Prometheus, prometheus, promtool
 from upgrade_manager.api.keys import ANNOTATION_SKIP_WEBHOOK
 from upgrade_manager.api.progress import progress_ratio
 from upgrade_manager.kube import objects

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hack import scenario as scenarios
 from hack.apiserver.identity import ADMIN
 from hack.bench.in_process import MANAGER, upgraded
-from hack.cluster import scenario as scenarios
 from hack.simulation import Simulation
 from hack.virtual_time import virtual_now
-from tests.support.permissions import Permission, authorized, granted
-from tests.support.tokens import token_of
-from tests.support.toolkit_config import TOOLKIT
-from tests.support.webhook_certificates import RENEWAL, Replicas
+from tests.support.managers.toolkit_config import TOOLKIT
+from tests.support.server.tokens import token_of
+from tests.support.webhook.permissions import Permission, authorized, granted
+from tests.support.webhook.webhook_certificates import RENEWAL, Replicas
 from upgrade_manager.cli.application import LEASE
 from upgrade_manager.kube.client import Client
 from upgrade_manager.runtime.metrics_auth import ALLOWED, MetricsAuthorizer
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractAsyncContextManager
 
-    from hack.faults.call import Call
+    from hack.apiserver.call import Call
     from upgrade_manager.kube.transport import Request, Response, Stream, Transport
 
 ROLE = "harvester-upgrade-manager"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.manager_policies import manager_policies
-from tests.support.permissions import granted
-from tests.support.upgrade import ACCOUNT
+from tests.support.managers.manager_policies import manager_policies
+from tests.support.managers.upgrade import ACCOUNT
+from tests.support.webhook.permissions import granted
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.keys import (
     DEFAULT_TOOLKIT_IMAGE,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.helm import Helm, without_release
-from tests.support.kustomize import COMPONENTS, DEFAULT, IN_MANAGER, rendered, title, with_components
+from tests.support.programs.helm import Helm, without_release
+from tests.support.programs.kustomize import COMPONENTS, DEFAULT, IN_MANAGER, rendered, title, with_components
 from webhook.certificates.rotation import SERVICE
 
 MANAGER, ALONE = "harvester-upgrade-manager", "harvester-upgrade-manager-webhook"

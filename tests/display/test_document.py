@@ -6,7 +6,7 @@ import json
 
 import yaml
 
-from tests.support.displayed import NOW, event, plan, running_view
+from tests.support.managers.displayed import NOW, event, plan, running_view
 from upgrade_manager.display.document import document, to_json, to_yaml
 from upgrade_manager.display.view import build
 

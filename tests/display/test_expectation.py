@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.display.test_view import HOSTILE
-from tests.support.displayed import START, at, plan, times
-from tests.support.reported import reached
+from tests.support.managers.displayed import START, at, plan, times
+from tests.support.managers.reported import reached
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.display.expectation import Pace, pace_of
 from upgrade_manager.display.view import build

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.chromium import Chromium
-from tests.support.reported import failed, paused, running, succeeded
+from tests.support.managers.reported import failed, paused, running, succeeded
+from tests.support.programs.chromium import Chromium
 from upgrade_manager.display.page import to_html
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.displayed import MANIFEST, running_plan
-from tests.support.programs import install
-from tests.support.served import environment, served
-from tests.support.tmux import terminal
+from tests.support.cluster.served import environment, served
+from tests.support.managers.displayed import MANIFEST, running_plan
+from tests.support.programs.programs import install
+from tests.support.programs.tmux import terminal
 from upgrade_manager.cli.user_options import SHELLS
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.displayed import START, plan
+from tests.support.managers.displayed import START, plan
 from upgrade_manager.display.lines import changes
 from upgrade_manager.display.model import EventRow, NodeRow, PhaseRow, PhaseState, PlanState
 from upgrade_manager.display.view import build

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.displayed import NOW, plan, running_plan
-from tests.support.reported import HOSTILE_TEXT, failed, paused, running, steps, succeeded
+from tests.support.managers.displayed import NOW, plan, running_plan
+from tests.support.managers.reported import HOSTILE_TEXT, failed, paused, running, steps, succeeded
 from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.display import page as page_module
 from upgrade_manager.display.page import UNFOLDED_NODES, to_html

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.display.test_view import HOSTILE
-from tests.support.displayed import NOW, START, event, plan
-from tests.support.reported import failed, node, succeeded
+from tests.support.managers.displayed import NOW, START, event, plan
+from tests.support.managers.reported import failed, node, succeeded
 from upgrade_manager.display.page import to_html
 from upgrade_manager.display.report import SETTING_EVENTS, report
 from upgrade_manager.pipeline.events import SETTING_CHANGED, SETTING_RESTORED

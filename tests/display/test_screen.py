@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from tests.support.displayed import START, running_view
+from tests.support.managers.displayed import START, running_view
 from upgrade_manager.display.screen import Documents, Lines, Report, Terminal
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from rich.spinner import Spinner
 
-from tests.support.displayed import NOW, START, plan, running_view, times
+from tests.support.managers.displayed import NOW, START, plan, running_view, times
 from upgrade_manager.display.model import NodeRow, View
 from upgrade_manager.display.tables import bar, display, select, state_style
 from upgrade_manager.display.view import build

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.displayed import START
-from tests.support.reported import running, steps, succeeded, upgraded
+from tests.support.managers.displayed import START
+from tests.support.managers.reported import running, steps, succeeded, upgraded
 from upgrade_manager.display.timeline import ticks
 
 if TYPE_CHECKING:

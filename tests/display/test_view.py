@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from tests.support.displayed import START, at, event, milestone, plan, running_view, times
+from tests.support.managers.displayed import START, at, event, milestone, plan, running_view, times
 from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.phases import PHASE_VALUES, PhaseName
 from upgrade_manager.display.model import PhaseState, PlanState

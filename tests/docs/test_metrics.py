@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.upgrade import UpgradeRun
+from tests.support.managers.upgrade import UpgradeRun
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.runtime.kube_metrics import RequestMetrics
 from webhook.metrics import WebhookMetrics

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster_reader import named, node
-from tests.support.instances import GPU, WITNESS, affinity, instance, zone
+from tests.support.cluster.cluster_reader import named, node
+from tests.support.cluster.instances import GPU, WITNESS, affinity, instance, zone
 from upgrade_manager.facts.live_migration import MigrationTargets, is_final
 
 SELECTOR = "it has a node selector"

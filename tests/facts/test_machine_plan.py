@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.nodes import OPTIONS, POST, POST_DRAIN, PRE, PRE_DRAIN, machine, secret
+from tests.support.cluster.nodes import OPTIONS, POST, POST_DRAIN, PRE, PRE_DRAIN, machine, secret
 from upgrade_manager.facts.machine_plan import (
     Hook,
     acknowledgements,

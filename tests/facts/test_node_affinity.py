@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hack.actors.selectors import fits_node
-from tests.support.cluster_reader import named
+from tests.support.cluster.cluster_reader import named
 from upgrade_manager.facts.node_affinity import NodeSet
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import yaml
 from hack.cluster.__main__ import main
 from hack.control_plane.control_plane import API_SERVER
 from tests.support import tiers
-from tests.support.processes import becomes_true, program_of, started_with
+from tests.support.programs.processes import becomes_true, program_of, started_with
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config

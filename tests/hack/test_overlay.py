@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.kustomize import DEFAULT, rendered
+from tests.support.programs.kustomize import DEFAULT, rendered
 
 SCRIPT = Path(__file__).parents[2] / "hack/overlay.sh"
 

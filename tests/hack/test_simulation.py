@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from hack.cluster.scenario import load
+from hack.scenario import load
 from hack.simulation import Simulation
 from hack.virtual_time import run
-from tests.support.upgrade import BY_VERSION, UpgradeRun
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun
 from upgrade_manager.api.phases import SUCCEEDED
 
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 
-from tests.support.polling import eventually
+from tests.support.programs.polling import eventually
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.repository import ROOT, repository_deployment
 from upgrade_manager.resources.toolkit import ToolkitImage
-from upgrade_manager.toolkit.repository_files import HttpRepositoryFiles, read_small
+from upgrade_manager.toolkit.iso.repository_files import HttpRepositoryFiles, read_small
 
 if TYPE_CHECKING:
-    from upgrade_manager.toolkit.repository_files import RepositoryFiles
+    from upgrade_manager.toolkit.iso.repository_files import RepositoryFiles
 
 pytestmark = [pytest.mark.image, pytest.mark.real_loop]
 

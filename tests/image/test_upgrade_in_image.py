@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.helm import CHART, NAMESPACE
-from tests.support.image_cluster import image_cluster
-from tests.support.kubectl import PLANS, manifest
-from tests.support.polling import eventually
+from tests.support.cluster.kubectl import PLANS, manifest
+from tests.support.programs.helm import CHART, NAMESPACE
+from tests.support.programs.image_cluster import image_cluster
+from tests.support.programs.polling import eventually
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
-    from tests.support.image_cluster import ImageCluster
+    from tests.support.programs.image_cluster import ImageCluster
     from upgrade_manager.kube.objects import Object
 
 pytestmark = [pytest.mark.image, pytest.mark.real_loop]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.kube_server import event, node
+from tests.support.server.kube_server import event, node
 from upgrade_manager.kube.decoder import LineSplitter, Undecodable, _decode_one_by_one, decode_lines
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.kube_server import status_object
+from tests.support.server.kube_server import status_object
 from upgrade_manager.kube.errors import (
     AlreadyExists,
     Conflict,

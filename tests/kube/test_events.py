@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.kube_server import Reply, ScriptedTransport, background, failure, node, reset, success
+from tests.support.server.kube_server import Reply, ScriptedTransport, background, failure, node, reset, success
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.events import QUEUE_SIZE, EventRecorder

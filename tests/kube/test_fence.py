@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from aiohttp import web
 
-from tests.support.http_api import connected
+from tests.support.server.http_api import connected
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request, Response
 

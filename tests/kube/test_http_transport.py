@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from hack.cluster.certificates import Authority, server_context
-from tests.support.http_api import Handler, PreparedSource, config_of, connected, serving
+from hack.control_plane.certificates import Authority, server_context
+from tests.support.server.http_api import Handler, PreparedSource, config_of, connected, serving
 from upgrade_manager.kube.config import ClientConfig, ConfigError, TlsConfig
 from upgrade_manager.kube.errors import REFUSED, Transient
 from upgrade_manager.kube.http_transport import HttpTransport

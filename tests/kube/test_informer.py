@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.kube_server import (
+from tests.support.server.kube_server import (
     FedStream,
     Reply,
     ScriptedTransport,

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hack.cluster.certificates import Authority
+from hack.control_plane.certificates import Authority
 from upgrade_manager.kube.config import ClientConfig, ConfigError
 from upgrade_manager.kube.kubeconfig import Kubeconfig, _imported, config_library, context_names
 

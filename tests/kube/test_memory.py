@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.bench.informer import pod
-from tests.support.kube_server import ScriptedTransport, listing, node
+from tests.support.server.kube_server import ScriptedTransport, listing, node
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.decoder import decode_lines
 from upgrade_manager.kube.informer import without_managed_fields

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from tests.support.kube_server import FedStream, Reply, bookmark, event, failure, listing, node
-from tests.support.reflecting import OLD_TOO_LARGE, STEP, TOO_LARGE, reflected, reflecting, scripted
+from tests.support.server.kube_server import FedStream, Reply, bookmark, event, failure, listing, node
+from tests.support.server.reflecting import OLD_TOO_LARGE, STEP, TOO_LARGE, reflected, reflecting, scripted
 from upgrade_manager.kube.errors import REFUSED, Transient
 
 UNAVAILABLE = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from tests.support.kube_server import (
+from tests.support.server.kube_server import (
     FedStream,
     Reply,
     ScriptedTransport,
@@ -17,7 +17,7 @@ from tests.support.kube_server import (
     listing,
     reset,
 )
-from tests.support.reflecting import error_event, reflected, reflecting
+from tests.support.server.reflecting import error_event, reflected, reflecting
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Transient
 
 if TYPE_CHECKING:

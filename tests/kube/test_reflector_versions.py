@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.kube_server import FedStream, Reply, ScriptedTransport, failure, listing, node, success
-from tests.support.reflecting import reflected
+from tests.support.server.kube_server import FedStream, Reply, ScriptedTransport, failure, listing, node, success
+from tests.support.server.reflecting import reflected
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import MACHINES
 

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from tests.support.kube_server import FedStream, Reply, ScriptedTransport, failure, reset, success
-from tests.support.randomness import Highest, Lowest
+from tests.support.random_runs.randomness import Highest, Lowest
+from tests.support.server.kube_server import FedStream, Reply, ScriptedTransport, failure, reset, success
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Gone, KubeError, Throttled, Transient
 from upgrade_manager.kube.retry import Backoff, RestClient, jittered
 from upgrade_manager.kube.transport import Request

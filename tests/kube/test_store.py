@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.kube_server import node
+from tests.support.server.kube_server import node
 from upgrade_manager.kube.objects import Object, name, uid
 from upgrade_manager.kube.store import Change, ChangeKind, Store
 

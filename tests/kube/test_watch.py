@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Self
 
 import pytest
 
-from tests.support.kube_server import FedStream, event, listing, node, reset
-from tests.support.reflecting import reflecting, scripted
+from tests.support.server.kube_server import FedStream, event, listing, node, reset
+from tests.support.server.reflecting import reflecting, scripted
 from upgrade_manager.kube.decoder import Undecodable
 from upgrade_manager.kube.errors import TIMED_OUT, Transient
 from upgrade_manager.kube.pager import Selection

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from tests.support.kube_server import FedStream, Reply, bookmark, event, failure, listing, node, reset
-from tests.support.reflecting import AT_ONCE, STEP, error_event, reflected, reflecting, scripted
+from tests.support.server.kube_server import FedStream, Reply, bookmark, event, failure, listing, node, reset
+from tests.support.server.reflecting import AT_ONCE, STEP, error_event, reflected, reflecting, scripted
 from upgrade_manager.kube.errors import REFUSED, Transient
 
 REOPENS, RELISTS = "watch 5", "list 5"

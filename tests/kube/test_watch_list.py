@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.kube_server import (
+from tests.support.server.kube_server import (
     FedStream,
     Reply,
     ScriptedTransport,
@@ -20,7 +20,7 @@ from tests.support.kube_server import (
     reset,
     unsupported,
 )
-from tests.support.reflecting import AT_ONCE, OLD_TOO_LARGE, STEP, TOO_LARGE, error_event, reflecting, scripted
+from tests.support.server.reflecting import AT_ONCE, OLD_TOO_LARGE, STEP, TOO_LARGE, error_event, reflecting, scripted
 from upgrade_manager.kube.errors import REFUSED, Transient
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import SECRETS

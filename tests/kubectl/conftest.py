@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support import kubectl, tiers
+from tests.support import tiers
+from tests.support.cluster import kubectl
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.admission_policies import (
+from tests.support.cluster.kubectl import PLANS
+from tests.support.server.audit_log import AuditLog, annotations_of, user
+from tests.support.webhook.admission_policies import (
     POLICY,
     STRANGER,
     USERS,
@@ -17,8 +19,6 @@ from tests.support.admission_policies import (
     message,
     plan,
 )
-from tests.support.audit_log import AuditLog, annotations_of, user
-from tests.support.kubectl import PLANS
 from upgrade_manager.api.annotations import WAIVER_ANNOTATIONS
 from upgrade_manager.api.keys import (
     ANNOTATION_CREATED_BY,
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from hack.control_plane.control_plane import ControlPlane
-    from tests.support.kubectl import Cluster
-    from tests.support.raw_client import JsonResponse, RawClient
+    from tests.support.cluster.kubectl import Cluster
+    from tests.support.server.raw_client import JsonResponse, RawClient
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 

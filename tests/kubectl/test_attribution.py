@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support import admission_policies
-from tests.support.accounts import grant
-from tests.support.kubectl import PLANS, manifest
-from tests.support.kubectl_webhook import webhook
+from tests.support.cluster.kubectl import PLANS, manifest
+from tests.support.server.accounts import grant
+from tests.support.webhook import admission_policies
+from tests.support.webhook.kubectl_webhook import webhook
 from upgrade_manager.api.attribution import NOT_RECORDED, last_changed_by
 from upgrade_manager.api.keys import ANNOTATION_CREATED_BY, ANNOTATION_LAST_CHANGED_BY, FINALIZER, GROUP
 from upgrade_manager.api.spec import MAX_NODES, UpgradePlanSpec
@@ -18,8 +18,8 @@ from upgrade_manager.api.spec import MAX_NODES, UpgradePlanSpec
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.support.kubectl import Cluster
-    from tests.support.kubectl_webhook import Webhook
+    from tests.support.cluster.kubectl import Cluster
+    from tests.support.webhook.kubectl_webhook import Webhook
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 

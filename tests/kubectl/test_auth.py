@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.accounts import grant
+from tests.support.server.accounts import grant
 
 if TYPE_CHECKING:
-    from tests.support.kubectl import Cluster
+    from tests.support.cluster.kubectl import Cluster
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.kubectl.test_status import kubeconfig_of, run
-from tests.support.kubectl import installed
-from tests.support.programs import install
+from tests.support.cluster.kubectl import installed
+from tests.support.programs.programs import install
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.kubectl import Cluster
+    from tests.support.cluster.kubectl import Cluster
 
 pytestmark = [pytest.mark.real_loop]
 #: A busy machine needs more than the seconds for which a user waits.

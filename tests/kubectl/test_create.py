@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from tests.support.kubectl import Cluster
+    from tests.support.cluster.kubectl import Cluster
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 

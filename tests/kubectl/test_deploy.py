@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.kustomize import DEFAULT, files
+from tests.support.programs.kustomize import DEFAULT, files
 
 if TYPE_CHECKING:
-    from tests.support.kubectl import Cluster
+    from tests.support.cluster.kubectl import Cluster
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers, pytest.mark.full]
 
@@ -22,7 +22,7 @@ async def test_manifests_are_valid(cluster: Cluster) -> None:
         await cluster.wire.post("/api/v1/namespaces", {"metadata": {"name": name}})
     arguments = [argument for file in FILES for argument in ("-f", file)]
     outcome = await cluster.succeed("apply", "--dry-run=server", "--validate=strict", *arguments)
-    # Policies of an earlier test are kept (tests/support/cluster_reset.py).
+    # Policies of an earlier test are kept (tests/support/server/cluster_reset.py).
     done = {line.partition(" ")[2] for line in outcome.lines}
     assert done <= {f"{verb} (server dry run)" for verb in ("created", "configured", "unchanged")}
     assert outcome.err == ""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.cluster.certificates import Authority
 from hack.control_plane.backend import direct, inventory
+from hack.control_plane.certificates import Authority
 from hack.control_plane.control_plane import ADMIN
-from tests.support.admission_policies import remove
-from tests.support.helm import CHART, NAMESPACE, Helm
-from tests.support.kustomize import DEFAULT, DEPLOY
-from tests.support.polling import eventually
+from tests.support.programs.helm import CHART, NAMESPACE, Helm
+from tests.support.programs.kustomize import DEFAULT, DEPLOY
+from tests.support.programs.polling import eventually
+from tests.support.webhook.admission_policies import remove
 from upgrade_manager.kube.client import Client
 from webhook.certificates.rotation import CONFIGURATION, SECRET
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hack.control_plane.control_plane import ControlPlane
-    from tests.support.kubectl import Cluster
+    from tests.support.cluster.kubectl import Cluster
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 
@@ -51,7 +51,7 @@ async def restricted(cluster: Cluster) -> AsyncIterator[Cluster]:
     for name in NAMESPACES:
         await cluster.wire.post("/api/v1/namespaces", {"metadata": {"name": name}})
     await cluster.succeed("delete", CRD)
-    # Those of an earlier test are kept (tests/support/cluster_reset.py).
+    # Those of an earlier test are kept (tests/support/server/cluster_reset.py).
     await cluster.succeed("delete", "--ignore-not-found", "-k", str(DEPLOY / "admission-policies"))
     labels = [f"pod-security.kubernetes.io/{mode}" for mode in MODES]
     await cluster.succeed("label", "namespace", NAMESPACE, *(f"{label}=restricted" for label in labels))

@@ -10,14 +10,14 @@ import pytest
 import yaml
 
 from hack.control_plane.assets import find_tool
-from tests.support.helm import Helm
-from tests.support.kustomize import COMPONENTS, DEFAULT, DEPLOY, rendered, with_components
-from tests.support.schemas import LOCATION, write_schemas
+from tests.support.programs.helm import Helm
+from tests.support.programs.kustomize import COMPONENTS, DEFAULT, DEPLOY, rendered, with_components
+from tests.support.server.schemas import LOCATION, write_schemas
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.kubectl import Cluster
+    from tests.support.cluster.kubectl import Cluster
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 

@@ -19,8 +19,8 @@ import aiohttp
 import pytest
 import yaml
 
-from tests.support.kubectl import installed
-from tests.support.polling import eventually
+from tests.support.cluster.kubectl import installed
+from tests.support.programs.polling import eventually
 from upgrade_manager.cli.application import LEASE
 from webhook.certificates.rotation import SERVICE
 

@@ -9,14 +9,14 @@ import pytest
 import yaml
 
 from tests.kubectl.test_status import READ_EVENTS, kubeconfig_of, run
-from tests.support.accounts import grant
-from tests.support.kubectl import ROLES
-from tests.support.polling import eventually
+from tests.support.cluster.kubectl import ROLES
+from tests.support.programs.polling import eventually
+from tests.support.server.accounts import grant
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.kubectl import Cluster
+    from tests.support.cluster.kubectl import Cluster
 
 NODES = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}
 

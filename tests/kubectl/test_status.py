@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.accounts import grant
-from tests.support.kubectl import installed
-from tests.support.polling import eventually
-from tests.support.process_result import ProcessResult
-from tests.support.programs import install
+from tests.support.cluster.kubectl import installed
+from tests.support.programs.polling import eventually
+from tests.support.programs.process_result import ProcessResult
+from tests.support.programs.programs import install
+from tests.support.server.accounts import grant
 
 if TYPE_CHECKING:
-    from tests.support.kubectl import Cluster
+    from tests.support.cluster.kubectl import Cluster
 
 ROOT = Path(__file__).parents[2]
 STATUS = [sys.executable, "-m", "upgrade_manager", "status"]

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.kubectl import PLANS
+from tests.support.cluster.kubectl import PLANS
 
 if TYPE_CHECKING:
-    from tests.support.kubectl import Cluster
+    from tests.support.cluster.kubectl import Cluster
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 

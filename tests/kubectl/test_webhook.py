@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.support.kubectl import PLANS, manifest
-from tests.support.kubectl_webhook import CONFIGURATIONS, MANIFEST, webhook
-from tests.support.webhook_certificates import RENEWAL
+from tests.support.cluster.kubectl import PLANS, manifest
+from tests.support.webhook.kubectl_webhook import CONFIGURATIONS, MANIFEST, webhook
+from tests.support.webhook.webhook_certificates import RENEWAL
 from upgrade_manager.api.keys import ANNOTATION_ALLOW_DELETION as ALLOW
 from upgrade_manager.api.keys import ANNOTATION_SKIP_WEBHOOK
 from upgrade_manager.api.spec import MAX_NODES
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from tests.support.kubectl import Cluster
-    from tests.support.kubectl_webhook import Webhook
+    from tests.support.cluster.kubectl import Cluster
+    from tests.support.webhook.kubectl_webhook import Webhook
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 

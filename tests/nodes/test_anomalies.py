@@ -6,7 +6,7 @@ import pytest
 import structlog
 
 from tests.nodes.test_node_view import observed
-from tests.support.nodes import OPTIONS, POST_DRAIN, PRE, PRE_DRAIN, machine, node, secret
+from tests.support.cluster.nodes import OPTIONS, POST_DRAIN, PRE, PRE_DRAIN, machine, node, secret
 from upgrade_manager.nodes.anomalies import AnomalyLog
 
 REQUESTED = {PRE_DRAIN: OPTIONS}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.nodes import COMPLETE, NEW, OLD, VIEW, job_state
+from tests.support.cluster.nodes import COMPLETE, NEW, OLD, VIEW, job_state
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.facts.machine_plan import Hook

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.nodes import COMPLETE, FAILED, NEW, OLD, RUNNING, VIEW, job_state
+from tests.support.cluster.nodes import COMPLETE, FAILED, NEW, OLD, RUNNING, VIEW, job_state
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
 from upgrade_manager.api.node_states import NodeState, merge, state_of
 from upgrade_manager.facts.job_state import JobState, Progress

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.nodes import OPTIONS, POST_DRAIN, PRE_DRAIN, machine, node, secret, store_of
+from tests.support.cluster.nodes import OPTIONS, POST_DRAIN, PRE_DRAIN, machine, node, secret, store_of
 from upgrade_manager.api.keys import WITNESS_LABEL, JobType
 from upgrade_manager.api.names import label_value
 from upgrade_manager.api.node_states import NodeState

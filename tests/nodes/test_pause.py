@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.nodes import COMPLETE, FAILED, NEW, RUNNING, job_state
-from tests.support.nodes import VIEW as UNREQUESTED
+from tests.support.cluster.nodes import COMPLETE, FAILED, NEW, RUNNING, job_state
+from tests.support.cluster.nodes import VIEW as UNREQUESTED
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState, merge
 from upgrade_manager.facts.machine_plan import Hook

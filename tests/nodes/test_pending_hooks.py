@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.nodes import OPTIONS, PRE_DRAIN, machine, node, secret, store_of
-from tests.support.nodes import POST as HOOK
-from tests.support.nodes import POST_DRAIN as REQUEST
+from tests.support.cluster.nodes import OPTIONS, PRE_DRAIN, machine, node, secret, store_of
+from tests.support.cluster.nodes import POST as HOOK
+from tests.support.cluster.nodes import POST_DRAIN as REQUEST
 from upgrade_manager.nodes.node_view import Observed
 from upgrade_manager.nodes.pending_hooks import delays, describe_delays
 

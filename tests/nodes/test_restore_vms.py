@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.nodes import COMPLETE, FAILED, NEW, OLD, RUNNING, VIEW
+from tests.support.cluster.nodes import COMPLETE, FAILED, NEW, OLD, RUNNING, VIEW
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.facts.machine_plan import Hook

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.nodes import VIEW
+from tests.support.cluster.nodes import VIEW
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.nodes.model import Decision, NodeView, ResumeJob, StartJob

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from tests.support.nodes import NEW, VIEW, job_state
+from tests.support.cluster.nodes import NEW, VIEW, job_state
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState, merge, state_of
 from upgrade_manager.facts.job_state import Progress

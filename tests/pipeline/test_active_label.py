@@ -11,15 +11,15 @@ import pytest
 
 from hack.faults.middleware import NoHook
 from hack.faults.rules import Match, Refuse, Rule
-from tests.support.polling import eventually
-from tests.support.upgrade import BY_VERSION, REAL_LOOK, UpgradeRun, started
+from tests.support.managers.upgrade import BY_VERSION, REAL_LOOK, UpgradeRun, started
+from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import FINALIZER, LABEL_ACTIVE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
-    from hack.faults.call import Call
-    from tests.support.simulate import Simulate
+    from hack.apiserver.call import Call
+    from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Response
 

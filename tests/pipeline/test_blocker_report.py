@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.virtual_time import virtual_now
-from tests.support.harvester import RECORDED
+from tests.support.cluster.harvester import RECORDED
 from upgrade_manager.api.blockers import MAX_BLOCKERS, MAX_TEXT, Blocker, BlockerReason
 from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.kube import objects
@@ -20,7 +20,7 @@ from upgrade_manager.pipeline.events import REPEAT_WINDOW, PlanEvents
 from upgrade_manager.pipeline.status import StatusPatch
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.informers import PlanInformers

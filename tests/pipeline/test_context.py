@@ -8,7 +8,7 @@ import pytest
 
 from hack.actors.kinds import controller_reference
 from hack.apiserver.crds import CRDS
-from tests.support.harvester import RECORDED, RELEASE
+from tests.support.cluster.harvester import RECORDED, RELEASE
 from upgrade_manager.api.keys import (
     ANNOTATION_CREATED_BY,
     ANNOTATION_TOOLKIT_IMAGE,
@@ -25,7 +25,7 @@ from upgrade_manager.pipeline.errors import ForeignObject, RetryError
 from upgrade_manager.resources.repository import repository_service
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 

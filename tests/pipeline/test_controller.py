@@ -10,8 +10,8 @@ import pytest
 
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.polling import eventually
-from tests.support.upgrade import UpgradeRun, started
+from tests.support.managers.upgrade import UpgradeRun, started
+from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, ANNOTATION_SKIP_DISK_CHECK
 from upgrade_manager.cli import application
 from upgrade_manager.cli.options import RunOptions
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from hack.faults.middleware import Middleware
-    from tests.support.manager_process import ManagerProcess
-    from tests.support.simulate import Simulate
+    from tests.support.cluster.simulate import Simulate
+    from tests.support.managers.manager_process import ManagerProcess
 
 ELECTED = RunOptions(leader_elect=True)
 #: Virtual seconds until a standby writes after its leader has stopped or was killed.

@@ -1,7 +1,7 @@
 """The manager is interrupted at every write of an upgrade, and must end where it would have ended.
 
-An undisturbed run counts the writes. Then, for each of them (tests.support.sweep), a new cluster with the same seed:
-the manager dies before or after that write and another one starts, or it loses the response.
+An undisturbed run counts the writes. Then, for each of them (tests.support.managers.sweep), a new cluster with the same
+seed: the manager dies before or after that write and another one starts, or it loses the response.
 """
 
 from __future__ import annotations
@@ -16,13 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.cluster import scenario as scenarios
+from hack import scenario as scenarios
 from hack.simulation import Simulation
-from tests.support.announcements import steps
-from tests.support.cluster_state import end_state
-from tests.support.manager_restarts import UNDISTURBED, Interruption, restarted
-from tests.support.sweep import shares
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, node_states, phases_of, provision_generation
+from tests.support.cluster.cluster_state import end_state
+from tests.support.managers.announcements import steps
+from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, restarted
+from tests.support.managers.sweep import shares
+from tests.support.managers.upgrade import (
+    BY_IMAGE,
+    BY_VERSION,
+    UpgradeRun,
+    node_states,
+    phases_of,
+    provision_generation,
+)
 from upgrade_manager.api.keys import (
     ADDON_DESCHEDULER,
     FLEET_LOCAL,
@@ -49,8 +56,8 @@ from upgrade_manager.kube.resources import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from hack.cluster.scenario import Scenario
-    from tests.support.sweep import Sweep
+    from hack.scenario import Scenario
+    from tests.support.managers.sweep import Sweep
 
 #: The number of tests that share the writes of a run.
 SHARES = 4

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.announcements import steps
-from tests.support.cluster_state import created_objects, overridden_settings
-from tests.support.late_labels import LateLabels
-from tests.support.manager_restarts import UNDISTURBED, Interruption, restarted
-from tests.support.simulate import SECOND, RepairableScenario, fault
-from tests.support.sweep import STRIDE, Sweep, cases
-from tests.support.upgrade import UpgradeRun, phases_of
+from tests.support.cluster.cluster_state import created_objects, overridden_settings
+from tests.support.cluster.late_labels import LateLabels
+from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
+from tests.support.managers.announcements import steps
+from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, restarted
+from tests.support.managers.sweep import STRIDE, Sweep, cases
+from tests.support.managers.upgrade import UpgradeRun, phases_of
 from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, PhaseName, phase_of
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS

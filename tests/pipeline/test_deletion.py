@@ -12,9 +12,9 @@ from hack.apiserver.crds import CRDS
 from hack.faults.middleware import NoHook
 from hack.faults.rules import Delay, Match, Rule
 from hack.simulation import Simulation
-from tests.support.cluster_state import created_objects, overridden_settings
-from tests.support.simulate import RepairableScenario, fault
-from tests.support.upgrade import BY_VERSION, UpgradeRun, provision_generation, started
+from tests.support.cluster.cluster_state import created_objects, overridden_settings
+from tests.support.cluster.simulate import RepairableScenario, fault
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, provision_generation, started
 from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
@@ -23,8 +23,8 @@ from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, NAMESPACES
 from upgrade_manager.pipeline.controller import PlanController
 
 if TYPE_CHECKING:
-    from hack.faults.call import Call
-    from tests.support.simulate import Simulate
+    from hack.apiserver.call import Call
+    from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.transport import Response
     from upgrade_manager.pipeline.controller import Dependencies
 

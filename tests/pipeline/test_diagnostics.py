@@ -13,7 +13,7 @@ from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL, TTLCache
 from upgrade_manager.pipeline.outcome import Waiting
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
 
 row = pytest.param
 PLACE, NAME = "harvester-system", "up-x"

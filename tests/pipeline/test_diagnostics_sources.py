@@ -23,7 +23,7 @@ from upgrade_manager.pipeline.diagnostics import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
     from upgrade_manager.kube.objects import Object
 
 PLACE = "harvester-system"

@@ -10,15 +10,15 @@ import pytest
 
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.cluster_state import created_objects
-from tests.support.simulate import RepairableScenario, fault
-from tests.support.upgrade import UpgradeRun, started
+from tests.support.cluster.cluster_state import created_objects
+from tests.support.cluster.simulate import RepairableScenario, fault
+from tests.support.managers.upgrade import UpgradeRun, started
 from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, FINALIZER
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
-    from tests.support.simulate import Simulate
+    from tests.support.cluster.simulate import Simulate
 
 pytestmark = pytest.mark.sampled
 

@@ -10,7 +10,7 @@ from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.outcome import PhaseResult
 

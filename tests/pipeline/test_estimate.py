@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.cluster import scenario as scenarios
+from hack import scenario as scenarios
 from hack.simulation import Simulation
 from hack.virtual_time import virtual_now
-from tests.support.upgrade import BY_VERSION, UpgradeRun, node_states
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, node_states
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:

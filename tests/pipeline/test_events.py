@@ -8,7 +8,7 @@ import structlog
 
 from hack.simulation import Simulation
 from hack.virtual_time import virtual_now
-from tests.support.upgrade import BY_VERSION, started
+from tests.support.managers.upgrade import BY_VERSION, started
 from upgrade_manager.api.keys import ANNOTATION_RECONCILE_ID
 from upgrade_manager.api.phases import PHASES
 from upgrade_manager.kube import objects
@@ -16,7 +16,7 @@ from upgrade_manager.kube.resources import EVENTS
 from upgrade_manager.pipeline.events import PlanEvents, reconcile_annotations
 
 if TYPE_CHECKING:
-    from tests.support.harvester import FakeEventRecorder, Harvester
+    from tests.support.cluster.harvester import FakeEventRecorder, Harvester
 
 
 def plan(name: str = "up", uid: str = "u-1", **status: Any) -> dict[str, Any]:

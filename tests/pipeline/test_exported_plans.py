@@ -10,13 +10,13 @@ import pytest
 from prometheus_client import generate_latest
 
 from hack.simulation import Simulation
-from tests.support.polling import eventually
-from tests.support.upgrade import UpgradeRun, seconds_of_phases
+from tests.support.managers.upgrade import UpgradeRun, seconds_of_phases
+from tests.support.programs.polling import eventually
 from upgrade_manager.api.phases import PHASES
 from upgrade_manager.cli.options import RunOptions
 
 if TYPE_CHECKING:
-    from tests.support.manager_process import ManagerProcess
+    from tests.support.managers.manager_process import ManagerProcess
 
 ELECTED = RunOptions(leader_elect=True)
 

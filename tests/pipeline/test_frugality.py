@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hack import scenario as scenarios
 from hack import virtual_time
+from hack.apiserver.call import call_of
 from hack.bench.in_process import MANAGER, upgraded
-from hack.cluster import scenario as scenarios
-from hack.faults.call import call_of
 from hack.simulation import Simulation
-from tests.support.manager_restarts import InClusterManager
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun
-from tests.support.write_hooks import NoopWrites
+from tests.support.managers.manager_restarts import InClusterManager
+from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun
+from tests.support.managers.write_hooks import NoopWrites
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
@@ -25,7 +25,7 @@ from upgrade_manager.kube.resources import NODES
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hack.cluster.scenario import Scenario
+    from hack.scenario import Scenario
     from upgrade_manager.kube.transport import Request
 
 #: A VM that cannot migrate: it is shut down, and started again on request.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import upgrade_transcript
+from tests.support.managers import upgrade_transcript
 
 
 @pytest.mark.rule(
@@ -17,7 +17,7 @@ from tests.support import upgrade_transcript
 @pytest.mark.thin
 def test_healthy_upgrade_matches_the_listing(entry: str) -> None:
     assert upgrade_transcript.text(entry) == upgrade_transcript.path(entry).read_text(), (
-        "if that is meant: python -m tests.support.upgrade_transcript"
+        "if that is meant: python -m tests.support.managers.upgrade_transcript"
     )
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from hack.faults.rules import Match, Refuse, Rule
 from tests.pipeline.ending.test_held_nodes import nodes, set_strategy, strategy
-from tests.support.cluster_state import overridden_settings
-from tests.support.end_state_checks import check_nodes
-from tests.support.simulate import RepairableScenario, fault
-from tests.support.upgrade import UpgradeRun, condition, node_states, provision_generation, started
+from tests.support.cluster.cluster_state import overridden_settings
+from tests.support.cluster.simulate import RepairableScenario, fault
+from tests.support.managers.upgrade import UpgradeRun, condition, node_states, provision_generation, started
+from tests.support.random_runs.end_state_checks import check_nodes
 from upgrade_manager.api.keys import FINALIZER, FLEET_LOCAL, MANAGED_LABEL, RKE_POST_DRAIN
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -30,7 +30,7 @@ from upgrade_manager.kube.resources import (
 
 if TYPE_CHECKING:
     from hack.simulation import Simulation
-    from tests.support.simulate import Simulate
+    from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.resources import Resource
 
 pytestmark = pytest.mark.sampled

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.machine_versions import NewMachines
-from tests.support.upgrade import Ledger, UpgradeRun
+from tests.support.cluster.machine_versions import NewMachines
+from tests.support.managers.upgrade import Ledger, UpgradeRun
 
 
 @pytest.mark.rule("nodes: Machines are read in the version that the API server serves")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.upgrade import UpgradeRun
+from tests.support.managers.upgrade import UpgradeRun
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.upgrade import UpgradeRun, started
+from tests.support.managers.upgrade import UpgradeRun, started
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.movement import PlanProgress, ProgressTracker, is_stalled
 
 if TYPE_CHECKING:
-    from tests.support.manager_process import ManagerProcess
+    from tests.support.managers.manager_process import ManagerProcess
     from upgrade_manager.kube.objects import Object
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)

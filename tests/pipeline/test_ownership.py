@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.upgrade import condition, started
+from tests.support.managers.upgrade import condition, started
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
@@ -21,7 +21,7 @@ from upgrade_manager.kube.resources import (
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
 
-    from tests.support.simulate import Simulate
+    from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.announcements import milestone_errors, milestones, without_milestones
-from tests.support.cluster_state import created_objects
-from tests.support.upgrade import BY_VERSION, condition, node_states, started
+from tests.support.cluster.cluster_state import created_objects
+from tests.support.managers.announcements import milestone_errors, milestones, without_milestones
+from tests.support.managers.upgrade import BY_VERSION, condition, node_states, started
 from upgrade_manager.api.attribution import signed
 from upgrade_manager.api.keys import ANNOTATION_LAST_CHANGED_BY
 from upgrade_manager.api.phases import PHASES
@@ -19,8 +19,8 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import JOBS, PODS
 
 if TYPE_CHECKING:
-    from tests.support.simulate import Simulate
-    from tests.support.upgrade import UpgradeRun
+    from tests.support.cluster.simulate import Simulate
+    from tests.support.managers.upgrade import UpgradeRun
     from upgrade_manager.kube.objects import Object
 
 pytestmark = pytest.mark.sampled

@@ -13,7 +13,7 @@ from upgrade_manager.pipeline.plan_objects import COPY_TIMEOUT
 from upgrade_manager.resources.repository import repository_service
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext

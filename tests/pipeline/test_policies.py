@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.policy_prefixes import image_prefixes
-from tests.support.upgrade import UpgradeRun, condition
+from tests.support.managers.upgrade import UpgradeRun, condition
+from tests.support.webhook.policy_prefixes import image_prefixes
 
 if TYPE_CHECKING:
-    from tests.support.simulate import Simulate
+    from tests.support.cluster.simulate import Simulate
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.simulation import Simulation
-from tests.support import random_run
-from tests.support.node_order import NodeOrder
-from tests.support.random_plan import draw
-from tests.support.simulate import RepairableScenario, fault
-from tests.support.success_truth import SuccessTruth
-from tests.support.sweep import shares
-from tests.support.upgrade import UpgradeRun, started
+from tests.support.cluster.node_order import NodeOrder
+from tests.support.cluster.simulate import RepairableScenario, fault
+from tests.support.managers.success_truth import SuccessTruth
+from tests.support.managers.sweep import shares
+from tests.support.managers.upgrade import UpgradeRun, started
+from tests.support.random_runs import random_run
+from tests.support.random_runs.random_plan import draw
 from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS

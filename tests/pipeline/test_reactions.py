@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hack import scenario as scenarios
 from hack import virtual_time
 from hack.bench.in_process import MANAGER, manager, record, run_plan, upgraded
 from hack.bench.phase_changes import AWAITED, phase_changes
 from hack.bench.reaction import reactions
-from hack.cluster import scenario as scenarios
 from hack.faults.latency import SlowTransport
 from hack.simulation import Simulation
 

@@ -13,9 +13,9 @@ from structlog.testing import capture_logs
 from hack.faults.middleware import NoHook
 from hack.faults.rules import Cut, LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.exactly_once import CreateCounter, assert_succeeds_once
-from tests.support.polling import eventually
-from tests.support.upgrade import BY_VERSION, UpgradeRun, condition, phases_of, started
+from tests.support.managers.exactly_once import CreateCounter, assert_succeeds_once
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, phases_of, started
+from tests.support.programs.polling import eventually
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, PreconditionFailed
@@ -29,8 +29,8 @@ from upgrade_manager.pipeline.status import DETAIL_INTERVAL, MESSAGE_INTERVAL
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from hack.faults.call import Call
-    from tests.support.simulate import Simulate
+    from hack.apiserver.call import Call
+    from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.transport import Response
     from upgrade_manager.pipeline.context import ReconcileContext
 

@@ -14,12 +14,12 @@ from hack.cluster.impersonation import ActingAs
 from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLER_MANAGER
 from hack.faults.breakable_transport import BreakableTransport
 from tests.support import tiers
-from tests.support.exactly_once import CreateCounter, assert_succeeds_once
-from tests.support.manager_restarts import kept_running
-from tests.support.outages import UnreliableEmbedded, UnreliableReal, UnreliableServer
-from tests.support.pod_connection import gated, tokens_of
-from tests.support.request_log import RequestLog
-from tests.support.upgrade import ACCOUNT, BY_VERSION, Ledger, UpgradeRun
+from tests.support.managers.exactly_once import CreateCounter, assert_succeeds_once
+from tests.support.managers.manager_restarts import kept_running
+from tests.support.managers.upgrade import ACCOUNT, BY_VERSION, Ledger, UpgradeRun
+from tests.support.server.outages import UnreliableEmbedded, UnreliableReal, UnreliableServer
+from tests.support.server.pod_connection import gated, tokens_of
+from tests.support.server.request_log import RequestLog
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube.resources import CONFIG_MAPS
 from upgrade_manager.kube.retry import Backoff
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hack.simulation import Simulation
-    from tests.support.manager_process import ManagerProcess
+    from tests.support.managers.manager_process import ManagerProcess
     from upgrade_manager.kube.transport import Transport
 
 pytestmark = pytest.mark.sampled

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.cluster import scenario as scenarios
+from hack import scenario as scenarios
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.cluster_state import created_objects
-from tests.support.polling import eventually
-from tests.support.upgrade import REAL_LOOK, UpgradeRun, started
+from tests.support.cluster.cluster_state import created_objects
+from tests.support.managers.upgrade import REAL_LOOK, UpgradeRun, started
+from tests.support.programs.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import JOBS, UPGRADE_PLANS
 
 if TYPE_CHECKING:
-    from tests.support.simulate import Simulate
+    from tests.support.cluster.simulate import Simulate
 
 
 async def is_refusal_reported(stage: UpgradeRun) -> bool:

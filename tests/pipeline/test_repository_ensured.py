@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.faults.rules import Match, Refuse, Rule
-from tests.support.polling import eventually
-from tests.support.upgrade import REAL_LOOK, UpgradeRun, started
+from tests.support.managers.upgrade import REAL_LOOK, UpgradeRun, started
+from tests.support.programs.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, PODS, SERVICES
@@ -16,7 +16,7 @@ from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, PODS, S
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from tests.support.simulate import Simulate
+    from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.resources import Resource
 
     Disturb = Callable[[UpgradeRun], Awaitable[None]]

@@ -14,9 +14,9 @@ import pytest
 from hack.faults.counts import NO_ANSWER
 from hack.faults.rules import Cut, LoseRequest, Match, Rule
 from hack.simulation import Simulation
-from tests.support import api_faults
-from tests.support.exactly_once import CreateCounter, assert_readable, assert_succeeds_once
-from tests.support.upgrade import UpgradeRun, condition, phases_of, started
+from tests.support.managers.exactly_once import CreateCounter, assert_readable, assert_succeeds_once
+from tests.support.managers.upgrade import UpgradeRun, condition, phases_of, started
+from tests.support.server import api_faults
 from upgrade_manager.api.phases import PHASES
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Terminal, Transient
@@ -25,7 +25,7 @@ from upgrade_manager.kube.transport import Response
 from upgrade_manager.pipeline.controller import RETRY_CAP
 
 if TYPE_CHECKING:
-    from hack.faults.call import Call
+    from hack.apiserver.call import Call
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.release.repository_client import RepositoryClient

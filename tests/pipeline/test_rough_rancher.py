@@ -13,9 +13,9 @@ import pytest
 
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.end_state_checks import check_nodes
-from tests.support.simulate import RepairableScenario
-from tests.support.upgrade import condition, node_states, provision_generation, started
+from tests.support.cluster.simulate import RepairableScenario
+from tests.support.managers.upgrade import condition, node_states, provision_generation, started
+from tests.support.random_runs.end_state_checks import check_nodes
 from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -25,8 +25,8 @@ from upgrade_manager.pipeline.settings.upgrade_strategy import with_hooks
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from tests.support.simulate import Simulate
-    from tests.support.upgrade import UpgradeRun
+    from tests.support.cluster.simulate import Simulate
+    from tests.support.managers.upgrade import UpgradeRun
     from upgrade_manager.kube.objects import Object
 
 pytestmark = pytest.mark.sampled

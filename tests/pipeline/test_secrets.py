@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import generate_latest
 
-from hack.cluster.scenario import load
+from hack.scenario import load
 from hack.simulation import Simulation
-from tests.support.upgrade import UpgradeRun
+from tests.support.managers.upgrade import UpgradeRun
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, Transient

@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.cluster import scenario as scenarios
+from hack import scenario as scenarios
 from hack.simulation import Simulation
-from tests.support.announcements import milestone_errors, without_milestones
-from tests.support.exactly_once import SUCCESS_EVENTS
-from tests.support.manager_restarts import InClusterManager
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, ENTRIES, UpgradeRun, condition, node_states, phases_of, started
-from tests.support.write_hooks import StateRecorder
+from tests.support.managers.announcements import milestone_errors, without_milestones
+from tests.support.managers.exactly_once import SUCCESS_EVENTS
+from tests.support.managers.manager_restarts import InClusterManager
+from tests.support.managers.upgrade import (
+    BY_IMAGE,
+    BY_VERSION,
+    ENTRIES,
+    UpgradeRun,
+    condition,
+    node_states,
+    phases_of,
+    started,
+)
+from tests.support.managers.write_hooks import StateRecorder
 from upgrade_manager.api.keys import WITNESS_LABEL
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.cli.options import RunOptions
@@ -32,7 +41,7 @@ from upgrade_manager.kube.resources import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.support.simulate import Simulate
+    from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.objects import Object
 
 pytestmark = pytest.mark.sampled

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.polling import eventually
-from tests.support.upgrade import Ledger, UpgradeRun, condition, phases_of
+from tests.support.managers.upgrade import Ledger, UpgradeRun, condition, phases_of
+from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import FINALIZER
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import TIMED_OUT, Transient
@@ -20,7 +20,7 @@ from upgrade_manager.kube.transport import Response
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from tests.support.simulate import Simulate
+    from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Request, Stream, Transport
 

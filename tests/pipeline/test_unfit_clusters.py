@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hack import scenario as scenarios
 from hack.bench.in_process import LoopClock
-from hack.cluster import scenario as scenarios
-from tests.support.polling import eventually
-from tests.support.simulate import PACE
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, phases_of, started
+from tests.support.cluster.simulate import PACE
+from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, phases_of, started
+from tests.support.programs.polling import eventually
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists
@@ -28,9 +28,9 @@ from upgrade_manager.kube.resources import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hack.cluster.scenario import Scenario
+    from hack.scenario import Scenario
     from hack.simulation import Simulation
-    from tests.support.simulate import Simulate
+    from tests.support.cluster.simulate import Simulate
 
 pytestmark = pytest.mark.sampled
 

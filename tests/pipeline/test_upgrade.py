@@ -9,16 +9,16 @@ import pytest
 
 from hack import virtual_time
 from hack.simulation import Simulation
-from tests.support.announcements import milestone_errors, without_milestones
-from tests.support.cluster_state import created_objects, overridden_settings
-from tests.support.exactly_once import SUCCESS_EVENTS
-from tests.support.upgrade import ENTRIES, condition, node_states, started
+from tests.support.cluster.cluster_state import created_objects, overridden_settings
+from tests.support.managers.announcements import milestone_errors, without_milestones
+from tests.support.managers.exactly_once import SUCCESS_EVENTS
+from tests.support.managers.upgrade import ENTRIES, condition, node_states, started
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, VIRTUAL_MACHINE_IMAGES
 
 if TYPE_CHECKING:
-    from tests.support.simulate import Simulate
-    from tests.support.upgrade import UpgradeRun
+    from tests.support.cluster.simulate import Simulate
+    from tests.support.managers.upgrade import UpgradeRun
     from upgrade_manager.kube.objects import Object
 
 

@@ -14,11 +14,11 @@ from typing import Any, get_args
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.announcements import steps
-from tests.support.cluster_state import end_state
-from tests.support.skewed import UNTIL_RELIST, Mishap, Skewed
-from tests.support.sweep import Sweep, cases, shares
-from tests.support.upgrade import SPECS, Ledger, UpgradeRun
+from tests.support.cluster.cluster_state import end_state
+from tests.support.managers.announcements import steps
+from tests.support.managers.sweep import Sweep, cases, shares
+from tests.support.managers.upgrade import SPECS, Ledger, UpgradeRun
+from tests.support.server.skewed import UNTIL_RELIST, Mishap, Skewed
 from upgrade_manager.kube import objects
 
 MISHAPS: tuple[Mishap, ...] = get_args(Mishap)

@@ -10,8 +10,8 @@ import pytest
 
 from hack.faults.middleware import NoHook
 from hack.simulation import Simulation
-from tests.support.cluster_state import title
-from tests.support.upgrade import BY_VERSION, UpgradeRun
+from tests.support.cluster.cluster_state import title
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun
 from upgrade_manager import __version__
 from upgrade_manager.api.toolkit_image import ToolkitConfig
 from upgrade_manager.cli.options import RunOptions
@@ -19,7 +19,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SERVICE_ACCOUNTS, VERSIONS
 
 if TYPE_CHECKING:
-    from hack.faults.call import Call
+    from hack.apiserver.call import Call
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Response
 

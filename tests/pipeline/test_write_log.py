@@ -7,7 +7,7 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from hack.simulation import Simulation
-from tests.support.upgrade import UpgradeRun, started
+from tests.support.managers.upgrade import UpgradeRun, started
 from upgrade_manager.api.keys import ANNOTATION_CREATED_BY, JobType
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import JsonPatch, MergePatch
@@ -20,7 +20,7 @@ from upgrade_manager.resources.suc_plan import PlanSettings, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.patch import Patch
     from upgrade_manager.kube.resources import Resource

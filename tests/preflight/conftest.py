@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from tests.support.apiserver import make_server
-from tests.support.preflight import PreflightSetup, api_servers
+from tests.support.cluster.preflight import PreflightSetup, api_servers
+from tests.support.server.apiserver import make_server
 from upgrade_manager.kube.client import Client
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from cryptography import x509
 
-from hack.cluster.certificates import Authority, server_context
+from hack.control_plane.certificates import Authority, server_context
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Transient
 from upgrade_manager.preflight import certificate_probe
 from upgrade_manager.preflight.certificate_probe import TlsProbe

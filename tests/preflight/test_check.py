@@ -8,14 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.preflight import CONFIGURATION, GIB, REFUSED, STATS, api_servers, configuration, summary, valid_for
+from tests.support.cluster.preflight import (
+    CONFIGURATION,
+    GIB,
+    REFUSED,
+    STATS,
+    api_servers,
+    configuration,
+    summary,
+    valid_for,
+)
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import REFUSED as REFUSED_REASON
 from upgrade_manager.kube.errors import UNTRUSTED, Transient
 from upgrade_manager.preflight.check import Passed, Pending, Rejected
 
 if TYPE_CHECKING:
-    from tests.support.preflight import PreflightSetup
+    from tests.support.cluster.preflight import PreflightSetup
 
 SKIP = "management.harvesterhci.io/skip-garbage-collection-threshold-check"
 DAYS = "management.harvesterhci.io/min-certs-expiration-in-day"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.preflight import CONFIGURATION, GIB, STATS, Kubelets, configuration, summary
+from tests.support.cluster.preflight import CONFIGURATION, GIB, STATS, Kubelets, configuration, summary
 from upgrade_manager.preflight.disk import TIMEOUT, Disk, read_disk, read_threshold, read_usage
 from upgrade_manager.preflight.kubelets import HEAD, DirectKubelets
 from upgrade_manager.preflight.poller import ProbeError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
-from hack.cluster.certificates import Authority, server_context
+from hack.control_plane.certificates import Authority, server_context
 from upgrade_manager.kube.config import ClientConfig, TlsConfig
 from upgrade_manager.kube.errors import REFUSED, UNTRUSTED, Transient
 from upgrade_manager.preflight.kubelet_transport import HttpKubeletTransport

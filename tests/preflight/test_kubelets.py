@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.apiserver import make_server
-from tests.support.kube_server import ScriptedTransport
-from tests.support.preflight import Kubelets
+from tests.support.cluster.preflight import Kubelets
+from tests.support.server.apiserver import make_server
+from tests.support.server.kube_server import ScriptedTransport
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import REFUSED, UNTRUSTED, KubeError, Throttled, Transient
 from upgrade_manager.kube.transport import Response

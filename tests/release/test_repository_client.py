@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from hack.cluster.certificates import Authority, server_context
-from tests.support.harvester import Files
+from hack.control_plane.certificates import Authority, server_context
+from tests.support.cluster.harvester import Files
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Terminal, Transient
 from upgrade_manager.release.errors import BadRepository
 from upgrade_manager.release.repository_client import REMEDY, HttpRepositoryClient, read_file

@@ -22,7 +22,7 @@ from upgrade_manager.resources.toolkit import ToolkitImage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
 
 IMAGE = ToolkitImage(repository="rancher/harvester-upgrade-toolkit", tag="v1.7.0")
 JOB = JobSettings(image=IMAGE, service_account="harvester")

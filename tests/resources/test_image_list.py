@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.actors import suc_job
-from hack.cluster.scenario import UpgradeController
+from hack.scenario import UpgradeController
 from tests.resources.test_builders import NAMES, PLAN
 from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.release.image_lists import SIZE_LIMIT, pack
@@ -19,7 +19,7 @@ from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.suc_plan import image_cleanup_plan, image_preload_plan
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
 
 OWNER = Owner(name="up", uid="0a1b2c3d-4e5f")
 STATUS = {"latestHash": "99e7de4ce98589bc847ec4d9352002cf0b8ada5e012c3fa95521e924", "latestVersion": "v1.7.0"}

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.support.tokens import encoded, part, token_of
+from tests.support.server.tokens import encoded, part, token_of
 from upgrade_manager.runtime.bearer_token import LEEWAY, MAX_TOKEN, bearer_token, may_be_valid
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -13,7 +13,7 @@ from unittest.mock import Mock
 import pytest
 from aiohttp import web
 
-from tests.support.runtime import serving
+from tests.support.managers.runtime import serving
 from upgrade_manager.runtime import connection_limit
 from upgrade_manager.runtime.cert_watcher import context_from_pem
 from upgrade_manager.runtime.connection import Connection

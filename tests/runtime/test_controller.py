@@ -9,7 +9,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from tests.support.runtime import new_queue
+from tests.support.managers.runtime import new_queue
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.runtime.controller import Controller
 from upgrade_manager.runtime.healthz import Unhealthy

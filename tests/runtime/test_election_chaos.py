@@ -12,7 +12,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hack.virtual_time import VirtualEventLoop, run
-from tests.support.runtime_lease_server import STALL, LeaseServer, LeaseTransport, State, candidate, sleep_uncancelled
+from tests.support.server.runtime_lease_server import (
+    STALL,
+    LeaseServer,
+    LeaseTransport,
+    State,
+    candidate,
+    sleep_uncancelled,
+)
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request, Response
 from upgrade_manager.runtime.leader_election import LeaderElector, LeaderTransport, LeaseLost

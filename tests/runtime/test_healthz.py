@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from tests.support.runtime import serving
+from tests.support.managers.runtime import serving
 from upgrade_manager.runtime.healthz import MAX_AGE, Probe, Probes, Unhealthy
 
 if TYPE_CHECKING:

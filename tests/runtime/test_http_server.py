@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from tests.support.runtime import serving
+from tests.support.managers.runtime import serving
 from upgrade_manager.runtime.http_server import BindError, HttpServer
 
 pytestmark = pytest.mark.real_loop

@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from hack.virtual_time import virtual_now
-from tests.support.runtime_lease_server import NAME, LeaseServer, LeaseTransport, State, candidate
+from tests.support.server.runtime_lease_server import NAME, LeaseServer, LeaseTransport, State, candidate
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request, Response
 from upgrade_manager.runtime.healthz import Unhealthy

@@ -16,10 +16,10 @@ from yarl import URL
 
 from hack.control_plane.backend import direct
 from hack.control_plane.control_plane import ADMIN
-from tests.support.http_api import config_of, serving
-from tests.support.polling import eventually
-from tests.support.runtime_lease_server import NAME, NAMESPACE, LeaseServer
-from tests.support.tcp_proxy import TcpProxy, proxy
+from tests.support.programs.polling import eventually
+from tests.support.server.http_api import config_of, serving
+from tests.support.server.runtime_lease_server import NAME, NAMESPACE, LeaseServer
+from tests.support.server.tcp_proxy import TcpProxy, proxy
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.config import TlsConfig
 from upgrade_manager.kube.http_transport import HttpTransport

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.runtime import Recorder
-from tests.support.runtime_lease_server import BROKEN, LeaseServer, LeaseTransport, State, candidate
+from tests.support.managers.runtime import Recorder
+from tests.support.server.runtime_lease_server import BROKEN, LeaseServer, LeaseTransport, State, candidate
 from upgrade_manager.runtime.leader_election import LeaseLost
 from upgrade_manager.runtime.manager import ForcedStop, Manager, NotReady, ShutdownTimeout, Stage
 

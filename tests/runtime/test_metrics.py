@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.support.runtime import new_queue
+from tests.support.managers.runtime import new_queue
 from upgrade_manager.runtime.metrics import QUEUE_BUCKETS, RECONCILE_BUCKETS, Metrics
 
 #: Type and labels by name: those of runtime.md 4.4, without the priority of `workqueue_depth`, and the loop's lag.

@@ -7,8 +7,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from hack.virtual_time import virtual_now
-from tests.support.runtime import Reviews
-from tests.support.tokens import token_of
+from tests.support.managers.runtime import Reviews
+from tests.support.server.tokens import token_of
 from upgrade_manager.runtime.bearer_token import LEEWAY
 from upgrade_manager.runtime.metrics_auth import Decision, MetricsAuthorizer
 from upgrade_manager.runtime.refusal_log import LINES

@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
-from tests.support.runtime import Reviews, serving
-from tests.support.tokens import token_of
+from tests.support.managers.runtime import Reviews, serving
+from tests.support.server.tokens import token_of
 from upgrade_manager.runtime.metrics import Metrics
 from upgrade_manager.runtime.metrics_auth import UNAUTHORIZED, Decision, MetricsAuthorizer
 from upgrade_manager.runtime.metrics_server import plain_metrics_server, secure_metrics_server

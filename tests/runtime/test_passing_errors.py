@@ -8,7 +8,7 @@ import pytest
 
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.upgrade import started
+from tests.support.managers.upgrade import started
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube.errors import Conflict, Forbidden, Invalid, KubeError, PreconditionFailed, Transient
 from upgrade_manager.runtime.passing_errors import MAX_CONFLICTS, POLICY_START, PassingErrors

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.runtime import new_limiter, new_queue
+from tests.support.managers.runtime import new_limiter, new_queue
 from upgrade_manager.runtime.workqueue import ShutDown
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from hack.virtual_time import VirtualEventLoop
-from tests.support.runtime import new_queue
+from tests.support.managers.runtime import new_queue
 from upgrade_manager.runtime.workqueue import ShutDown
 
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support import tiers
-from tests.support.simulate import embedded, simulate_on
-from tests.support.sweep import Sweep
-from upgrade_manager.toolkit.host_programs import ChrootPrograms
+from tests.support.cluster.simulate import embedded, simulate_on
+from tests.support.managers.sweep import Sweep
+from upgrade_manager.toolkit.host.host_programs import ChrootPrograms
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.simulate import Simulate
+    from tests.support.cluster.simulate import Simulate
 
 
 @pytest.fixture

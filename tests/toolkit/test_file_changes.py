@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster_upgrade import iso_of, services
-from tests.support.file_operations import file_operations
-from tests.support.mounted_list import mount_list
-from tests.support.os_upgrade import os_world, single_node_world
-from tests.support.prepare import iso, prepare_world
-from tests.support.toolkit import toolkit_world
-from tests.support.vm_world import vm_world
-from upgrade_manager.toolkit.catalogue import COMMANDS, steps_of
+from tests.support.cluster.vm_world import vm_world
+from tests.support.toolkit.cluster_upgrade import iso_of, services
+from tests.support.toolkit.file_operations import file_operations
+from tests.support.toolkit.mounted_list import mount_list
+from tests.support.toolkit.os_upgrade import os_world, single_node_world
+from tests.support.toolkit.prepare import iso, prepare_world
+from tests.support.toolkit.toolkit import toolkit_world
 from upgrade_manager.toolkit.commands import image_cleanup
+from upgrade_manager.toolkit.run.catalogue import COMMANDS, steps_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from tests.support.toolkit import ToolkitWorld
+    from tests.support.toolkit.toolkit import ToolkitWorld
 
 #: Directories of the host that administrators move to another disk, and link.
 _LINKED = ("etc/rancher", "usr/local", "var/lib/rancher")

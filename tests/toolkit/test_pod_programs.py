@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from upgrade_manager.toolkit.errors import BadEnvironment, ProgramFailed, ProgramTimedOut
-from upgrade_manager.toolkit.host_programs import Call, PodPrograms, run_program
+from upgrade_manager.toolkit.host.host_programs import Call, PodPrograms, run_program
+from upgrade_manager.toolkit.run.errors import BadEnvironment, ProgramFailed, ProgramTimedOut
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.cluster import scenario as scenarios
+from hack import scenario as scenarios
 from hack.cluster.options import Options
 from hack.cluster.program import cluster
 from hack.host.iso import ROOTFS
 from hack.host.state import HostState
-from tests.support.kubectl import manifest
+from tests.support.cluster.kubectl import manifest
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
@@ -39,7 +39,7 @@ from upgrade_manager.kube.resources import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hack.cluster.scenario import Scenario
+    from hack.scenario import Scenario
     from upgrade_manager.kube.objects import Object
 
 pytestmark = [pytest.mark.full, pytest.mark.real_loop, pytest.mark.timeout(600)]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.toolkit_config import TOOLKIT
-from tests.support.webhook import NO_CACHES, EmptyCluster
+from tests.support.managers.toolkit_config import TOOLKIT
+from tests.support.webhook.webhook import NO_CACHES, EmptyCluster
 from upgrade_manager.api.keys import ANNOTATION_TOOLKIT_IMAGE as IMAGE
 from upgrade_manager.api.keys import ANNOTATION_TOOLKIT_KIND as KIND
 from upgrade_manager.api.keys import PREFIX

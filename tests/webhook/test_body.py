@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.toolkit_config import TOOLKIT
-from tests.support.webhook import API_SERVER, NO_CACHES, STRANGER, EmptyCluster, head, review, webhook
+from tests.support.managers.toolkit_config import TOOLKIT
+from tests.support.webhook.webhook import API_SERVER, NO_CACHES, STRANGER, EmptyCluster, head, review, webhook
 from webhook.admission import Admission
 from webhook.body import BODY_TIMEOUT, LARGE_BODY, MAX_BODY, MAX_RECEIVING
 from webhook.check import Check

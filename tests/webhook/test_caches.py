@@ -13,7 +13,7 @@ import pytest
 
 from hack.faults.rules import Cut, Delay, Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.toolkit_config import TOOLKIT
+from tests.support.managers.toolkit_config import TOOLKIT
 from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client

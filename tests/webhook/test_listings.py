@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.cluster_reader import MemoryReader, named, node
+from tests.support.cluster.cluster_reader import MemoryReader, named, node
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import MACHINES as MACHINE_RESOURCE
 from upgrade_manager.kube.resources import NODES as NODE_RESOURCE

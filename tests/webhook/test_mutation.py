@@ -9,7 +9,7 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from tests.support.webhook import review, webhook
+from tests.support.webhook.webhook import review, webhook
 from upgrade_manager.api.attribution import last_changed_by
 from upgrade_manager.api.keys import ANNOTATION_CREATED_BY, ANNOTATION_LAST_CHANGED_BY, ANNOTATION_SKIP_WEBHOOK
 from upgrade_manager.api.spec import UpgradePlanSpec

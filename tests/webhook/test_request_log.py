@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from tests.support.toolkit_config import TOOLKIT
-from tests.support.webhook import API_SERVER, NO_CACHES, STRANGER, EmptyCluster, review, webhook
+from tests.support.managers.toolkit_config import TOOLKIT
+from tests.support.webhook.webhook import API_SERVER, NO_CACHES, STRANGER, EmptyCluster, review, webhook
 from upgrade_manager.api.annotations import WAIVER_ANNOTATIONS
 from webhook import mutation
 from webhook.admission import Admission

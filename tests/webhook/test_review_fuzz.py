@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from hack.virtual_time import VirtualEventLoop
-from tests.support.review_fuzz import case, check, check_mutation, run
-from tests.support.toolkit_config import TOOLKIT
-from tests.support.webhook import NO_CACHES, EmptyCluster, Response, head, review, webhook
+from tests.support.managers.toolkit_config import TOOLKIT
+from tests.support.webhook.review_fuzz import case, check, check_mutation, run
+from tests.support.webhook.webhook import NO_CACHES, EmptyCluster, Response, head, review, webhook
 from upgrade_manager.runtime.metrics import Metrics
 from upgrade_manager.runtime.peers import Peers
 from upgrade_manager.runtime.self_signed import self_signed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from tests.support.webhook import API_SERVER, review, webhook
+from tests.support.webhook.webhook import API_SERVER, review, webhook
 from webhook.review_log import ALL_LINES, PEER_LINES
 
 #: Reviews of a flood in a second.

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from structlog.testing import capture_logs
 
-from tests.support.toolkit_config import TOOLKIT
-from tests.support.webhook import NO_CACHES, STRANGER, EmptyCluster, head, review, webhook
+from tests.support.managers.toolkit_config import TOOLKIT
+from tests.support.webhook.webhook import NO_CACHES, STRANGER, EmptyCluster, head, review, webhook
 from upgrade_manager.api.spec import MAX_NODES
 from webhook.admission import MAX_FINDINGS, Admission
 from webhook.body import BODY_TIMEOUT, LARGE_BODY, MAX_BODY, MAX_RECEIVING

@@ -24,18 +24,18 @@ from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
 from upgrade_manager.runtime.logging import LogFormat, configure_logging
 from upgrade_manager.runtime.signals import stop_on_signals
-from upgrade_manager.toolkit.catalogue import steps_of
-from upgrade_manager.toolkit.checksums import Checksums
-from upgrade_manager.toolkit.context import ToolkitContext
-from upgrade_manager.toolkit.errors import StepFailed, ToolkitError
-from upgrade_manager.toolkit.helm import Helm
-from upgrade_manager.toolkit.host_programs import ChrootPrograms, PodPrograms
-from upgrade_manager.toolkit.host_tree import HostTree
-from upgrade_manager.toolkit.plan_events import PlanEvents
-from upgrade_manager.toolkit.progress import JobProgress
-from upgrade_manager.toolkit.release_files import ReleaseFiles
-from upgrade_manager.toolkit.repository_files import HttpRepositoryFiles
-from upgrade_manager.toolkit.steps import run_steps
+from upgrade_manager.toolkit.charts.helm import Helm
+from upgrade_manager.toolkit.host.host_programs import ChrootPrograms, PodPrograms
+from upgrade_manager.toolkit.host.host_tree import HostTree
+from upgrade_manager.toolkit.iso.checksums import Checksums
+from upgrade_manager.toolkit.iso.release_files import ReleaseFiles
+from upgrade_manager.toolkit.iso.repository_files import HttpRepositoryFiles
+from upgrade_manager.toolkit.run.catalogue import steps_of
+from upgrade_manager.toolkit.run.context import ToolkitContext
+from upgrade_manager.toolkit.run.errors import StepFailed, ToolkitError
+from upgrade_manager.toolkit.run.plan_events import PlanEvents
+from upgrade_manager.toolkit.run.progress import JobProgress
+from upgrade_manager.toolkit.run.steps import run_steps
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -7,7 +7,7 @@ from random import Random
 
 from hack.actors.caches import Caches
 from hack.faults.breakable_transport import BreakableTransport
-from tests.support.apiserver import make_server
+from tests.support.server.apiserver import make_server
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.resources import SECRETS
 

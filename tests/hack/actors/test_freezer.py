@@ -9,8 +9,8 @@ import pytest
 
 from hack.actors.freezer import NAMESPACES, PROCESSES, Freezer, kubelet_of
 from hack.actors.nodes import GRACE
-from hack.cluster.scenario import load
 from hack.demo import commands
+from hack.scenario import load
 from hack.simulation import Simulation
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hack.cluster.scenario import load
+from hack.scenario import load
 from hack.simulation import Simulation
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.actors.images import ImageController
-from tests.support.actor_cluster import ISO_URL, ActorCluster
-from tests.support.polling import eventually
+from tests.support.cluster.actor_cluster import ISO_URL, ActorCluster
+from tests.support.programs.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.cluster.scenario import load
-from tests.support.actor_cluster import ActorCluster, ScriptedPods, job
-from tests.support.polling import eventually
+from hack.scenario import load
+from tests.support.cluster.actor_cluster import ActorCluster, ScriptedPods, job
+from tests.support.programs.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import JOBS, PODS

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.actors.container_work import missing_from, unset_variable
-from hack.cluster.scenario import load
+from hack.scenario import load
 from hack.simulation import Simulation
-from tests.support.actor_cluster import job
-from tests.support.polling import eventually
+from tests.support.cluster.actor_cluster import job
+from tests.support.programs.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, PODS

@@ -10,9 +10,9 @@ import pytest
 
 from hack.actors.kubelet_access import KubeletServers
 from hack.apiserver.identity import User
-from hack.cluster.certificates import Authority, server_context
+from hack.control_plane.certificates import Authority, server_context
 from hack.simulation import Simulation
-from tests.support.upgrade import ACCOUNT, UpgradeRun
+from tests.support.managers.upgrade import ACCOUNT, UpgradeRun
 from upgrade_manager.kube.config import ClientConfig, TlsConfig
 from upgrade_manager.kube.resources import NODES
 from upgrade_manager.preflight.disk import read_disk

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.actors.virt_api import VirtApi
-from hack.cluster.scenario import load
+from hack.scenario import load
 from hack.simulation import Simulation
-from tests.support.actor_cluster import ActorCluster
-from tests.support.polling import eventually
+from tests.support.cluster.actor_cluster import ActorCluster
+from tests.support.programs.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound
 from upgrade_manager.kube.patch import MergePatch

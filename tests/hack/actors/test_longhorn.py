@@ -9,9 +9,9 @@ import pytest
 
 from hack.actors.kinds import LONGHORN_NODES
 from hack.actors.longhorn_disks import refusal
-from hack.cluster.scenario import load
+from hack.scenario import load
 from hack.simulation import Simulation
-from tests.support.polling import eventually
+from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch

@@ -8,9 +8,9 @@ import pytest
 
 from hack.actors.freezer import REGISTRY, RUNTIME
 from hack.actors.pod_failures import failed_probe
-from hack.cluster.scenario import load
+from hack.scenario import load
 from hack.simulation import Simulation
-from tests.support.actor_cluster import job
+from tests.support.cluster.actor_cluster import job
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import EVENTS, JOBS, NODES
 

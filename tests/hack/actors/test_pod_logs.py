@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from hack.actors.freezer import kubelet_of
-from hack.cluster.scenario import load
+from hack.scenario import load
 from hack.simulation import Simulation
-from tests.support.actor_cluster import job
+from tests.support.cluster.actor_cluster import job
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, PODS

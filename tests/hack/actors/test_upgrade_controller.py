@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.actors.upgrade_controller import UpgradeController
-from hack.cluster.scenario import load
-from tests.support.actor_cluster import ActorCluster, ScriptedPods
-from tests.support.polling import eventually
+from hack.scenario import load
+from tests.support.cluster.actor_cluster import ActorCluster, ScriptedPods
+from tests.support.programs.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, SUC_PLANS

@@ -17,9 +17,9 @@ import pytest
 
 from hack import virtual_time
 from hack.actors.upgrade_controller import UpgradeController
-from hack.cluster.scenario import load
-from hack.faults.call import call_of
-from tests.support.actor_cluster import ActorCluster, ScriptedPods
+from hack.apiserver.call import call_of
+from hack.scenario import load
+from tests.support.cluster.actor_cluster import ActorCluster, ScriptedPods
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SUC_PLANS
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hack.bench.recorder import Exchange
-    from hack.cluster.scenario import Scenario
+    from hack.scenario import Scenario
     from upgrade_manager.kube.objects import Object
 
 FOLDER = Path(__file__).parent / "recordings"

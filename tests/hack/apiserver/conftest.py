@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.apiserver import DEFINITIONS, ROBOT, WIDGET, make_server
-from tests.support.raw_client import RawClient
+from tests.support.server.apiserver import DEFINITIONS, ROBOT, WIDGET, make_server
+from tests.support.server.raw_client import RawClient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.apiserver import ROBOTS, WIDGETS, robot, widget
+from tests.support.server.apiserver import ROBOTS, WIDGETS, robot, widget
 
 if TYPE_CHECKING:
-    from tests.support.raw_client import RawClient
+    from tests.support.server.raw_client import RawClient
 
 pytestmark = pytest.mark.usefixtures("controllers")
 

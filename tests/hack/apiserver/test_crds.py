@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.apiserver import DEFINITIONS, WIDGET, WIDGETS, definition, widget
+from tests.support.server.apiserver import DEFINITIONS, WIDGET, WIDGETS, definition, widget
 
 if TYPE_CHECKING:
     from hack.apiserver.server import ApiServer
-    from tests.support.raw_client import RawClient
+    from tests.support.server.raw_client import RawClient
 
 GADGETS = "/apis/example.io/v1/namespaces/default/gadgets"
 GADGET = definition("gadgets", "Gadget", namespaced=True, status=False)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.apiserver import WIDGETS, widget
+from tests.support.server.apiserver import WIDGETS, widget
 
 if TYPE_CHECKING:
-    from tests.support.raw_client import RawClient
+    from tests.support.server.raw_client import RawClient
 
 PODS = "/api/v1/namespaces/default/pods"
 

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from hack.apiserver.http_poster import HttpPoster
 from hack.apiserver.posting import Target
-from hack.cluster.certificates import Authority, server_context
+from hack.control_plane.certificates import Authority, server_context
 from upgrade_manager.kube.errors import Transient
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.apiserver import widget
+from tests.support.server.apiserver import widget
 
 if TYPE_CHECKING:
     from hack.apiserver.server import ApiServer
-    from tests.support.raw_client import RawClient
+    from tests.support.server.raw_client import RawClient
 
 SPACES = "/api/v1/namespaces"
 WIDGETS = "/apis/example.io/v1/namespaces/x/widgets"

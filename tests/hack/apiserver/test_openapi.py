@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.apiserver import DEFINITIONS, definition
-from tests.support.raw_client import RawClient
+from tests.support.server.apiserver import DEFINITIONS, definition
+from tests.support.server.raw_client import RawClient
 from upgrade_manager.api.crd import crd_manifest
 
 if TYPE_CHECKING:

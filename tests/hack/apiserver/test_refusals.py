@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.apiserver import DEFINITIONS, WIDGET
-from tests.support.raw_client import RawClient
+from tests.support.server.apiserver import DEFINITIONS, WIDGET
+from tests.support.server.raw_client import RawClient
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 MAP = "/api/v1/namespaces/default/configmaps/one"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.apiserver import DEFINITIONS, ROBOT, WIDGET, WIDGETS, make_server, widget
-from tests.support.raw_client import RawClient
+from tests.support.server.apiserver import DEFINITIONS, ROBOT, WIDGET, WIDGETS, make_server, widget
+from tests.support.server.raw_client import RawClient
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request, Response
 

@@ -12,8 +12,8 @@ import pytest
 
 from hack.apiserver.server import ApiServer
 from hack.virtual_time import virtual_now
-from tests.support.apiserver import DEFINITIONS, ROBOT, ROBOTS, WIDGET, WIDGETS, robot, widget
-from tests.support.raw_client import RawClient
+from tests.support.server.apiserver import DEFINITIONS, ROBOT, ROBOTS, WIDGET, WIDGETS, robot, widget
+from tests.support.server.raw_client import RawClient
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Response
 

@@ -8,8 +8,8 @@ import pytest
 from hack.bench import attackers
 from hack.bench.attackers import Attack, Server
 from hack.bench.bomb import SIZE, UNPACKED, gzip_bomb
-from tests.support.attacked import Target, attacked
-from tests.support.polling import eventually
+from tests.support.programs.polling import eventually
+from tests.support.webhook.attacked import Target, attacked
 from webhook.server import PATH
 
 pytestmark = pytest.mark.real_loop

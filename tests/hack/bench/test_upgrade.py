@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from hack import scenario as scenarios
 from hack.bench.in_process import upgraded
 from hack.bench.upgrade import Translation, UnfaithfulReplay, replay, replayed
-from hack.cluster import scenario as scenarios
-from tests.support.apiserver import make_server
+from tests.support.server.apiserver import make_server
 from upgrade_manager.kube.transport import Request
 
 

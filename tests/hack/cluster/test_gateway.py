@@ -14,11 +14,11 @@ import pytest
 from hack.apiserver.identity import User
 from hack.apiserver.posting import NoPoster
 from hack.apiserver.server import ApiServer
-from hack.cluster.certificates import Authority, client_context, server_context
 from hack.cluster.gateway import Gateway
+from hack.control_plane.certificates import Authority, client_context, server_context
 from hack.faults.middleware import Middleware
 from hack.faults.rules import Cut, LoseAnswer, Match, Rule
-from tests.support.raw_client import RawClient
+from tests.support.server.raw_client import RawClient
 
 if TYPE_CHECKING:
     import ssl

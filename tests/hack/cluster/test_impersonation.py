@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hack.cluster.impersonation import ActingAs
-from tests.support.accounts import grant
-from tests.support.apiserver import make_server
-from tests.support.raw_client import RawClient
+from tests.support.server.accounts import grant
+from tests.support.server.apiserver import make_server
+from tests.support.server.raw_client import RawClient
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hack.cluster import scenario as scenarios
+from hack import scenario as scenarios
 from hack.simulation import Simulation
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import NODES

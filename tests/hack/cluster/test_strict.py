@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hack.cluster.strict import Strict
-from tests.support.apiserver import DEFINITIONS, make_server
-from tests.support.raw_client import RawClient
+from tests.support.server.apiserver import DEFINITIONS, make_server
+from tests.support.server.raw_client import RawClient
 from upgrade_manager.api.crd import crd_manifest
 
 PLANS = "/apis/management.harvesterhci.io/v1beta1/upgradeplans"

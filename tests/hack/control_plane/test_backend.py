@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from hack.control_plane.backend import kinds, may_have_objects
-from tests.support.kube_server import ScriptedTransport, success
+from tests.support.server.kube_server import ScriptedTransport, success
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.resources import ADDONS, NODES, SETTINGS
 

@@ -17,7 +17,7 @@ from hack.control_plane.control_plane import (
     ControlPlane,
     ControlPlaneError,
 )
-from tests.support.processes import becomes_true, program_of, started_with
+from tests.support.programs.processes import becomes_true, program_of, started_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.cluster.foreign import foreign_crds
 from hack.control_plane.assets import Assets
 from hack.control_plane.backend import real_crds
+from hack.crds.foreign import foreign_crds
 from tests.support import tiers
 
 if TYPE_CHECKING:

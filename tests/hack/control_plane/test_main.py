@@ -14,7 +14,7 @@ import pytest
 
 from hack.control_plane import __main__ as program
 from hack.control_plane.assets import GO_FOLDER, PROGRAMS, find_assets, find_tool
-from tests.support.processes import becomes_true, is_alive
+from tests.support.programs.processes import becomes_true, is_alive
 
 ROOT = Path(__file__).parents[3]
 #: Logs its calls; runs the file `hook` before it builds.

@@ -11,8 +11,8 @@ from hack.demo.breaks import BREAKS, LONGHORN_TIMEOUT
 from hack.demo.creation import break_cluster, create_plan, refusal
 from hack.demo.programs import DemoError
 from hack.simulation import Simulation
-from tests.support.polling import eventually
-from tests.support.toolkit_config import TOOLKIT
+from tests.support.managers.toolkit_config import TOOLKIT
+from tests.support.programs.polling import eventually
 from upgrade_manager.display.screen import Lines
 from upgrade_manager.kube.errors import Invalid
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.cluster.scenario import load
 from hack.demo.commands import scale
 from hack.demo.disturbance import SETTLED, SHOWN, TIMEOUT, UNEXPECTED, Disturbances
 from hack.demo.stalls import STALLS
+from hack.scenario import load
 from hack.simulation import Simulation
-from tests.support.upgrade import started
+from tests.support.managers.upgrade import started
 from upgrade_manager.display.screen import Lines
 from upgrade_manager.kube.resources import CONFIG_MAPS, DEPLOYMENTS
 

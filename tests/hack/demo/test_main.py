@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.processes import interrupted, started_with
+from tests.support.programs.processes import interrupted, started_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

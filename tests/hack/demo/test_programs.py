@@ -13,7 +13,7 @@ import pytest
 
 from hack.demo.processes import Child, ProcessGroup, process_group
 from hack.demo.programs import DemoError, Programs, ready_line
-from tests.support.processes import becomes_true, is_alive
+from tests.support.programs.processes import becomes_true, is_alive
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.faults.breakable_transport import BreakableTransport
-from tests.support.apiserver import make_server
-from tests.support.raw_client import RawClient
+from tests.support.server.apiserver import make_server
+from tests.support.server.raw_client import RawClient
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Transient
 from upgrade_manager.kube.transport import Request
 from upgrade_manager.kube.watch import IDLE_TIMEOUT, StreamWatcher

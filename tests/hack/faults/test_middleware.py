@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.faults.call import Call, call_of
+from hack.apiserver.call import Call, call_of
 from hack.faults.counts import NO_ANSWER
 from hack.faults.middleware import Middleware
 from hack.faults.rules import (
@@ -25,8 +25,8 @@ from hack.faults.rules import (
     Stall,
     Thin,
 )
-from tests.support.apiserver import make_server
-from tests.support.raw_client import RawClient
+from tests.support.server.apiserver import make_server
+from tests.support.server.raw_client import RawClient
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request
 

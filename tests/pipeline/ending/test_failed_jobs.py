@@ -21,7 +21,7 @@ from upgrade_manager.resources.suc_plan import PlanSettings, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 

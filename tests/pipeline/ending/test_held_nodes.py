@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.actors.machine_plan import DRAIN_OPTIONS
-from tests.support.simulate import RepairableScenario, fault
-from tests.support.toolkit_config import TOOLKIT
-from tests.support.upgrade import UpgradeRun, condition, started
+from tests.support.cluster.simulate import RepairableScenario, fault
+from tests.support.managers.toolkit_config import TOOLKIT
+from tests.support.managers.upgrade import UpgradeRun, condition, started
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, FINALIZER, PREFIX
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK as POST
 from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK as PRE
@@ -27,7 +27,7 @@ from webhook.runner import run_checks
 
 if TYPE_CHECKING:
     from hack.simulation import Simulation
-    from tests.support.simulate import Simulate
+    from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.objects import Object
 
 pytestmark = pytest.mark.sampled

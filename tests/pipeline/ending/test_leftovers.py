@@ -13,10 +13,10 @@ from hack.actors import suc_plan
 from hack.faults.rules import Match, Refuse, Rule
 from tests.pipeline.ending.test_orphaned_jobs import ACTIVE, COMPLETE, FAILED, SLOW, until_job
 from tests.pipeline.ending.test_repository_handover import repository
-from tests.support.cluster_state import created_objects
-from tests.support.polling import eventually
-from tests.support.simulate import RepairableScenario
-from tests.support.upgrade import UpgradeRun, node_states, started
+from tests.support.cluster.cluster_state import created_objects
+from tests.support.cluster.simulate import RepairableScenario
+from tests.support.managers.upgrade import UpgradeRun, node_states, started
+from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
@@ -42,8 +42,8 @@ from upgrade_manager.runtime.result import Done, ReconcileTimeout
 from upgrade_manager.runtime.time_limit import RECONCILE_TIMEOUT
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
-    from tests.support.simulate import Simulate
+    from tests.support.cluster.harvester import Harvester
+    from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
 

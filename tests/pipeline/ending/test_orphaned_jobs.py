@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.polling import eventually
-from tests.support.simulate import RepairableScenario
-from tests.support.upgrade import UpgradeRun, condition, node_states, started
+from tests.support.cluster.simulate import RepairableScenario
+from tests.support.managers.upgrade import UpgradeRun, condition, node_states, started
+from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import Component, JobType
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import JOBS, NODES
@@ -16,8 +16,8 @@ from upgrade_manager.pipeline.ending.cleanup import clean_up
 from upgrade_manager.resources.jobs import node_job, restore_job
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
-    from tests.support.simulate import Simulate
+    from tests.support.cluster.harvester import Harvester
+    from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.objects import Object
 
 pytestmark = pytest.mark.sampled

@@ -9,9 +9,9 @@ import pytest
 
 from hack.faults.rules import Match, Refuse, Rule
 from tests.pipeline.ending.test_orphaned_jobs import ACTIVE, PLACE, SLOW, deleted_while_running, until_job
-from tests.support.polling import eventually
-from tests.support.simulate import RepairableScenario
-from tests.support.upgrade import BY_IMAGE, SPECS, condition, started
+from tests.support.cluster.simulate import RepairableScenario
+from tests.support.managers.upgrade import BY_IMAGE, SPECS, condition, started
+from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, SERVICES, VIRTUAL_MACHINE_IMAGES
@@ -22,9 +22,9 @@ from upgrade_manager.resources.owner import owner_reference, plan_uid
 from upgrade_manager.resources.repository import repository_deployment, repository_service
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
-    from tests.support.simulate import Simulate
-    from tests.support.upgrade import UpgradeRun
+    from tests.support.cluster.harvester import Harvester
+    from tests.support.cluster.simulate import Simulate
+    from tests.support.managers.upgrade import UpgradeRun
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 

@@ -12,11 +12,11 @@ import pytest
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.pipeline.ending.test_orphaned_jobs import SLOW, until_job
-from tests.support.cluster_state import created_objects
-from tests.support.earlier_version import EarlierVersion
-from tests.support.polling import eventually
-from tests.support.simulate import RepairableScenario, fault
-from tests.support.upgrade import BY_VERSION, Ledger, UpgradeRun, condition, node_states
+from tests.support.cluster.cluster_state import created_objects
+from tests.support.cluster.simulate import RepairableScenario, fault
+from tests.support.managers.earlier_version import EarlierVersion
+from tests.support.managers.upgrade import BY_VERSION, Ledger, UpgradeRun, condition, node_states
+from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import LABEL_ACTIVE, LABEL_COMPONENT, LABEL_PLAN_UID, Component, JobType
 from upgrade_manager.api.phases import PHASE_VALUES, TERMINAL
 from upgrade_manager.kube import objects
@@ -43,8 +43,8 @@ from upgrade_manager.resources.repository import repository_deployment, reposito
 from upgrade_manager.resources.suc_plan import image_cleanup_plan, image_preload_plan
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
-    from tests.support.simulate import Simulate
+    from tests.support.cluster.harvester import Harvester
+    from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext

@@ -6,10 +6,10 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from tests.support.harvester import RELEASE
-from tests.support.node_upgrade import COMPLETE, INTERVAL, NodeUpgradeRun
-from tests.support.nodes import OPTIONS, POST, POST_DRAIN, PRE, PRE_DRAIN, secret
-from tests.support.phase_results import shown
+from tests.support.cluster.harvester import RELEASE
+from tests.support.cluster.nodes import OPTIONS, POST, POST_DRAIN, PRE, PRE_DRAIN, secret
+from tests.support.managers.node_upgrade import COMPLETE, INTERVAL, NodeUpgradeRun
+from tests.support.managers.phase_results import shown
 from upgrade_manager.api.keys import MANAGED_LABEL, JobType
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict

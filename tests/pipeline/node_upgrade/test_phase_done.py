@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.harvester import RELEASE
-from tests.support.nodes import OPTIONS, POST
-from tests.support.phase_results import shown
+from tests.support.cluster.harvester import RELEASE
+from tests.support.cluster.nodes import OPTIONS, POST
+from tests.support.managers.phase_results import shown
 from upgrade_manager.pipeline.outcome import Completed, Waiting
 
 if TYPE_CHECKING:
-    from tests.support.node_upgrade import NodeUpgradeRun
+    from tests.support.managers.node_upgrade import NodeUpgradeRun
 
 NEXT = "waiting for Rancher to upgrade the next node"
 UNCORDON = "upgraded, but cordoned. Run kubectl uncordon"

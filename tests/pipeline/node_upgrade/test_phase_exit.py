@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.nodes import OPTIONS, PRE
+from tests.support.cluster.nodes import OPTIONS, PRE
 from upgrade_manager.pipeline.ending import held_nodes
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.image_cleanup import ImageCleanup
 
 if TYPE_CHECKING:
-    from tests.support.node_upgrade import NodeUpgradeRun
+    from tests.support.managers.node_upgrade import NodeUpgradeRun
     from upgrade_manager.pipeline.context import ReconcileContext
 
 HELD = "Secret fleet-local/s-n1"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.node_upgrade import PLACE, NodeUpgradeRun
-from tests.support.nodes import OPTIONS, PRE
-from tests.support.phase_results import shown
+from tests.support.cluster.nodes import OPTIONS, PRE
+from tests.support.managers.node_upgrade import PLACE, NodeUpgradeRun
+from tests.support.managers.phase_results import shown
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.patch import MergePatch

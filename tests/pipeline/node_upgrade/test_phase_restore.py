@@ -6,8 +6,8 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from tests.support.node_upgrade import PLACE, NodeUpgradeRun
-from tests.support.nodes import OPTIONS, POST, PRE
+from tests.support.cluster.nodes import OPTIONS, POST, PRE
+from tests.support.managers.node_upgrade import PLACE, NodeUpgradeRun
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, UPGRADE_PLANS

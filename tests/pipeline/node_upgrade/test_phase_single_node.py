@@ -7,16 +7,16 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from tests.support.harvester import RELEASE
-from tests.support.nodes import OPTIONS, POST, POST_DRAIN
-from tests.support.phase_results import shown
+from tests.support.cluster.harvester import RELEASE
+from tests.support.cluster.nodes import OPTIONS, POST, POST_DRAIN
+from tests.support.managers.phase_results import shown
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 
 if TYPE_CHECKING:
-    from tests.support.node_upgrade import NodeUpgradeRun
+    from tests.support.managers.node_upgrade import NodeUpgradeRun
 
 
 @pytest.mark.rule(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.node_upgrade import PLACE, NodeUpgradeRun
-from tests.support.nodes import OPTIONS, POST, PRE
+from tests.support.cluster.nodes import OPTIONS, POST, PRE
+from tests.support.managers.node_upgrade import PLACE, NodeUpgradeRun
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.kube.errors import Invalid
 from upgrade_manager.kube.resources import JOBS, SECRETS

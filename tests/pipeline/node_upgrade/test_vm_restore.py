@@ -25,7 +25,7 @@ from upgrade_manager.resources.jobs import node_job, restore_job
 from upgrade_manager.resources.owner import Owner, plan_uid
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.cluster import scenario as scenarios
+from hack import scenario as scenarios
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.upgrade import BY_VERSION, condition, started
+from tests.support.managers.upgrade import BY_VERSION, condition, started
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
@@ -23,9 +23,9 @@ from upgrade_manager.kube.resources import (
 )
 
 if TYPE_CHECKING:
-    from hack.cluster.scenario import Scenario
-    from tests.support.simulate import Simulate
-    from tests.support.upgrade import UpgradeRun
+    from hack.scenario import Scenario
+    from tests.support.cluster.simulate import Simulate
+    from tests.support.managers.upgrade import UpgradeRun
     from upgrade_manager.kube.objects import Object
 
 pytestmark = pytest.mark.sampled

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.virtual_time import virtual_now
-from tests.support.nodes import OPTIONS, POST, PRE
+from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube.patch import MergePatch
@@ -18,7 +18,7 @@ from upgrade_manager.pipeline.outcome import Waiting
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.node_upgrade import NodeUpgradeRun
+    from tests.support.managers.node_upgrade import NodeUpgradeRun
     from upgrade_manager.blockers.wait import Wait
 
 #: Seconds after which a wait for Rancher is overdue.

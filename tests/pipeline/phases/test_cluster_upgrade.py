@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.cluster import scenario as scenarios
-from tests.support.harvester import RELEASE
-from tests.support.upgrade import BY_VERSION, UpgradeRun, condition
+from hack import scenario as scenarios
+from tests.support.cluster.harvester import RELEASE
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
@@ -17,8 +17,8 @@ from upgrade_manager.resources.owner import Owner, plan_uid
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
-    from tests.support.simulate import Simulate
+    from tests.support.cluster.harvester import Harvester
+    from tests.support.cluster.simulate import Simulate
 
 PLACE = "harvester-system"
 NAMED = f"{PLACE}/up-cluster-upgrade"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.virtual_time import virtual_now
-from tests.support.harvester import RELEASE
-from tests.support.phase_results import shown
+from tests.support.cluster.harvester import RELEASE
+from tests.support.managers.phase_results import shown
 from upgrade_manager.api.status import record_phase
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
@@ -22,7 +22,7 @@ from upgrade_manager.release.errors import BadRepository
 from upgrade_manager.resources.jobs import restore_job
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
     from upgrade_manager.pipeline.context import ReconcileContext
 
 ARCHIVE = "harvester-iso/bundle/harvester/images-lists-archive"

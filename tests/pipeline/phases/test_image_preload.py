@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.release.test_version import CASES
-from tests.support.harvester import RELEASE
+from tests.support.cluster.harvester import RELEASE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, SUC_PLANS
@@ -17,7 +17,7 @@ from upgrade_manager.resources.suc_plan import PlanSettings, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
 
 STATUS = {"releaseMetadata": RELEASE, "previousVersion": "v1.6.1"}
 MARK = "plan.upgrade.cattle.io/up-image-preload"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.preflight import GIB, STATS, summary
+from tests.support.cluster.preflight import GIB, STATS, summary
 from upgrade_manager.api.annotations import MAX_UNKNOWN
 from upgrade_manager.api.keys import PREFIX
 from upgrade_manager.api.text import name_list
@@ -16,7 +16,7 @@ from upgrade_manager.pipeline.phases.initialize import Initialize
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MANAGED_NODES
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
 
 
 async def prepared(cluster: Harvester, *, url: str = "https://x/a.iso", checksum: str = "", **setting: str) -> None:

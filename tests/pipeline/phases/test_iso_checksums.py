@@ -9,7 +9,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from hack.virtual_time import virtual_now
-from tests.support.harvester import RELEASE
+from tests.support.cluster.harvester import RELEASE
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube.errors import KubeError, PreconditionFailed, Throttled, Transient
 from upgrade_manager.kube.resources import JOBS, PODS
@@ -22,7 +22,7 @@ from upgrade_manager.release.errors import BadRepository
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 

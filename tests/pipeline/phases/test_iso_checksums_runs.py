@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.cluster import scenario as scenarios
+from hack import scenario as scenarios
 from hack.simulation import Simulation
-from tests.support.policy_prefixes import image_prefixes
-from tests.support.upgrade import BY_VERSION, UpgradeRun
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun
+from tests.support.webhook.policy_prefixes import image_prefixes
 from upgrade_manager import __version__
 from upgrade_manager.api.image_name import ImageName
 from upgrade_manager.api.keys import LABEL_COMPONENT, Component, ToolkitKind
@@ -21,7 +21,7 @@ from upgrade_manager.kube.resources import EVENTS, JOBS, PODS, SUC_PLANS
 from upgrade_manager.resources.toolkit import ISO_CHECKSUMS
 
 if TYPE_CHECKING:
-    from tests.support.simulate import Simulate
+    from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.objects import Object
 
 OWN = RunOptions(

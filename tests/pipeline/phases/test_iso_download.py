@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.actors.kinds import controller_reference
-from tests.support.phase_results import shown
+from tests.support.managers.phase_results import shown
 from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, UPGRADE_PLANS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.iso_download import ISODownload
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
     from upgrade_manager.kube.objects import Object
 
 SOURCE = {"version": {"isoURL": "https://x/a.iso", "isoChecksum": "ab" * 64}}

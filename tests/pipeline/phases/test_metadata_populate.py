@@ -10,7 +10,7 @@ from upgrade_manager.pipeline.phases.metadata_populate import MetadataPopulate
 from upgrade_manager.release.errors import BadRepository
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
 
 PATH = "harvester-iso/harvester-release.yaml"
 RELEASE = b"harvester: v1.7.0\nos: Harvester v1.7.0\nkubernetes: v1.33.5+rke2r1\nrancher: v2.12.2\ninstaller: 12e45\n"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.nodes import store_of
+from tests.support.cluster.nodes import store_of
 from upgrade_manager.api.keys import suc_node_label
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.facts.job_state import Progress
@@ -24,7 +24,7 @@ from upgrade_manager.pipeline.phases.plan_jobs import (
 )
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.outcome import PhaseResult
 

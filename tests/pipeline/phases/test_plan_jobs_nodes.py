@@ -18,7 +18,7 @@ from upgrade_manager.pipeline.phases.image_preload import ImagePreload
 from upgrade_manager.pipeline.phases.plan_jobs import colliding_nodes, prepare_nodes
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
 
 BOTH = pytest.mark.parametrize("phase", [ImagePreload(), ImageCleanup()], ids=["image-preload", "image-cleanup"])
 Either = ImagePreload | ImageCleanup

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.phase_results import shown
+from tests.support.managers.phase_results import shown
 from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, PODS, SERVICES
 from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.outcome import Completed, Waiting
@@ -14,7 +14,7 @@ from upgrade_manager.resources.repository import repository_deployment
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
     from upgrade_manager.pipeline.context import ReconcileContext
 
 STATUS = {"isoImageID": "up-iso"}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.harvester import RECORDED, RELEASE
+from tests.support.cluster.harvester import RECORDED, RELEASE
 from upgrade_manager.api.image_name import ImageName
 from upgrade_manager.api.keys import ANNOTATION_TOOLKIT_IMAGE, ANNOTATION_TOOLKIT_KIND, ToolkitKind
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
@@ -16,7 +16,7 @@ from upgrade_manager.pipeline.errors import RetryError
 from upgrade_manager.pipeline.phases import toolkit_image
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 

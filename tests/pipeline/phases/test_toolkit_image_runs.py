@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.policy_prefixes import image_prefixes
-from tests.support.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition
+from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition
+from tests.support.webhook.policy_prefixes import image_prefixes
 from upgrade_manager import __version__
 from upgrade_manager.api.image_name import ImageName
 from upgrade_manager.api.keys import (
@@ -24,7 +24,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, SUC_PLANS, UPGRADE_PLANS
 
 if TYPE_CHECKING:
-    from tests.support.simulate import Simulate
+    from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.objects import Object
 
 DIGEST = "sha256:" + "a" * 64

@@ -15,7 +15,7 @@ from upgrade_manager.pipeline.settings import overrides
 from upgrade_manager.pipeline.settings.overrides import give_back
 
 if TYPE_CHECKING:
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
     from upgrade_manager.kube.resources import Resource
 
 INTERVAL = "management.harvesterhci.io/replica-replenishment-wait-interval"

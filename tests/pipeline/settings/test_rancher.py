@@ -10,7 +10,7 @@ from unittest.mock import AsyncMock
 import pytest
 from structlog.testing import capture_logs
 
-from tests.support.harvester import RELEASE
+from tests.support.cluster.harvester import RELEASE
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
@@ -28,7 +28,7 @@ from upgrade_manager.runtime.time_limit import RECONCILE_TIMEOUT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.support.harvester import Harvester
+    from tests.support.cluster.harvester import Harvester
     from upgrade_manager.kube.objects import Object
 
     Overtaken = Callable[[Object], None]

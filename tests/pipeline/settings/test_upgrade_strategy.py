@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.nodes import POST, PRE
+from tests.support.cluster.nodes import POST, PRE
 from upgrade_manager.pipeline.settings.upgrade_strategy import (
     has_hooks,
     holds_nodes,

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.cluster_upgrade import COMMAND, cluster_upgrade, end_state, iso_of, services
-from tests.support.sweep import Sweep, shares
-from tests.support.toolkit import toolkit_world
-from tests.support.toolkit_interrupts import Killed
-from tests.support.toolkit_transcript import golden, transcript
+from tests.support.managers.sweep import Sweep, shares
+from tests.support.toolkit.cluster_upgrade import COMMAND, cluster_upgrade, end_state, iso_of, services
+from tests.support.toolkit.toolkit import toolkit_world
+from tests.support.toolkit.toolkit_interrupts import Killed
+from tests.support.toolkit.toolkit_transcript import golden, transcript
 
 if TYPE_CHECKING:
     from pathlib import Path

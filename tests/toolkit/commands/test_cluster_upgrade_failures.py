@@ -8,19 +8,19 @@ import yaml
 
 from hack.actors.helm_storage import PENDING, HelmStorage, revision
 from hack.faults.rules import LoseRequest, Match, Rule
-from tests.support.cluster_upgrade import cluster_upgrade, end_state, services
+from tests.support.toolkit.cluster_upgrade import cluster_upgrade, end_state, services
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ADDONS, MANAGED_CHARTS, SECRETS
-from upgrade_manager.toolkit.errors import BadEnvironment, StepFailed
-from upgrade_manager.toolkit.managed_charts import ANNOTATION_PAUSED
-from upgrade_manager.toolkit.workload_updates import ANNOTATION_METHODS
+from upgrade_manager.toolkit.charts.managed_charts import ANNOTATION_PAUSED
+from upgrade_manager.toolkit.charts.workload_updates import ANNOTATION_METHODS
+from upgrade_manager.toolkit.run.errors import BadEnvironment, StepFailed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.cluster_upgrade import ClusterUpgrade
+    from tests.support.toolkit.cluster_upgrade import ClusterUpgrade
     from upgrade_manager.kube.objects import Object
 
 pytestmark = pytest.mark.sampled

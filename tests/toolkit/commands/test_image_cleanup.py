@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.mounted_list import mount_list
-from tests.support.toolkit import toolkit_world
-from tests.support.toolkit_transcript import golden, transcript
+from tests.support.toolkit.mounted_list import mount_list
+from tests.support.toolkit.toolkit import toolkit_world
+from tests.support.toolkit.toolkit_transcript import golden, transcript
 from upgrade_manager.resources.image_list import LIST_KEY
 from upgrade_manager.toolkit.commands import image_cleanup
 from upgrade_manager.toolkit.commands.image_cleanup import mounted_list
-from upgrade_manager.toolkit.errors import BadArchive, BadEnvironment, ProgramTimedOut, StepFailed
-from upgrade_manager.toolkit.host_programs import Output
+from upgrade_manager.toolkit.host.host_programs import Output
+from upgrade_manager.toolkit.run.errors import BadArchive, BadEnvironment, ProgramTimedOut, StepFailed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from upgrade_manager.toolkit.host_programs import Call, HostPrograms
+    from upgrade_manager.toolkit.host.host_programs import Call, HostPrograms
 
 COMMAND = "image-cleanup"
 OLD, USED, SHARED, ABSENT = (f"docker.io/rancher/{name}:v1" for name in ("old", "used", "shared", "absent"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.os_upgrade import (
+from tests.support.toolkit.os_upgrade import (
     AGENT_ARCHIVE,
     NEW_OS,
     RKE2_ARCHIVE,
@@ -21,23 +21,23 @@ from tests.support.os_upgrade import (
     os_world,
     set_node,
 )
-from tests.support.toolkit import NODE, POD
-from tests.support.toolkit_interrupts import count_points, run_killed
-from tests.support.toolkit_transcript import golden, transcript
+from tests.support.toolkit.toolkit import NODE, POD
+from tests.support.toolkit.toolkit_interrupts import count_points, run_killed
+from tests.support.toolkit.toolkit_transcript import golden, transcript
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_JOB_TYPE, LABEL_NODE, JobType
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, PODS
-from upgrade_manager.toolkit.checksums import Checksums
-from upgrade_manager.toolkit.errors import StepFailed, StepTimedOut, WrongChecksum
-from upgrade_manager.toolkit.host_paths import OS_WORK
+from upgrade_manager.toolkit.host.host_paths import OS_WORK
+from upgrade_manager.toolkit.iso.checksums import Checksums
+from upgrade_manager.toolkit.run.errors import StepFailed, StepTimedOut, WrongChecksum
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.sweep import Sweep
-    from tests.support.toolkit import ToolkitWorld
+    from tests.support.managers.sweep import Sweep
+    from tests.support.toolkit.toolkit import ToolkitWorld
 
 COMMAND = "node post-drain"
 _EARLIER = "demo-node-upgrade-post-drain-node-0-aaaaa"

@@ -5,19 +5,28 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.toolkit import NODE
-from tests.support.toolkit_interrupts import count_points, run_killed
-from tests.support.toolkit_transcript import golden, transcript
-from tests.support.vm_world import FIXED, FREE, break_volumes, messages, nodes_of_vms, recorded, strategy, vm_world
+from tests.support.cluster.vm_world import (
+    FIXED,
+    FREE,
+    break_volumes,
+    messages,
+    nodes_of_vms,
+    recorded,
+    strategy,
+    vm_world,
+)
+from tests.support.toolkit.toolkit import NODE
+from tests.support.toolkit.toolkit_interrupts import count_points, run_killed
+from tests.support.toolkit.toolkit_transcript import golden, transcript
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES
-from upgrade_manager.toolkit.errors import StepFailed, StepTimedOut
+from upgrade_manager.toolkit.run.errors import StepFailed, StepTimedOut
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.sweep import Sweep
-    from tests.support.toolkit import ToolkitWorld
+    from tests.support.managers.sweep import Sweep
+    from tests.support.toolkit.toolkit import ToolkitWorld
 
 COMMAND = "node pre-drain"
 DROP_INS = "/run/systemd/system/rancher-system-agent.service.d"

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.file_operations import file_operations
-from tests.support.image_archives import compressed, entry, image_archive, tar
-from tests.support.prepare import (
+from tests.support.toolkit.file_operations import file_operations
+from tests.support.toolkit.image_archives import compressed, entry, image_archive, tar
+from tests.support.toolkit.prepare import (
     AGENT,
     BUSYBOX,
     ETCD,
@@ -19,25 +19,26 @@ from tests.support.prepare import (
     new_host,
     prepare_world,
 )
-from tests.support.toolkit import PLAN
-from tests.support.toolkit_interrupts import Killed, count_points, run_killed
-from tests.support.toolkit_transcript import golden, transcript
+from tests.support.toolkit.toolkit import PLAN
+from tests.support.toolkit.toolkit_interrupts import Killed, count_points, run_killed
+from tests.support.toolkit.toolkit_transcript import golden, transcript
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Forbidden, Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.toolkit import disk_space, kept_archives
-from upgrade_manager.toolkit.checksums import Checksums
-from upgrade_manager.toolkit.errors import BadArchive, OutOfSpace, StepFailed, WrongChecksum
-from upgrade_manager.toolkit.host_paths import RKE2_IMAGES, WORK
-from upgrade_manager.toolkit.image_record import ImageRecord
+from upgrade_manager.toolkit.host import disk_space
+from upgrade_manager.toolkit.host.host_paths import RKE2_IMAGES, WORK
+from upgrade_manager.toolkit.images import kept_archives
+from upgrade_manager.toolkit.images.image_record import ImageRecord
+from upgrade_manager.toolkit.iso.checksums import Checksums
+from upgrade_manager.toolkit.run.errors import BadArchive, OutOfSpace, StepFailed, WrongChecksum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.support.sweep import Sweep
-    from tests.support.toolkit import ToolkitWorld
+    from tests.support.managers.sweep import Sweep
+    from tests.support.toolkit.toolkit import ToolkitWorld
 
 COMMAND = "node prepare"
 RKE2_ARCHIVE = f"{RKE2_IMAGES}/rke2.tar.zst"

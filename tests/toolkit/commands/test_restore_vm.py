@@ -5,24 +5,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.randomness import Highest, Lowest
-from tests.support.toolkit import NODE, PLAN
-from tests.support.toolkit_interrupts import count_points, run_killed
-from tests.support.toolkit_transcript import golden, transcript
-from tests.support.vm_world import FIXED, LIST, messages, nodes_of_vms, recorded, strategy, vm_world
+from tests.support.cluster.vm_world import FIXED, LIST, messages, nodes_of_vms, recorded, strategy, vm_world
+from tests.support.random_runs.randomness import Highest, Lowest
+from tests.support.toolkit.toolkit import NODE, PLAN
+from tests.support.toolkit.toolkit_interrupts import count_points, run_killed
+from tests.support.toolkit.toolkit_transcript import golden, transcript
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Forbidden, NotFound, Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import CONFIG_MAPS, KUBEVIRTS, UPGRADE_PLANS, VIRTUAL_MACHINES
-from upgrade_manager.toolkit.errors import StepFailed, StepTimedOut
+from upgrade_manager.toolkit.run.errors import StepFailed, StepTimedOut
 
 if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
-    from tests.support.sweep import Sweep
-    from tests.support.toolkit import ToolkitWorld
+    from tests.support.managers.sweep import Sweep
+    from tests.support.toolkit.toolkit import ToolkitWorld
 
 COMMAND = "restore-vm"
 OTHER: dict[str, Any] = {**FIXED, "name": "other"}

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.toolkit import PLAN, toolkit_world
+from tests.support.toolkit.toolkit import PLAN, toolkit_world
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.toolkit.errors import StepFailed
+from upgrade_manager.toolkit.run.errors import StepFailed
 
 if TYPE_CHECKING:
     from pathlib import Path

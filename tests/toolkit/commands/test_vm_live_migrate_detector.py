@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster_reader import create
-from tests.support.instances import GPU, affinity, instance
-from tests.support.toolkit import NODE, PLAN
-from tests.support.vm_world import (
+from tests.support.cluster.cluster_reader import create
+from tests.support.cluster.instances import GPU, affinity, instance
+from tests.support.cluster.vm_world import (
     ELSEWHERE,
     FIXED,
     FREE,
@@ -18,6 +17,7 @@ from tests.support.vm_world import (
     strategy,
     vm_world,
 )
+from tests.support.toolkit.toolkit import NODE, PLAN
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, WITNESS_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden
@@ -30,13 +30,13 @@ from upgrade_manager.kube.resources import (
     VIRTUAL_MACHINES,
 )
 from upgrade_manager.resources.restore_list import is_list_of
-from upgrade_manager.toolkit.errors import StepFailed
+from upgrade_manager.toolkit.run.errors import StepFailed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.simulate import Simulate
-    from tests.support.toolkit import ToolkitWorld
+    from tests.support.cluster.simulate import Simulate
+    from tests.support.toolkit.toolkit import ToolkitWorld
     from upgrade_manager.kube.objects import Object
 
 COMMAND = "vm-live-migrate-detector"

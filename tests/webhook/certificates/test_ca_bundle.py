@@ -10,7 +10,7 @@ import pytest
 
 from hack.faults.rules import Delay, Match, Rule
 from hack.simulation import Simulation
-from tests.support.webhook_certificates import Replicas, new_pair
+from tests.support.webhook.webhook_certificates import Replicas, new_pair
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.patch import MergePatch

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from tests.support.webhook_certificates import THE_SERVICE, new_pair, verify
+from tests.support.webhook.webhook_certificates import THE_SERVICE, new_pair, verify
 from upgrade_manager.runtime.cert_watcher import CertificateError
 from webhook.certificates import issuer, pair
 from webhook.certificates.pair import Pair

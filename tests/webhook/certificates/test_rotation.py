@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.cluster.certificates import Authority
+from hack.control_plane.certificates import Authority
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
-from tests.support.webhook_certificates import (
-    NAMESPACE,
-    RENEWAL,
-    Replicas,
-    new_pair,
-    verify,
-)
+from tests.support.webhook.webhook_certificates import NAMESPACE, RENEWAL, Replicas, new_pair, verify
 from upgrade_manager.kube.patch import JsonPatch, MergePatch
 from upgrade_manager.kube.resources import SECRETS, VALIDATING_WEBHOOK_CONFIGURATIONS
 from upgrade_manager.runtime.healthz import Unhealthy

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support import simulate, tiers
+from tests.support import tiers
+from tests.support.cluster import simulate
 from webhook.cluster import LiveReader
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster_reader import MemoryReader, assert_messages, find, named, set_status
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, set_status
 from upgrade_manager.kube.resources import ADDONS
 from webhook.checks.addons import CHECK
 

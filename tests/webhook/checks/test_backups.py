@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster_reader import MemoryReader, assert_messages, create, find, named
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, create, find, named
 from upgrade_manager.kube.resources import SCHEDULE_VM_BACKUPS, VIRTUAL_MACHINE_BACKUPS
 from webhook.checks.backups import CHECK
 from webhook.cluster import NotInstalled

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.cluster_reader import MemoryReader, assert_messages, create, find, named
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, create, find, named
 from upgrade_manager.kube.resources import UPGRADES
 from webhook.checks.builtin_upgrade import CHECK
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.cluster_reader import MemoryReader, find, named, node
-from tests.support.toolkit_config import TOOLKIT
+from tests.support.cluster.cluster_reader import MemoryReader, find, named, node
+from tests.support.managers.toolkit_config import TOOLKIT
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.kube import resources
 from upgrade_manager.kube.errors import Forbidden, KubeError, Transient

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster_reader import MemoryReader, assert_messages, create, find, named
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, create, find, named
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from webhook.checks.concurrency import CHECK
 

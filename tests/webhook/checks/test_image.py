@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.cluster_reader import MemoryReader, assert_messages, find, named
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 from webhook.checks.image import CHECK

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster_reader import MemoryReader, assert_messages, create, find, named, node, set_status
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, create, find, named, node, set_status
 from upgrade_manager.api.keys import WITNESS_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES, NODES

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.cluster_reader import MemoryReader, assert_messages, find, named, set_status
-from tests.support.machine_versions import NewMachines
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, set_status
+from tests.support.cluster.machine_versions import NewMachines
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.resources import MACHINES
 from webhook.checks.machines import CHECK

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support import admission_messages
+from tests.support.webhook import admission_messages
 
 
 @pytest.mark.rule("admission: all findings are reported at once, in the table's order")
 def test_messages_match_the_listing() -> None:
     assert admission_messages.text() == admission_messages.PATH.read_text(), (
-        "if that is meant: python -m tests.support.admission_messages"
+        "if that is meant: python -m tests.support.webhook.admission_messages"
     )
 
 

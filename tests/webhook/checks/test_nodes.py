@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster_reader import MemoryReader, assert_messages, find, named, node, set_status
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, node, set_status
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS
 from webhook.checks.nodes import CHECK

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.cluster_reader import MemoryReader, assert_messages, find, node
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, node
 from upgrade_manager.kube.resources import NODES
 from webhook.checks.pause_list import CHECK
 

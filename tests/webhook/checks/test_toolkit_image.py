@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster_reader import MemoryReader
+from tests.support.cluster.cluster_reader import MemoryReader
 from upgrade_manager.api.image_name import ImageName
 from upgrade_manager.api.keys import ANNOTATION_TOOLKIT_IMAGE, ANNOTATION_TOOLKIT_KIND
 from upgrade_manager.api.toolkit_image import ToolkitConfig

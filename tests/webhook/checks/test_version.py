@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster_reader import MemoryReader, assert_messages, find, named
-from tests.support.toolkit_config import TOOLKIT
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named
+from tests.support.managers.toolkit_config import TOOLKIT
 from upgrade_manager.kube.resources import VERSIONS
 from webhook.check import Outcome, Subject
 from webhook.checks.version import CHECK

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.cluster_reader import MemoryReader, assert_messages, create, find, named, node
-from tests.support.instances import GPU, WITNESS, affinity, instance, zone
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, create, find, named, node
+from tests.support.cluster.instances import GPU, WITNESS, affinity, instance, zone
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, VIRTUAL_MACHINE_INSTANCES
 from webhook.checks.vms import CHECK

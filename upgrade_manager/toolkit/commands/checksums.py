@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.checksums import MAX_BYTES, write_checksums
 from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.toolkit.checksums import Checksums, sha256
-from upgrade_manager.toolkit.errors import StepFailed
-from upgrade_manager.toolkit.iso_directory import IsoDirectory
-from upgrade_manager.toolkit.os_rootfs import SOURCE
-from upgrade_manager.toolkit.periodic_report import reporting
-from upgrade_manager.toolkit.release_files import BUNDLE, RELEASE, ReleaseFiles
-from upgrade_manager.toolkit.steps import Step
+from upgrade_manager.toolkit.iso.checksums import Checksums, sha256
+from upgrade_manager.toolkit.iso.iso_directory import IsoDirectory
+from upgrade_manager.toolkit.iso.release_files import BUNDLE, RELEASE, ReleaseFiles
+from upgrade_manager.toolkit.os.os_rootfs import SOURCE
+from upgrade_manager.toolkit.run.errors import StepFailed
+from upgrade_manager.toolkit.run.periodic_report import reporting
+from upgrade_manager.toolkit.run.steps import Step
 
 if TYPE_CHECKING:
-    from upgrade_manager.toolkit.context import ToolkitContext
+    from upgrade_manager.toolkit.run.context import ToolkitContext
 
 
 async def compute(context: ToolkitContext) -> None:

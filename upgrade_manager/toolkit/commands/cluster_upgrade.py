@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from upgrade_manager.toolkit.addons import addons_missing, upgrade_addons
-from upgrade_manager.toolkit.chart_repository import (
+from upgrade_manager.toolkit.charts.addons import addons_missing, upgrade_addons
+from upgrade_manager.toolkit.charts.chart_repository import (
     index_missing,
     refresh_index,
     repository_missing,
     upgrade_repository,
 )
-from upgrade_manager.toolkit.managed_charts import (
+from upgrade_manager.toolkit.charts.managed_charts import (
     HARVESTER,
     HARVESTER_CRD,
     LOGGING_CRD,
@@ -23,22 +23,22 @@ from upgrade_manager.toolkit.managed_charts import (
     unpause_charts,
     upgrade_chart,
 )
-from upgrade_manager.toolkit.rancher import (
+from upgrade_manager.toolkit.charts.rancher import (
     dependencies_missing,
     help_dependencies,
     rancher_missing,
     rancher_not_running,
     upgrade_rancher,
 )
-from upgrade_manager.toolkit.repository_wait import WAIT_FOR_CLUSTER_RELEASE
-from upgrade_manager.toolkit.steps import Step
-from upgrade_manager.toolkit.system_services import harvester_missing, kubevirt_missing, longhorn_missing
-from upgrade_manager.toolkit.workload_updates import (
+from upgrade_manager.toolkit.charts.system_services import harvester_missing, kubevirt_missing, longhorn_missing
+from upgrade_manager.toolkit.charts.workload_updates import (
     resume_updates,
     suspend_updates,
     updates_not_suspended,
     updates_suspended,
 )
+from upgrade_manager.toolkit.iso.repository_wait import WAIT_FOR_CLUSTER_RELEASE
+from upgrade_manager.toolkit.run.steps import Step
 
 _HOUR = 3600
 

@@ -10,14 +10,14 @@ import structlog
 
 from upgrade_manager.release.image_lists import SIZE_LIMIT, identities, parse_list
 from upgrade_manager.resources.image_list import LIST_KEY, LIST_PATH
-from upgrade_manager.toolkit.errors import BadArchive, BadEnvironment, ProgramTimedOut, StepFailed
-from upgrade_manager.toolkit.node_images import read_images, remove_image
-from upgrade_manager.toolkit.steps import Step
+from upgrade_manager.toolkit.images.node_images import read_images, remove_image
+from upgrade_manager.toolkit.run.errors import BadArchive, BadEnvironment, ProgramTimedOut, StepFailed
+from upgrade_manager.toolkit.run.steps import Step
 
 if TYPE_CHECKING:
-    from upgrade_manager.toolkit.context import ToolkitContext
-    from upgrade_manager.toolkit.host_programs import HostPrograms
-    from upgrade_manager.toolkit.node_images import NodeImage
+    from upgrade_manager.toolkit.host.host_programs import HostPrograms
+    from upgrade_manager.toolkit.images.node_images import NodeImage
+    from upgrade_manager.toolkit.run.context import ToolkitContext
 
 #: Removals in a row that may time out before the command gives up: containerd does not answer.
 _MAX_TIMEOUTS = 3

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from upgrade_manager.toolkit.attempts import WAIT_FOR_EARLIER_ATTEMPTS
-from upgrade_manager.toolkit.drain_taint import drain_taint_present, remove_drain_taint
-from upgrade_manager.toolkit.kept_archives import archives_left, remove_archives
-from upgrade_manager.toolkit.kubernetes_version import kubelet_outdated
-from upgrade_manager.toolkit.os_upgrade import INSTALL_STEPS, PREPARE_STEPS
-from upgrade_manager.toolkit.reboot import ARRANGE_REBOOT
-from upgrade_manager.toolkit.repository_wait import WAIT_FOR_NODE_RELEASE
-from upgrade_manager.toolkit.steps import Step
+from upgrade_manager.toolkit.host.kubernetes_version import kubelet_outdated
+from upgrade_manager.toolkit.images.kept_archives import archives_left, remove_archives
+from upgrade_manager.toolkit.iso.repository_wait import WAIT_FOR_NODE_RELEASE
+from upgrade_manager.toolkit.os.os_upgrade import INSTALL_STEPS, PREPARE_STEPS
+from upgrade_manager.toolkit.os.reboot import ARRANGE_REBOOT
+from upgrade_manager.toolkit.run.attempts import WAIT_FOR_EARLIER_ATTEMPTS
+from upgrade_manager.toolkit.run.steps import Step
+from upgrade_manager.toolkit.vms.drain_taint import drain_taint_present, remove_drain_taint
 
 STEPS = (
     WAIT_FOR_NODE_RELEASE,

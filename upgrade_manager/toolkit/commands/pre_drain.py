@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from upgrade_manager.toolkit.drain_taint import drain_taint_missing, set_drain_taint
-from upgrade_manager.toolkit.evacuation import budgets_remaining, stop_stranded_vms, vms_remaining
-from upgrade_manager.toolkit.longhorn_gate import forget_skipped_volumes, volumes_at_risk
-from upgrade_manager.toolkit.restore_list import report_failed_record
-from upgrade_manager.toolkit.rke2_config import config_missing, write_config
-from upgrade_manager.toolkit.steps import Step
-from upgrade_manager.toolkit.system_agent import restore_system_agent, system_agent_override
-from upgrade_manager.toolkit.virtual_machines import (
+from upgrade_manager.toolkit.host.rke2_config import config_missing, write_config
+from upgrade_manager.toolkit.host.system_agent import restore_system_agent, system_agent_override
+from upgrade_manager.toolkit.run.steps import Step
+from upgrade_manager.toolkit.vms.drain_taint import drain_taint_missing, set_drain_taint
+from upgrade_manager.toolkit.vms.evacuation import budgets_remaining, stop_stranded_vms, vms_remaining
+from upgrade_manager.toolkit.vms.longhorn_gate import forget_skipped_volumes, volumes_at_risk
+from upgrade_manager.toolkit.vms.restore_list import report_failed_record
+from upgrade_manager.toolkit.vms.virtual_machines import (
     STEP_TIMEOUT,
     record_immovable_vms,
     report_failed_shutdown,

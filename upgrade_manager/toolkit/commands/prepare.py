@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.toolkit.commands.version_guard import check
-from upgrade_manager.toolkit.image_import import images_missing, import_images
-from upgrade_manager.toolkit.image_record import ImageRecord
-from upgrade_manager.toolkit.kept_archives import IMPORTED, archives_missing, keep_archives
-from upgrade_manager.toolkit.partial_file import PartialFile
-from upgrade_manager.toolkit.repository_wait import WAIT_FOR_NODE_RELEASE
-from upgrade_manager.toolkit.steps import Step
+from upgrade_manager.toolkit.images.image_import import images_missing, import_images
+from upgrade_manager.toolkit.images.image_record import ImageRecord
+from upgrade_manager.toolkit.images.kept_archives import IMPORTED, archives_missing, keep_archives
+from upgrade_manager.toolkit.iso.partial_file import PartialFile
+from upgrade_manager.toolkit.iso.repository_wait import WAIT_FOR_NODE_RELEASE
+from upgrade_manager.toolkit.run.steps import Step
 
 if TYPE_CHECKING:
-    from upgrade_manager.toolkit.context import ToolkitContext
+    from upgrade_manager.toolkit.run.context import ToolkitContext
 
 
 async def leftovers(context: ToolkitContext) -> str:

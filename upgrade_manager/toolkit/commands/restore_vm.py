@@ -11,14 +11,14 @@ from upgrade_manager.api.text import name_list
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.retry import jittered
-from upgrade_manager.toolkit import restore_list
-from upgrade_manager.toolkit.errors import StepFailed
-from upgrade_manager.toolkit.kubevirt import Started, kubevirt_problem, start
-from upgrade_manager.toolkit.plan_events import NORMAL, WARNING
-from upgrade_manager.toolkit.steps import RETRIED, Step
+from upgrade_manager.toolkit.run.errors import StepFailed
+from upgrade_manager.toolkit.run.plan_events import NORMAL, WARNING
+from upgrade_manager.toolkit.run.steps import RETRIED, Step
+from upgrade_manager.toolkit.vms import restore_list
+from upgrade_manager.toolkit.vms.kubevirt import Started, kubevirt_problem, start
 
 if TYPE_CHECKING:
-    from upgrade_manager.toolkit.context import ToolkitContext
+    from upgrade_manager.toolkit.run.context import ToolkitContext
 
 #: The source of the events.
 SOURCE = "restore-vm"

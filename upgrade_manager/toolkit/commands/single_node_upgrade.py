@@ -7,22 +7,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.toolkit.attempts import WAIT_FOR_EARLIER_ATTEMPTS
-from upgrade_manager.toolkit.drain_taint import drain_taint_present, remove_drain_taint
-from upgrade_manager.toolkit.kept_archives import archives_left, remove_archives
-from upgrade_manager.toolkit.kubernetes_version import kubelet_outdated
-from upgrade_manager.toolkit.os_release import runs_release
-from upgrade_manager.toolkit.os_upgrade import INSTALL_STEPS, PREPARE_STEPS
-from upgrade_manager.toolkit.rancher_cluster import check_drain_hooks, set_version, upgrade_pending, version_missing
-from upgrade_manager.toolkit.reboot import ARRANGE_REBOOT
-from upgrade_manager.toolkit.repository_wait import WAIT_FOR_NODE_RELEASE
-from upgrade_manager.toolkit.rke2_config import config_missing, write_config
-from upgrade_manager.toolkit.steps import Step
-from upgrade_manager.toolkit.system_agent import restore_system_agent, system_agent_override
-from upgrade_manager.toolkit.virtual_machines import STEP_TIMEOUT, report_failed_shutdown, stop_all_vms, vms_running
+from upgrade_manager.toolkit.charts.rancher_cluster import (
+    check_drain_hooks,
+    set_version,
+    upgrade_pending,
+    version_missing,
+)
+from upgrade_manager.toolkit.host.kubernetes_version import kubelet_outdated
+from upgrade_manager.toolkit.host.rke2_config import config_missing, write_config
+from upgrade_manager.toolkit.host.system_agent import restore_system_agent, system_agent_override
+from upgrade_manager.toolkit.images.kept_archives import archives_left, remove_archives
+from upgrade_manager.toolkit.iso.repository_wait import WAIT_FOR_NODE_RELEASE
+from upgrade_manager.toolkit.os.os_release import runs_release
+from upgrade_manager.toolkit.os.os_upgrade import INSTALL_STEPS, PREPARE_STEPS
+from upgrade_manager.toolkit.os.reboot import ARRANGE_REBOOT
+from upgrade_manager.toolkit.run.attempts import WAIT_FOR_EARLIER_ATTEMPTS
+from upgrade_manager.toolkit.run.steps import Step
+from upgrade_manager.toolkit.vms.drain_taint import drain_taint_present, remove_drain_taint
+from upgrade_manager.toolkit.vms.virtual_machines import STEP_TIMEOUT, report_failed_shutdown, stop_all_vms, vms_running
 
 if TYPE_CHECKING:
-    from upgrade_manager.toolkit.context import ToolkitContext
+    from upgrade_manager.toolkit.run.context import ToolkitContext
 
 
 async def vms_at_risk(context: ToolkitContext) -> str:

@@ -8,11 +8,11 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.release.version import check_eligibility
-from upgrade_manager.toolkit.errors import StepFailed
-from upgrade_manager.toolkit.steps import Step
+from upgrade_manager.toolkit.run.errors import StepFailed
+from upgrade_manager.toolkit.run.steps import Step
 
 if TYPE_CHECKING:
-    from upgrade_manager.toolkit.context import ToolkitContext
+    from upgrade_manager.toolkit.run.context import ToolkitContext
 
 
 async def check(context: ToolkitContext) -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import NODES
-from upgrade_manager.toolkit import restore_list
-from upgrade_manager.toolkit.errors import StepFailed
-from upgrade_manager.toolkit.steps import Step
-from upgrade_manager.toolkit.virtual_machines import (
+from upgrade_manager.toolkit.run.errors import StepFailed
+from upgrade_manager.toolkit.run.steps import Step
+from upgrade_manager.toolkit.vms import restore_list
+from upgrade_manager.toolkit.vms.virtual_machines import (
     STEP_TIMEOUT,
     immovable_vms,
     report_failed_shutdown,
@@ -20,7 +20,7 @@ from upgrade_manager.toolkit.virtual_machines import (
 )
 
 if TYPE_CHECKING:
-    from upgrade_manager.toolkit.context import ToolkitContext
+    from upgrade_manager.toolkit.run.context import ToolkitContext
 
 
 async def find_vms(context: ToolkitContext) -> None:

@@ -1,0 +1,1 @@
+"""The CRDs of the other projects on a Harvester cluster; `foreign` reads them."""

@@ -1,0 +1,112 @@
+"""Reports of upgrades for tests of the page."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from tests.support.managers.displayed import NOW, START, at, event, milestone, plan
+from upgrade_manager.api.phases import PHASE_VALUES
+from upgrade_manager.display.report import Report, report
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Seconds from the start at which a plan reaches each phase value.
+SECONDS = (0, 40, 40, 1300, 1300, 1370, 1370, 1372, 1372, 2500, 2500, 4900, 4900, 10500, 10500, 10900)
+#: A text that would run a script if it were not escaped.
+HOSTILE_TEXT = "</style></title><script>console.error('run')</script><img src=x onerror=alert(1)> \"' {{ 7 * 7 }}"
+RELEASE = {"harvester": "v1.8.0", "os": "Harvester v1.8.0", "kubernetes": "v1.35.4+rke2r1", "rancher": "v2.14.1"}
+STRATEGY = {"object": "Cluster fleet-local/local", "field": "spec.rkeConfig.upgradeStrategy", "applied": {"a": "1"}}
+
+
+def reached(count: int, *, end: tuple[str, int] | None = None) -> list[dict[str, str]]:
+    """Return the timestamps of the first phase values, and of the end."""
+    pairs = [*zip(PHASE_VALUES[:count], SECONDS, strict=False), *([end] if end else [])]
+    return [{"phase": phase, "phaseTransitionTimestamp": at(seconds)} for phase, seconds in pairs]
+
+
+def node(name: str, *, ready: int, os: str = "Harvester v1.8.0") -> dict[str, Any]:
+    """Return a Node that is Ready since that second."""
+    condition = {"type": "Ready", "status": "True", "lastTransitionTime": at(ready)}
+    info = {"osImage": os, "kubeletVersion": "v1.35.4+rke2r1"}
+    return {"metadata": {"name": name}, "status": {"nodeInfo": info, "conditions": [condition]}}
+
+
+def steps(name: str, *, begin: int, **seconds: int) -> list[dict[str, Any]]:
+    """Return the events of a node's milestones, each that many seconds after the begin."""
+    return [milestone(reason, name, second=begin + second) for reason, second in seconds.items()]
+
+
+def upgraded(name: str, *, begin: int) -> list[dict[str, Any]]:
+    """Return the events of a node whose upgrade took 1,850 s."""
+    return steps(name, begin=begin, NodeDraining=0, NodeUpgrading=700, NodeRebooting=1400, NodeUpgraded=1850)
+
+
+def succeeded(nodes: int = 3) -> Report:
+    """Return the report of an upgrade whose first node's events have expired."""
+    names = [f"node-{index}" for index in range(nodes)]
+    status = {
+        "currentPhase": "Succeeded",
+        "previousVersion": "v1.7.1",
+        "releaseMetadata": RELEASE,
+        "phaseTransitionTimestamps": reached(16, end=("Succeeded", 10910)),
+        "nodeUpgradeStatuses": {name: {"state": "ImageCleaned"} for name in names},
+    }
+    events = [
+        *upgraded("node-1", begin=6600),
+        *upgraded("node-2", begin=8550),
+        event("ReconcileError", 'no endpoints available for service "rancher-webhook"', second=7100, count=3),
+        event("SettingRestored", 'Setting x: value restored from "1800" to "600"', second=10500, type_="Normal"),
+    ]
+    ready = {"node-0": 6590, "node-1": 8450, "node-2": 10400}
+    return report(
+        plan(**status),
+        events,
+        [node(name, ready=ready.get(name, 5000)) for name in names],
+        [],
+        now=NOW + timedelta(hours=3),
+    )
+
+
+def paused() -> Report:
+    """Return the report of an upgrade whose second node was paused for two days."""
+    events = [
+        *upgraded("node-0", begin=4950),
+        *steps("node-1", begin=7000, NodePaused=0, NodeResumed=172800, NodeDraining=172810, NodeUpgrading=180000),
+    ]
+    return running(190000, events=events, node_0="PostDrained", node_1="PostDraining", node_2="ImagePreloaded")
+
+
+def failed() -> Report:
+    """Return the report of an upgrade that failed at its second node, with hostile texts."""
+    status = {
+        "currentPhase": "Failed",
+        "previousVersion": "v1.7.1",
+        "releaseMetadata": RELEASE,
+        "phaseTransitionTimestamps": reached(13, end=("Failed", 8200)),
+        "nodeUpgradeStatuses": {
+            "node-0": {"state": "PostDrained"},
+            "node-1": {"state": "PreDrainFailed", "reason": "BackoffLimitExceeded", "message": HOSTILE_TEXT},
+            HOSTILE_TEXT: {"state": "ImagePreloaded"},
+            "a-name-without-a-place-to-break-" * 7: {"state": "ImagePreloaded"},
+        },
+        "originals": [STRATEGY],
+        "blockers": [{"kind": "Pod", "name": "x", "reason": HOSTILE_TEXT, "message": "m" * 400, "remedy": "r"}],
+        "conditions": [
+            {"type": "Progressing", "status": "False", "message": f"node-1: pre-drain failed: {HOSTILE_TEXT}"}
+        ],
+    }
+    events = [*upgraded("node-0", begin=4950), *steps("node-1", begin=6850, NodeDraining=0)]
+    events.append(event(HOSTILE_TEXT, HOSTILE_TEXT, second=7900, type_=HOSTILE_TEXT))
+    return report(plan(**status), events, [node("node-0", ready=6800)], [HOSTILE_TEXT], now=NOW + timedelta(hours=3))
+
+
+def running(seconds: int = 7500, events: list[dict[str, Any]] | None = None, **nodes: str) -> Report:
+    """Return the report of a running node upgrade."""
+    status: Mapping[str, Any] = {
+        "currentPhase": "NodeUpgrading",
+        "phaseTransitionTimestamps": reached(13),
+        "nodeUpgradeStatuses": {name.replace("_", "-"): {"state": state} for name, state in nodes.items()},
+    }
+    return report(plan(**status), events or [], [], [], now=START + timedelta(seconds=seconds))

@@ -1,0 +1,83 @@
+"""The pinned Helm, run on the chart of deploy."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from hack.control_plane.assets import find_tool
+from tests.support.programs.kustomize import DEPLOY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+CHART = DEPLOY / "chart"
+NAMESPACE = "harvester-system"
+#: What Helm adds to the objects of the manifests.
+LABELS = ("helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by")
+KEEP = "helm.sh/resource-policy"
+#: The Deployments.
+MANAGER, WEBHOOK = "harvester-upgrade-manager", "harvester-upgrade-manager-webhook"
+
+
+@dataclass(frozen=True, slots=True)
+class Helm:
+    """Helm with its files in one folder, whose kubeconfig it uses."""
+
+    folder: Path
+
+    def run(self, *arguments: str, namespace: str = NAMESPACE) -> subprocess.CompletedProcess[str]:
+        """Run Helm to its end."""
+        home = {name: str(self.folder / "helm") for name in ("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME")}
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), **home}
+        environment["KUBECONFIG"] = str(self.folder / "kubeconfig")
+        return subprocess.run(  # noqa: S603  # our own Helm
+            [str(find_tool("helm", os.environ)), "--namespace", namespace, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+        )
+
+    def rendered(self, *settings: str) -> list[dict[str, Any]]:
+        """Return the objects of the chart with values as in --set, without the hook of `helm test`."""
+        ended = self.run("template", "x", str(CHART), "--skip-tests", *_flags(settings))
+        assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
+        return [one for one in yaml.safe_load_all(ended.stdout) if one]
+
+    async def succeed(self, *arguments: str) -> str:
+        """Run Helm beside other tasks, check that it succeeds without a warning, and return its output."""
+        ended = await asyncio.to_thread(self.run, *arguments)
+        assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout + ended.stderr
+        return ended.stdout
+
+
+def deployment(manifests: list[dict[str, Any]], name: str = MANAGER) -> dict[str, Any]:
+    """Return the spec of a Deployment."""
+    (found,) = [one for one in manifests if (one["kind"], one["metadata"]["name"]) == ("Deployment", name)]
+    return dict(found["spec"])
+
+
+def pod(manifests: list[dict[str, Any]], name: str = MANAGER) -> dict[str, Any]:
+    """Return the spec of a Deployment's Pods."""
+    return dict(deployment(manifests, name)["template"]["spec"])
+
+
+def without_release(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return the object without what Helm adds."""
+    metadata = dict(manifest["metadata"])
+    for field, added in (("labels", LABELS), ("annotations", (KEEP,))):
+        metadata[field] = {key: value for key, value in metadata.get(field, {}).items() if key not in added}
+        if not metadata[field]:
+            del metadata[field]
+    return manifest | {"metadata": metadata}
+
+
+def _flags(settings: Iterable[str]) -> list[str]:
+    return [part for setting in settings for part in ("--set-json" if "=[" in setting else "--set", setting)]

@@ -1,0 +1,115 @@
+"""What users and other controllers do to nodes during a random upgrade."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from tests.support.managers.upgrade import node_states
+from upgrade_manager.api.keys import MANAGED_LABEL, PREFIX, SUC_NODE_LABEL_PREFIX
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import AlreadyExists, NotFound, Transient
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+
+    from tests.support.managers.upgrade import UpgradeRun
+    from tests.support.random_runs.interference import Interference
+    from upgrade_manager.kube.objects import Object
+
+#: How often a label that flaps is removed.
+_FLAPS = 4
+
+
+async def label_missing(stage: UpgradeRun, act: Interference) -> None:
+    """Remove the managed label of one node for a while."""
+    await _unlabelled(stage, [act.node], act.lasts)
+
+
+async def labels_missing(stage: UpgradeRun, act: Interference) -> None:
+    """Remove the managed labels of all nodes for a while."""
+    await _unlabelled(stage, stage.simulation.scenario.nodes.names, act.lasts)
+
+
+async def label_flapping(stage: UpgradeRun, act: Interference) -> None:
+    """Remove and add the managed label of a node repeatedly."""
+    for _ in range(_FLAPS):
+        await _unlabelled(stage, [act.node], act.lasts / _FLAPS)
+        await asyncio.sleep(act.lasts / _FLAPS)
+
+
+async def node_deleted(stage: UpgradeRun, act: Interference) -> None:
+    """Delete a Node; its kubelet registers it again."""
+    node = await stage.client.get(NODES, act.node)
+    async with _undone(lambda: _register(stage, node)):
+        await stage.client.delete(NODES, act.node)
+        await asyncio.sleep(act.lasts)
+
+
+async def node_restarted(stage: UpgradeRun, act: Interference) -> None:
+    """Restart a node that is done."""
+    await _until_done(stage, act.node)
+    stage.simulation.hosts.power_off(act.node)
+
+
+async def node_cordoned(stage: UpgradeRun, act: Interference) -> None:
+    """Cordon a node that is done, and uncordon it later."""
+    await _until_done(stage, act.node)
+    async with _undone(lambda: _cordon(stage, act.node, cordoned=False)):
+        await _cordon(stage, act.node, cordoned=True)
+        await asyncio.sleep(act.lasts)
+
+
+@asynccontextmanager
+async def _undone(undo: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """Undo it at the end in any case, also while the API server is unavailable."""
+    try:
+        yield
+    finally:
+        while True:
+            with suppress(Transient):
+                with suppress(NotFound):
+                    await undo()
+                break
+            await asyncio.sleep(1)
+
+
+async def _unlabelled(stage: UpgradeRun, nodes: Collection[str], seconds: float) -> None:
+    async with _undone(lambda: _label(stage, nodes, "true")):
+        await _label(stage, nodes, None)
+        await asyncio.sleep(seconds)
+
+
+async def _label(stage: UpgradeRun, nodes: Collection[str], value: str | None) -> None:
+    for node in nodes:
+        await stage.client.patch(NODES, node, MergePatch({"metadata": {"labels": {MANAGED_LABEL: value}}}))
+
+
+async def _register(stage: UpgradeRun, node: Object) -> None:
+    """Create the Node without the labels and annotations that an upgrade has set.
+
+    A kubelet sets only configured labels (Kubernetes, initialNode in pkg/kubelet/kubelet_node_status.go).
+    That Harvester sets the others again at once is a guess.
+    """
+    kept = {key: value for key, value in objects.annotations_of(node).items() if not key.startswith(PREFIX)}
+    labels = {key: value for key, value in objects.labels(node).items() if not key.startswith(SUC_NODE_LABEL_PREFIX)}
+    metadata = {"name": objects.name(node), "labels": labels, "annotations": kept}
+    spec = {key: value for key, value in objects.spec(node).items() if key != "unschedulable"}
+    with suppress(AlreadyExists):
+        await stage.client.create(NODES, {**node, "metadata": metadata, "spec": spec})
+
+
+async def _until_done(stage: UpgradeRun, node: str) -> None:
+    """Wait until the node is done, for ever if that never happens during the node upgrade."""
+    while True:
+        plan = await stage.plan()
+        if node_states(plan).get(node) == "PostDrained" and objects.status(plan)["currentPhase"] == "NodeUpgrading":
+            return
+        await asyncio.sleep(0.5)
+
+
+async def _cordon(stage: UpgradeRun, node: str, *, cordoned: bool) -> None:
+    await stage.client.patch(NODES, node, MergePatch({"spec": {"unschedulable": cordoned or None}}))

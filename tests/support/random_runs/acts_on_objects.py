@@ -1,0 +1,64 @@
+"""What users and other controllers do to the objects of a random upgrade."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_PLAN, Component
+from upgrade_manager.api.names import component_name, repo_service_name, restore_vm_config_map
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import CONFIG_MAPS, DEPLOYMENTS, JOBS, SERVICES, VERSIONS
+
+if TYPE_CHECKING:
+    from tests.support.managers.upgrade import UpgradeRun
+    from tests.support.random_runs.interference import Interference
+    from upgrade_manager.kube.objects import Object
+
+
+async def version_deleted(stage: UpgradeRun, act: Interference) -> None:
+    """Delete the Version; Harvester's sync creates it again."""
+    version = objects.spec(await stage.plan()).get("version")
+    if version:
+        found = await stage.client.get(VERSIONS, version, namespace=HARVESTER_SYSTEM)
+        await stage.client.delete(VERSIONS, version, namespace=HARVESTER_SYSTEM)
+        await asyncio.sleep(act.lasts)
+        metadata = {"name": version, "namespace": HARVESTER_SYSTEM}
+        await stage.client.create(VERSIONS, {**found, "metadata": metadata}, namespace=HARVESTER_SYSTEM)
+
+
+async def repository_scaled_down(stage: UpgradeRun, _: Interference) -> None:
+    """Scale the repository down."""
+    name = component_name(stage.name, Component.REPO)
+    await stage.client.patch(DEPLOYMENTS, name, MergePatch({"spec": {"replicas": 0}}), namespace=HARVESTER_SYSTEM)
+
+
+async def repository_deleted(stage: UpgradeRun, _: Interference) -> None:
+    """Delete the repository's Deployment."""
+    await stage.client.delete(DEPLOYMENTS, component_name(stage.name, Component.REPO), namespace=HARVESTER_SYSTEM)
+
+
+async def service_deleted(stage: UpgradeRun, _: Interference) -> None:
+    """Delete the repository's Service."""
+    await stage.client.delete(SERVICES, repo_service_name(stage.name), namespace=HARVESTER_SYSTEM)
+
+
+async def list_deleted(stage: UpgradeRun, _: Interference) -> None:
+    """Delete the list of VMs to restore."""
+    await stage.client.delete(CONFIG_MAPS, restore_vm_config_map(stage.name), namespace=HARVESTER_SYSTEM)
+
+
+async def job_deleted(stage: UpgradeRun, act: Interference) -> None:
+    """Delete a Job that is suspended or complete, once there is one."""
+    for _ in range(max(1, int(act.lasts))):
+        jobs = (await stage.client.list(JOBS, namespace=HARVESTER_SYSTEM)).items
+        idle = [job for job in jobs if objects.labels(job).get(LABEL_PLAN) == stage.name and _is_idle(job)]
+        if idle:
+            await stage.client.delete(JOBS, objects.name(idle[-1]), namespace=HARVESTER_SYSTEM)
+            return
+        await asyncio.sleep(1)
+
+
+def _is_idle(job: Object) -> bool:
+    return bool(objects.spec(job).get("suspend")) or objects.is_condition_true(job, "Complete")

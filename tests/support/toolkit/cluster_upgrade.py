@@ -1,0 +1,154 @@
+"""A cluster with Rancher's and Harvester's services, and `cluster-upgrade` on it, killed wherever a test wants."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from hack import scenario as scenarios
+from hack.actors.helm_storage import HelmStorage
+from hack.actors.repository import release_text
+from hack.faults.middleware import NoHook
+from hack.host.helm import SimulatedHelm
+from hack.host.iso import installer_archive
+from tests.support.toolkit.toolkit import toolkit_world
+from tests.support.toolkit.toolkit_interrupts import Killed
+from upgrade_manager.api.keys import PREFIX
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.resources import ADDONS, DEPLOYMENTS, KUBEVIRTS, MANAGED_CHARTS
+from upgrade_manager.toolkit.charts.cluster_resources import CLUSTER_REPOS
+from upgrade_manager.toolkit.charts.helm import Helm
+from upgrade_manager.toolkit.charts.managed_charts import without_effect
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from hack.apiserver.call import Call
+    from hack.scenario import Scenario
+    from tests.support.toolkit.toolkit import ToolkitWorld
+    from upgrade_manager.kube.transport import Response
+
+COMMAND = "cluster-upgrade"
+_ADDONS = (
+    {"name": "rancher-monitoring", "namespace": "cattle-monitoring-system", "enabled": True},
+    {"name": "rancher-logging", "namespace": "cattle-logging-system", "enabled": False},
+    {"name": "vm-import-controller", "namespace": "harvester-system", "enabled": True},
+)
+
+
+_RELEASES = (
+    ("rancher", "cattle-system"),
+    ("rancher-webhook", "cattle-system"),
+    ("fleet", "cattle-fleet-system"),
+    ("fleet-crd", "cattle-fleet-system"),
+    ("rancher-monitoring", "cattle-monitoring-system"),
+    ("vm-import-controller", "harvester-system"),
+)
+
+
+class Kills(NoHook):
+    """A hook of the middleware that kills the command at its n-th write: before the write, or after it."""
+
+    def __init__(self) -> None:
+        #: Ordinal of the write that kills, counted from now on; 0 for none.
+        self.at = 0
+        self.after_effect = False
+        #: What ends the write.
+        self.error: type[BaseException] = Killed
+        #: Verb and path of each write.
+        self.writes: list[str] = []
+
+    async def before(self, number: int, call: Call) -> None:
+        """Kill before the write."""
+        _ = number
+        self.writes.append(f"{call.verb} {call.path}")
+        if self.at == len(self.writes) and not self.after_effect:
+            raise self.error(self.writes[-1])
+
+    async def after(self, number: int, call: Call, response: Response) -> None:
+        """Kill after the write."""
+        _ = number, call, response
+        if self.at == len(self.writes) and self.after_effect:
+            raise self.error(self.writes[-1])
+
+
+@dataclass(slots=True, kw_only=True)
+class ClusterUpgrade:
+    """The command and its world."""
+
+    world: ToolkitWorld
+    client: Client
+    helm: SimulatedHelm
+    kills: Kills
+    folder: Path
+
+    async def run(self) -> None:
+        """Run the command in a new Pod. Raises StepFailed, and Killed."""
+        folder = self.folder / str(len(list(self.folder.iterdir())))
+        folder.mkdir()
+        await self.world.run(
+            COMMAND, client=self.client, helm=Helm(self.helm, environment={}), folder=folder, node="", pod=""
+        )
+
+
+def services(**changes: Any) -> Scenario:
+    """Return a scenario of one node with all services, add-ons and no VMs."""
+    base = scenarios.load("one-node").changed(services=True, vms={"machines": ()}, addons=_ADDONS, jitter=0.0)
+    return base.changed(**changes) if changes else base
+
+
+@asynccontextmanager
+async def cluster_upgrade(folder: Path, scenario: Scenario | None = None) -> AsyncIterator[ClusterUpgrade]:
+    """Create the cluster with its actors, and the command, whose writes and helm's pass the fault middleware."""
+    scenario = scenario or services()
+    async with toolkit_world(folder, iso_of(scenario), scenario=scenario, actors=True) as world:
+        middleware = world.simulation.middleware
+        client = Client(middleware, user_agent="toolkit", random=Random(1), field_validation="Strict")
+        kills = middleware.hook = Kills()
+        pods = folder / "pods"
+        pods.mkdir(exist_ok=True)
+        yield ClusterUpgrade(world=world, client=client, helm=SimulatedHelm(client), kills=kills, folder=pods)
+
+
+def iso_of(scenario: Scenario) -> dict[str, bytes]:
+    """Return the files of the release's ISO that the command reads."""
+    rancher = f"docker.io/rancher/system-agent-installer-rancher:{scenario.release.rancher}"
+    repository = f"docker.io/rancher/harvester-cluster-repo:{scenario.release.harvester}"
+    lists = {"common": [repository], "rke2": ["docker.io/rancher/rke2:v1"], "agent": [rancher]}
+    images = {name: [{"list": f"/{name}.txt", "archive": f"/{name}.tar.zst"}] for name in lists}
+    chart = f"rancher-{scenario.release.rancher.removeprefix('v')}.tgz"
+    return {
+        "/harvester-release.yaml": release_text(scenario).encode(),
+        "/bundle/metadata.yaml": yaml.safe_dump({"images": images}).encode(),
+        **{f"/bundle/{name}.txt": "\n".join(listed).encode() for name, listed in lists.items()},
+        "/bundle/agent.tar.zst": installer_archive(rancher, {"helm": b"program", chart: b"chart"}),
+    }
+
+
+async def end_state(client: Client) -> str:
+    """Return what the command changed, in a form that does not depend on when it ran."""
+    state: dict[str, Any] = {}
+    for chart in (await client.list(MANAGED_CHARTS)).items:
+        records = {key: value for key, value in objects.annotations_of(chart).items() if key.startswith(PREFIX)}
+        ready = without_effect(chart, objects.spec(chart)["version"])
+        state[f"ManagedChart {objects.name(chart)}"] = {**objects.spec(chart), "records": records, "missing": ready}
+    for addon in (await client.list(ADDONS)).items:
+        state[f"Addon {objects.name(addon)}"] = {**objects.spec(addon), **objects.status(addon), "conditions": None}
+    for kubevirt in (await client.list(KUBEVIRTS)).items:
+        state["KubeVirt"] = {**objects.spec(kubevirt), "version": objects.status(kubevirt)["observedKubeVirtVersion"]}
+    for deployment in (await client.list(DEPLOYMENTS)).items:
+        state[f"Deployment {objects.name(deployment)}"] = objects.spec(deployment)["template"]["spec"]["containers"]
+    repository = await client.get(CLUSTER_REPOS, "harvester-charts")
+    state["ClusterRepo harvester-charts"] = objects.annotations_of(repository)
+    storage = HelmStorage(client)
+    for name, namespace in _RELEASES:
+        latest = (await storage.revisions(name, namespace))[-1]
+        state[f"Helm {name}"] = {key: latest[key] for key in ("info", "chart", "config")}
+    return json.dumps(state, indent=1, sort_keys=True)

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.toolkit.cluster_upgrade import iso_of, services
+from tests.support.toolkit.toolkit import toolkit_world
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import KUBEVIRTS, SETTINGS
+from upgrade_manager.toolkit.charts.system_services import harvester_missing, kubevirt_missing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ABOUT = "KubeVirt harvester-system/kubevirt"
+
+
+def conditions(**statuses: str) -> list[dict[str, str]]:
+    healthy = {"Available": "True", "Progressing": "False", "Degraded": "False"}
+    return [{"type": name, "status": status, "message": "why"} for name, status in (healthy | statuses).items()]
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        pytest.param({}, "", id="deployed"),
+        pytest.param({"observedKubeVirtVersion": "v1.7.0"}, "", id="version-with-v"),
+        pytest.param({"observedKubeVirtVersion": "1.5.2"}, " has version 1.5.2 instead of 1.7.0", id="old-version"),
+        pytest.param({"phase": "Deploying"}, " 1.7.0 is Deploying", id="deploying"),
+        pytest.param(
+            {"conditions": conditions(Available="False")}, " 1.7.0: Available is False: why", id="not-available"
+        ),
+        pytest.param(
+            {"conditions": conditions(Progressing="True")}, " 1.7.0: Progressing is True: why", id="progressing"
+        ),
+        pytest.param({"conditions": conditions(Degraded="True")}, " 1.7.0: Degraded is True: why", id="degraded"),
+        pytest.param(
+            {"conditions": []}, " 1.7.0: Available is Unknown: no reason is reported", id="conditions-not-reported"
+        ),
+    ],
+)
+async def test_kubevirt(tmp_path: Path, status: dict[str, Any], words: str) -> None:
+    scenario = services()
+    deployed = {"phase": "Deployed", "observedKubeVirtVersion": "1.7.0", "conditions": conditions()}
+    async with toolkit_world(tmp_path, iso_of(scenario), scenario=scenario) as world:
+        patch = MergePatch({"status": deployed | status})
+        await world.client.patch(KUBEVIRTS, "kubevirt", patch, namespace="harvester-system", subresource="status")
+        assert await kubevirt_missing(world.context()) == (words and ABOUT + words)
+        await world.client.delete(KUBEVIRTS, "kubevirt", namespace="harvester-system")
+        assert await kubevirt_missing(world.context()) == f"{ABOUT} does not exist"
+
+
+async def test_harvester_reports_its_version_itself(tmp_path: Path) -> None:
+    scenario = services()
+    async with toolkit_world(tmp_path, iso_of(scenario), scenario=scenario) as world:
+        context = world.context()
+        assert await harvester_missing(context) == "Harvester reports version v1.7.1 instead of v1.8.0"
+        await world.client.patch(SETTINGS, "server-version", MergePatch({"value": "", "default": "v1.8.0"}))
+        assert await harvester_missing(context) == ""

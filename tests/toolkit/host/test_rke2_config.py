@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.toolkit.toolkit import toolkit_world
+from upgrade_manager.toolkit.host.rke2_config import config_missing, write_config
+from upgrade_manager.toolkit.run.errors import StepFailed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONFIG = "/etc/rancher/rke2/config.yaml"
+MAX_PODS = f"{CONFIG}.d/99-max-pods.yaml"
+CONTENT = 'kubelet-arg+:\n- "max-pods=200"\n'
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "written"),
+    [
+        pytest.param(CONFIG, None, True, id="no-file"),
+        pytest.param(CONFIG, "", True, id="empty-file"),
+        pytest.param(CONFIG, "server: https://vip:9345\n", True, id="other-setting"),
+        pytest.param(CONFIG, "kubelet-arg:\n- max-pods=110\n", False, id="main-file"),
+        pytest.param(f"{CONFIG}.d/50-a.yaml", "kubelet-arg+:\n- max-pods=110\n", False, id="further-file"),
+        pytest.param(f"{CONFIG}.d/50-a.yml", "kubelet-arg: max-pods=110\n", False, id="text-instead-of-list"),
+        pytest.param(f"{CONFIG}.d/50-a.yaml", '{"kubelet-arg": ["--max-pods=110"]}', False, id="json-and-dashes"),
+        pytest.param(f"{CONFIG}.d/50-a.yaml", "kubelet-arg:\n- max-pods-per-core=1\n", True, id="similar-name"),
+        pytest.param(f"{CONFIG}.d/50-a.yaml", "kubelet-arg: [1, null, {a: b}]\n", True, id="wrong-types"),
+        pytest.param(f"{CONFIG}.d/50-a.yaml", "- max-pods=1\n", True, id="list-instead-of-object"),
+        pytest.param(f"{CONFIG}.d/50-a.txt", "kubelet-arg: [max-pods=1]\n", True, id="file-that-is-not-read"),
+        pytest.param(f"{CONFIG}.d/50-a.yaml", "# kubelet-arg: [max-pods=1]\n", True, id="comment"),
+        pytest.param(MAX_PODS, 'kubelet-arg+:\n- "max-pods=300"\n', False, id="own-file-changed"),
+        pytest.param(MAX_PODS, "", True, id="own-file-empty"),
+    ],
+)
+async def test_max_pods(tmp_path: Path, path: str, text: str | None, written: bool) -> None:  # noqa: FBT001  # a case
+    async with toolkit_world(tmp_path) as world:
+        context = world.context()
+        if text is not None:
+            world.tree.write(path, text)
+        assert await config_missing(context) == (MAX_PODS if written else "")
+        await write_config(context)
+        assert await config_missing(context) == ""
+        assert (world.tree.read(MAX_PODS) == CONTENT) is written
+        if written:
+            assert world.tree.path(MAX_PODS).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("text", ["a: [", "a: !!python/object:os.system x", "\0"])
+async def test_file_that_rke2_cannot_read_is_named(tmp_path: Path, text: str) -> None:
+    async with toolkit_world(tmp_path) as world:
+        world.tree.write(f"{CONFIG}.d/50-a.yaml", text)
+        with pytest.raises(StepFailed, match=r"50-a.yaml on the host is not valid YAML.*: RKE2 cannot start with it"):
+            await config_missing(world.context())
+        assert not world.tree.exists(MAX_PODS)

@@ -1,0 +1,210 @@
+"""Rancher's ManagedCharts of Harvester: paused during the upgrade, and upgraded one after the other.
+
+What was changed is recorded in annotations of the chart, by the same patch: a killed command continues from there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import FLEET_LOCAL, PREFIX
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import KubeError, NotFound
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import MANAGED_CHARTS
+from upgrade_manager.toolkit.run.errors import StepFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.toolkit.iso.component_versions import Components
+    from upgrade_manager.toolkit.run.context import ToolkitContext
+
+HARVESTER = "harvester"
+HARVESTER_CRD = "harvester-crd"
+MONITORING_CRD = "rancher-monitoring-crd"
+LOGGING_CRD = "rancher-logging-crd"
+#: Paused where it exists; the release names no version for it.
+KUBEOVN_CRD = "kubeovn-operator-crd"
+UPGRADED = (HARVESTER_CRD, HARVESTER, MONITORING_CRD, LOGGING_CRD)
+
+#: spec.paused before this command changed it: "true" or "false".
+ANNOTATION_PAUSED = f"{PREFIX}/original-paused"
+#: status.observedGeneration before the change. It is that of Fleet's Bundle, and the status is stale until it grows.
+ANNOTATION_GENERATION = f"{PREFIX}/generation-before-upgrade"
+_DEFAULT_TIMEOUT = 600
+#: Resources that a message names.
+_SHOWN = 3
+
+
+async def read_chart(client: Client, name: str) -> Object:
+    """Return the chart. Raises StepFailed if it does not exist."""
+    try:
+        return await client.get(MANAGED_CHARTS, name, namespace=FLEET_LOCAL)
+    except NotFound as error:
+        raise StepFailed(f"ManagedChart {FLEET_LOCAL}/{name} does not exist; is this a Harvester cluster?") from error
+
+
+async def patch_chart(client: Client, chart: Object, *, spec: Object, annotations: Object) -> None:
+    """Change the chart as it was read. Raises Conflict after another change."""
+    body = {"metadata": {"annotations": annotations}, **({"spec": spec} if spec else {})}
+    patch = MergePatch(body).at(objects.resource_version(chart))
+    await client.patch(MANAGED_CHARTS, objects.name(chart), patch, namespace=FLEET_LOCAL)
+
+
+def target_version(components: Components, name: str) -> str:
+    """Return the chart's version in the release; empty for a chart without one."""
+    versions = {MONITORING_CRD: components.monitoring_chart, LOGGING_CRD: components.logging_chart}
+    return versions.get(name, "" if name == KUBEOVN_CRD else components.harvester_chart)
+
+
+def without_effect(chart: Object, version: str) -> str:
+    """Return what the chart lacks until Fleet has deployed this version."""
+    about = f"ManagedChart {FLEET_LOCAL}/{objects.name(chart)}"
+    if objects.spec(chart).get("version") != version:
+        return f"{about} has version {objects.spec(chart).get('version')} instead of {version}"
+    hint = "; it is paused, set spec.paused to false to continue" if objects.spec(chart).get("paused") else ""
+    status = objects.status(chart)
+    before = objects.annotations_of(chart).get(ANNOTATION_GENERATION)
+    if before is not None and int(status.get("observedGeneration") or 0) <= int(before):
+        return f"{about}: Fleet has not deployed version {version} yet{hint}"
+    summary = status.get("summary") or {}
+    if objects.is_condition_true(chart, "Ready") and summary.get("ready") == summary.get("desiredReady"):
+        return ""
+    return f"{about} {version} is not ready: {_not_ready(chart)}{hint}"
+
+
+def _not_ready(chart: Object) -> str:
+    """Return Fleet's reasons."""
+    resources = (objects.status(chart).get("summary") or {}).get("nonReadyResources") or []
+    reasons = [_reason(one) for one in resources[:_SHOWN]]
+    if len(resources) > _SHOWN:
+        reasons.append(f"{len(resources) - _SHOWN} more")
+    condition = objects.condition(chart, "Ready")
+    return "; ".join(reasons) or condition.get("message") or "no reason is reported"
+
+
+def _reason(resource: Object) -> str:
+    """Return the reason of one resource: the bundle's, or those of the objects in it."""
+    head = f"{resource.get('name') or 'unnamed'} {resource.get('bundleState') or 'NotReady'}"
+    parts = [resource.get("message") or ""]
+    for one in (resource.get("nonReadyStatus") or [])[:_SHOWN]:
+        text = (one.get("summary") or {}).get("message") or [(one.get("summary") or {}).get("state") or "not ready"]
+        parts.append(f"{one.get('kind')} {one.get('namespace')}/{one.get('name')}: {', '.join(text)}")
+    return ": ".join([head, *filter(None, ["; ".join(filter(None, parts))])])
+
+
+# Pausing
+
+
+async def charts_not_paused(context: ToolkitContext) -> str:
+    """Return the charts that Fleet may still change."""
+    names = [f"{FLEET_LOCAL}/{objects.name(chart)}" for chart in await _to_pause(context)]
+    return f"ManagedCharts {', '.join(names)} are not paused" if names else ""
+
+
+async def pause_charts(context: ToolkitContext) -> None:
+    """Pause the charts, and record which ones a user had paused. An older record is kept."""
+    for chart in await _to_pause(context):
+        original = "true" if objects.spec(chart).get("paused") else "false"
+        record = objects.annotations_of(chart).get(ANNOTATION_PAUSED, original)
+        await patch_chart(context.client, chart, spec={"paused": True}, annotations={ANNOTATION_PAUSED: record})
+
+
+async def _to_pause(context: ToolkitContext) -> list[Object]:
+    """Return the charts to pause; one that has the release's version stays as it is."""
+    components = await context.release.components()
+    charts = [await read_chart(context.client, name) for name in UPGRADED]
+    charts += [chart for chart in await _all(context.client) if objects.name(chart) == KUBEOVN_CRD]
+    return [
+        chart
+        for chart in charts
+        if objects.spec(chart).get("version") != target_version(components, objects.name(chart))
+        and not (objects.spec(chart).get("paused") and ANNOTATION_PAUSED in objects.annotations_of(chart))
+    ]
+
+
+async def charts_paused(context: ToolkitContext) -> str:
+    """Return the charts that are still as this command left them."""
+    names = [f"{FLEET_LOCAL}/{objects.name(chart)}" for chart in await _recorded(context.client)]
+    return f"ManagedCharts {', '.join(names)} are not resumed" if names else ""
+
+
+async def unpause_charts(context: ToolkitContext) -> None:
+    """Restore spec.paused of every chart, also if one fails. Raises the last KubeError."""
+    failure: KubeError | None = None
+    for chart in await _recorded(context.client):
+        original = objects.annotations_of(chart)[ANNOTATION_PAUSED] == "true"
+        try:
+            await patch_chart(context.client, chart, spec={"paused": original}, annotations={ANNOTATION_PAUSED: None})
+        except KubeError as error:
+            failure = error
+    if failure is not None:
+        raise failure
+
+
+async def _recorded(client: Client) -> list[Object]:
+    return [chart for chart in await _all(client) if ANNOTATION_PAUSED in objects.annotations_of(chart)]
+
+
+async def _all(client: Client) -> list[Object]:
+    return (await client.list(MANAGED_CHARTS, namespace=FLEET_LOCAL)).items
+
+
+# Upgrading
+
+
+def chart_missing(name: str) -> Callable[[ToolkitContext], Awaitable[str]]:
+    """Return the check of a step that upgrades this chart."""
+
+    async def missing(context: ToolkitContext) -> str:
+        version = target_version(await context.release.components(), name)
+        return without_effect(await read_chart(context.client, name), version)
+
+    return missing
+
+
+def upgrade_chart(name: str) -> Callable[[ToolkitContext], Awaitable[None]]:
+    """Return the action of a step that upgrades this chart."""
+
+    async def act(context: ToolkitContext) -> None:
+        version = target_version(await context.release.components(), name)
+        chart = await read_chart(context.client, name)
+        if objects.spec(chart).get("version") == version:
+            return
+        # Without another value the Bundle may stay equal, and observedGeneration would never grow.
+        timeout = int(objects.spec(chart).get("timeoutSeconds") or _DEFAULT_TIMEOUT) + 1
+        spec = {"version": version, "timeoutSeconds": timeout, "paused": False}
+        await patch_chart(context.client, chart, spec=spec, annotations=generation_record(chart))
+
+    return act
+
+
+def generation_record(chart: Object) -> Object:
+    """Return the annotation that marks the chart's present status as stale."""
+    return {ANNOTATION_GENERATION: str(objects.status(chart).get("observedGeneration") or 0)}
+
+
+async def charts_not_settled(context: ToolkitContext) -> str:
+    """Return what the charts lack after all changes, and the records that are left."""
+    components = await context.release.components()
+    for name in UPGRADED:
+        chart = await read_chart(context.client, name)
+        missing = without_effect(chart, target_version(components, name))
+        if not missing and ANNOTATION_GENERATION in objects.annotations_of(chart):
+            missing = f"ManagedChart {FLEET_LOCAL}/{name} has the annotation {ANNOTATION_GENERATION}"
+        if missing:
+            return missing
+    return ""
+
+
+async def remove_records(context: ToolkitContext) -> None:
+    """Remove the recorded generation of each chart that is deployed."""
+    components = await context.release.components()
+    for name in UPGRADED:
+        chart = await read_chart(context.client, name)
+        recorded = ANNOTATION_GENERATION in objects.annotations_of(chart)
+        if recorded and not without_effect(chart, target_version(components, name)):
+            await patch_chart(context.client, chart, spec={}, annotations={ANNOTATION_GENERATION: None})

@@ -1,0 +1,134 @@
+"""The upgrade of Rancher, and of the charts that Rancher installs itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import DEPLOYMENTS, PROVISIONING_CLUSTERS
+from upgrade_manager.toolkit.charts.chart_repository import refresh
+from upgrade_manager.toolkit.charts.cluster_resources import RANCHER_SETTINGS
+from upgrade_manager.toolkit.charts.helm import Release
+from upgrade_manager.toolkit.charts.helm_releases import is_pending, release_missing, remove_interrupted
+from upgrade_manager.toolkit.charts.rancher_chart import rancher_chart
+from upgrade_manager.toolkit.charts.rollouts import deployment_missing
+from upgrade_manager.toolkit.run.errors import ProgramFailed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from upgrade_manager.toolkit.iso.component_versions import ChartVersion
+    from upgrade_manager.toolkit.run.context import ToolkitContext
+
+RANCHER = Release(name="rancher", namespace=CATTLE_SYSTEM)
+_FLEET_SYSTEM = "cattle-fleet-system"
+FLEET = Release(name="fleet", namespace=_FLEET_SYSTEM)
+FLEET_CRD = Release(name="fleet-crd", namespace=_FLEET_SYSTEM)
+RANCHER_WEBHOOK = Release(name="rancher-webhook", namespace=CATTLE_SYSTEM)
+_SERVER_VERSION = "server-version"
+#: Rancher's repository with the charts of its dependencies.
+_CHARTS = "rancher-charts"
+#: The installer pins this image of the previous release by an environment variable, which overrides Rancher's setting.
+_PINNED = "CATTLE_SHELL_IMAGE"
+
+
+async def rancher_missing(context: ToolkitContext) -> str:
+    """Return what Rancher's Helm release lacks."""
+    version = (await context.release.components()).rancher
+    return await release_missing(context, RANCHER, chart=f"rancher-{version.removeprefix('v')}")
+
+
+async def upgrade_rancher(context: ToolkitContext) -> None:
+    """Upgrade the release with the values that it has; returns early while another helm upgrades it."""
+    await remove_interrupted(context, RANCHER)
+    if await is_pending(context, RANCHER):
+        return
+    chart = await rancher_chart(context)
+    values = await context.helm.values(RANCHER)
+    file = _write(context.folder / "rancher-values.yaml", with_version(values, (await _version(context))))
+    try:
+        await context.helm.upgrade(RANCHER, chart=chart, values=file)
+    except ProgramFailed:
+        # Without the API server helm fails too. Then this request raises an error after which the step is retried.
+        await context.client.get(DEPLOYMENTS, RANCHER.name, namespace=RANCHER.namespace)
+        raise
+
+
+def with_version(values: dict[str, Any], version: str) -> dict[str, Any]:
+    """Return the values with the images of this version; all others stay as they are."""
+    changed = dict(values)
+    if "rancherImageTag" in values:
+        changed["rancherImageTag"] = version
+    image = values.get("image")
+    if isinstance(image, dict) and "tag" in image:
+        changed["image"] = {**image, "tag": version}
+    variables = values.get("extraEnv")
+    if isinstance(variables, list):
+        changed["extraEnv"] = [one for one in variables if not isinstance(one, dict) or one.get("name") != _PINNED]
+    return changed
+
+
+def _write(path: Path, values: dict[str, Any]) -> Path:
+    """Write the values, which contain the bootstrap password, for this user only."""
+    path.touch(mode=0o600)
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    return path
+
+
+async def rancher_not_running(context: ToolkitContext) -> str:
+    """Return why Rancher does not run in the release's version yet, or its cluster is not ready."""
+    missing = await deployment_missing(context.client, RANCHER.name, namespace=RANCHER.namespace)
+    if missing:
+        return missing
+    version = await _version(context)
+    setting = await context.client.find(RANCHER_SETTINGS, _SERVER_VERSION)
+    if setting is None:
+        return f"Rancher's Setting {_SERVER_VERSION} does not exist"
+    running = setting.get("value") or setting.get("default") or "unknown"
+    if running != version:
+        return f"Rancher reports version {running} instead of {version}"
+    cluster = await context.client.get(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+    if objects.status(cluster).get("ready"):
+        return ""
+    reason = objects.condition(cluster, "Ready").get("message") or "no reason is reported"
+    return f"Rancher's Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} is not ready: {reason}"
+
+
+async def dependencies_missing(context: ToolkitContext) -> str:
+    """Return the first chart that Rancher has not upgraded, and the first workload that is not rolled out."""
+    for release, chart in await _dependencies(context):
+        name = f"{release.name}-{chart.chart}"
+        missing = await release_missing(context, release, chart=name, app_version=chart.app)
+        if missing:
+            return missing
+    for name, namespace in (("fleet-controller", _FLEET_SYSTEM), (RANCHER_WEBHOOK.name, CATTLE_SYSTEM)):
+        missing = await deployment_missing(context.client, name, namespace=namespace)
+        if missing:
+            return missing
+    return ""
+
+
+async def help_dependencies(context: ToolkitContext) -> None:
+    """Let Rancher read its charts again, and remove revisions that block its upgrades.
+
+    Rancher itself upgrades these releases: it would revert another helm's work, and only its image has the charts.
+    """
+    await refresh(context.client, _CHARTS, reason=f"rancher-{await _version(context)}")
+    for release, _ in await _dependencies(context):
+        await remove_interrupted(context, release)
+
+
+async def _dependencies(context: ToolkitContext) -> tuple[tuple[Release, ChartVersion], ...]:
+    components = await context.release.components()
+    return (
+        (FLEET_CRD, components.fleet_crd),
+        (FLEET, components.fleet),
+        (RANCHER_WEBHOOK, components.rancher_webhook),
+    )
+
+
+async def _version(context: ToolkitContext) -> str:
+    return (await context.release.components()).rancher

@@ -1,0 +1,45 @@
+"""Whether the Pods of a Deployment or DaemonSet run its latest template."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import DEPLOYMENTS
+from upgrade_manager.toolkit.charts.cluster_resources import DAEMON_SETS
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+
+
+async def deployment_missing(client: Client, name: str, *, namespace: str) -> str:
+    """Return which Pods of the Deployment are not rolled out; empty once all are."""
+    obj = await client.find(DEPLOYMENTS, name, namespace=namespace)
+    if obj is None:
+        return f"Deployment {namespace}/{name} does not exist"
+    status, wanted = objects.status(obj), int(objects.spec(obj).get("replicas", 1))
+    updated = int(status.get("updatedReplicas") or 0)
+    # Pods of the previous template are deleted last.
+    excess = int(status.get("replicas") or 0) - updated
+    available = int(status.get("availableReplicas") or 0)
+    return _missing(obj, f"Deployment {namespace}/{name}", updated, available, wanted, excess=excess)
+
+
+async def daemon_set_missing(client: Client, name: str, *, namespace: str) -> str:
+    """Return which Pods of the DaemonSet are not rolled out; empty once all are."""
+    obj = await client.find(DAEMON_SETS, name, namespace=namespace)
+    if obj is None:
+        return f"DaemonSet {namespace}/{name} does not exist"
+    status = objects.status(obj)
+    updated, available = int(status.get("updatedNumberScheduled") or 0), int(status.get("numberAvailable") or 0)
+    wanted = int(status.get("desiredNumberScheduled") or 0)
+    return _missing(obj, f"DaemonSet {namespace}/{name}", updated, available, wanted)
+
+
+def _missing(obj: Object, about: str, updated: int, available: int, wanted: int, *, excess: int = 0) -> str:
+    if int(objects.status(obj).get("observedGeneration") or 0) < int(objects.metadata(obj).get("generation") or 0):
+        return f"{about}: its change is not observed yet"
+    if updated < wanted or available < wanted:
+        return f"{about}: {updated} of {wanted} Pods are updated, {available} are available"
+    return f"{about}: {excess} old Pods are not deleted" if excess > 0 else ""

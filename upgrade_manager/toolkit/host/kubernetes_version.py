@@ -1,0 +1,28 @@
+"""The wait for the node's kubelet, which Rancher upgrades."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import NODES
+
+if TYPE_CHECKING:
+    from upgrade_manager.toolkit.run.context import ToolkitContext
+
+#: Part of a release candidate's version that its kubelet does not report.
+_CANDIDATE = re.compile(r"-rc\.?\d+")
+
+
+def kubelet_version(release: str) -> str:
+    """Return what the kubelet of a release's Kubernetes reports."""
+    return _CANDIDATE.sub("", release)
+
+
+async def kubelet_outdated(context: ToolkitContext) -> str:
+    """Return an empty text once the node's kubelet reports the release's Kubernetes."""
+    wanted = kubelet_version((await context.release.versions())["kubernetes"])
+    node = await context.client.get(NODES, context.node)
+    found = (objects.status(node).get("nodeInfo") or {}).get("kubeletVersion") or "an unknown version"
+    return "" if found == wanted else f"the kubelet of node {context.node} reports {found} instead of {wanted}"

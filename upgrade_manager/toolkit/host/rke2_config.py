@@ -1,0 +1,89 @@
+"""RKE2's configuration that the new release needs, before Rancher restarts RKE2 on the node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from upgrade_manager.toolkit.run.errors import StepFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from upgrade_manager.toolkit.host.host_tree import HostTree
+    from upgrade_manager.toolkit.run.context import ToolkitContext
+
+_CONFIG = "/etc/rancher/rke2/config.yaml"
+_FOLDER = f"{_CONFIG}.d"
+#: As RKE2 reads them.
+_SUFFIXES = (".yaml", ".yml")
+#: Configuration may contain tokens.
+_MODE = 0o600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigFile:
+    """A file that RKE2 merges into its configuration."""
+
+    #: In the folder of further files; RKE2 reads them in alphabetical order.
+    name: str
+    content: str
+    #: Returns True if the host's configuration lacks it.
+    is_needed: Callable[[HostTree], bool]
+
+    @property
+    def path(self) -> str:
+        """The absolute path on the host."""
+        return f"{_FOLDER}/{self.name}"
+
+
+def _lacks_kubelet_argument(name: str) -> Callable[[HostTree], bool]:
+    def is_needed(tree: HostTree) -> bool:
+        return name not in set(_kubelet_arguments(tree))
+
+    return is_needed
+
+
+FILES = (
+    # The kubelet's default of 110 Pods is too low for nodes with many VMs. A value that the user sets is kept.
+    ConfigFile(
+        name="99-max-pods.yaml",
+        content='kubelet-arg+:\n- "max-pods=200"\n',
+        is_needed=_lacks_kubelet_argument("max-pods"),
+    ),
+)
+
+
+async def config_missing(context: ToolkitContext) -> str:
+    """Return the files that the release needs and the host lacks."""
+    return ", ".join(file.path for file in FILES if file.is_needed(context.tree))
+
+
+async def write_config(context: ToolkitContext) -> None:
+    """Write these files. Raises StepFailed for a file on the host that RKE2 cannot read."""
+    for file in FILES:
+        if file.is_needed(context.tree):
+            context.tree.write(file.path, file.content, mode=_MODE)
+
+
+def _kubelet_arguments(tree: HostTree) -> Iterator[str]:
+    """Return the names of the kubelet's arguments in all files."""
+    for path in (_CONFIG, *(f"{_FOLDER}/{name}" for name in tree.names(_FOLDER) if name.endswith(_SUFFIXES))):
+        for key, value in _parse(path, tree.read(path) or "").items():
+            if key in {"kubelet-arg", "kubelet-arg+"}:
+                for argument in value if isinstance(value, list) else [value]:
+                    yield str(argument).partition("=")[0].lstrip("-").strip()
+
+
+def _parse(path: str, text: str) -> dict[str, Any]:
+    try:
+        found = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        line = getattr(getattr(error, "problem_mark", None), "line", None)
+        place = f"line {line + 1}" if line is not None else "it"
+        raise StepFailed(
+            f"{path} on the host is not valid YAML ({place}): RKE2 cannot start with it; fix it"
+        ) from error
+    return found if isinstance(found, dict) else {}

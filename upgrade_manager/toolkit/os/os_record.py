@@ -1,0 +1,94 @@
+"""The record of an upgrade of the operating system: by it a repeated run continues, and never installs twice.
+
+It is written before elemental changes an image, and names the image that was active then. It counts for one release and
+one boot: after a reboot, the operating system that runs shows the result.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+from upgrade_manager.toolkit.host.host_paths import ACTIVE_IMAGE, OS_WORK
+
+if TYPE_CHECKING:
+    from upgrade_manager.toolkit.host.host_tree import HostTree
+
+RECORD = f"{OS_WORK}/upgrade.json"
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OsRecord:
+    """An upgrade that was checked, and maybe begun."""
+
+    #: The release's operating system.
+    os: str
+    #: The boot in which it was checked.
+    boot: str
+    #: Size of the new image.
+    image_mib: int
+    #: Free space of the state partition before elemental runs.
+    free_mib: int
+    #: The inode of the active image before elemental runs: elemental renames images, which keeps their inodes.
+    previous: int
+    #: The new image that passed all checks; empty before.
+    verified: str = ""
+
+
+def load_record(tree: HostTree, *, os: str) -> OsRecord | None:
+    """Return the record of this release and boot, or None."""
+    text = tree.read(RECORD)
+    if text is None:
+        return None
+    try:
+        record = OsRecord(**json.loads(text))
+    except (ValueError, TypeError):
+        return None
+    return record if (record.os, record.boot) == (os, boot_id(tree)) else None
+
+
+def save_record(tree: HostTree, record: OsRecord) -> None:
+    """Write the record durably."""
+    tree.write(RECORD, json.dumps(asdict(record), indent=1) + "\n")
+
+
+def save_verified(tree: HostTree, record: OsRecord) -> None:
+    """Record that the active image passed all checks."""
+    save_record(tree, replace(record, verified=image_identity(tree)))
+
+
+def discard_record(tree: HostTree) -> None:
+    """Forget the upgrade, so that the next run begins with its checks."""
+    tree.remove(RECORD)
+
+
+def is_installed(tree: HostTree, record: OsRecord | None) -> bool:
+    """Return True if elemental has replaced the active image since the record was written."""
+    return record is not None and image_inode(tree, ACTIVE_IMAGE) not in {0, record.previous}
+
+
+def is_verified(tree: HostTree, record: OsRecord | None) -> bool:
+    """Return True if the active image is the one that passed all checks."""
+    return record is not None and record.verified != "" and record.verified == image_identity(tree)
+
+
+def image_inode(tree: HostTree, image: str) -> int:
+    """Return the image's inode, 0 without the image."""
+    path = tree.path(image)
+    return path.stat().st_ino if path.exists() else 0
+
+
+def image_identity(tree: HostTree) -> str:
+    """Return what changes with the content of the active image; empty without it."""
+    path = tree.path(ACTIVE_IMAGE)
+    if not path.exists():
+        return ""
+    status = path.stat()
+    return f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}"
+
+
+def boot_id(tree: HostTree) -> str:
+    """Return what changes with every boot of the host."""
+    return (tree.read(_BOOT_ID) or "").strip()

@@ -1,0 +1,58 @@
+"""What the steps of a command work on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+    from pathlib import Path
+    from random import Random
+
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.toolkit.charts.helm import Helm
+    from upgrade_manager.toolkit.host.host_programs import HostPrograms
+    from upgrade_manager.toolkit.host.host_tree import HostTree
+    from upgrade_manager.toolkit.iso.checksums import Checksums
+    from upgrade_manager.toolkit.iso.release_files import ReleaseFiles
+    from upgrade_manager.toolkit.iso.repository_files import RepositoryFiles
+    from upgrade_manager.toolkit.run.plan_events import PlanEvents
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolkitContext:
+    """One run of a command: on one node's host, or on the cluster."""
+
+    #: The UpgradePlan's name.
+    plan: str
+    #: The node's name; empty for a command on the cluster.
+    node: str
+    #: The name of the Pod that runs the command; empty where the command does not need it.
+    pod: str
+    #: vm-live-migrate-detector: stop the VMs that it finds.
+    shutdown: bool
+    client: Client
+    tree: HostTree
+    programs: HostPrograms
+    #: Helm releases of the cluster.
+    helm: Helm
+    #: The command's temporary folder, which is removed with the Pod.
+    folder: Path
+    #: Wall time, aware, UTC.
+    now: Callable[[], datetime]
+    #: Spreads the retries of several nodes.
+    random: Random
+    #: Files of the ISO.
+    files: RepositoryFiles
+    #: Of the files of the ISO, computed by `node checksums`.
+    checksums: Checksums
+    #: Where the ISO is mounted, for `node checksums`.
+    iso: Path
+    #: Makes a text the Pod's termination message. Raises StepFailed.
+    report: Callable[[str], None]
+    #: The release's description, read once.
+    release: ReleaseFiles
+    #: Events about the plan.
+    events: PlanEvents

@@ -1,0 +1,151 @@
+"""Runs a command's table of steps: each checks its effect, acts, and waits for it.
+
+A killed command is started again by its Job: it checks the same table from the top, skips steps whose effect exists,
+and continues with the first whose effect is missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from upgrade_manager.kube.clock import loop_time
+from upgrade_manager.kube.errors import Conflict, KubeError, Throttled, Transient
+from upgrade_manager.kube.retry import jittered
+from upgrade_manager.toolkit.run.errors import StepFailed, StepTimedOut
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from upgrade_manager.toolkit.run.context import ToolkitContext
+
+#: Errors of the Kubernetes API that a retry may mend.
+RETRIED = (Conflict, Throttled, Transient)
+#: Seconds for the steps that run always, after a signal; Kubernetes waits 30 s, of which a program may take 5 to end.
+_STOP_TIMEOUT = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One row of a command's table."""
+
+    #: Constant; logs, progress and failures show it.
+    name: str
+    #: Seconds for the whole step, waits included.
+    timeout: float
+    #: Returns what the effect lacks, in words for users; empty once it exists. None for an effect that cannot be
+    #: observed: the action is idempotent, and runs once in each run of the command.
+    missing: Callable[[ToolkitContext], Awaitable[str]] | None = None
+    #: Creates the effect; None for a step that only waits.
+    act: Callable[[ToolkitContext], Awaitable[None]] | None = None
+    #: Act before each check, until the effect exists.
+    repeats: bool = False
+    #: Seconds between checks, before the jitter.
+    poll: float = 5.0
+    #: Run also after an error of an earlier step, which the command still reports, and for a moment after a signal.
+    always: bool = False
+    #: Reports a failure, whose cause it gets, to users elsewhere than in the Pod.
+    failed: Callable[[ToolkitContext, str], Awaitable[None]] | None = None
+
+
+class Progress(Protocol):
+    """Shows users how far a command is."""
+
+    async def started(self, step: str, *, number: int, total: int) -> None:
+        """Report a step that begins, unless its effect exists."""
+        ...
+
+    def waiting(self, step: str, missing: str) -> None:
+        """Report what a step waits for; called at each poll."""
+        ...
+
+    def ended(self, step: str, *, skipped: bool) -> None:
+        """Report a step whose effect exists."""
+        ...
+
+
+async def run_steps(steps: Sequence[Step], context: ToolkitContext, progress: Progress) -> None:
+    """Run the steps in order. Raises the first error, most often StepFailed, after the steps that run always.
+
+    A cancellation counts as an error: a Pod that is deleted gets a signal, and its Job may be deleted too.
+    """
+    failure: BaseException | None = None
+    deadline: float | None = None
+    for number, step in enumerate(steps, start=1):
+        if failure is not None and not step.always:
+            continue
+        try:
+            async with asyncio.timeout_at(deadline):
+                await _StepRun(step, context, progress, number=number, total=len(steps)).run()
+        except asyncio.CancelledError as error:
+            failure, deadline = failure or error, deadline or loop_time() + _STOP_TIMEOUT
+        except Exception as error:  # noqa: BLE001  # raised below
+            failure = failure or error
+            if step.failed is not None:
+                await step.failed(context, str(error))
+    if failure is not None:
+        raise failure
+
+
+class _StepRun:
+    """One step in one run of the command."""
+
+    def __init__(self, step: Step, context: ToolkitContext, progress: Progress, *, number: int, total: int) -> None:
+        self._step = step
+        self._context = context
+        self._progress = progress
+        self._number = number
+        self._total = total
+        self._acted = False
+        self._begun = False
+        #: What the effect lacked at the last check.
+        self._missing = ""
+
+    async def run(self) -> None:
+        """Return once the effect exists. Raises StepFailed, whose text begins with the step's name."""
+        step = self._step
+        try:
+            async with asyncio.timeout(step.timeout):
+                while not await self._attempt():
+                    self._progress.waiting(step.name, self._missing)
+                    await asyncio.sleep(jittered(step.poll, self._context.random))
+        except TimeoutError as error:
+            text = f"{step.name}: not done after {_duration(step.timeout)}: {self._missing or 'no progress'}"
+            raise StepTimedOut(text) from error
+        except StepFailed as error:
+            raise type(error)(f"{step.name}: {error}") from error
+        except KubeError as error:
+            raise StepFailed(f"{step.name}: {error}") from error
+        self._progress.ended(step.name, skipped=not self._begun)
+
+    async def _attempt(self) -> bool:
+        """Check, act if something is missing, and check again; return True once the effect exists."""
+        try:
+            if await self._is_done():
+                return True
+            await self._begin()
+            if self._step.act is None or (self._acted and not self._step.repeats):
+                return False
+            await self._step.act(self._context)
+            self._acted = True
+            return await self._is_done()
+        except RETRIED as error:
+            self._missing = str(error)
+            return False
+
+    async def _is_done(self) -> bool:
+        if self._step.missing is None:
+            return self._acted
+        self._missing = await self._step.missing(self._context)
+        return not self._missing
+
+    async def _begin(self) -> None:
+        if not self._begun:
+            self._begun = True
+            await self._progress.started(self._step.name, number=self._number, total=self._total)
+
+
+def _duration(seconds: float) -> str:
+    minutes = seconds / 60
+    return f"{seconds:g} s" if minutes < 1 else f"{minutes:g} min"

@@ -1,0 +1,144 @@
+"""Waits until KubeVirt has moved all VMs from a node with the drain taint, and stops those that cannot move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, JobType
+from upgrade_manager.api.names import component_name
+from upgrade_manager.api.text import name_list
+from upgrade_manager.facts.migrations import ENDED, STAYS, migrations_of
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import (
+    JOBS,
+    MIGRATIONS,
+    POD_DISRUPTION_BUDGETS,
+    UPGRADE_PLANS,
+    VIRTUAL_MACHINE_INSTANCES,
+)
+from upgrade_manager.toolkit.vms import restore_list
+from upgrade_manager.toolkit.vms.virtual_machines import request_stop, restores_vms, vms_of_node
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.toolkit.run.context import ToolkitContext
+
+_PREFIX = "kubevirt-evacuation-"
+#: On migrations: the node that the VM leaves.
+_SOURCE = "kubevirt.io/evacuationMigration"
+_TARGET_LABEL = "kubevirt.io/migrationTargetNodeName"
+#: Phases in which the guest's memory is being copied: it is not stopped then.
+_COPYING = frozenset({"PreparingTarget", "TargetReady", "Running"})
+#: PodDisruptionBudgets of migrations, which releases of KubeVirt before 1.5 created.
+_OLD_BUDGET = f"kubevirt-migration-pdb-{_PREFIX}"
+
+
+async def vms_remaining(context: ToolkitContext) -> str:
+    """Return the VMs that run on the node or migrate to it, and what each waits for."""
+    instances, arriving = await vms_of_node(context), await _arriving(context)
+    if not instances and not arriving:
+        return ""
+    migrations = (await context.client.list(MIGRATIONS)).items
+    staying = [f"{objects.qualified_name(one)} ({_state(one, migrations_of(one, migrations))})" for one in instances]
+    coming = [f"{objects.qualified_name(one)} (it migrates to this node)" for one in arriving]
+    return f"VMs on node {context.node}: {name_list([*staying, *coming])}"
+
+
+async def stop_stranded_vms(context: ToolkitContext) -> None:
+    """Stop VMs whose evacuation has failed since this drain began: KubeVirt would try again without end.
+
+    Each is recorded first, if the plan restores VMs.
+    """
+    stranded = await _stranded(context)
+    if stranded and await restores_vms(context):
+        await restore_list.record(context, stranded)
+    for instance in stranded:
+        await request_stop(context, instance)
+
+
+async def budgets_remaining(context: ToolkitContext) -> str:
+    """Return the PodDisruptionBudgets of evacuations, and of VMs that do not exist any more."""
+    found = (await context.client.list(POD_DISRUPTION_BUDGETS, metadata_only=True)).items
+    old = [one for one in found if objects.name(one).startswith(_OLD_BUDGET)]
+    owned = [(one, uid) for one in found if (uid := _instance_uid(one))]
+    orphans: list[Object] = []
+    if owned:
+        instances = await context.client.list(VIRTUAL_MACHINE_INSTANCES, metadata_only=True)
+        uids = {objects.uid(one) for one in instances.items}
+        orphans = [one for one, uid in owned if uid not in uids]
+    if not old and not orphans:
+        return ""
+    names = name_list([objects.qualified_name(one) for one in (*old, *orphans)])
+    return f"PodDisruptionBudgets of ended VMs and migrations: {names}; remove them if they stay: kubectl delete pdb"
+
+
+async def _stranded(context: ToolkitContext) -> list[Object]:
+    instances = await vms_of_node(context)
+    if not instances:
+        return []
+    began = await _drain_began(context)
+    migrations = (await context.client.list(MIGRATIONS)).items
+    return [one for one in instances if _has_failed(migrations_of(one, migrations), node=context.node, since=began)]
+
+
+async def _drain_began(context: ToolkitContext) -> str:
+    """Return the creation of the drain's Job, by the API server's clock; without the Job, that of the plan."""
+    job = component_name(context.plan, Component.NODE_UPGRADE, job_type=JobType.PRE_DRAIN, node=context.node)
+    found = await context.client.find(JOBS, job, namespace=HARVESTER_SYSTEM, metadata_only=True)
+    if found is None:
+        found = await context.client.get(UPGRADE_PLANS, context.plan, metadata_only=True)
+    return objects.text(found, "metadata", "creationTimestamp")
+
+
+async def _arriving(context: ToolkitContext) -> list[Object]:
+    """Return instances with an unfinished migration to the node, which began before the taint."""
+    selector = f"{_TARGET_LABEL}={context.node}"
+    found = await context.client.list(VIRTUAL_MACHINE_INSTANCES, label_selector=selector)
+    return [one for one in found.items if _is_arriving(one, context.node)]
+
+
+def _is_arriving(instance: Object, node: str) -> bool:
+    state = objects.mapping(instance, "status", "migrationState")
+    ended = objects.is_true(state, "completed") or objects.is_true(state, "failed")
+    return (
+        objects.text(state, "targetNode") == node and objects.text(instance, "status", "nodeName") != node and not ended
+    )
+
+
+def _has_failed(migrations: Sequence[Object], *, node: str, since: str) -> bool:
+    """Return True if an evacuation from the node has failed since then, and none is about to succeed."""
+    if any(objects.text(one, "status", "phase") in _COPYING for one in migrations):
+        return False
+    return any(
+        objects.name(one).startswith(_PREFIX)
+        and objects.text(one, "metadata", "annotations", _SOURCE) in {node, ""}
+        and objects.text(one, "metadata", "creationTimestamp") >= since
+        and objects.text(one, "status", "phase") == "Failed"
+        for one in migrations
+    )
+
+
+def _state(instance: Object, migrations: Sequence[Object]) -> str:
+    """Return what the instance waits for."""
+    if objects.is_deleting(instance):
+        return "it is stopping"
+    active = [one for one in migrations if objects.text(one, "status", "phase") not in ENDED]
+    if active:
+        return f"migration {objects.name(active[-1])} is {objects.text(active[-1], 'status', 'phase') or 'new'}"
+    way_out = f"stop it: virtctl stop -n {' '.join(objects.key(instance))}"
+    condition = objects.condition(instance, "LiveMigratable")
+    if objects.text(condition, "status") == "False":
+        return f"KubeVirt cannot migrate it, {objects.excerpt(condition, 'reason') or 'no reason'}; {way_out}"
+    strategy = objects.text(instance, "spec", "evictionStrategy")
+    if strategy in STAYS:
+        return f"its eviction strategy is {strategy}; {way_out}"
+    return "no migration yet"
+
+
+def _instance_uid(budget: Object) -> str:
+    """Return the uid of the instance that owns the budget; empty if none does."""
+    owners = objects.items(budget, "metadata", "ownerReferences")
+    instances = (one for one in owners if objects.text(one, "kind") == "VirtualMachineInstance")
+    return objects.text(next(instances, None), "uid")

@@ -1,0 +1,124 @@
+"""KubeVirt's API: whether it serves, and the start and stop of VMs.
+
+Both requests are asynchronous: they change the VM, and KubeVirt starts or ends its instance later. A VM that already
+changes in the wanted direction is not asked again.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.api.names import is_namespace, is_object_name
+from upgrade_manager.facts.live_migration import is_final
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Conflict, NotFound
+from upgrade_manager.kube.resources import KUBEVIRTS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
+from upgrade_manager.toolkit.run.errors import StepFailed
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
+
+_API = "/apis/subresources.kubevirt.io/v1"
+#: The KubeVirt object of Harvester.
+KUBEVIRT = "kubevirt"
+#: Run strategies of VMs that KubeVirt starts by itself.
+_STARTS_ITSELF = frozenset({"Always"})
+
+
+class Started(StrEnum):
+    """The outcome of a start."""
+
+    #: The VM runs, or is going to.
+    YES = "yes"
+    #: The VM does not exist.
+    ABSENT = "absent"
+
+
+async def kubevirt_problem(client: Client) -> str:
+    """Return why KubeVirt cannot start VMs; empty if it can. Raises KubeError."""
+    name = f"KubeVirt {HARVESTER_SYSTEM}/{KUBEVIRT}"
+    found = await client.find(KUBEVIRTS, KUBEVIRT, namespace=HARVESTER_SYSTEM)
+    if found is None:
+        return f"{name} does not exist"
+    phase, available = objects.text(found, "status", "phase"), objects.condition(found, "Available")
+    if phase != "Deployed":
+        return f"{name} is not deployed; its phase is {phase or 'not set'}"
+    if available and objects.text(available, "status") != "True":
+        return f"{name} is not available: {objects.excerpt(available, 'message') or 'no message'}"
+    try:
+        await client.raw("GET", f"{_API}/healthz")
+    except NotFound:
+        return "the API server does not serve subresources.kubevirt.io; check APIService v1.subresources.kubevirt.io"
+    return ""
+
+
+async def stop(client: Client, instance: Object) -> str:
+    """Request a stop of the instance's VM, unless it is requested; return why that is not possible, or an empty text.
+
+    Raises KubeError.
+    """
+    if objects.is_deleting(instance):
+        return ""
+    namespace, name = objects.key(instance)
+    machine = await client.find(VIRTUAL_MACHINES, name, namespace=namespace)
+    if machine is None:
+        return f"it has no VirtualMachine; delete it: kubectl delete vmi -n {namespace} {name}"
+    if is_stopping(machine, instance):
+        return ""
+    try:
+        await _request(client, namespace, name, "stop")
+    except Conflict as error:
+        # It has ended meanwhile, or another request was faster; the next check shows which.
+        return str(error)
+    return ""
+
+
+async def start(client: Client, machine: str) -> Started:
+    """Request a start of namespace/name, unless the VM runs or is going to.
+
+    Raises Conflict while the VM cannot start, StepFailed for a name that is not valid, and KubeError.
+    """
+    namespace, _, name = machine.partition("/")
+    if not is_namespace(namespace) or not is_object_name(name):
+        raise StepFailed(f"{machine[:100]!r} is not a valid namespace/name")
+    found = await client.find(VIRTUAL_MACHINES, name, namespace=namespace)
+    if found is None or objects.is_deleting(found):
+        return Started.ABSENT
+    instance = await client.find(VIRTUAL_MACHINE_INSTANCES, name, namespace=namespace)
+    if instance is not None and not is_final(instance):
+        if objects.is_deleting(instance) or is_stopping(found, instance):
+            raise Conflict(f"VirtualMachine {machine} is still stopping")
+        return Started.YES
+    if not _starts_by_itself(found):
+        await _request(client, namespace, name, "start")
+    return Started.YES
+
+
+def is_stopping(machine: Object, instance: Object) -> bool:
+    """Return True if the VM is to have no instance, or a stop of this instance is requested."""
+    if objects.text(machine, "spec", "runStrategy") == "Halted" or objects.value(machine, "spec", "running") is False:
+        return True
+    uids = {objects.text(one, "uid") for one in _requests(machine, "Stop")}
+    return bool(uids & {objects.uid(instance), ""})
+
+
+def _starts_by_itself(machine: Object) -> bool:
+    strategy = objects.text(machine, "spec", "runStrategy")
+    return (
+        strategy in _STARTS_ITSELF or objects.is_true(machine, "spec", "running") or bool(_requests(machine, "Start"))
+    )
+
+
+def _requests(machine: Object, action: str) -> list[object]:
+    return [
+        one for one in objects.items(machine, "status", "stateChangeRequests") if objects.text(one, "action") == action
+    ]
+
+
+async def _request(client: Client, namespace: str, name: str, action: str) -> None:
+    path = f"{_API}/namespaces/{quote(namespace, safe='')}/virtualmachines/{quote(name, safe='')}/{action}"
+    await client.raw("PUT", path, body={})

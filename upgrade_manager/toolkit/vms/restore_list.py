@@ -1,0 +1,104 @@
+"""Records the VMs that the upgrade stops, for restore-vm, and reads them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.api.names import restore_vm_config_map
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import AlreadyExists, Conflict, NotFound
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import CONFIG_MAPS, UPGRADE_PLANS
+from upgrade_manager.resources.owner import described_owner
+from upgrade_manager.resources.restore_list import is_list_of, listed_vms, ownership, restore_list
+from upgrade_manager.toolkit.run.errors import StepFailed
+from upgrade_manager.toolkit.run.plan_events import NORMAL, WARNING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.toolkit.run.context import ToolkitContext
+
+#: The source of the events.
+DETECTOR = "vm-live-migrate-detector"
+#: Label of VMs that belong to an upgrade of Harvester itself, and end with it.
+_UPGRADE_LABEL = "harvesterhci.io/upgrade"
+
+
+def restorable(instances: Iterable[Object]) -> list[str]:
+    """Return the names of the VMs to start again: not a paused one, which would run, nor one of an upgrade."""
+    return [
+        objects.qualified_name(one)
+        for one in instances
+        if objects.text(objects.condition(one, "Paused"), "status") != "True"
+        and not objects.text(one, "metadata", "labels", _UPGRADE_LABEL)
+    ]
+
+
+async def recorded(context: ToolkitContext) -> list[str]:
+    """Return the node's VMs in the plan's list; without a list there are none."""
+    found = await _find(context)
+    return listed_vms(found, context.node) if found is not None else []
+
+
+async def record(context: ToolkitContext, instances: Sequence[Object]) -> None:
+    """Add the VMs to the node's, in the plan's list; those of an earlier run are kept, as they are off now.
+
+    Raises Conflict if the list has changed meanwhile, and StepFailed for a list of another owner.
+    """
+    plan = await _plan(context)
+    found = await _find(context)
+    if found is None:
+        await _create(context, plan, restorable(instances))
+        return
+    if not is_list_of(found, plan):
+        owner = described_owner(found) or "an earlier plan"
+        raise StepFailed(
+            f"ConfigMap {_name(context)} belongs to {owner}, not to UpgradePlan {context.plan}; delete it to "
+            f"continue: kubectl delete configmap -n {HARVESTER_SYSTEM} {objects.name(found)}"
+        )
+    await _extend(context, plan, found, restorable(instances))
+
+
+async def report_failed_record(context: ToolkitContext, cause: str) -> None:
+    """Record the event of a list that could not be written."""
+    text = f"ConfigMap {_name(context)} not written: {cause}"
+    await context.events.record(DETECTOR, type_=WARNING, reason="RestoreVMConfigMapFailed", message=text)
+
+
+async def _create(context: ToolkitContext, plan: Object, names: Sequence[str]) -> None:
+    try:
+        await context.client.create(CONFIG_MAPS, restore_list(plan, node=context.node, machines=names))
+    except AlreadyExists as error:
+        raise Conflict(str(error)) from error
+    text = f"ConfigMap {_name(context)} created"
+    await context.events.record(DETECTOR, type_=NORMAL, reason="RestoreVMConfigMapCreated", message=text)
+
+
+async def _extend(context: ToolkitContext, plan: Object, found: Object, names: Sequence[str]) -> None:
+    before = listed_vms(found, context.node)
+    after = list(dict.fromkeys([*before, *names]))
+    metadata = ownership(found, plan)
+    is_listed = context.node in objects.mapping(found, "data")
+    if after == before and is_listed and not metadata:
+        return
+    body: Object = {"metadata": metadata, "data": {context.node: ",".join(after)}}
+    patch = MergePatch(body).at(objects.resource_version(found))
+    await context.client.patch(CONFIG_MAPS, objects.name(found), patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
+
+
+async def _plan(context: ToolkitContext) -> Object:
+    try:
+        return await context.client.get(UPGRADE_PLANS, context.plan)
+    except NotFound as error:
+        raise StepFailed(f"UpgradePlan {context.plan} not found: its VMs cannot be recorded") from error
+
+
+async def _find(context: ToolkitContext) -> Object | None:
+    return await context.client.find(CONFIG_MAPS, restore_vm_config_map(context.plan), namespace=HARVESTER_SYSTEM)
+
+
+def _name(context: ToolkitContext) -> str:
+    return f"{HARVESTER_SYSTEM}/{restore_vm_config_map(context.plan)}"

@@ -48,7 +48,7 @@ demo: setup $(if $(findstring real,$(DEMO_ARGS)),real-kube) ## Watch an upgrade 
 	@$(BIN)/python -m hack.demo $(DEMO_ARGS)
 
 .PHONY: test
-test: setup kubectl ## Run the tests of the default tier, in two minutes; TEST_ARGS=tests/kube narrows them
+test: setup kubectl ## Run the tests of the default tier, in three minutes; TEST_ARGS=tests/kube narrows them
 	@$(PYTEST) --tier default $(TEST_ARGS)
 
 .PHONY: test-all
@@ -126,6 +126,10 @@ check: lint types layers test coverage ## Everything a change has to pass
 manifests: setup ## Generate the CRD from the models, and the Helm chart's templates from deploy
 	@mkdir -p build && $(BIN)/python -m upgrade_manager.api.crd >build/crd.yaml && mv build/crd.yaml $(CRD)
 	@$(BIN)/python -m hack.chart
+
+.PHONY: docs
+docs: setup ## Write the tables of flags in docs/cli.md and docs/demo.md from the parsers
+	@$(BIN)/python -m hack.documents
 
 .PHONY: build
 build: setup ## Build the wheel into dist

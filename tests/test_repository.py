@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -145,22 +144,6 @@ def test_every_decision_is_in_the_index() -> None:
 def section(document: Path, heading: str) -> str:
     """Return the text under a heading, up to the next one."""
     return document.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
-
-
-def options_of(*command: str | Path) -> set[str]:
-    shown = subprocess.run([*command, "--help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout  # noqa: S603  # a program of the repository
-    return set(re.findall(r"^\s+(?:-\w, )?(--[a-z-]+)", shown, re.MULTILINE)) - {"--help"}
-
-
-def test_the_readme_lists_the_options_of_the_manager() -> None:
-    table = set(re.findall(r"^\| `(--[a-z-]+)", section(ROOT / "README.md", "Options"), re.MULTILINE))
-    assert table == options_of(Path(sys.executable).with_name("upgrade-manager"), "run")
-
-
-def test_the_options_of_the_demo_in_the_readme_exist() -> None:
-    named = set(re.findall(r"`(?:.* / `)?(--[a-z-]+)", section(ROOT / "README.md", "Try it")))
-    assert named
-    assert named <= options_of(sys.executable, "-m", "hack.demo")
 
 
 def test_the_performance_table_names_every_benchmark() -> None:

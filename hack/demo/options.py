@@ -55,6 +55,14 @@ class Options:
 
 def parse(arguments: Sequence[str] | None = None) -> Options:
     """Parse the command line, or exit with a message."""
+    options = Options(**vars(command_line().parse_args(arguments)))
+    # A real API server's clock cannot run faster.
+    is_fast = options.stalls and options.api == "embedded"
+    return replace(options, time=_fast_time(options.timeout)) if is_fast else options
+
+
+def command_line() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m hack.demo",
         description="Upgrade a simulated Harvester cluster and show the progress.",
@@ -88,10 +96,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         help="time limit (default: %(default)s)",
     )
     parser.add_argument("--plain", action="store_true", help="print lines of text on a terminal too")
-    options = Options(**vars(parser.parse_args(arguments)))
-    # A real API server's clock cannot run faster.
-    is_fast = options.stalls and options.api == "embedded"
-    return replace(options, time=_fast_time(options.timeout)) if is_fast else options
+    return parser
 
 
 def _fast_time(timeout: float) -> FastTime:

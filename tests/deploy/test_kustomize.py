@@ -115,7 +115,8 @@ def policies_admit_every_port(manifests: list[dict[str, Any]]) -> None:
 
 
 def test_samples_are_the_manifests_of_the_readme() -> None:
-    readme = (DEPLOY.parent / "README.md").read_text()
+    pages = (DEPLOY.parent / "README.md", DEPLOY.parent / "docs/metrics.md")
+    readme = "".join(page.read_text() for page in pages)
     shown = dict(re.findall(r"```yaml\n# (\S+)\n(.*?)```", readme, re.DOTALL))
     samples = {path.name: path.read_text() for path in (DEPLOY / "samples").glob("*.yaml")}
     del samples["kustomization.yaml"]

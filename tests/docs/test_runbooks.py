@@ -14,13 +14,14 @@ ROOT = Path(__file__).parents[2]
 RUNBOOKS = sorted((ROOT / "docs/runbooks").glob("*.md"))
 MANAGER_DOWN = (ROOT / "docs/runbooks/ManagerDown.md").read_text()
 WEBHOOK_DOWN = (ROOT / "docs/runbooks/WebhookDown.md").read_text()
+TEXTS = [*(path.read_text() for path in (*RUNBOOKS, ROOT / "README.md", ROOT / "docs/install.md")), LOGS]
 WIRING = "".join(path.read_text() for path in sorted((ROOT / "upgrade_manager/cli").glob("*.py")))
 #: Of all replicas, by name, and in full: by default, kubectl prints the last ten lines of each.
 COMMAND = "kubectl -n harvester-system logs -l app.kubernetes.io/name=harvester-upgrade-manager --prefix --tail=-1"
 OF_WEBHOOK = "kubectl -n harvester-system logs -l management.harvesterhci.io/serves=webhook --prefix --tail=-1"
 
 
-@pytest.mark.parametrize("text", [*(path.read_text() for path in [*RUNBOOKS, ROOT / "README.md"]), LOGS])
+@pytest.mark.parametrize("text", TEXTS)
 def test_every_command_prints_the_whole_log_of_all_replicas(text: str) -> None:
     commands = re.findall(r"kubectl [^`|)\n]*\blogs\b[^`|)\n]*", text)
     found = {command.strip() for command in commands if re.search("harvester-upgrade-manager|serves=", command)}

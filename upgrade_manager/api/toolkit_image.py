@@ -105,7 +105,7 @@ class ToolkitRefusal:
 def decide(
     spec: UpgradePlanSpec, annotations: PlanAnnotations, config: ToolkitConfig
 ) -> ToolkitChoice | ToolkitRefusal:
-    """Return the toolkit image of a plan, by the rule that README.md describes."""
+    """Return the toolkit image of a plan, by the rule that docs/install.md describes."""
     named, kind = annotations.toolkit_image, annotations.toolkit_kind
     if isinstance(named, BadAnnotation) or isinstance(kind, BadAnnotation):
         bad = [one for one in (named, kind) if isinstance(one, BadAnnotation)]

@@ -154,7 +154,14 @@ def _boolean_variable(parser: argparse.ArgumentParser, environ: Mapping[str, str
 
 def _add_run_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--leader-elect", type=_boolean, nargs="?", const=True, default=False, help="run only as the elected leader")
+    add(
+        "--leader-elect",
+        type=_boolean,
+        nargs="?",
+        const=True,
+        default=False,
+        help="work only while this process holds the Lease",
+    )
     add(
         "--repo-url",
         type=_repo_url,
@@ -173,12 +180,23 @@ def _add_common_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_access_flags(parser)
     add("--metrics-bind-address", type=_address, default=":8443", help="[HOST]:PORT of /metrics; 0 turns it off")
-    add("--metrics-secure", type=_boolean, nargs="?", const=True, default=True, help="TLS and authorization")
+    add(
+        "--metrics-secure",
+        type=_boolean,
+        nargs="?",
+        const=True,
+        default=True,
+        help="serve /metrics with TLS, to clients that the API server authorizes; false is plain HTTP for everyone",
+    )
     add("--health-probe-bind-address", type=_address, default=":8081", help="[HOST]:PORT of probes; 0 turns them off")
     add("--webhook-bind-address", type=_address, default=":9443", help="[HOST]:PORT of the webhook; 0 turns it off")
-    add("--webhook-cert-path", default="", help="directory with tls.crt and tls.key of the webhook; else self-made")
+    add(
+        "--webhook-cert-path",
+        default="",
+        help="directory with tls.crt and tls.key of the webhook, as in a Secret of cert-manager; else self-made",
+    )
     add_toolkit_image_flags(parser)
-    add("--log-level", choices=list(LEVELS), default="info", help="minimum level")
+    add("--log-level", choices=list(LEVELS), default="info", help="minimum level of log lines")
     add("--log-format", choices=[f.value for f in LogFormat], default="auto", help="auto: console on a terminal")
 
 

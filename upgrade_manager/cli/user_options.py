@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SHELLS = ("bash", "zsh", "fish")
 _KUBECONFIG = "kubeconfig file; else $KUBECONFIG, the service account, ~/.kube/config"
 _CONTEXT = "context of the kubeconfig; else the current one"
-_PLAN = "else the newest that has not ended"
+_PLAN = "name of the plan; else the newest that has not ended"
 _PREFLIGHT = "check whether an upgrade may start"
 _PREFLIGHT_EPILOG = "exit status: 0 if no check failed, 1 after a failed check or without access, 2 for a usage error"
 _STATUS = "show how an upgrade proceeds"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -44,11 +43,6 @@ async def test_break_is_reported_and_mended(name: str) -> None:
     breaking, blocked, _ = said
     assert breaking.startswith(f"\nBreaking ({name}): ")
     assert any(blocked.startswith(f"\nBlocked ({reason}): ") for reason in STALLS[name].reasons)
-
-
-def test_readme_lists_the_names() -> None:
-    text = (Path(__file__).parents[3] / "README.md").read_text()
-    assert ", ".join(f"`{name}`" for name in STALLS) in text
 
 
 async def test_held_break_waits_for_the_user() -> None:

@@ -1,0 +1,97 @@
+"""`python -m hack.documents`: write the tables of flags in docs, from the parsers of the command line and of the demo.
+
+A table stands between the lines `<!-- NAME -->` and `<!-- end -->`; tests/docs/test_cli.py compares them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hack.demo import options as demo
+from hack.demo.stalls import STALLS
+from upgrade_manager.cli.options import command_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+DOCS = Path(__file__).parents[1] / "docs"
+DOCUMENTS = ("cli.md", "demo.md")
+#: Commands of the toolkit's Jobs have one row each.
+_JOBS = ("node", "cluster-upgrade", "vm-live-migrate-detector", "restore-vm", "version-guard", "image-cleanup")
+_TABLE = re.compile(r"<!-- ([^>]+) -->\n(?:.*?\n)??<!-- end -->", re.DOTALL)
+
+
+def tables() -> Mapping[str, str]:
+    """Return each table by the name that marks its place."""
+    _, commands = command_line()
+    flags = {f"flags of upgrade-manager {name}": _flags(one) for name, one in commands.items() if name not in _JOBS}
+    jobs = [f"| `{_usage(commands[name])}` | {_meanings(commands[name])} |" for name in _JOBS]
+    stalls = [f"| `{name}` | `{one.phase}` | {one.what} |" for name, one in STALLS.items()]
+    return {
+        **flags,
+        "flags of the demo": _flags(demo.command_line()),
+        "commands of the Jobs": "\n".join(["| command | arguments |", "|---|---|", *jobs]),
+        "breaks of the running upgrade": "\n".join(["| name | begins in | what happens |", "|---|---|---|", *stalls]),
+    }
+
+
+def filled(text: str) -> str:
+    """Return the document with each table as it is now."""
+    found = tables()
+    return _TABLE.sub(lambda match: f"<!-- {match[1]} -->\n{found[match[1]]}\n<!-- end -->", text)
+
+
+def _flags(parser: argparse.ArgumentParser) -> str:
+    rows = [f"| {_names(action)} | {_default(action)} | {_help(action)} |" for action in _actions(parser)]
+    epilog = f"\n\n{parser.epilog[0].upper()}{parser.epilog[1:]}." if parser.epilog else ""
+    return "\n".join(["| argument | default | meaning |", "|---|---|---|", *rows]) + epilog
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    yield from (one for one in parser._actions if "--help" not in one.option_strings)  # noqa: SLF001  # argparse has no other list
+
+
+def _names(action: argparse.Action) -> str:
+    names = [f"`{name}`" for name in action.option_strings] or [f"`{action.metavar or action.dest}`"]
+    choices = " \\| ".join(f"`{one}`" for one in action.choices or ())
+    return ", ".join(names) + (f" {choices}" if choices else "")
+
+
+def _default(action: argparse.Action) -> str:
+    if action.default in (None, "", argparse.SUPPRESS, ()) or not action.option_strings:
+        return ""
+    return f"`{str(action.default).lower() if isinstance(action.default, bool) else action.default}`"
+
+
+def _help(action: argparse.Action) -> str:
+    return ((action.help or "") % vars(action)).replace("|", "\\|")
+
+
+def _usage(parser: argparse.ArgumentParser) -> str:
+    """Return the program with its arguments; argparse's own usage depends on Python's version."""
+    return " ".join([parser.prog, *(_argument(one) for one in _actions(parser))])
+
+
+def _argument(action: argparse.Action) -> str:
+    value = "" if action.nargs == 0 else action.metavar or action.dest.upper()
+    words = " ".join(filter(None, [*action.option_strings[:1], str(value)]))
+    return f"[{words}]" if action.option_strings and not action.required else words
+
+
+def _meanings(parser: argparse.ArgumentParser) -> str:
+    found = [(one, _help(one)) for one in _actions(parser)]
+    return "; ".join(f"{_names(one)}: {text}" for one, text in found if text)
+
+
+def main() -> None:
+    """Write the documents."""
+    for name in DOCUMENTS:
+        path = DOCS / name
+        path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 FILE_LINES, FUNCTION_LINES, TEST_NAME = 400, 40, 60
 FOLDERS = ("upgrade_manager", "webhook", "hack", "tests")
 SOURCES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
-PACKAGES = sorted(path.parent for path in (ROOT / "upgrade_manager").glob("*/**/__init__.py"))
+PACKAGES = sorted([ROOT / "webhook", *(path.parent for path in (ROOT / "upgrade_manager").glob("*/**/__init__.py"))])
 
 
 @cache

@@ -1,6 +1,6 @@
 """Reads the API servers' addresses, so that their reviews give way last.
 
-`upgrade_manager.cli.servers` runs it beside the webhook; `upgrade_manager.runtime.peers` uses the addresses.
+`wiring` runs it beside the webhook; `upgrade_manager.runtime.peers` uses the addresses.
 """
 
 from __future__ import annotations

@@ -19,11 +19,12 @@ from hack.cluster.program import cluster
 from hack.simulation import Simulation
 from tests.support.managers.toolkit_config import TOOLKIT
 from tests.support.programs.process_result import ProcessResult
-from upgrade_manager.cli.preflight import check, read_plan
+from upgrade_manager.cli.preflight import read_plan
 from upgrade_manager.cli.session import CommandError
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
 from webhook.catalogue import CHECKS
+from webhook.preflight import check
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

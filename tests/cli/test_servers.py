@@ -12,8 +12,8 @@ from cryptography.x509 import load_pem_x509_certificate
 from prometheus_client import CollectorRegistry
 
 from hack.simulation import Simulation
+from upgrade_manager.cli.application import webhook_settings
 from upgrade_manager.cli.options import RunOptions, parse_options
-from upgrade_manager.cli.servers import add_webhook
 from upgrade_manager.kube.clock import SystemClock
 from upgrade_manager.preflight.certificate_probe import TlsProbe
 from upgrade_manager.runtime.cert_watcher import CERTIFICATE, KEY
@@ -21,6 +21,7 @@ from upgrade_manager.runtime.healthz import Probes
 from upgrade_manager.runtime.manager import Stage, always_ready
 from upgrade_manager.runtime.metrics import Metrics
 from upgrade_manager.runtime.self_signed import make_pem
+from webhook.wiring import add_webhook
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -58,6 +59,22 @@ class Recorder:
         self.runnables[name] = run, ready
 
 
+def add(recorder: Recorder, options: RunOptions, *, probes: Probes, metrics: Metrics, simulation: Simulation) -> None:
+    """Add the webhook as the command line does."""
+    settings = webhook_settings(options)
+    if settings is not None:
+        add_webhook(
+            cast("Manager", recorder),
+            settings,
+            probes=probes,
+            metrics=metrics,
+            client=simulation.client(),
+            certificates=TlsProbe(),
+            clock=SystemClock(),
+            random=Random(0),
+        )
+
+
 @pytest.mark.parametrize(
     ("arguments", "environ", "added", "is_ready"),
     [
@@ -75,16 +92,7 @@ async def test_options_decide_what_runs(
     assert isinstance(options, RunOptions)
     recorder, probes = Recorder(), Probes()
     async with Simulation(actors=False) as simulation:
-        add_webhook(
-            cast("Manager", recorder),
-            options,
-            probes=probes,
-            metrics=Metrics(CollectorRegistry()),
-            client=simulation.client(),
-            certificates=TlsProbe(),
-            clock=SystemClock(),
-            random=Random(0),
-        )
+        add(recorder, options, probes=probes, metrics=Metrics(CollectorRegistry()), simulation=simulation)
         # It must be served first.
         assert ((await probes.readyz.report())[0] == 200) is is_ready
     assert recorder.added == added
@@ -107,16 +115,8 @@ async def test_webhook_is_ready_once_it_is_served(tmp_path: Path, monkeypatch: p
         return metrics.registry.get_sample_value(name) or 0
 
     async with Simulation(actors=False) as simulation, asyncio.TaskGroup() as group:
-        add_webhook(
-            cast("Manager", recorder),
-            RunOptions(webhook=("127.0.0.1", 0), webhook_certificates=str(tmp_path)),
-            probes=probes,
-            metrics=metrics,
-            client=simulation.client(),
-            certificates=TlsProbe(),
-            clock=SystemClock(),
-            random=Random(0),
-        )
+        options = RunOptions(webhook=("127.0.0.1", 0), webhook_certificates=str(tmp_path))
+        add(recorder, options, probes=probes, metrics=metrics, simulation=simulation)
         assert await probes.readyz.report_one("webhook") == (500, f"{ERROR}: webhook is not served yet\n")
         assert (ready(), expires_at()) == (0, 0)
         run, bound = recorder.runnables["webhook"]

@@ -15,7 +15,8 @@ RUNBOOKS = sorted((ROOT / "docs/runbooks").glob("*.md"))
 MANAGER_DOWN = (ROOT / "docs/runbooks/ManagerDown.md").read_text()
 WEBHOOK_DOWN = (ROOT / "docs/runbooks/WebhookDown.md").read_text()
 TEXTS = [*(path.read_text() for path in (*RUNBOOKS, ROOT / "README.md", ROOT / "docs/install.md")), LOGS]
-WIRING = "".join(path.read_text() for path in sorted((ROOT / "upgrade_manager/cli").glob("*.py")))
+WIRED = [*sorted((ROOT / "upgrade_manager/cli").glob("*.py")), ROOT / "webhook/wiring.py"]
+WIRING = "".join(path.read_text() for path in WIRED)
 #: Of all replicas, by name, and in full: by default, kubectl prints the last ten lines of each.
 COMMAND = "kubectl -n harvester-system logs -l app.kubernetes.io/name=harvester-upgrade-manager --prefix --tail=-1"
 OF_WEBHOOK = "kubectl -n harvester-system logs -l management.harvesterhci.io/serves=webhook --prefix --tail=-1"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager import __version__
-from upgrade_manager.cli.servers import add_servers, add_webhook
+from upgrade_manager.cli.servers import add_servers
 from upgrade_manager.kube.client import Client
 from upgrade_manager.pipeline.context import Settings
 from upgrade_manager.pipeline.controller import Dependencies, PlanController
@@ -16,6 +16,7 @@ from upgrade_manager.runtime.kube_metrics import InformerMetrics
 from upgrade_manager.runtime.leader_election import LeaderElector, LeaderTransport, new_identity
 from upgrade_manager.runtime.loop_watchdog import LoopWatchdog
 from upgrade_manager.runtime.manager import Manager, Stage
+from webhook.wiring import WebhookSettings, add_webhook
 
 if TYPE_CHECKING:
     from random import Random
@@ -84,19 +85,33 @@ def _add_common(
     """Add what runs in every replica, leader or not."""
     client = _client(environment, environment.transport)
     add_servers(manager, options, probes=probes, metrics=metrics, client=client, clock=environment.clock)
-    add_webhook(
-        manager,
-        options,
-        probes=probes,
-        metrics=metrics,
-        client=client,
-        certificates=environment.certificates,
-        clock=environment.clock,
-        random=environment.random,
-    )
+    webhook = webhook_settings(options)
+    if webhook is not None:
+        add_webhook(
+            manager,
+            webhook,
+            probes=probes,
+            metrics=metrics,
+            client=client,
+            certificates=environment.certificates,
+            clock=environment.clock,
+            random=environment.random,
+        )
     watchdog = LoopWatchdog(lag=metrics.loop_lag)
     probes.healthz.add("loop", watchdog.check)
     manager.add(Stage.OTHERS, "loop-watchdog", watchdog.run)
+
+
+def webhook_settings(options: RunOptions) -> WebhookSettings | None:
+    """Return the settings of the admission webhook; None if it is turned off."""
+    if not options.webhooks or options.webhook is None:
+        return None
+    return WebhookSettings(
+        address=options.webhook,
+        certificates=options.webhook_certificates,
+        namespace=options.namespace,
+        toolkit=options.toolkit,
+    )
 
 
 def _client(environment: Environment, transport: Transport) -> Client:

@@ -1,10 +1,12 @@
-"""The command `upgrade-manager preflight`: the webhook's checks of a new plan, run by hand."""
+"""The command `upgrade-manager preflight`: the webhook's checks of a new plan, run by hand.
+
+webhook/preflight.py runs them; this module reads the plan and prints the results.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,47 +18,18 @@ from upgrade_manager.cli.options import USAGE
 from upgrade_manager.cli.session import CommandError, connected, run_command
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from webhook.admission import is_skipped
-from webhook.catalogue import CHECKS
-from webhook.check import CheckResult, Finding, Subject
-from webhook.cluster import LiveReader
-from webhook.review import printable
-from webhook.runner import run_checks
+from webhook.preflight import FAILED, check, is_skipped, printable
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator, Sequence
 
     from upgrade_manager.api.toolkit_image import ToolkitConfig
     from upgrade_manager.cli.user_options import PreflightOptions
-    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from webhook.check import Check
+    from webhook.preflight import Row
 
-#: Seconds for all checks: no API server waits for them.
-DEADLINE = 60.0
 STANDARD_INPUT = "-"
-SKIPPED = "skipped"
-_FAILED = "failed"
-_NEEDS_PLAN = "needs a plan. Use -f FILE"
 _WEBHOOK_SKIPS = "The webhook skips all checks of this plan, because it has the annotation skip-webhook."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """The outcome of a check, or why it was skipped."""
-
-    check: str
-    outcome: str
-    findings: Sequence[Finding] = ()
-    #: Why it was skipped, or its warnings.
-    reason: str = ""
-
-    @classmethod
-    def of(cls, result: CheckResult) -> Row:
-        """Return the row of a check that was run."""
-        return cls(
-            check=result.name, outcome=result.outcome, findings=result.findings, reason=". ".join(result.warnings)
-        )
 
 
 def preflight(options: PreflightOptions) -> int:
@@ -77,7 +50,7 @@ async def _preflight(plan: Object, options: PreflightOptions) -> int:
     skips, image = is_skipped(plan), _toolkit_image(plan, options.toolkit)
     is_json = options.output == "json"
     sys.stdout.write(_json(plan, rows, skips=skips, image=image) if is_json else _table(rows, skips=skips, image=image))
-    return int(any(row.outcome == _FAILED for row in rows))
+    return int(any(row.outcome == FAILED for row in rows))
 
 
 def read_plan(file: str) -> Object:
@@ -103,20 +76,6 @@ def read_plan(file: str) -> Object:
     return dict(plan)
 
 
-async def check(plan: Object, client: Client, toolkit: ToolkitConfig) -> list[Row]:
-    """Run the checks of the catalogue; without a plan, those of its fields are skipped."""
-    subject = Subject.of(plan, cluster=LiveReader(client), toolkit=toolkit)
-    results = await run_checks([one for one in CHECKS if plan or not _needs_plan(one)], subject, deadline=DEADLINE)
-    rows = {result.name: Row.of(result) for result in results}
-    skipped = Row(check="", outcome=SKIPPED, reason=_NEEDS_PLAN)
-    return [rows.get(one.name) or replace(skipped, check=one.name) for one in CHECKS]
-
-
-def _needs_plan(check: Check) -> bool:
-    """Return True for a check of fields of the plan; the others check the cluster."""
-    return check.field != "spec"
-
-
 def _toolkit_image(plan: Object, toolkit: ToolkitConfig) -> str:
     """Return the toolkit image that the plan gets, for a line; empty without a plan, or if it gets none."""
     spec = UpgradePlanSpec.read(objects.mapping(plan, "spec"))
@@ -127,7 +86,7 @@ def _toolkit_image(plan: Object, toolkit: ToolkitConfig) -> str:
 def _table(rows: Sequence[Row], *, skips: bool, image: str) -> str:
     width = max(len(row.check) for row in rows) + 2
     lines = [f"{'CHECK':<{width}}{'RESULT':<9}DETAILS", *(line for row in rows for line in _lines(row, width))]
-    failed = sum(row.outcome == _FAILED for row in rows)
+    failed = sum(row.outcome == FAILED for row in rows)
     lines += ["", *([f"Toolkit image: {image}."] if image else [])]
     lines += [f"{failed} of {len(rows)} checks failed." if failed else "No check failed."]
     if skips:
@@ -152,6 +111,6 @@ def _json(plan: Object, rows: Sequence[Row], *, skips: bool, image: str) -> str:
         }
         for row in rows
     ]
-    passed = all(row.outcome != _FAILED for row in rows)
+    passed = all(row.outcome != FAILED for row in rows)
     head = {"plan": objects.name(plan), "passed": passed, "skippedByWebhook": skips, "toolkitImage": image}
     return json.dumps({**head, "checks": checks}, indent=2) + "\n"

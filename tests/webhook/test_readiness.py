@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from upgrade_manager.cli.webhook_readiness import INTERVAL, RETRY, WebhookReadiness
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.preflight.certificates import Validity
 from upgrade_manager.runtime.healthz import Unhealthy
+from webhook.readiness import INTERVAL, RETRY, WebhookReadiness
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""What a create, an update and a delete of a plan have to pass."""
+"""What a create, an update and a delete of a plan have to pass.
+
+server.py calls it for each review, preflight.py shares its rule of skipped checks.
+"""
 
 from __future__ import annotations
 

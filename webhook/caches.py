@@ -1,5 +1,7 @@
 """Informer caches of the listings that grow with the cluster, from the first review until some minutes after the last.
 
+admission.py reads from them, wiring.py runs them; sharing.py serves the other listings.
+
 Reasons and figures: docs/decisions/0016-caches-for-reviews.md.
 """
 

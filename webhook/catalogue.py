@@ -1,4 +1,7 @@
-"""The checks that a new plan has to pass, in the order of their messages."""
+"""The checks that a new plan has to pass, in the order of their messages.
+
+admission.py and preflight.py run them by runner.py.
+"""
 
 from __future__ import annotations
 

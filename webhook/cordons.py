@@ -1,4 +1,7 @@
-"""Nodes that an earlier plan left cordoned."""
+"""Nodes that an earlier plan left cordoned.
+
+checks/nodes.py and checks/vms.py accept these nodes; pipeline/ending/held_nodes.py leaves them.
+"""
 
 from __future__ import annotations
 

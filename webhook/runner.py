@@ -1,4 +1,7 @@
-"""Runs checks concurrently, all before one deadline."""
+"""Runs checks concurrently, all before one deadline.
+
+admission.py and preflight.py call it with the checks of catalogue.py.
+"""
 
 from __future__ import annotations
 

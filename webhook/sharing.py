@@ -1,4 +1,7 @@
-"""Readers that read each listing as few times as is correct."""
+"""Readers that read each listing as few times as is correct.
+
+wiring.py puts it before cluster.py's reader; caches.py serves the large listings.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Adds the admission webhook to a manager; the command line calls it for `run` and `webhook`."""
+"""Adds the admission webhook to a manager; the command line calls it for `run` and `webhook`.
+
+cli/application.py is the caller.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Base class of the API models."""
+"""Base class of the API models.
+
+spec.py, status.py, blockers.py and conditions.py derive from it; crd.py reads the fields.
+"""
 
 from __future__ import annotations
 

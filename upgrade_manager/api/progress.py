@@ -1,4 +1,7 @@
-"""The share of an upgrade that is done, from its raw status: for metrics and displays."""
+"""The share of an upgrade that is done, from its raw status: for metrics and displays.
+
+pipeline/movement.py exports it, display/view.py shows it.
+"""
 
 from __future__ import annotations
 

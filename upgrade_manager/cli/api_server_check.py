@@ -1,4 +1,7 @@
-"""The first request to the API server: a rejected configuration ends the start, any other failure is retried."""
+"""The first request to the API server: a rejected configuration ends the start, any other failure is retried.
+
+run.py and session.py make it before anything else.
+"""
 
 from __future__ import annotations
 

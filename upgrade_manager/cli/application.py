@@ -1,4 +1,7 @@
-"""Wires the manager: one controller, its servers and its probes."""
+"""Wires the manager: one controller, its servers and its probes.
+
+run.py calls it with real connections, tests with simulated ones; servers.py and webhook/wiring.py add the servers.
+"""
 
 from __future__ import annotations
 

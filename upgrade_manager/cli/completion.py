@@ -1,4 +1,7 @@
-"""Completion of the command line in bash, zsh, fish, and of the plugin in kubectl's own completion."""
+"""Completion of the command line in bash, zsh, fish, and of the plugin in kubectl's own completion.
+
+main.py calls it for a shell or kubectl that completes, user_commands.py for the command that prints the script.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Imports of libraries without the parts that the manager does not use: 5 MB and 60 ms."""
+"""Imports of libraries without the parts that the manager does not use: 5 MB and 60 ms.
+
+main.py and user_commands.py call it before the first import of these libraries.
+"""
 
 from __future__ import annotations
 

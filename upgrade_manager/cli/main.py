@@ -1,3 +1,5 @@
+"""The entry points of the distribution: they parse the options and import the command's module late."""
+
 from __future__ import annotations
 
 import os

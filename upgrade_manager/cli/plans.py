@@ -1,4 +1,7 @@
-"""Reads the plan that a command is about, and its events."""
+"""Reads the plan that a command is about, and its events.
+
+status.py, status_watch.py, report.py and completion.py read by it.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """The command `upgrade-manager preflight`: the webhook's checks of a new plan, run by hand.
 
+user_commands.py starts it.
+
 webhook/preflight.py runs them; this module reads the plan and prints the results.
 """
 

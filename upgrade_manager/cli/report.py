@@ -1,4 +1,7 @@
-"""The command `upgrade-manager report`: a page about an upgrade, for those who were not there."""
+"""The command `upgrade-manager report`: a page about an upgrade, for those who were not there.
+
+user_commands.py starts it; display/report.py and display/page.py make the page.
+"""
 
 from __future__ import annotations
 

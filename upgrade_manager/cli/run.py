@@ -1,4 +1,7 @@
-"""The commands `upgrade-manager run` and `upgrade-manager webhook`."""
+"""The commands `upgrade-manager run` and `upgrade-manager webhook`.
+
+main.py starts it; application.py wires what runs.
+"""
 
 from __future__ import annotations
 

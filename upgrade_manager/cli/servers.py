@@ -1,4 +1,7 @@
-"""The servers of probes and metrics; webhook/wiring.py adds that of the admission webhook."""
+"""The servers of probes and metrics; webhook/wiring.py adds that of the admission webhook.
+
+application.py adds them to the manager.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the commands for users have in common: signals, one-line errors, and a client for the kubeconfig's cluster."""
+"""What the commands for users have in common: signals, one-line errors, and a client for the kubeconfig's cluster.
+
+preflight.py, status.py, report.py and completion.py run in it.
+"""
 
 from __future__ import annotations
 

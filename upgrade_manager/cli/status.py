@@ -1,4 +1,7 @@
-"""The command `upgrade-manager status`: how an upgrade proceeds, once or until it has ended."""
+"""The command `upgrade-manager status`: how an upgrade proceeds, once or until it has ended.
+
+user_commands.py starts it; status_watch.py follows the plan, display shows it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Follows one plan and its events, and shows each change."""
+"""Follows one plan and its events, and shows each change.
+
+status.py runs it for `--watch`.
+"""
 
 from __future__ import annotations
 

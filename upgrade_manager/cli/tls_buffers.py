@@ -1,5 +1,7 @@
 """The size of TLS buffers, for a process with many connections that are idle most of the time.
 
+run.py sets it before the first connection.
+
 asyncio allocates a read buffer of 256 KiB for each TLS connection, without an option. The watches and requests of an
 upgrade would take 4 MB with it.
 """

@@ -1,4 +1,7 @@
-"""Runs a command inside a Job."""
+"""Runs a command inside a Job.
+
+main.py starts it; toolkit/run/catalogue.py has the commands.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """The flags about the toolkit image, of the commands run, webhook and preflight.
 
+options.py and user_options.py add them.
+
 `api.toolkit_image` decides by them which image a plan gets.
 """
 

@@ -1,4 +1,7 @@
-"""Options of the commands that run inside the Jobs."""
+"""Options of the commands that run inside the Jobs.
+
+options.py adds their parsers; toolkit.py runs the commands.
+"""
 
 from __future__ import annotations
 

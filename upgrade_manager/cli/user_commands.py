@@ -1,4 +1,7 @@
-"""Starts the commands for users, each with the libraries that it needs."""
+"""Starts the commands for users, each with the libraries that it needs.
+
+main.py calls it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Credentials that are renewed when old or rejected, once for all requests and at a limited rate."""
+"""Credentials that are renewed when old or rejected, once for all requests and at a limited rate.
+
+http_transport.py and preflight/kubelet_transport.py add them to each request.
+"""
 
 from __future__ import annotations
 

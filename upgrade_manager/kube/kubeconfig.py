@@ -1,5 +1,7 @@
 """Loads the client configuration: a kubeconfig, or a Pod's service account.
 
+The command line loads it in cli/run.py, cli/session.py and cli/toolkit.py; config.py holds the result.
+
 kubernetes_asyncio reads kubeconfigs: merging, contexts, client certificates, tokens and their files, exec plugins,
 OIDC. It is imported without its generated API classes (docs/decisions/0001-own-kubernetes-client.md).
 """

@@ -1,4 +1,7 @@
-"""Decodes the JSON of a list piece by piece, so that neither the loop nor the memory carries the whole response."""
+"""Decodes the JSON of a list piece by piece, so that neither the loop nor the memory carries the whole response.
+
+client.py decodes lists by it, decoder.py watches.
+"""
 
 from __future__ import annotations
 

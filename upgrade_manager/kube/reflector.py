@@ -1,5 +1,7 @@
 """Lists and watches one resource and keeps a store in sync with the API server (client-go's Reflector).
 
+informer.py runs it, with its store.py as the sink.
+
 The rules are those of tools/cache/reflector.go: resourceVersion and page size of lists, streaming
 lists (watch_list.py), the reaction to errors (watch_errors.py), and the delays (`retry.Backoff`).
 """

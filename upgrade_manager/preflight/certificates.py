@@ -1,5 +1,7 @@
 """Validity of certificates: read from DER, combined over a chain, compared with the days that are required.
 
+certificate_probe.py reads them, check.py compares them.
+
 The parser reads only the two dates (X.690, RFC 5280 4.1), to avoid importing a cryptography library.
 """
 

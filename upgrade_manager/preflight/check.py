@@ -1,4 +1,7 @@
-"""Runs the preflight checks of a plan and keeps their intermediate results."""
+"""Runs the preflight checks of a plan and keeps their intermediate results.
+
+The phase Initialize (pipeline/phases/initialize.py) calls it before anything is changed.
+"""
 
 from __future__ import annotations
 

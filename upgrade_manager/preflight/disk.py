@@ -1,5 +1,7 @@
 """Checks that a node's disk has room for the new release's images, with the numbers of its kubelet.
 
+check.py calls it for each node; kubelets.py reads the numbers.
+
 The kubelet removes images once disk usage exceeds imageGCHighThresholdPercent, which would undo the image preload.
 """
 

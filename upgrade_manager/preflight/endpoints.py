@@ -1,4 +1,7 @@
-"""Endpoints of the API servers, read from EndpointSlices."""
+"""Endpoints of the API servers, read from EndpointSlices.
+
+check.py and kubelets.py read them.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Polls many targets that may be slow or down, over several reconciles.
 
+check.py polls kubelets and API servers with it.
+
 Results are kept in memory only, timed by the monotonic clock. After a restart the timeout starts over, so a target
 may be declared failed late but never early.
 """

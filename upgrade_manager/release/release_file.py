@@ -1,4 +1,8 @@
-"""Parser of a release's `harvester-release.yaml`, which is downloaded and therefore untrusted."""
+"""Parser of a release's `harvester-release.yaml`, which is downloaded and therefore untrusted.
+
+The phase MetadataPopulate (pipeline/phases/metadata_populate.py) reads a release by it, the Jobs in
+toolkit/iso/release_files.py.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Reads the upgrade repository through the API server, for a manager outside the cluster.
 
+cli/run.py uses it in place of repository_client.py's HTTP client.
+
 The API server's proxy of Services sends each request to a ready Pod. Unlike a port-forward, no connection is kept, and
 the kubeconfig's credentials and proxies apply (docs/decisions/0029-repository-through-the-api-server.md).
 """

@@ -1,5 +1,7 @@
 """Harvester versions, and the upgrades allowed between them.
 
+The phases check it in pipeline/phases/eligibility.py, each node in toolkit/commands/version_guard.py.
+
 The rules are exactly those of harvester/go-common's `version` package, because the toolkit applies them on every node.
 Two of them are surprising: identifiers that mix letters and digits are compared as text, so rc10 precedes rc9; and a
 prerelease is never newer than a release with build metadata.

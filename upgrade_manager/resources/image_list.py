@@ -1,5 +1,8 @@
 """Secrets that carry the list of images to remove to the nodes.
 
+The phase ImageCleanup (pipeline/phases/image_cleanup.py) creates them; toolkit/commands/image_cleanup.py reads the
+list.
+
 The list is not secret; a SUC Plan can mount Secrets only.
 """
 

@@ -1,4 +1,7 @@
-"""The VirtualMachineImage of the release's ISO."""
+"""The VirtualMachineImage of the release's ISO.
+
+The phase ISODownload (pipeline/phases/iso_download.py) creates it.
+"""
 
 from __future__ import annotations
 

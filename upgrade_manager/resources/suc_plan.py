@@ -1,5 +1,7 @@
 """Plans of the system-upgrade-controller (SUC), which run a Job on every managed node.
 
+The phases ImagePreload and ImageCleanup create them; pipeline/phases/plan_jobs.py follows their Jobs.
+
 A Plan is never changed after its creation, because the controller would restart running Jobs.
 """
 

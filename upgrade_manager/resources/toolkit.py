@@ -1,4 +1,7 @@
-"""The toolkit image, and what Pods that run it need: environment variables and tolerations."""
+"""The toolkit image, and what Pods that run it need: environment variables and tolerations.
+
+jobs.py, suc_plan.py and repository.py add them; cli/toolkit_options.py reads the variables in the Pod.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Logs each error of a key once, however often it repeats."""
+"""Logs each error of a key once, however often it repeats.
+
+controller.py and webhook/certificates/rotation.py log by it.
+"""
 
 from __future__ import annotations
 

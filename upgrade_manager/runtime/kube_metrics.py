@@ -1,4 +1,7 @@
-"""Metrics of requests to the API server and of informers."""
+"""Metrics of requests to the API server and of informers.
+
+cli/run.py gives them to the transport, pipeline/controller.py to the informers.
+"""
 
 from __future__ import annotations
 

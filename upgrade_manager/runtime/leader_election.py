@@ -1,5 +1,7 @@
 """Elects one leader among several replicas with a Lease (client-go's tools/leaderelection).
 
+cli/application.py makes the elector, manager.py runs it; lease.py is the object.
+
 Clocks of different machines are never compared: a candidate takes over a lease that it has seen unchanged for
 LEASE_DURATION on its own clock. A leader's RENEW_DEADLINE begins before the request of its last successful renewal.
 """

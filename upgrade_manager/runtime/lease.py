@@ -1,4 +1,7 @@
-"""The Lease object of an election (coordination.k8s.io/v1), filled as by client-go's LeaseLock."""
+"""The Lease object of an election (coordination.k8s.io/v1), filled as by client-go's LeaseLock.
+
+leader_election.py writes it.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Configures structlog and standard library logging: JSON, or text on a terminal; secrets are redacted.
 
+Every command of cli configures it first.
+
 A log line has a constant event and key/value pairs, never a whole object. Values are bounded, whatever text of a client
 they quote, so that no client pushes other lines out of the log.
 """

@@ -1,4 +1,7 @@
-"""Detects code that blocks the event loop."""
+"""Detects code that blocks the event loop.
+
+cli/application.py runs it, as a check of `/healthz`.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Authorizes metrics requests with the API server's TokenReview and SubjectAccessReview (as kube-rbac-proxy does).
 
+metrics_server.py asks it for each request; review_shares.py limits its reviews.
+
 Decisions are cached, so that scrapes cost few reviews. Unknown tokens are reviewed at a limited rate for each peer,
 separately from known scrapers, which are also allowed while the API server is away. Only JSON web tokens are reviewed.
 """

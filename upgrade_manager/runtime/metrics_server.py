@@ -1,4 +1,7 @@
-"""Serves `/metrics` in Prometheus' text format or OpenMetrics; by default over TLS and to authorized scrapers only."""
+"""Serves `/metrics` in Prometheus' text format or OpenMetrics; by default over TLS and to authorized scrapers only.
+
+cli/servers.py adds it; metrics_auth.py authorizes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Errors that pass: a change of an object by others, and the refusal of a policy. Only those that last are reported."""
+"""Errors that pass: a change of an object by others, and the refusal of a policy. Only those that last are reported.
+
+pipeline/reconciler.py asks it before it reports an error; blockers/refusals.py holds those that last.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """A self-signed certificate for the metrics server, whose clients do not verify it.
 
+metrics_server.py starts it; webhook/certificates/pair.py runs its issuer in the same way.
+
 The manager runs this module as a program, so that the cryptography library takes no memory in the manager.
 """
 

@@ -1,4 +1,7 @@
-"""Signals that stop a process, for every command: it imports no part of a controller."""
+"""Signals that stop a process, for every command: it imports no part of a controller.
+
+cli/run.py and cli/toolkit.py install them.
+"""
 
 from __future__ import annotations
 

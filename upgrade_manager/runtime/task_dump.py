@@ -1,4 +1,7 @@
-"""Logs all tasks and where each waits, for `kill -USR1`."""
+"""Logs all tasks and where each waits, for `kill -USR1`.
+
+signals.py calls it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A time limit for one reconcile, which is retried after it."""
+"""A time limit for one reconcile, which is retried after it.
+
+pipeline/reconciler.py and pipeline/ending/leftovers.py run in it.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """A keyed work queue (client-go's util/workqueue): each key is queued at most once and never given to two workers.
 
+controller.py takes keys from it; pipeline/controller.py adds them.
+
 Two differences to client-go: `add` replaces a pending delayed add of the key, and a drain also waits for queued keys.
 """
 

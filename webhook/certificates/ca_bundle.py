@@ -1,4 +1,7 @@
-"""The CAs by which the API server verifies the webhook."""
+"""The CAs by which the API server verifies the webhook.
+
+rotation.py writes them into the webhook configurations.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Makes a new CA and a serving certificate.
 
+pair.py runs this module as a program, because its library takes memory that the webhook needs once a year.
+
 The manager runs this module as a program, so that the cryptography library takes no memory in the manager. Each
 certificate has a new CA, whose key is discarded: no stored key can sign another certificate.
 """

@@ -1,4 +1,7 @@
-"""Keeps the self-made certificate valid, stored, trusted and served."""
+"""Keeps the self-made certificate valid, stored, trusted and served.
+
+wiring.py runs it; secret.py and ca_bundle.py are its writes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The Secret on which the replicas agree."""
+"""The Secret on which the replicas agree.
+
+rotation.py reads and writes it; pair.py is what it holds.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""One file per check of a new plan."""
+"""One file for each check of a new plan; the table is catalogue.py, which lists them in the order of their messages."""

@@ -1,4 +1,7 @@
-"""Harvester's add-ons whose charts the release names: monitoring and logging."""
+"""Harvester's add-ons whose charts the release names: monitoring and logging.
+
+The command cluster_upgrade has its steps; helm_releases.py repairs what an interrupted helm leaves.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Resources of Rancher and Kubernetes that only the toolkit's commands use."""
+"""Resources of Rancher and Kubernetes that only the toolkit's commands use.
+
+chart_repository.py, rancher.py and rollouts.py read them; kube/resources.py has those of the manager.
+"""
 
 from __future__ import annotations
 

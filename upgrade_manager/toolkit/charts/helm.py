@@ -1,4 +1,7 @@
-"""Runs helm, a program of the Pod's image."""
+"""Runs helm, a program of the Pod's image.
+
+rancher.py, addons.py and helm_releases.py call it; cli/toolkit.py makes it.
+"""
 
 from __future__ import annotations
 

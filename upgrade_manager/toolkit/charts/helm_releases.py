@@ -1,4 +1,7 @@
-"""What a Helm release lacks, and the repair of one whose helm was killed."""
+"""What a Helm release lacks, and the repair of one whose helm was killed.
+
+rancher.py and addons.py call it before helm.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Rancher's ManagedCharts of Harvester: paused during the upgrade, and upgraded one after the other.
 
+The command cluster_upgrade has its steps, and resumes the charts after a failure.
+
 What was changed is recorded in annotations of the chart, by the same patch: a killed command continues from there.
 """
 

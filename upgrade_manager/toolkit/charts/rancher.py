@@ -1,4 +1,7 @@
-"""The upgrade of Rancher, and of the charts that Rancher installs itself."""
+"""The upgrade of Rancher, and of the charts that Rancher installs itself.
+
+The command cluster_upgrade has its steps; rancher_chart.py finds the chart.
+"""
 
 from __future__ import annotations
 

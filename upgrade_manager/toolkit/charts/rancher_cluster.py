@@ -1,4 +1,7 @@
-"""The Kubernetes version of Rancher's cluster, which a single-node upgrade sets itself."""
+"""The Kubernetes version of Rancher's cluster, which a single-node upgrade sets itself.
+
+The command single_node_upgrade has its step; on other clusters pipeline/settings/rancher.py sets the version.
+"""
 
 from __future__ import annotations
 

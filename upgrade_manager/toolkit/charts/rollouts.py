@@ -1,4 +1,7 @@
-"""Whether the Pods of a Deployment or DaemonSet run its latest template."""
+"""Whether the Pods of a Deployment or DaemonSet run its latest template.
+
+rancher.py, system_services.py and chart_repository.py wait by it.
+"""
 
 from __future__ import annotations
 

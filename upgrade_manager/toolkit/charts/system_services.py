@@ -1,4 +1,7 @@
-"""Whether the services that Harvester's chart deploys run in the release's version."""
+"""Whether the services that Harvester's chart deploys run in the release's version.
+
+The command cluster_upgrade waits by it, after managed_charts.py has upgraded the chart.
+"""
 
 from __future__ import annotations
 

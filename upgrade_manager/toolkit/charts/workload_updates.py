@@ -1,5 +1,7 @@
 """Migrations by which KubeVirt updates running VMs: suspended while system services are upgraded.
 
+The command cluster_upgrade has its steps, and resumes them after a failure.
+
 The list of methods is changed by a value of the ManagedChart, not in the KubeVirt object: Fleet owns that field, and
 refuses to deploy the chart after another client has changed it.
 """

@@ -1,4 +1,4 @@
-"""One file per command: the table of its steps."""
+"""One file for each command, with the table of its steps; ../run/catalogue.py starts them by name."""
 
 __all__ = [
     "cluster_upgrade",

@@ -1,4 +1,7 @@
-"""Free space on the host's file systems, which VMs and the kubelet share with the upgrade."""
+"""Free space on the host's file systems, which VMs and the kubelet share with the upgrade.
+
+images/image_import.py and iso/downloads.py check it before they write.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The wait for the node's kubelet, which Rancher upgrades."""
+"""The wait for the node's kubelet, which Rancher upgrades.
+
+The commands post_drain and single_node_upgrade wait by it.
+"""
 
 from __future__ import annotations
 

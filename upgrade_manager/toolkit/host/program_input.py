@@ -1,4 +1,7 @@
-"""Feeds a stream to the standard input of a program."""
+"""Feeds a stream to the standard input of a program.
+
+host_programs.py feeds programs by it; images/image_archive.py is such a stream.
+"""
 
 from __future__ import annotations
 

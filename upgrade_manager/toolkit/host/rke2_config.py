@@ -1,4 +1,7 @@
-"""RKE2's configuration that the new release needs, before Rancher restarts RKE2 on the node."""
+"""RKE2's configuration that the new release needs, before Rancher restarts RKE2 on the node.
+
+The commands pre_drain and single_node_upgrade write it.
+"""
 
 from __future__ import annotations
 

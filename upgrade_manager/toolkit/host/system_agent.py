@@ -1,4 +1,7 @@
-"""Restores the unit of rancher-system-agent, which is held back while Rancher is upgraded."""
+"""Restores the unit of rancher-system-agent, which is held back while Rancher is upgraded.
+
+The commands pre_drain and single_node_upgrade restore it; charts/rancher.py causes the hold.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Imports a release's images into the host's containerd, archive by archive."""
+"""Imports a release's images into the host's containerd, archive by archive.
+
+The command prepare runs it; image_record.py keeps what is done, kept_archives.py what RKE2 reads.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """The images of a node as the kubelet sees them, and their removal.
 
+The command image_cleanup removes them; containerd.py sees the same images from the runtime.
+
 containerd removes an image that a container uses, and `crictl rmi` removes an image under all of its names: both are
 checked here, because a container that starts again may find no registry.
 """

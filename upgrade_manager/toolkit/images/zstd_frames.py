@@ -1,5 +1,7 @@
 """Checks the frames of a zstd file that passes by, by their headers.
 
+image_archive.py checks a stream by it before it is unpacked; tar_entries.py checks what is inside.
+
 The decompressor cannot report a last frame that is cut off, and does not name the place of data between frames.
 Format: RFC 8878, section 3.
 """

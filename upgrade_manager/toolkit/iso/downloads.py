@@ -1,5 +1,8 @@
 """Downloads large files of the ISO to the host: resumable, and complete or absent.
 
+Archives of images, Rancher's chart and the root file system (os/os_rootfs.py) come by it; partial_file.py is the file
+meanwhile.
+
 An interrupted download continues if ETag and size are the same. A complete one is that of the ISO by its checksum
 (checksums); without one, the checksums in the zstd frames of archives remain, which image_archive verifies.
 """

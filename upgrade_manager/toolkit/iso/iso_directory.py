@@ -1,4 +1,7 @@
-"""Files of an ISO that is mounted in the Pod, as RepositoryFiles; repository_files has those over HTTP."""
+"""Files of an ISO that is mounted in the Pod, as RepositoryFiles; repository_files has those over HTTP.
+
+The command checksums reads by it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A file that is being downloaded, and beside it the identity of the file on the server."""
+"""A file that is being downloaded, and beside it the identity of the file on the server.
+
+downloads.py continues it; the command prepare removes those of other releases.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The steps that wait until the upgrade repository answers with a valid release."""
+"""The steps that wait until the upgrade repository answers with a valid release.
+
+The commands begin with it.
+"""
 
 from __future__ import annotations
 

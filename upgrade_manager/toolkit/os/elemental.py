@@ -1,4 +1,7 @@
-"""elemental, which writes a root file system to a new active image and keeps the previous one as passive."""
+"""elemental, which writes a root file system to a new active image and keeps the previous one as passive.
+
+os_upgrade.py runs it; os_images.py has the images that it writes.
+"""
 
 from __future__ import annotations
 

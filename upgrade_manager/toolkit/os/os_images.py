@@ -1,5 +1,7 @@
 """The images of operating systems on the state partition: room for a new one, its checks, and the way back.
 
+os_upgrade.py calls it before and after elemental.py.
+
 elemental writes a sparse file through a loop device. On a full partition the kernel loses what it cannot write, and no
 program of the upgrade sees an error: so there is room before, and there are four checks after.
 """

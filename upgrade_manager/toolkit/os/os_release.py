@@ -1,4 +1,7 @@
-"""The operating system that a file system tree holds, and that the release brings."""
+"""The operating system that a file system tree holds, and that the release brings.
+
+os_upgrade.py and reboot.py compare by it.
+"""
 
 from __future__ import annotations
 

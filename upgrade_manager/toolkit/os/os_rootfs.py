@@ -1,4 +1,7 @@
-"""The release's root file system: downloaded to the host's persistent partition, and mounted there."""
+"""The release's root file system: downloaded to the host's persistent partition, and mounted there.
+
+os_upgrade.py mounts it for elemental.py.
+"""
 
 from __future__ import annotations
 

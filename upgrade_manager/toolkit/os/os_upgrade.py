@@ -1,5 +1,7 @@
 """The steps that replace the host's operating system by the release's; the next boot starts it.
 
+The commands post_drain and single_node_upgrade have these steps; os_record.py keeps what is done, reboot.py follows.
+
 The previous one stays as it is until elemental has written the new image. A failure after that makes it active again.
 """
 

@@ -1,5 +1,7 @@
 """The reboot into the release's operating system, which happens only after the command's Pod has succeeded.
 
+The commands post_drain and single_node_upgrade end with it.
+
 A Pod that reboots its node fails, and its Job starts another one. So a unit of the host's systemd waits for the Pod
 with the kubelet's credentials, and outlives it.
 """

@@ -1,5 +1,7 @@
 """The wait for earlier Pods that write to the same host.
 
+The commands post_drain and single_node_upgrade begin with it.
+
 A Job may start a Pod while the previous one still terminates, and a deleted plan leaves its Jobs running to their end.
 """
 

@@ -1,5 +1,7 @@
 """Work that blocks, in threads which the event loop waits for.
 
+Downloads, images/containerd.py, images/image_archive.py and host/program_input.py run in it.
+
 A thread is never left behind: what it uses, such as a file, would be closed while it runs.
 """
 

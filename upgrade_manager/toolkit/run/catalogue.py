@@ -1,4 +1,7 @@
-"""The commands that run inside the Jobs, and the tables of their steps."""
+"""The commands that run inside the Jobs, and the tables of their steps.
+
+cli/toolkit.py starts a command by its name.
+"""
 
 from __future__ import annotations
 

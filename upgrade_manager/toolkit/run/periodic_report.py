@@ -1,4 +1,7 @@
-"""Logs the progress of long work at a fixed interval, also while it waits."""
+"""Logs the progress of long work at a fixed interval, also while it waits.
+
+iso/downloads.py, images/image_import.py and the command checksums report by it.
+"""
 
 from __future__ import annotations
 

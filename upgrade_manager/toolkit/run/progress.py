@@ -1,4 +1,7 @@
-"""Shows how far a command is: in the log, and at its Job, where the manager reads it."""
+"""Shows how far a command is: in the log, and at its Job, where the manager reads it.
+
+cli/toolkit.py makes it, steps.py reports to it; facts/job_state.py reads the annotation in the manager.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a create, an update and a delete of a plan have to pass.
+"""The admission of a create, an update and a delete of a plan.
 
 server.py calls it for each review, preflight.py shares its rule of skipped checks.
 """

@@ -93,7 +93,7 @@ def _parsed(texts: list[object]) -> Iterator[Address]:
             yield address
 
 
-#: What is read, and the addresses in each of its objects. The role allows this EndpointSlice only.
+#: The selection, and the addresses in each of its objects. The role allows this EndpointSlice only.
 _SOURCES: dict[Selection, Callable[[Object], Iterator[Address]]] = {
     Selection(resource=ENDPOINT_SLICES, namespace="default", field_selector="metadata.name=kubernetes"): _endpoints,
     Selection(resource=NODES, label_selector=LABEL_CONTROL_PLANE): _node_addresses,

@@ -1,4 +1,4 @@
-"""What a check is, and what it finds."""
+"""The interface of checks, and their findings."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Check:
 
 
 class Outcome(StrEnum):
-    """How a check ended."""
+    """The outcome of a check."""
 
     PASSED = "passed"
     FAILED = "failed"

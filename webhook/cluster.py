@@ -1,4 +1,4 @@
-"""What the checks read of a cluster."""
+"""The objects of the cluster that checks read."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Row:
     check: str
     outcome: str
     findings: Sequence[Finding] = ()
-    #: Why it was skipped, or its warnings.
+    #: The reason for which it was skipped, or its warnings.
     reason: str = ""
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Whether this process serves the webhook, as an API server would find it."""
+"""The readiness of the webhook, tried as an API server reaches it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class WebhookReadiness:
         self._now = now
         #: The result of the last check.
         self.is_ready = False
-        #: When the certificate that the last handshake presented expires, in Unix time; 0 before the first one.
+        #: The Unix time at which the certificate of the last handshake expires; 0 before the first one.
         self.expires_at = 0.0
 
     async def check(self) -> None:

@@ -1,4 +1,4 @@
-"""What the log says about a request: who did what to which plan, and which checks it waives. `server` calls it."""
+"""The log line of a request: the user, the change, the plan, and the checks that it waives. `server` calls it."""
 
 from __future__ import annotations
 

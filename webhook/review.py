@@ -49,7 +49,7 @@ class Requester:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRequest:
-    """What is to be admitted; objects are as in the review, of any type."""
+    """The request to admit; objects are as in the review, of any type."""
 
     uid: str
     operation: str

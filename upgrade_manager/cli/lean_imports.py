@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-#: Where OpenSSL reads the system's authorities from.
+#: The file from which OpenSSL reads the system's authorities.
 _AUTHORITIES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 

@@ -48,7 +48,7 @@ class RunOptions:
     log_format: LogFormat = LogFormat.AUTO
     #: "" for the Service, which a manager outside the cluster reaches through the API server.
     repo_url: str = ""
-    #: How kubelets are read; None for directly in the cluster, and through the API server elsewhere.
+    #: The way in which kubelets are read; None: directly in the cluster, and through the API server elsewhere.
     kubelet_access: KubeletAccess | None = None
     #: Namespace of the Lease, and of the webhook's Service and Secret: the Pod's own.
     namespace: str = HARVESTER_SYSTEM
@@ -63,7 +63,7 @@ class RunOptions:
 
 
 class KubeletAccess(StrEnum):
-    """How the manager reads from kubelets."""
+    """The way in which the manager reads from kubelets."""
 
     DIRECT = "direct"
     PROXY = "proxy"

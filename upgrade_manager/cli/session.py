@@ -1,4 +1,4 @@
-"""What the commands for users have in common: signals, one-line errors, and a client for the kubeconfig's cluster.
+"""The common part of the commands for users: signals, one-line errors, and a client for the kubeconfig's cluster.
 
 preflight.py, status.py, report.py and completion.py run in it.
 """

@@ -54,7 +54,7 @@ class PlanWatch:
         self._pace = pace
         self._now = now
         self._changed = asyncio.Event()
-        #: When the connection was lost; None while it works.
+        #: The time at which the connection was lost; None while it works.
         self._lost: datetime | None = None
 
     def view(self) -> View:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HOST_DIR = "HOST_DIR"
 #: The upgrade repository, where it is not the Service in the cluster.
 REPO_URL = "UPGRADE_REPO_URL"
-#: Where the ISO is mounted, in the Pod of `node checksums`.
+#: The mount point of the ISO, in the Pod of `node checksums`.
 ISO_DIR = "UPGRADE_ISO_DIR"
 #: File whose content becomes the Pod's termination message.
 TERMINATION_LOG = "TERMINATION_LOG"

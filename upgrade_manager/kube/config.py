@@ -13,7 +13,7 @@ from typing import Protocol
 
 #: Seconds after which files that may be rotated are read again.
 FILE_MAX_AGE = 60.0
-#: Where the kubelet mounts the token and the CA of a Pod.
+#: The folder in which the kubelet mounts the token and the CA of a Pod.
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 

@@ -93,7 +93,7 @@ class Reflector:
         self.failing_since: float | None = None
         #: Loop time at which the open watch began; None while none is open.
         self.following_since: float | None = None
-        #: Where the next watch starts, and the minimum version of the next list; "" before the first list.
+        #: The version at which the next watch starts, the minimum one of the next list; "" before the first list.
         self._version = ""
         #: True if the server refused a list at that version; the next one requests the latest state.
         self._is_version_unavailable = False

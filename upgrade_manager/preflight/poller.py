@@ -76,7 +76,7 @@ class Poll(Generic[Result]):
     failing: Mapping[str, str]
     #: Errors of targets that have failed.
     failed: Mapping[str, str]
-    #: What to do about these, where that is known.
+    #: The remedy for these, where it is known.
     remedies: Mapping[str, str]
     #: Targets that the poll had no time for.
     unprobed: tuple[str, ...]

@@ -21,7 +21,7 @@ _LATE_RESPONSE = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-
 
 
 class State(IntEnum):
-    """What a connection does, in the order in which connections give way."""
+    """The states of a connection, in the order in which connections give way."""
 
     #: The server has closed it, but the client has not received everything.
     CLOSING = 1

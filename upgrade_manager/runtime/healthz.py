@@ -47,7 +47,7 @@ class _SharedCheck:
         self._check = check
         self._log = log
         self._running = asyncio.Lock()
-        #: Why the last run failed, empty after a success, and the loop time of its end.
+        #: The error of the last run, empty after a success, and the loop time of its end.
         self._error, self._checked_at = "", float("-inf")
 
     @property

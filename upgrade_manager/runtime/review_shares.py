@@ -21,7 +21,7 @@ MAX_PEERS = 1024
 
 @dataclass(eq=False, slots=True)
 class Share:
-    """What one peer has."""
+    """The share of one peer."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     #: Requests that have or await a turn.

@@ -1,4 +1,4 @@
-"""What runs inside the Jobs: commands on a node's host, and commands on the cluster's components.
+"""The commands that run inside the Jobs, on a node's host or on the cluster's components.
 
 run       how a command runs: the catalogue of commands, steps, progress, errors
 commands  one file for each command, with the table of its steps

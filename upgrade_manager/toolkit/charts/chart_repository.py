@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: Deployment, and the last part of its image's name.
 REPOSITORY = "harvester-cluster-repo"
 CHARTS = "harvester-charts"
-#: Why the repository's index was downloaded by force; set with spec.forceUpdate.
+#: The reason for a forced download of the repository's index; set with spec.forceUpdate.
 ANNOTATION_REFRESHED = f"{PREFIX}/refreshed-for"
 
 

@@ -1,4 +1,4 @@
-"""What a Helm release lacks, and the repair of one whose helm was killed.
+"""Compares a Helm release with the chart that it should have, and repairs one whose helm was killed.
 
 rancher.py and addons.py call it before helm.
 """

@@ -1,4 +1,4 @@
-"""Whether the Pods of a Deployment or DaemonSet run its latest template.
+"""Rollouts: the Pods of a Deployment or DaemonSet run its latest template, or the reason why they do not.
 
 rancher.py, system_services.py and chart_repository.py wait by it.
 """

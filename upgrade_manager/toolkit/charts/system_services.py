@@ -1,4 +1,4 @@
-"""Whether the services that Harvester's chart deploys run in the release's version.
+"""The services that Harvester's chart deploys: they run in the release's version, or the first one that does not.
 
 The command cluster_upgrade waits by it, after managed_charts.py has upgraded the chart.
 """

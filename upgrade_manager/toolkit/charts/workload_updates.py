@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: The value before this command changed it, as JSON; null for none.
 ANNOTATION_METHODS = f"{PREFIX}/original-workload-update-methods"
-#: Where Harvester's chart has KubeVirt's spec.workloadUpdateStrategy.workloadUpdateMethods.
+#: The place of KubeVirt's spec.workloadUpdateStrategy.workloadUpdateMethods in the values of Harvester's chart.
 _PATH = ("kubevirt", "spec", "workloadUpdateStrategy", "workloadUpdateMethods")
 
 

@@ -11,7 +11,7 @@ CRICTL = f"{RKE2_BIN}/crictl"
 CRICTL_CONFIG = "/var/lib/rancher/rke2/agent/etc/crictl.yaml"
 CONTAINERD_SOCKET = "/run/k3s/containerd/containerd.sock"
 
-#: Where containerd keeps images.
+#: The folder in which containerd keeps images.
 CONTAINERD = "/var/lib/rancher/rke2/agent/containerd"
 
 #: RKE2 imports archives of this directory at its next start.
@@ -19,7 +19,7 @@ RKE2_IMAGES = "/var/lib/rancher/rke2/agent/images"
 #: rancher-system-agent reads the images that it runs from archives of this directory.
 AGENT_IMAGES = "/var/lib/rancher/agent/images"
 
-#: Where the operating system is upgraded: the download, its mount point, the log, and the record of the upgrade.
+#: The files of an upgrade of the operating system: the download, its mount point, the log, and the record.
 OS_WORK = f"{WORK}/os"
 #: The partition of the operating system's images, which is mounted read-only.
 STATE_PARTITION = "/run/initramfs/cos-state"

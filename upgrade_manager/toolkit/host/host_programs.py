@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-#: Where the host's own programs are, without RKE2's.
+#: The folders of the host's own programs, without RKE2's.
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 #: Bytes of standard output that are kept; a list of all images of a node has about 100 kB.
 _MAX_OUTPUT = 16 * 1024 * 1024
@@ -54,7 +54,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """What a program returned."""
+    """The exit status and the output of a program."""
 
     status: int
     stdout: str = ""

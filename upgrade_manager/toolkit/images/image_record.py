@@ -1,4 +1,4 @@
-"""What `node prepare` records on the host about archives of images, for its next run and for post-drain."""
+"""The record that `node prepare` keeps on the host about archives of images, for its next run and for post-drain."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class FrameChecker:
         self._name = name
         #: Bytes that have passed.
         self._passed = 0
-        #: Where the current frame begins, or the next one.
+        #: The offset at which the current frame begins, or the next one.
         self._frame = 0
         self._fields = self._frames()
         #: The next field, and those of its bytes that have passed.

@@ -32,7 +32,7 @@ class ChartVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Components:
-    """What the release brings."""
+    """The components of the release, with their versions."""
 
     harvester: str
     #: The version of the charts harvester and harvester-crd.

@@ -23,7 +23,7 @@ _IDENTITY = ".etag"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What the server says about the whole file."""
+    """The identity of the whole file on the server."""
 
     #: Empty where the server sends none: then the file cannot be continued.
     etag: str = ""

@@ -34,7 +34,7 @@ class FileChanged(Transient):
 class FileBody:
     """The rest of a file from an offset."""
 
-    #: Where the body begins: the offset asked for, or 0 from a server without ranges.
+    #: The offset at which the body begins: the requested one, or 0 from a server without ranges.
     offset: int
     #: Bytes of the whole file; None where the server does not say.
     size: int | None

@@ -29,7 +29,7 @@ _TIMEOUT = 900.0
 _COMPARE_TIMEOUT = 1800.0
 #: MiB of the state partition that a good upgrade leaves free: less means that it ran full in between.
 _LEAST_FREE = 32
-#: How rsync itemizes a file whose content differs, although its size and time are equal.
+#: rsync's code for a file whose content differs, although its size and time are equal.
 _LOST = ">fc.."
 
 _log = structlog.get_logger(__name__)

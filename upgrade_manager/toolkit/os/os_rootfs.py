@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SOURCE = "/rootfs.squashfs"
 MOUNT_POINT = f"{OS_WORK}/rootfs"
-#: Where the new image is mounted for a comparison with the root file system.
+#: The mount point of the new image, for a comparison with the root file system.
 IMAGE_MOUNT_POINT = f"{OS_WORK}/image"
 MOUNT_POINTS = (IMAGE_MOUNT_POINT, MOUNT_POINT)
 _PREFIX = "rootfs-"

@@ -1,4 +1,4 @@
-"""How a command of a Job runs: its table of steps, what they work on, and how it reports.
+"""The run of a command in a Job: its table of steps, the objects they work on, and its reports.
 
 catalogue        the commands; `../commands` has one file for each, with the table of its steps
 steps            runs a table: checks each effect, acts, and waits for it

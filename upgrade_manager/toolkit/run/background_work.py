@@ -30,7 +30,7 @@ class BackgroundCalls:
 
     async def __aexit__(self, *_: object) -> None:
         if self._last is not None:
-            # What it raises now is of no interest.
+            # Its error is ignored: the caller has been cancelled.
             await asyncio.gather(self._last, return_exceptions=True)
 
     async def start(self, call: Callable[..., None], *arguments: object) -> None:

@@ -1,4 +1,4 @@
-"""What the steps of a command work on."""
+"""The objects that the steps of a command work on: the host, the ISO, the API server."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ToolkitContext:
     files: RepositoryFiles
     #: Of the files of the ISO, computed by `node checksums`.
     checksums: Checksums
-    #: Where the ISO is mounted, for `node checksums`.
+    #: The mount point of the ISO, for `node checksums`.
     iso: Path
     #: Makes a text the Pod's termination message. Raises StepFailed.
     report: Callable[[str], None]

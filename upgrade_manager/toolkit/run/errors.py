@@ -27,7 +27,7 @@ class StepFailed(ToolkitError):
 
 
 class StepTimedOut(StepFailed):
-    """What the step waits for did not come in time."""
+    """The condition for which the step waits was not met in time."""
 
 
 class ProgramFailed(StepFailed):

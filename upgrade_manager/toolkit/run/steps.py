@@ -99,7 +99,7 @@ class _StepRun:
         self._total = total
         self._acted = False
         self._begun = False
-        #: What the effect lacked at the last check.
+        #: The part of the effect that was missing at the last check.
         self._missing = ""
 
     async def run(self) -> None:

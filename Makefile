@@ -51,6 +51,10 @@ demo: setup $(if $(findstring real,$(DEMO_ARGS)),real-kube) ## Watch an upgrade 
 test: setup kubectl ## Run the tests of the default tier, in three minutes; TEST_ARGS=tests/kube narrows them
 	@$(PYTEST) --tier default $(TEST_ARGS)
 
+.PHONY: test-fast
+test-fast: setup kubectl ## Run a sample of every package's tests, in less than a minute
+	@$(PYTEST) --tier fast $(TEST_ARGS)
+
 .PHONY: test-all
 test-all: setup kubectl ## Run all tests that need no real control plane: sweeps, random runs, conformance, too
 	@$(PYTEST) --tier full $(TEST_ARGS)

@@ -3,6 +3,7 @@
 | tier | holds |
 |---|---|
 | default | tests not marked `full`; of tests marked `thin` the first case, of files marked `sampled` two tests |
+| fast | of the default tier, the first case of three tests of each file, of files marked `sampled` of one |
 | full | the default tier and tests marked `full`: all that needs no real control plane |
 | sweep | the full tier, with sweeps that visit every point |
 | real | tests marked `servers`, on the real API server, and tests marked `assets`; of `thin` ones the first case |
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
     Loops = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
 
-TIERS = ("default", "full", "sweep", "real", "real-full", "display", "image")
-DEFAULT, FULL, SWEEP, REAL, REAL_FULL, DISPLAY, IMAGE = TIERS
+TIERS = ("fast", "default", "full", "sweep", "real", "real-full", "display", "image")
+FAST, DEFAULT, FULL, SWEEP, REAL, REAL_FULL, DISPLAY, IMAGE = TIERS
 EMBEDDED = "embedded"
 MARKERS = (
     "full: the test is left out of the default tier",
@@ -51,8 +52,8 @@ _MARKS = {
     REAL: ("mark.servers", "mark.assets"),
     REAL_FULL: ("mark.servers", "mark.assets"),
 }
-#: Tests of a file.
-_SAMPLES = 2
+#: By tier that takes samples: tests of a file that is marked `sampled`, and of any other file.
+_SAMPLES = {DEFAULT: (2, None), FAST: (1, 3)}
 #: Seconds for a test in real time, which waits for the real controllers.
 _REAL_TIMEOUT = 300
 #: pytest-asyncio's parameter, whose value is one of the factories below.
@@ -92,9 +93,9 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests of other tiers."""
     tier = config.getoption("tier")
     candidates = [item for item in items if _in_tier(item, tier)]
-    selected = list(_first_cases(candidates)) if tier in {DEFAULT, REAL} else candidates
-    if tier == DEFAULT:
-        selected = list(_samples(selected))
+    selected = list(_first_cases(candidates, of_all=tier == FAST)) if tier in {FAST, DEFAULT, REAL} else candidates
+    if tier in _SAMPLES:
+        selected = list(_samples(selected, tier))
     chosen = set(selected)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = selected
@@ -117,25 +118,27 @@ def _in_tier(item: pytest.Item, tier: str) -> bool:
         return True
     if (server_of(item) == REAL) != _is_real(tier):
         return False
-    return tier != DEFAULT or item.get_closest_marker("full") is None
+    return tier not in _SAMPLES or item.get_closest_marker("full") is None
 
 
-def _first_cases(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield the items without the further cases of tests marked `thin`."""
+def _first_cases(items: list[pytest.Item], *, of_all: bool) -> Iterator[pytest.Item]:
+    """Yield the items without the further cases of tests marked `thin`, or of all tests."""
     seen: set[str] = set()
     for item in items:
         test = item.nodeid.partition("[")[0]
-        if item.get_closest_marker("thin") is None or test not in seen:
+        if test not in seen or not (of_all or item.get_closest_marker("thin")):
             yield item
         seen.add(test)
 
 
-def _samples(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield the items without those of files marked `sampled` that belong to a third test or a later one."""
+def _samples(items: list[pytest.Item], tier: str) -> Iterator[pytest.Item]:
+    """Yield the first tests of each file, as many as the tier has of it."""
     tests: dict[Path, set[str]] = {}
+    of_sampled, of_others = _SAMPLES[tier]
     for item in items:
         test, seen = item.nodeid.partition("[")[0], tests.setdefault(item.path, set())
-        if item.get_closest_marker("sampled") is None or test in seen or len(seen) < _SAMPLES:
+        limit = of_others if item.get_closest_marker("sampled") is None else of_sampled
+        if limit is None or test in seen or len(seen) < limit:
             yield item
             seen.add(test)
 

@@ -89,6 +89,26 @@ def test_pod_that_is_no_blocker(view: FakeView, age: float, phase: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("containers", "age", "count"),
+    [
+        row([], 100, 1, id="for long"),
+        row([70], 70, 1, id="a minute ago"),
+        row([70, 30], 30, 0, id="a moment ago"),
+    ],
+)
+def test_finished_pod_of_an_unfinished_job_is_named(
+    view: FakeView, containers: list[float], age: float, count: int
+) -> None:
+    done = pod(view, age=90, phase="Succeeded")
+    states = [{"state": {"terminated": {"finishedAt": view.time(seconds)}}} for seconds in containers]
+    done["status"]["containerStatuses"] = states
+    view.found["Pod"] = [done]
+    text = "Job ns/j: Pod p has succeeded, but the Job is not marked complete"
+    named = [(one.reason, one.message, one.remedy, one.since) for one in blockers(view, job(view))]
+    assert named == [("JobSlow", text, CONTROLLER, view.ago(age))] * count
+
+
+@pytest.mark.parametrize(
     ("events", "words"),
     [
         row([], "no event says why", id="no event"),

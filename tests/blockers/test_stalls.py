@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 
+PLACE = "harvester-system"
 JOB = "batch.kubernetes.io/job-name=upgrade-cluster-upgrade"
 
 
@@ -37,17 +38,18 @@ async def test_unschedulable_pod_is_named_until_it_runs() -> None:
         await stage.until("ClusterUpgrading")
         await close(stage, on=True)
         # The Job controller creates another one.
-        await stage.client.delete_collection(PODS, namespace="harvester-system", label_selector=JOB)
+        await stage.client.delete_collection(PODS, namespace=PLACE, label_selector=JOB)
         plan = await stage.until_plan(is_stalled)
         (blocker,) = objects.status(plan)["blockers"]
         assert (blocker["kind"], blocker["reason"]) == ("Pod", "PodUnschedulable")
-        assert blocker["remedy"].endswith(
-            f"(2) Show its events: kubectl describe pod -n harvester-system {blocker['name']}"
-        )
+        assert blocker["remedy"].endswith(f"(2) Show its events: kubectl describe pod -n {PLACE} {blocker['name']}")
         assert condition(plan, "Stalled")[:2] == ("True", "PodUnschedulable")
+        shown = f"Job {PLACE}/upgrade-cluster-upgrade: attempt 2 of 3; the last attempt failed; {blocker['message']}"
+        assert condition(plan, "Progressing")[2] == shown
         await close(stage, on=False)
         plan = await stage.until_plan(lambda plan: not is_stalled(plan), seconds=30)
         assert "blockers" not in objects.status(plan)
+        assert blocker["message"] not in condition(plan, "Progressing")[2]
         await stage.succeed()
         reasons = [event["reason"] for event in await stage.events()]
         assert (reasons.count("PodUnschedulable"), reasons.count("BlockerCleared")) == (1, 1)

@@ -55,6 +55,7 @@ def blockers(view: FakeView, *, age: float = 60, detail: str = "") -> Sequence[B
     return find_blockers(FINDERS, view, [wait], []).blockers
 
 
+@pytest.mark.rule("workloads: a Plan whose Jobs do not start is reported after a minute with the cause")
 @pytest.mark.parametrize(
     ("deployment", "detail", "events", "message", "remedy"),
     [

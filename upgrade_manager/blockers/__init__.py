@@ -3,6 +3,7 @@
 __all__ = [
     "finder",
     "first_seen",
+    "job_failures",
     "jobs",
     "pods",
     "rancher",

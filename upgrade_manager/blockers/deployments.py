@@ -1,17 +1,16 @@
-"""Whether another controller's Deployment runs."""
+"""The outage of another controller's Deployment, with its remedy; facts/deployments.py has the rule."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.facts.deployments import DeploymentProblem, available_since, deployment_problem
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import DEPLOYMENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import timedelta
 
     from upgrade_manager.blockers.view import View
@@ -28,20 +27,24 @@ class Outage(NamedTuple):
 def outage(view: View, namespace: str, name: str) -> Outage | None:
     """Return why the Deployment does nothing; None if at least one replica is available."""
     named = f"Deployment {namespace}/{name}"
-    found = _read(view, namespace, name)
-    if not found:
-        return Outage(f"{named} does not exist", f"Install it again: kubectl -n {namespace} get deploy")
-    if objects.number(found[0], "status", "availableReplicas"):
+    deployment = _read(view, namespace, name)
+    problem = deployment_problem(deployment)
+    if problem is None:
         return None
-    if objects.number(found[0], "spec", "replicas") == 0:
-        scale = f"kubectl -n {namespace} scale deploy/{name} --replicas=1"
-        return Outage(f"{named} is scaled to 0 replicas", f"Start it: {scale}")
+    return Outage(f"{named} {problem}", _remedy(problem, namespace, name, deployment))
+
+
+def _remedy(problem: DeploymentProblem, namespace: str, name: str, deployment: Object | None) -> str:
+    if problem is DeploymentProblem.ABSENT:
+        return f"Install it again: kubectl -n {namespace} get deploy"
+    if problem is DeploymentProblem.SCALED_DOWN:
+        return f"Start it: kubectl -n {namespace} scale deploy/{name} --replicas=1"
     watch = f"Watch it: kubectl -n {namespace} rollout status deploy/{name} --timeout=30s"
-    labels = objects.strings(found[0], "spec", "selector", "matchLabels")
+    labels = objects.strings(deployment, "spec", "selector", "matchLabels")
     selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
     show = f"Show its Pods: kubectl -n {namespace} get pods" + (f" -l {selector}" if selector else "")
     hangs = f"If its Pods hang, restart them: {restart(namespace, name)}"
-    return Outage(f"{named} is not available", steps(watch, show, hangs))
+    return steps(watch, show, hangs)
 
 
 def restart(namespace: str, name: str) -> str:
@@ -51,12 +54,12 @@ def restart(namespace: str, name: str) -> str:
 
 def has_just_started(view: View, namespace: str, name: str, *, within: timedelta) -> bool:
     """Return True if the Deployment became available so recently that its work is not late yet."""
-    for deployment in _read(view, namespace, name):
-        since = parse_time(objects.text(objects.condition(deployment, "Available"), "lastTransitionTime"))
-        return since is not None and view.now - since < within
-    return False
+    deployment = _read(view, namespace, name)
+    since = None if deployment is None else available_since(deployment)
+    return since is not None and view.now - since < within
 
 
-def _read(view: View, namespace: str, name: str) -> Sequence[Object]:
+def _read(view: View, namespace: str, name: str) -> Object | None:
     selector = f"metadata.name={name}"
-    return view.objects(Selection(resource=DEPLOYMENTS, namespace=namespace, field_selector=selector))
+    found = view.objects(Selection(resource=DEPLOYMENTS, namespace=namespace, field_selector=selector))
+    return found[0] if found else None

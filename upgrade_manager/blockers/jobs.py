@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.timestamps import format_time, parse_time
 from upgrade_manager.blockers.finder import START, Finder
-from upgrade_manager.blockers.pods import POD_REASONS, pod_blocker, start_progress
+from upgrade_manager.blockers.pods import POD_REASONS, finished_at, pod_blocker, start_progress
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.blockers.wait import Wait, WaitKind
@@ -69,6 +69,9 @@ def _start_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
         yield _no_pod(view, wait)
         return
     newest = max(pods, key=_created)
+    if objects.text(newest, "status", "phase") == "Succeeded":
+        yield from _unrecorded(view, wait, newest)
+        return
     since = start_progress(newest) or wait.since
     if view.now - since >= START:
         found = pod_blocker(view, newest, node=wait.node, since=since)
@@ -78,6 +81,19 @@ def _start_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
 
 def _created(pod: Object) -> str:
     return objects.text(pod, "metadata", "creationTimestamp")
+
+
+def _unrecorded(view: View, wait: Wait, pod: Object) -> Iterator[Blocker]:
+    """Yield the Job whose Pod has succeeded long ago, while its status shows no Pod that has."""
+    since = finished_at(pod) or wait.since
+    if view.now - since >= START:
+        yield _blocker(
+            wait,
+            BlockerReason.JOB_SLOW,
+            message=f"Pod {objects.name(pod)} has succeeded, but the Job is not marked complete",
+            remedy=f"Check the Job controller: {_CONTROLLER_LOGS}",
+            since=since,
+        )
 
 
 def _no_pod(view: View, wait: Wait) -> Blocker:
@@ -153,7 +169,7 @@ def _blocker(wait: Wait, reason: BlockerReason, *, message: str, remedy: str, si
 _row = partial(Finder, kind=WaitKind.JOB)
 FINDERS = (
     _row(
-        reasons=(BlockerReason.JOB_HAS_NO_POD, *POD_REASONS),
+        reasons=(BlockerReason.JOB_HAS_NO_POD, BlockerReason.JOB_SLOW, *POD_REASONS),
         overdue=_start_overdue,
         find=_start_blockers,
     ),

@@ -114,6 +114,12 @@ def start_progress(pod: Object) -> datetime | None:
     return parse_time(max(times))
 
 
+def finished_at(pod: Object) -> datetime | None:
+    """Return when the Pod's last container terminated; None if it does not report that."""
+    times = [objects.text(one, "state", "terminated", "finishedAt") for one in _containers(pod)]
+    return parse_time(max(times, default=""))
+
+
 def _problem(pod: Object) -> tuple[BlockerReason | None, str]:
     scheduled = objects.condition(pod, "PodScheduled")
     if objects.text(scheduled, "status") == "False":

@@ -5,6 +5,7 @@ The Job on a node, the finder of blockers and the webhook apply the same rule, s
 
 __all__ = [
     "condition_words",
+    "deployments",
     "job_state",
     "label_selectors",
     "live_migration",

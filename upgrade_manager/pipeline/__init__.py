@@ -11,7 +11,6 @@ status          the status, of which only changed fields are written
 outcome         what a phase returns; `errors` are what it raises
 informers       the caches that phases ask for; `selections` are their selectors
 plan_objects    creates and removes objects; `write_log` records each write
-diagnostics     why a Job does not start, run or succeed
 blocker_report  turns what a phase waits for into status.blockers, Stalled and events
 events          the events of a plan
 metrics         the metrics of plans; `movement` remembers when a plan moved last

@@ -80,7 +80,7 @@ def _with_guess(ctx: ReconcileContext, blocker: Blocker) -> Blocker:
 
 
 def first_message(ctx: ReconcileContext, waiting: str) -> str:
-    """Return what the first blocker says beyond that message; empty without one."""
+    """Return what the first blocker reports beyond that message, in place of the phase's detail; empty without one."""
     known = read_blockers(ctx.status["blockers"])
     found = known[0].message if known and known[0].reason.stalls else ""
     _, _, problem = found.partition(": ")

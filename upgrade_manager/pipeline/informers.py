@@ -20,13 +20,13 @@ from upgrade_manager.api.keys import (
     Component,
 )
 from upgrade_manager.blockers.first_seen import FirstSeen
-from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.informer import version_number, without_managed_fields
 from upgrade_manager.kube.pager import Selection
+from upgrade_manager.runtime.ttl_cache import TTLCache
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from upgrade_manager.kube.informer import Informer
     from upgrade_manager.kube.resources import Resource
@@ -38,8 +38,8 @@ SYNC_TIMEOUT = 10.0
 WRITE_TIMEOUT = 5.0
 #: Seconds in which a reopened watch sends what has changed meanwhile.
 CATCH_UP = 2.0
-#: Seconds without progress until a diagnosis is made, and for which it is cached.
-DIAGNOSTICS_INTERVAL = 60.0
+#: Seconds for which the termination message of a failed attempt is cached: Pods are not watched.
+FAILURE_TTL = 60.0
 #: Fields of a Job's status about its Pods.
 _POD_FIELDS = ("active", "succeeded", "uncountedTerminatedPods")
 _JOB_ANNOTATIONS = frozenset({ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME})
@@ -76,23 +76,6 @@ class _Running:
     task: asyncio.Task[None]
 
 
-class TTLCache:
-    """Caches diagnostic messages, which are read from the API server without a watch."""
-
-    def __init__(self, *, ttl: float) -> None:
-        self._ttl = ttl
-        #: By key: expiry in loop time, value.
-        self._entries: dict[str, tuple[float, str]] = {}
-
-    async def get(self, key: str, load: Callable[[], Awaitable[str]]) -> str:
-        """Return the cached value, else load it."""
-        now = loop_time()
-        self._entries = {key: entry for key, entry in self._entries.items() if entry[0] > now}
-        if key not in self._entries:
-            self._entries[key] = (now + self._ttl, await load())
-        return self._entries[key][1]
-
-
 class PlanInformers:
     """The informers of one plan; their tasks run in the controller's TaskGroup."""
 
@@ -108,7 +91,8 @@ class PlanInformers:
         self.is_taken_over = False
         #: Whether that left SUC Plans, or Jobs of them, without the uid label.
         self.has_unlabeled = False
-        self.diagnostics = TTLCache(ttl=DIAGNOSTICS_INTERVAL)
+        #: The termination messages of Jobs' failed attempts.
+        self.last_failures = TTLCache(ttl=FAILURE_TTL)
         self.first_seen = FirstSeen()
 
     @property

@@ -183,8 +183,7 @@ class PlanReconciler:
         ctx.status.waiting(waiting.message, waiting.detail)
         ctx.metrics.progress.waiting(ctx.raw, waiting.waits)
         times = [time for time in (waiting.after, blocker_report.report(ctx, waiting.waits)) if time is not None]
-        if not waiting.detail:
-            ctx.status.waiting(waiting.message, blocker_report.first_message(ctx, waiting.message))
+        ctx.status.waiting(waiting.message, blocker_report.first_message(ctx, waiting.message) or waiting.detail)
         delay = self._throttle.delay(ctx.status, waiting.message)
         if delay > 0:
             return RequeueAfter(min([delay, *times]))

@@ -27,5 +27,6 @@ __all__ = [
     "self_signed",
     "signals",
     "time_limit",
+    "ttl_cache",
     "workqueue",
 ]

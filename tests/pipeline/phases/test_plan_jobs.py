@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,8 +9,9 @@ import pytest
 from tests.support.cluster.nodes import store_of
 from upgrade_manager.api.keys import suc_node_label
 from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.timestamps import format_time
+from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.facts.job_state import Progress
-from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.resources import PODS
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
@@ -67,6 +67,7 @@ def job(
 SYNC, COMPLETE = plan("False", "SyncJob"), plan("True", "Complete")
 #: Its Jobs have not started for two minutes.
 OLD = plan("False", "Resolved", created="2025-12-31T23:58:00Z")
+NOT_VALID = {"type": "Validated", "status": "False", "message": "no such secret"}
 
 
 @pytest.mark.rule(
@@ -200,44 +201,18 @@ async def test_message_names_progress_and_failures(
 
 @pytest.mark.rule("workloads: a Plan whose Jobs do not start is reported after a minute with the cause")
 @pytest.mark.parametrize(
-    ("created", "after", "reported"),
-    [
-        pytest.param("2026-01-01T00:00:00Z", 60, False, id="new"),
-        pytest.param("2025-12-31T23:59:10Z", 10, False, id="50 s old"),
-        pytest.param("2025-12-31T23:58:00Z", 60, True, id="two minutes old"),
-        pytest.param("2026-02-01T00:00:00Z", 60, False, id="from the future"),
-        pytest.param("", 60, False, id="without a time"),
-    ],
+    ("conditions", "words"), [row([], "", id="silent"), row([NOT_VALID], "no such secret", id="its condition")]
 )
-async def test_plan_without_jobs_is_reported_after_a_minute(
-    ctx: ReconcileContext, created: str, after: float, *, reported: bool
-) -> None:
-    found = await waiting(ctx, plan("False", "Resolved", created=created))
-    assert found.after == pytest.approx(after, abs=1)
-    command = "kubectl describe -n cattle-system plans.upgrade.cattle.io up-image-preload"
-    assert (command in found.message) is reported
+async def test_plan_without_jobs_is_waited_for(ctx: ReconcileContext, conditions: list[Any], words: str) -> None:
+    found = await waiting(ctx, OLD | {"status": {"conditions": [*OLD["status"]["conditions"], *conditions]}})
+    assert (found.detail, found.after) == ("", None)
+    [wait] = found.waits
+    assert (wait.kind, wait.name, wait.detail) == (WaitKind.PLAN, "up-image-preload", words)
+    assert format_time(wait.since) == OLD["metadata"]["creationTimestamp"]
 
 
-@pytest.mark.rule("workloads: a Plan whose Jobs do not start is reported after a minute with the cause")
-async def test_plan_without_jobs_is_reported_with_its_condition(ctx: ReconcileContext) -> None:
-    condition = {"type": "Validated", "status": "False", "message": "no such secret"}
-    found = await waiting(ctx, OLD | {"status": {"conditions": [*OLD["status"]["conditions"], condition]}})
-    assert "Jobs not created after 60 s (no such secret). Run kubectl describe" in found.message
-
-
-async def test_events_are_listed_once_a_minute(ctx: ReconcileContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    lists: list[float] = []
-
-    async def warning(*_: Any, **__: Any) -> str:
-        lists.append(loop_time())
-        return "quota exceeded"
-
-    monkeypatch.setattr("upgrade_manager.pipeline.phases.plan_jobs.latest_warning", warning)
-    for _ in range(50):
-        found = await waiting(ctx, OLD)
-        await asyncio.sleep(2)
-    assert "(quota exceeded)" in found.message
-    assert len(lists) == 2
+async def test_plan_without_a_time_is_not_waited_for(ctx: ReconcileContext) -> None:
+    assert (await waiting(ctx, plan("False", "Resolved"))).waits == ()
 
 
 async def test_complete_plan_moves_every_managed_node(ctx: ReconcileContext) -> None:

@@ -11,6 +11,7 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.blockers.job_failures import job_failure_message, last_failure
 from upgrade_manager.facts import machine_plan
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube import objects
@@ -28,7 +29,6 @@ from upgrade_manager.nodes.next_node import next_node_message, undrained
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all
 from upgrade_manager.nodes.pending_hooks import delays, describe_delays
 from upgrade_manager.nodes.sequencing import one_at_a_time, paused_message, starts_upgrade
-from upgrade_manager.pipeline.diagnostics import job_failure_message, last_failure
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.node_upgrade import vm_restore
 from upgrade_manager.pipeline.node_upgrade.effects import apply_effect
@@ -349,7 +349,9 @@ async def _node_progress(ctx: ReconcileContext, view: NodeView, decision: Decisi
         job = JobState(namespace=HARVESTER_SYSTEM, name=name, uid="", progress=progress, backoff_limit=limit)
         return job_message(start.node, start.job_type, job)
     retried = next((job for job in view.jobs.values() if job.warning and not job.is_failing), None)
-    failure = await last_failure(ctx, retried) if retried and decision.message == retried.warning else ""
+    if retried is None or decision.message != retried.warning:
+        return decision.progress
+    failure = await last_failure(ctx.client, ctx.informers.last_failures, retried)
     return f"{decision.progress}; last failure: {failure}" if failure else decision.progress
 
 

@@ -1,6 +1,7 @@
 """The phases of an upgrade, one module each; ../outcome has their interface, ../node_upgrade the longest.
 
 plan_jobs      follows a Plan of the system-upgrade-controller that runs a Job on every node
+job_progress   the progress of a Job that a phase follows
 repository     the upgrade repository, which exists from RepoCreate to ImageCleanup
 toolkit_image  records the toolkit image
 iso_checksums  the Job that computes checksums of the ISO's files
@@ -15,6 +16,7 @@ __all__ = [
     "initialize",
     "iso_checksums",
     "iso_download",
+    "job_progress",
     "metadata_populate",
     "plan_jobs",
     "repo_create",

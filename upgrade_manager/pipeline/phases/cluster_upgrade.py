@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.blockers.job_failures import job_failure_message
 from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube.resources import JOBS
-from upgrade_manager.pipeline.diagnostics import job_failure_message, job_progress, new_job_progress
 from upgrade_manager.pipeline.ending import orphaned_jobs
 from upgrade_manager.pipeline.outcome import Completed, Failed, Phase
+from upgrade_manager.pipeline.phases.job_progress import job_progress, new_job_progress
 from upgrade_manager.pipeline.selections import UPGRADE_JOBS
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, cluster_upgrade_job
 

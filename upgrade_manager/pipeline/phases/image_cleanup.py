@@ -12,13 +12,13 @@ from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
-from upgrade_manager.pipeline.diagnostics import job_attempt
 from upgrade_manager.pipeline.ending import held_nodes
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import find_missing
 from upgrade_manager.pipeline.node_upgrade.vm_restore import report_failures, unfinished
 from upgrade_manager.pipeline.node_upgrade.waits import node_wait, ready_changed
 from upgrade_manager.pipeline.outcome import Completed, Phase, Waiting
+from upgrade_manager.pipeline.phases.job_progress import job_attempt
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
     follow_plan,

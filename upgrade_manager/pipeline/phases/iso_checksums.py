@@ -13,13 +13,14 @@ from upgrade_manager.api.checksums import read_checksums
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, ToolkitKind
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.text import bounded_line
+from upgrade_manager.blockers.job_failures import job_failure_message
 from upgrade_manager.blockers.jobs import LABEL_JOB_NAME, job_wait
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Terminal
 from upgrade_manager.kube.resources import JOBS, PODS
-from upgrade_manager.pipeline.diagnostics import job_failure_message, job_progress, new_job_progress
 from upgrade_manager.pipeline.errors import RetryError
+from upgrade_manager.pipeline.phases.job_progress import job_progress, new_job_progress
 from upgrade_manager.pipeline.selections import UPGRADE_JOBS
 from upgrade_manager.release.errors import BadRepository
 from upgrade_manager.resources.checksums import DEADLINE, checksums_job
@@ -89,7 +90,7 @@ async def _follow(ctx: ReconcileContext, job: Object) -> Waiting | None:
         _give_up(ctx, f"Job {state.namespace}/{state.name} has no result after {DEADLINE / 60:g} minutes")
         return None
     waiting = await job_progress(ctx, job)
-    after = min(left, waiting.after or left, _RETRY if state.progress is Progress.COMPLETE else left)
+    after = min(left, _RETRY) if state.progress is Progress.COMPLETE else left
     return replace(waiting, after=after, waits=job_wait(state, work=Component.CHECKSUMS))
 
 

@@ -8,23 +8,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_COMPONENT, LABEL_HOSTNAME, suc_node_label
 from upgrade_manager.api.names import MAX_LABEL
 from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.job_failures import job_failure_message
 from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES, SUC_PLANS
-from upgrade_manager.pipeline.diagnostics import job_attempt, job_failure_message, latest_warning
 from upgrade_manager.pipeline.errors import BadCluster
-from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes, unmanaged
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
+from upgrade_manager.pipeline.phases.job_progress import job_attempt
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 
 if TYPE_CHECKING:
@@ -151,7 +150,7 @@ async def follow_plan(
     done = sum(ctx.status.node_state(node) is states.done for node in managed)
     waiting = plan_waiting(objects.name(plan), work, done=done, nodes=len(managed))
     if not progress.jobs:
-        return replace(await _without_jobs(ctx, waiting, plan), waits=_plan_wait(plan, progress))
+        return replace(waiting, waits=_plan_wait(plan, progress))
     # Recorded states, because Jobs come and go, and each change would cause a write.
     running = [node for node in managed if ctx.status.node_state(node) is states.running]
     message = waiting.message + _running_on(running) + await _warning(ctx, progress)
@@ -191,22 +190,6 @@ async def _warning(ctx: ReconcileContext, progress: SucProgress) -> str:
             warning = job.state.warning if job.state.is_failing else await job_attempt(ctx, job.state)
             return f"; {node}: {warning}"
     return ""
-
-
-async def _without_jobs(ctx: ReconcileContext, waiting: Waiting, plan: Object) -> Waiting:
-    """Report why Jobs are not created. The Plan's status does not show that the API server rejects them."""
-    age = ctx.status.age(plan)
-    if age < DIAGNOSTICS_INTERVAL:
-        return replace(waiting, after=DIAGNOSTICS_INTERVAL - age)
-    namespace, name = objects.namespace(plan), objects.name(plan)
-    load = partial(latest_warning, ctx.client, plan, kind="Plan")
-    reason = plan_condition_message(plan) or await ctx.informers.diagnostics.get(f"start of {namespace}/{name}", load)
-    text = (
-        f"; Jobs not created after {DIAGNOSTICS_INTERVAL:.0f} s{reason and f' ({reason})'}. "
-        f"Run kubectl describe -n {namespace} plans.upgrade.cattle.io {name}"
-    )
-    # Events are not watched.
-    return replace(waiting, message=waiting.message + text, after=DIAGNOSTICS_INTERVAL)
 
 
 def plan_condition_message(plan: Object) -> str:

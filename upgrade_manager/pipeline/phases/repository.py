@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, WITNESS_LABEL, Component
 from upgrade_manager.api.names import component_name, repo_service_name
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.facts.deployments import refused_pods
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, SERVICES
 from upgrade_manager.pipeline.blocker_report import known_since
-from upgrade_manager.pipeline.diagnostics import pod_not_ready_reason
 from upgrade_manager.pipeline.ending import repository_handover
-from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL
 from upgrade_manager.pipeline.outcome import Completed, Waiting
 from upgrade_manager.pipeline.selections import MANAGED_NODES, repository_deployments, repository_endpoints
 from upgrade_manager.resources.repository import pod_selector, repository_deployment, repository_service
@@ -137,18 +135,10 @@ async def _missing_replicas(ctx: ReconcileContext, deployment: Object) -> Waitin
     if available >= wanted:
         return None
     named = f"{objects.namespace(deployment)}/{objects.name(deployment)}"
-    detail = f"{available} of {wanted} replicas are available"
-    wait = _wait(ctx, WaitKind.DEPLOYMENT, objects.name(deployment), _unavailable_since(deployment), detail)
-    waiting = replace(_not_ready(named, available=available, wanted=wanted), waits=wait)
-    refused = objects.condition(deployment, "ReplicaFailure")
-    if refused.get("status") == "True":
-        reason = refused.get("message") or refused.get("reason")
-        return replace(waiting, detail=f"its Pods cannot be created ({reason})")
-    seconds = ctx.status.seconds_since(_unavailable_since(deployment))
-    if seconds < DIAGNOSTICS_INTERVAL:
-        return replace(waiting, after=DIAGNOSTICS_INTERVAL - seconds)
-    load = partial(pod_not_ready_reason, ctx.client, namespace=HARVESTER_SYSTEM, label_selector=pod_selector(ctx.owner))
-    return replace(waiting, detail=await ctx.informers.diagnostics.get("replicas", load), after=DIAGNOSTICS_INTERVAL)
+    detail = refused_pods(deployment)
+    known = detail or f"{available} of {wanted} replicas are available"
+    wait = _wait(ctx, WaitKind.DEPLOYMENT, objects.name(deployment), _unavailable_since(deployment), known)
+    return replace(_not_ready(named, available=available, wanted=wanted), detail=detail, waits=wait)
 
 
 def _unavailable_since(deployment: Object) -> object:

@@ -1,16 +1,14 @@
-"""The progress of a Job that has not finished, and the cache of what explains it."""
+"""The progress of a Job that has not finished."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from upgrade_manager.kube.resources import EVENTS, PODS
-from upgrade_manager.pipeline.diagnostics import job_progress, new_job_progress
-from upgrade_manager.pipeline.informers import DIAGNOSTICS_INTERVAL, TTLCache
+from upgrade_manager.kube.resources import PODS
 from upgrade_manager.pipeline.outcome import Waiting
+from upgrade_manager.pipeline.phases.job_progress import job_progress, new_job_progress
 
 if TYPE_CHECKING:
     from tests.support.cluster.harvester import Harvester
@@ -40,15 +38,6 @@ def failed_pod(words: str) -> dict[str, Any]:
     return pod(phase="Failed", containerStatuses=[{"name": "apply", "state": ended}])
 
 
-def warning(message: str) -> dict[str, Any]:
-    about = {"apiVersion": "batch/v1", "kind": "Job", "name": NAME, "namespace": PLACE, "uid": "j-1"}
-    metadata = {"name": "e", "namespace": PLACE}
-    return {"metadata": metadata, "involvedObject": about, "type": "Warning", "reason": "Failed", "message": message}
-
-
-SCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
-SLOW = pod(phase="Pending", conditions=[SCHEDULED])
-UNSCHEDULABLE = "Pod up-x-1 is Pending (Unschedulable: 0/3 nodes)"
 DISK_FULL = failed_pod("disk full")
 FINISHED = "Pod finished; waiting for the Job to be marked complete"
 FIRST, LAST = ": attempt 1 of 3", ": attempt 3 of 3"
@@ -68,7 +57,7 @@ FAILURE_TARGET = {"type": "FailureTarget", "status": "True", "reason": "Deadline
         row(job(active=1, ready=1), [], FIRST, "running", id="runs, without startTime"),
         row(job(succeeded=1), [], FIRST, FINISHED, id="Pod finished"),
         row(job(uncountedTerminatedPods={"succeeded": ["p"]}), [], FIRST, FINISHED, id="Pod finished, not counted"),
-        row(job(active=1), [pod(phase="Succeeded")], FIRST, FINISHED, id="Pod finished, still counted as active"),
+        row(job(), [pod(phase="Pending")], FIRST, NO_POD, id="not started for long, which is a blocker's part"),
         row(job(created=NOW, uncountedTerminatedPods={"failed": ["p"]}), [], FIRST, "its Pod has failed", id="fails"),
         row(job(created=NOW, failed=1), [], ": attempt 2 of 3; the last attempt failed", NO_POD, id="retried"),
         row(job(active=1, ready=1, failed=2), [DISK_FULL], f"{LAST}; last failure: disk full", "running", id="last"),
@@ -76,40 +65,18 @@ FAILURE_TARGET = {"type": "FailureTarget", "status": "True", "reason": "Deadline
         row(job(created=NOW, spec={"backoffLimit": None}), [], ": attempt 1 of 7", NO_POD, id="default limit"),
         row(job(spec={"suspend": True}), [], SUSPENDED, "", id="suspended"),
         row(job(conditions=[FAILURE_TARGET]), [], NODE_DOWN, "", id="node is down"),
-        row(job(), [], FIRST, NO_POD, id="no Pod for a minute"),
-        row(job(), [warning("SA\n not found")], FIRST, f"{NO_POD} (SA not found)", id="no Pod, a Warning event"),
-        row(job(active=1), [SLOW, warning("of the past")], FIRST, UNSCHEDULABLE, id="Pod not started for a minute"),
-        row(job(active=1), [], FIRST, NOT_STARTED, id="Pod not found"),
     ],
 )
 async def test_progress_of_a_job(
     cluster: Harvester, raw: dict[str, Any], others: list[dict[str, Any]], message: str, detail: str
 ) -> None:
     for one in others:
-        status = one.get("status")
-        bare = {key: value for key, value in one.items() if key != "status"}
-        await cluster.put(PODS if status else EVENTS, bare, status=status)
+        await cluster.put(PODS, {key: one[key] for key in ("metadata", "spec")}, status=one["status"])
     found = await job_progress(cluster.context(await cluster.plan()), raw)
-    assert (found.message, found.detail) == (JOB + message, detail)
+    assert found == Waiting(message=JOB + message, detail=detail)
 
 
-@pytest.mark.parametrize(
-    ("raw", "after"),
-    [
-        pytest.param(job(created=NOW), 60, id="new"),
-        pytest.param(job(created="2025-12-31T23:59:30Z"), 30, id="half a minute old"),
-        pytest.param(job(), 60, id="old: every minute"),
-        pytest.param(job(ready=1), None, id="running: watched"),
-    ],
-)
-async def test_requeue_while_the_job_has_not_started(
-    cluster: Harvester, raw: dict[str, Any], after: float | None
-) -> None:
-    found = await job_progress(cluster.context(await cluster.plan()), raw)
-    assert found.after == (after and pytest.approx(after, abs=1))
-
-
-async def test_pods_and_events_are_listed_once_a_minute(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pods_are_listed_once_a_minute(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
     ctx = cluster.context(await cluster.plan())
     first = await job_progress(ctx, job(failed=1))
     lists: list[Any] = []
@@ -121,32 +88,3 @@ async def test_pods_and_events_are_listed_once_a_minute(cluster: Harvester, monk
 
 def test_new_job_is_reported_like_an_observed_one() -> None:
     assert new_job_progress("a/b", backoff_limit=2) == Waiting(message="Job a/b: attempt 1 of 3", detail=NO_POD)
-
-
-async def test_cache_loads_a_value_once_per_interval() -> None:
-    cache, loads = TTLCache(ttl=DIAGNOSTICS_INTERVAL), 0
-
-    async def load() -> str:
-        nonlocal loads
-        loads += 1
-        return f"value {loads}"
-
-    for _ in range(5):
-        assert await cache.get("a", load) == "value 1"
-        await asyncio.sleep(DIAGNOSTICS_INTERVAL / 10)
-    assert await cache.get("b", load) == "value 2"
-    await asyncio.sleep(DIAGNOSTICS_INTERVAL)
-    assert await cache.get("a", load) == "value 3"
-    assert loads == 3
-
-
-async def test_cache_drops_expired_values() -> None:
-    cache = TTLCache(ttl=DIAGNOSTICS_INTERVAL)
-
-    async def load() -> str:
-        return ""
-
-    for number in range(10):
-        await cache.get(str(number), load)
-        await asyncio.sleep(DIAGNOSTICS_INTERVAL)
-    assert len(cache._entries) == 1

@@ -1,0 +1,59 @@
+"""The progress of a Job that a phase follows, for the Progressing message.
+
+Why a Job does not start is not its part: blockers/jobs.py finds that after a minute, and the reconciler shows it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.blockers.job_failures import last_failure
+from upgrade_manager.facts.job_state import JobState
+from upgrade_manager.kube import objects
+from upgrade_manager.pipeline.outcome import Waiting
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+NO_POD = "waiting for its Pod"
+POD_FINISHED = "Pod finished; waiting for the Job to be marked complete"
+
+
+def new_job_progress(named: str, *, backoff_limit: int) -> Waiting:
+    """Report a Job that was just created, with the same message as `job_progress`."""
+    return Waiting(message=f"Job {named}: attempt 1 of {backoff_limit + 1}", detail=NO_POD)
+
+
+async def job_progress(ctx: ReconcileContext, job: Object) -> Waiting:
+    """Report a Job that has not finished."""
+    state = JobState.of(job)
+    named = f"Job {state.namespace}/{state.name}"
+    if state.suspended:
+        resume = f"""kubectl patch job -n {state.namespace} {state.name} -p '{{"spec":{{"suspend":false}}}}'"""
+        return Waiting(message=f"{named} is suspended. Resume it: {resume}")
+    if state.is_failing:
+        return Waiting(message=f"{named}: {state.warning}")
+    return Waiting(message=f"{named}: {await job_attempt(ctx, state)}", detail=_detail(job))
+
+
+async def job_attempt(ctx: ReconcileContext, job: JobState) -> str:
+    """Return the number of the Job's attempt, and why the last one failed."""
+    if not job.failed_attempts:
+        return job.attempt
+    message = await last_failure(ctx.client, ctx.informers.last_failures, job)
+    return f"{job.attempt}; last failure: {message}" if message else f"{job.attempt}; the last attempt failed"
+
+
+def _detail(job: Object) -> str:
+    """Return the state of the Job's Pod, by the Job's counts."""
+    status = objects.status(job)
+    uncounted = status.get("uncountedTerminatedPods") or {}
+    if status.get("succeeded") or uncounted.get("succeeded"):
+        return POD_FINISHED
+    if status.get("ready"):
+        since = status.get("startTime")
+        return f"running since {since}" if since else "running"
+    if uncounted.get("failed"):
+        return "its Pod has failed"
+    return "its Pod is starting" if status.get("active") else NO_POD

@@ -55,6 +55,7 @@ def fixed(**condition: Any) -> dict[str, Any]:
 
 RESTART = "kubectl -n harvester-system rollout restart deploy/virt-controller"
 MIGRATE = f"(1) Migrate it: virtctl migrate db01 -n ns (2) If the migration does not begin: {RESTART}"
+EITHER = "(1) Migrate it: virtctl migrate db01 -n ns (2) Or stop it: virtctl stop db01 -n ns"
 STOP = "Stop the VM: virtctl stop db01 -n ns"
 FORCE = "If its system does not shut down: virtctl stop db01 -n ns --force --grace-period=0"
 STRATEGY = {**instance(), "spec": {"evictionStrategy": "None"}}
@@ -101,7 +102,7 @@ OLD = migration("Failed", name="old", created="2026-01-01T09:00:00Z")
             id="cannot migrate",
         ),
         row(fixed(), [], "KubeVirt cannot migrate it: LiveMigratable is False", STOP, id="without words"),
-        row(STRATEGY, [], "its eviction strategy is None", MIGRATE, id="strategy"),
+        row(STRATEGY, [], "its eviction strategy is None", EITHER, id="strategy"),
         row(instance(metadata={"deletionTimestamp": "x"}), [], "it is stopping", FORCE, id="stopping"),
         row(
             {"metadata": {"name": "db01", "namespace": "ns"}, "status": 1},

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from upgrade_manager.blockers.pods import pod_blocker, start_progress
+from upgrade_manager.blockers.pods import pod_blocker
+from upgrade_manager.facts.pod_reason import start_progress
 
 if TYPE_CHECKING:
     from tests.blockers.conftest import FakeView

@@ -16,14 +16,23 @@ if TYPE_CHECKING:
 
 row = pytest.param
 CLAIM = {"namespace": "default", "pvcName": "disk-0"}
-ON_NODE = {"spec": {"volumeName": "v"}}
+ENGINE = {"spec": {"volumeName": "v"}, "status": {"currentState": "running"}}
+MANAGED = [{"metadata": {"name": name}} for name in ("n1", "n2", "n3")]
 
 
-def blockers(view: FakeView, *, age: float = 600, running: bool = True) -> Sequence[Blocker]:
-    since = view.ago(age)
-    wait = Wait(
-        kind=WaitKind.EVACUATION, namespace="", name="n1", node="n1", since=since, progressed=since, is_running=running
-    )
+@pytest.fixture(autouse=True)
+def cluster(view: FakeView) -> None:
+    """Give the finder a cluster with three nodes, and the engine of a volume."""
+    view.found["Node"], view.found["Engine"] = [*MANAGED], [ENGINE]
+
+
+def blockers(
+    view: FakeView, *, age: float = 600, running: bool = True, evacuated: float | None = None
+) -> Sequence[Blocker]:
+    """Return the blockers of a Job of that age, which has let the VMs leave since then."""
+    since, progressed = view.ago(age), view.ago(age if evacuated is None else evacuated)
+    kind = WaitKind.EVACUATION
+    wait = Wait(kind=kind, namespace="", name="n1", node="n1", since=since, progressed=progressed, is_running=running)
     return find_blockers(FINDERS, view, [wait], []).blockers
 
 
@@ -40,19 +49,19 @@ def volume(robustness: object, **status: Any) -> dict[str, Any]:
     [
         row(
             volume("degraded", kubernetesStatus=CLAIM),
-            "it is degraded, with a replica on node n1 (PersistentVolumeClaim default/disk-0)",
+            "degraded, not healthy; PersistentVolumeClaim default/disk-0",
             id="degraded",
         ),
-        row(volume("faulted"), "it is faulted, with a replica on node n1", id="faulted, without claim"),
-        row(volume("degraded", kubernetesStatus=[]), "it is degraded, with a replica on node n1", id="wrong types"),
+        row(volume("faulted"), "faulted, not healthy", id="faulted, without claim"),
+        row(volume("degraded", kubernetesStatus=[]), "degraded, not healthy", id="wrong types"),
     ],
 )
 def test_unhealthy_volume_of_the_node(view: FakeView, found: dict[str, Any], text: str) -> None:
-    view.found["Volume"], view.found["Replica"] = [found], [ON_NODE]
+    view.found["Volume"] = [found]
     (blocker,) = blockers(view)
     assert (blocker.reason, blocker.kind, blocker.namespace) == ("VolumeDegraded", "Volume", "longhorn-system")
     assert (blocker.name, blocker.node, blocker.since) == ("v", "n1", view.ago(600))
-    assert blocker.message == f"Volume longhorn-system/v: {text}"
+    assert blocker.message == f"Volume longhorn-system/v: the drain of node n1 waits for it ({text})"
     assert blocker.remedy == (
         "(1) Make nodes schedulable, with space on their disks: "
         "kubectl get nodes.longhorn.io -n longhorn-system -o wide "
@@ -96,9 +105,9 @@ def test_volume_whose_replica_has_no_place(
     view: FakeView, spec: dict[str, Any], conditions: list[Any], text: str, give: str, patch: str
 ) -> None:
     found = {**volume("degraded", conditions=conditions), "spec": spec}
-    view.found["Volume"], view.found["Replica"] = [found], [ON_NODE]
+    view.found["Volume"] = [found]
     (blocker,) = blockers(view)
-    assert blocker.message.endswith(f"with a replica on node n1 ({text})")
+    assert blocker.message.endswith(f"(degraded, not healthy; {text})")
     assert blocker.remedy == (
         f"(1) {give} on each node that is to have a replica: kubectl edit nodes.longhorn.io -n longhorn-system "
         "(2) Or let all fit until the upgrade ends: "
@@ -109,42 +118,55 @@ def test_volume_whose_replica_has_no_place(
 
 def test_volume_that_longhorn_places_nowhere_without_a_reason(view: FakeView) -> None:
     found = volume("faulted", conditions=[{"type": "Scheduled", "status": "False"}])
-    view.found["Volume"], view.found["Replica"] = [found], [ON_NODE]
+    view.found["Volume"] = [found]
     (blocker,) = blockers(view)
-    assert "(Longhorn places no replica: Scheduled is False)" in blocker.message
+    assert "(faulted, not healthy; Longhorn places no replica: Scheduled is False)" in blocker.message
 
 
 @pytest.mark.parametrize(
-    ("age", "volumes", "replicas", "kinds"),
+    ("age", "volumes", "engine", "reads"),
     [
-        row(599, [volume("degraded")], [ON_NODE], [], id="not overdue"),
-        row(600, [volume("healthy"), volume("unknown"), volume(None)], [ON_NODE], ["Replica", "Volume"], id="healthy"),
-        row(600, [volume("degraded")], [], ["Replica"], id="no replica"),
-        row(600, [volume("degraded")], [{"spec": None}, {}], ["Replica"], id="wrong types"),
+        row(599, [volume("degraded")], ENGINE, 0, id="not overdue"),
+        row(600, [volume("healthy")], ENGINE, 3, id="healthy"),
+        row(600, [], ENGINE, 3, id="an engine without a volume"),
+        row(600, [volume("degraded")], {**ENGINE, "status": {"currentState": "stopped"}}, 3, id="a stopped engine"),
+        row(600, [volume("degraded")], {"spec": None, "status": 1}, 3, id="wrong types"),
     ],
 )
 def test_volumes_that_are_no_blocker(
-    view: FakeView,
-    age: float,
-    volumes: list[Any],
-    replicas: list[Any],
-    kinds: list[str],
+    view: FakeView, age: float, volumes: list[Any], engine: dict[str, Any], reads: int
 ) -> None:
-    view.found["Volume"], view.found["Replica"] = volumes, replicas
+    view.found["Volume"], view.found["Engine"] = volumes, [engine]
     assert blockers(view, age=age) == []
-    assert [one.resource.kind for one in view.read] == kinds
+    assert len(view.read) == reads
+
+
+def test_writable_replicas_count_on_two_nodes(view: FakeView) -> None:
+    view.found["Node"], view.found["Volume"] = MANAGED[:2], [volume("degraded")]
+    (blocker,) = blockers(view)
+    assert "(0 of 2 replicas are writable)" in blocker.message
+    modes = {"a": "RW", "b": "RW", "c": "ERR"}
+    view.found["Engine"] = [{**ENGINE, "status": {"currentState": "running", "replicaModeMap": modes}}]
+    assert blockers(view) == []
 
 
 def test_volumes_do_not_matter_after_the_pre_drain_job(view: FakeView) -> None:
-    view.found["Volume"], view.found["Replica"] = [volume("degraded")], [ON_NODE]
+    view.found["Volume"] = [volume("degraded")]
     assert blockers(view, running=False) == []
     assert view.read == []
 
 
-def test_replicas_of_the_node_and_their_volumes_are_watched(view: FakeView) -> None:
-    view.found["Replica"] = [ON_NODE, {"spec": {"volumeName": "a"}}, ON_NODE]
+def test_volumes_do_not_matter_once_vms_may_leave(view: FakeView) -> None:
+    view.found["Volume"] = [volume("degraded")]
+    assert blockers(view, age=6000, evacuated=599) == []
+    assert view.read == []
+    assert len(blockers(view, age=6000, evacuated=6000)) == 1
+
+
+def test_managed_nodes_engines_and_volumes_are_watched(view: FakeView) -> None:
     blockers(view)
-    assert [(one.namespace, one.label_selector) for one in view.read] == [
-        ("longhorn-system", "longhornnode=n1"),
-        ("longhorn-system", "longhornvolume in (a,v)"),
+    assert [(one.resource.plural, one.namespace, one.label_selector) for one in view.read] == [
+        ("nodes", "", "harvesterhci.io/managed=true"),
+        ("engines", "longhorn-system", ""),
+        ("volumes", "longhorn-system", ""),
     ]

@@ -256,7 +256,7 @@ def test_applied_decision_has_no_more_effects(steps: list[str | tuple[int, bool]
         ),
         pytest.param(
             NEW,
-            f"n1: runs {NEW}, but is NotReady since 2026-01-01T00:05:00Z; if it takes over 10 min, check its kubelet",
+            f"n1: runs {NEW}, but is NotReady since 2026-01-01T00:05:00Z; if it takes over 30 min, check its kubelet",
             id="back and not Ready",
         ),
     ],

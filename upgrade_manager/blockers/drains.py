@@ -10,8 +10,8 @@ from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.disruption_budgets import budget_blockers
 from upgrade_manager.blockers.finder import START, Finder
-from upgrade_manager.blockers.pods import FINISHED
 from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import POD_DISRUPTION_BUDGETS, PODS
@@ -76,7 +76,7 @@ def _is_evicted(pod: Object) -> bool:
     """Return True for a Pod that a drain waits for."""
     owners = objects.items(pod, "metadata", "ownerReferences")
     return not (
-        _phase(pod) in FINISHED
+        is_final(pod)
         or _MIRROR in objects.mapping(pod, "metadata", "annotations")
         or any(objects.text(owner, "kind") == "DaemonSet" for owner in owners)
     )

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.deployments import restart
 from upgrade_manager.blockers.finder import START, Finder
-from upgrade_manager.blockers.pods import POD_REASONS, pod_blocker, start_progress
+from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.facts.condition_words import unmet_conditions
+from upgrade_manager.facts.pod_reason import POD_REASONS, start_progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import DATA_VOLUMES, PERSISTENT_VOLUME_CLAIMS, PODS, VIRTUAL_MACHINE_IMAGES

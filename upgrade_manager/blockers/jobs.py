@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.timestamps import format_time, parse_time
 from upgrade_manager.blockers.finder import START, Finder
-from upgrade_manager.blockers.pods import POD_REASONS, finished_at, pod_blocker, start_progress
+from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.facts.job_state import JobState, Progress
+from upgrade_manager.facts.pod_reason import POD_REASONS, finished_at, start_progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import JOBS, PODS, SERVICE_ACCOUNTS

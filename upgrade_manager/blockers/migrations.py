@@ -1,4 +1,4 @@
-"""Why a VM does not leave the node that is to be drained."""
+"""VMs that do not leave the node that is to be drained; facts/vm_obstacles.py has the rule, which the Job uses, too."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from upgrade_manager.blockers.finder import START, Finder
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.label_selectors import one_of
-from upgrade_manager.facts.live_migration import is_final
-from upgrade_manager.facts.migrations import ENDED, STAYS, migrations_of
+from upgrade_manager.facts.migrations import migrations_of
+from upgrade_manager.facts.vm_obstacles import NODE_LABEL, staying, vm_obstacle
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import MIGRATIONS, NODES, VIRTUAL_MACHINE_INSTANCES
@@ -27,35 +28,30 @@ if TYPE_CHECKING:
     from upgrade_manager.blockers.deployments import Outage
     from upgrade_manager.blockers.view import View
     from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.facts.vm_obstacles import VMObstacle
     from upgrade_manager.kube.objects import Object
 
 #: KubeVirt migrates the VMs of a node within that time.
 EVACUATION = timedelta(minutes=10)
 #: KubeVirt's controller of migrations, and the remedy if it hangs.
 _CONTROLLER = "virt-controller"
-_RESTART_COMMAND = restart(HARVESTER_SYSTEM, _CONTROLLER)
-_RESTART = f"Restart KubeVirt's controller: {_RESTART_COMMAND}"
-_IMMOVABLE = "KubeVirt cannot migrate it"
-_NODE_LABEL = "kubevirt.io/nodeName"
+_RESTART = restart(HARVESTER_SYSTEM, _CONTROLLER)
 _INSTANCE_LABEL = "kubevirt.io/vmi-name"
 
 
-def evacuation_overdue(wait: Wait) -> timedelta | None:
-    """Return the time for an evacuation; None for a node whose name is too long for the labels of its VMs."""
-    return EVACUATION if label_value(wait.node) == wait.node else None
-
-
 def _overdue(wait: Wait) -> timedelta | None:
-    """Return the time since the pre-drain Job began: it may wait for volumes before it lets KubeVirt move the VMs."""
-    limit = evacuation_overdue(wait)
-    return None if limit is None else wait.progressed - wait.since + limit
+    """Return the time since the pre-drain Job began: it may wait for volumes before it lets KubeVirt move the VMs.
+
+    None for a node whose name is too long for the labels of its VMs.
+    """
+    return wait.progressed - wait.since + EVACUATION if label_value(wait.node) == wait.node else None
 
 
 def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     """Yield the VMs that are still on the node, once KubeVirt evacuates it."""
     if wait.is_running and not _is_evacuated(view, wait.node):
         return
-    selector = f"{_NODE_LABEL}={wait.node}"
+    selector = f"{NODE_LABEL}={wait.node}"
     on_node = view.objects(Selection(resource=VIRTUAL_MACHINE_INSTANCES, label_selector=selector))
     instances = [one for one in on_node if not is_final(one)]
     if not instances:
@@ -66,7 +62,7 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     stopped = _stopped_controller(view)
     for one, own in pairs:
         # KubeVirt migrates few VMs at once: the others follow.
-        is_queued = bool(moving) and not own and not _obstacle(one)
+        is_queued = bool(moving) and not own and staying(one) is None
         if objects.key(one) not in moving and not is_queued:
             yield _blocker(wait, one, own, stopped)
 
@@ -86,7 +82,7 @@ def _since_arrival(migrations: Sequence[Object]) -> Sequence[Object]:
 
 def _moves(view: View, migrations: Sequence[Object]) -> bool:
     """Return True for a VM whose only migration was created, or began, a short while ago."""
-    if len(migrations) != 1 or _phase(migrations[0]) in ENDED:
+    if len(migrations) != 1 or is_final(migrations[0]):
         return False
     began = parse_time(objects.text(migrations[0], "metadata", "creationTimestamp"))
     return began is not None and view.now - began < (EVACUATION if _phase(migrations[0]) else START)
@@ -108,7 +104,10 @@ def _stopped_controller(view: View) -> Outage | None:
 
 def _blocker(wait: Wait, instance: Object, migrations: Sequence[Object], stopped: Outage | None) -> Blocker:
     namespace, name = objects.key(instance)
-    why, remedy = _state(instance, migrations, stopped)
+    obstacle = vm_obstacle(instance, migrations)
+    why, remedy = obstacle.why, _remedy(obstacle)
+    if stopped is not None and obstacle.needs_controller:
+        why, remedy = f"{why}; {stopped.problem}", stopped.remedy
     return Blocker(
         reason=BlockerReason.MIGRATION_STUCK,
         kind="VirtualMachineInstance",
@@ -121,44 +120,12 @@ def _blocker(wait: Wait, instance: Object, migrations: Sequence[Object], stopped
     )
 
 
-def _state(instance: Object, migrations: Sequence[Object], stopped: Outage | None) -> tuple[str, str]:
-    """Return why the instance is still there, and the remedy."""
-    vm = f"{objects.name(instance)} -n {objects.namespace(instance)}"
-    stop = f"Stop the VM: virtctl stop {vm}"
-    if objects.is_deleting(instance):
-        return "it is stopping", f"If its system does not shut down: virtctl stop {vm} --force --grace-period=0"
-    active = [one for one in migrations if _phase(one) not in ENDED]
-    if active:
-        named, phase = f"migration {objects.name(active[-1])}", _phase(active[-1])
-        return (f"{named} is {phase}", stop) if phase else _controlled(f"{named} has not begun", _RESTART, stopped)
-    obstacle = _obstacle(instance)
-    if obstacle.startswith(_IMMOVABLE):
-        return obstacle, stop
-    remedy = steps(f"Migrate it: virtctl migrate {vm}", f"If the migration does not begin: {_RESTART_COMMAND}")
-    return _controlled(obstacle or _last(migrations), remedy, stopped)
-
-
-def _controlled(why: str, remedy: str, stopped: Outage | None) -> tuple[str, str]:
-    """Return what KubeVirt's controller has to do; if it does not run, that comes first."""
-    return (why, remedy) if stopped is None else (f"{why}; {stopped.problem}", stopped.remedy)
-
-
-def _obstacle(instance: Object) -> str:
-    """Return why KubeVirt does not migrate the instance; empty if it does."""
-    movable = objects.condition(instance, "LiveMigratable")
-    if objects.text(movable, "status") == "False":
-        words = (objects.text(movable, "reason"), objects.excerpt(movable, "message"))
-        return f"{_IMMOVABLE}: {': '.join(filter(None, words)) or 'LiveMigratable is False'}"
-    strategy = objects.text(instance, "spec", "evictionStrategy")
-    return f"its eviction strategy is {strategy}" if strategy in STAYS else ""
-
-
-def _last(migrations: Sequence[Object]) -> str:
-    if not migrations:
-        return "it has no migration"
-    last = migrations[-1]
-    why = objects.excerpt(last, "status", "migrationState", "failureReason")
-    return f"migration {objects.name(last)} is {_phase(last)}" + (f": {why}" if why else "")
+def _remedy(obstacle: VMObstacle) -> str:
+    if not obstacle.needs_controller:
+        return steps(*obstacle.ways_out)
+    if not obstacle.ways_out:
+        return f"Restart KubeVirt's controller: {_RESTART}"
+    return steps(*obstacle.ways_out, f"If the migration does not begin: {_RESTART}")
 
 
 def _phase(migration: Object) -> str:

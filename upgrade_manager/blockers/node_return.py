@@ -12,6 +12,7 @@ from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import NODES
+from upgrade_manager.nodes.expected_times import USUAL_REBOOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from upgrade_manager.blockers.view import View
     from upgrade_manager.blockers.wait import Wait
 
-#: A node shuts down, boots and starts its kubelet within that time.
-REBOOT = timedelta(minutes=30)
+#: Before it a node that is not back is not late.
+REBOOT = timedelta(seconds=USUAL_REBOOT)
 #: A node that becomes Ready sooner after the Job has not rebooted yet.
 SHUTDOWN = timedelta(seconds=30)
 

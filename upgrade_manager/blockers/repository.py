@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.deployments import restart
 from upgrade_manager.blockers.finder import START, Finder, from_start
-from upgrade_manager.blockers.pods import POD_REASONS, pod_blocker, start_progress
+from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.facts.pod_reason import POD_REASONS, start_progress
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import PODS
 

@@ -1,4 +1,4 @@
-"""Volumes that lack replicas while a node with one of them is to be drained: the pre-drain Job waits for them."""
+"""Volumes that lack replicas, for which the pre-drain Job waits; facts/volumes.py has the rule of its gate."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import json
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.api.keys import LONGHORN_SYSTEM
+from upgrade_manager.api.keys import LONGHORN_SYSTEM, MANAGED_SELECTOR
 from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.finder import Finder
-from upgrade_manager.blockers.migrations import evacuation_overdue
+from upgrade_manager.blockers.migrations import EVACUATION
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.facts.condition_words import condition_words
-from upgrade_manager.facts.label_selectors import one_of
+from upgrade_manager.facts.volumes import claim_of, storage_nodes, volumes_at_risk
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
-from upgrade_manager.kube.resources import LONGHORN_REPLICAS, LONGHORN_VOLUMES
+from upgrade_manager.kube.resources import LONGHORN_ENGINES, LONGHORN_VOLUMES, NODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,51 +28,49 @@ if TYPE_CHECKING:
 
 #: Fields of a volume: the tags of disks and nodes that may have its replicas; and where Longhorn's nodes have them.
 _SELECTORS = {"diskSelector": "spec.disks.*.tags", "nodeSelector": "spec.tags"}
-_UNHEALTHY = frozenset({"degraded", "faulted"})
-# Labels that Longhorn sets, on replicas and on volumes.
-_NODE_LABEL = "longhornnode"
+#: The label that Longhorn sets on replicas.
 _VOLUME_LABEL = "longhornvolume"
 
 
 def _overdue(wait: Wait) -> timedelta | None:
-    return evacuation_overdue(wait) if wait.is_running else None
+    """Return the time for the volumes; None once the Job lets the VMs leave: its gate has passed."""
+    return EVACUATION if wait.is_running and wait.progressed <= wait.since else None
 
 
 def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
-    """Yield the unhealthy volumes with a replica on the node; no others are read, of thousands."""
-    on_node = f"{_NODE_LABEL}={wait.node}"
-    replicas = view.objects(Selection(resource=LONGHORN_REPLICAS, namespace=LONGHORN_SYSTEM, label_selector=on_node))
-    selector = one_of(_VOLUME_LABEL, (objects.text(replica, "spec", "volumeName") for replica in replicas))
-    if selector:
-        volumes = Selection(resource=LONGHORN_VOLUMES, namespace=LONGHORN_SYSTEM, label_selector=selector)
-        yield from (_blocker(wait, one) for one in view.objects(volumes) if _robustness(one) in _UNHEALTHY)
+    """Yield the volumes for which the gate of the pre-drain Job waits."""
+    nodes = view.objects(Selection(resource=NODES, label_selector=MANAGED_SELECTOR, metadata_only=True))
+    engines = view.objects(Selection(resource=LONGHORN_ENGINES, namespace=LONGHORN_SYSTEM))
+    volumes = view.objects(Selection(resource=LONGHORN_VOLUMES, namespace=LONGHORN_SYSTEM))
+    for volume, problem in volumes_at_risk(volumes, engines, nodes=storage_nodes(nodes)):
+        yield _blocker(wait, volume, problem)
 
 
-def _robustness(volume: Object) -> str:
-    return objects.text(volume, "status", "robustness")
-
-
-def _blocker(wait: Wait, volume: Object) -> Blocker:
+def _blocker(wait: Wait, volume: Object, problem: str) -> Blocker:
     namespace, name = objects.key(volume)
-    claim = objects.mapping(volume, "status", "kubernetesStatus")
-    claimed = f"{objects.text(claim, 'namespace')}/{objects.text(claim, 'pvcName')}"
-    about = [f"PersistentVolumeClaim {claimed}"] if objects.text(claim, "pvcName") else []
-    scheduled = objects.condition(volume, "Scheduled")
-    if objects.text(scheduled, "status") == "False":
-        about.append(f"Longhorn places no replica: {condition_words(scheduled) or 'Scheduled is False'}")
     tags = _tags(volume)
-    detail = "; ".join([*about, *(f"{key} {wanted}" for key, wanted in tags.items())])
     return Blocker(
         reason=BlockerReason.VOLUME_DEGRADED,
         kind="Volume",
         namespace=namespace,
         name=name,
         node=wait.node,
-        message=f"Volume {namespace}/{name}: it is {_robustness(volume)}, with a replica on node {wait.node}"
-        + (f" ({detail})" if detail else ""),
+        message=f"Volume {namespace}/{name}: the drain of node {wait.node} waits for it "
+        f"({'; '.join([problem, *_about(volume, tags)])})",
         remedy=_remedy(volume, tags),
         since=wait.since,
     )
+
+
+def _about(volume: Object, tags: Mapping[str, str]) -> Iterator[str]:
+    """Yield whose volume it is, and why Longhorn has no place for its missing replica."""
+    claim = claim_of(volume)
+    if claim:
+        yield f"PersistentVolumeClaim {claim}"
+    scheduled = objects.condition(volume, "Scheduled")
+    if objects.text(scheduled, "status") == "False":
+        yield f"Longhorn places no replica: {condition_words(scheduled) or 'Scheduled is False'}"
+    yield from (f"{key} {wanted}" for key, wanted in tags.items())
 
 
 def _remedy(volume: Object, tags: Mapping[str, str]) -> str:

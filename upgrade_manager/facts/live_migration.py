@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import WITNESS_LABEL
+from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.node_affinity import NodeSet
 from upgrade_manager.kube import objects
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
 
-#: Phases of an instance whose guest does not run and never will.
-FINAL_PHASES = frozenset({"Succeeded", "Failed"})
 _AFFINITY = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 
 
@@ -67,8 +66,3 @@ class MigrationTargets:
         if key not in self._matching:
             self._matching[key] = self._nodes.matching(affinity)
         return self._matching[key]
-
-
-def is_final(instance: Object) -> bool:
-    """Return True for an instance that has ended."""
-    return objects.text(instance, "status", "phase") in FINAL_PHASES

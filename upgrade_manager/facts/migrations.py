@@ -1,4 +1,4 @@
-"""KubeVirt's migrations of a VM, for the pre-drain Job and for the blocker of a drain."""
+"""KubeVirt's migrations of a VM, for the pre-drain Job and for the finder of VMs that stay on the node."""
 
 from __future__ import annotations
 
@@ -10,11 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from upgrade_manager.kube.objects import Object
-
-#: Final phases of a migration.
-ENDED = frozenset({"Succeeded", "Failed"})
-#: Eviction strategies with which KubeVirt does not migrate a VM.
-STAYS = frozenset({"None", "External"})
 
 
 def migrations_of(instance: Object, migrations: Iterable[Object]) -> list[Object]:

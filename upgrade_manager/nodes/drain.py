@@ -23,12 +23,16 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.nodes import repeated_drain
+from upgrade_manager.nodes.expected_times import USUAL_REBOOT
 from upgrade_manager.nodes.model import AcknowledgeHook, ClearPendingOS, Decision, RestoreVMs, SetPendingOS, StartJob
 from upgrade_manager.nodes.sequencing import start_or_pause
 
 if TYPE_CHECKING:
     from upgrade_manager.facts.machine_plan import Hook
     from upgrade_manager.nodes.model import Effect, NodeView
+
+#: What a message advises follows from it, as the blocker of the node does.
+_OVERDUE = f"if it takes over {USUAL_REBOOT / 60:.0f} min"
 
 
 def decide(view: NodeView, *, release_os: str) -> Decision:
@@ -147,12 +151,10 @@ def await_reboot(view: NodeView, release_os: str) -> Decision:
     """Wait until the node is back, with the expected OS in its annotation."""
     expected = () if view.pending_os == release_os else (SetPendingOS(node=view.name, os_image=release_os),)
     if view.os_image == release_os:
-        waits = (
-            f"runs {release_os}, but is NotReady{_since(view.ready_since)}; if it takes over 10 min, check its kubelet"
-        )
+        waits = f"runs {release_os}, but is NotReady{_since(view.ready_since)}; {_OVERDUE}, check its kubelet"
     else:
         since = _since(view.os_upgrade.completed if view.os_upgrade else "")
-        waits = f"rebooting from {view.os_image} to {release_os}{since}; if it takes over 30 min, check its console"
+        waits = f"rebooting from {view.os_image} to {release_os}{since}; {_OVERDUE}, check its console"
     progress = f"{view.name}: {waits}"
     return Decision(state=NodeState.WAITING_REBOOT, progress=progress, effects=expected)
 

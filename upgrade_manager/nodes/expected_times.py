@@ -27,6 +27,8 @@ USUAL: Mapping[str, float] = {
 }
 #: The same for Rancher, which drains a node and upgrades its Kubernetes.
 USUAL_DRAIN = 600.0
+#: The same for a node that reboots: it shuts down, boots, and its kubelet reports that it is Ready.
+USUAL_REBOOT = 1800.0
 #: The same for phases; of NodeUpgrade, for its slowest step.
 USUAL_PHASE: Mapping[PhaseName, float] = {
     PhaseName.INITIALIZE: 300.0,

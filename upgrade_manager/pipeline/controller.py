@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.api.phases import TERMINAL
+from upgrade_manager.facts.volumes import slim_engine, slim_volume
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.informer import Informer, without_managed_fields
 from upgrade_manager.kube.pager import Selection
-from upgrade_manager.kube.resources import JOBS, NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import (
+    JOBS,
+    LONGHORN_ENGINES,
+    LONGHORN_VOLUMES,
+    NODES,
+    PROVISIONING_CLUSTERS,
+    UPGRADE_PLANS,
+)
 from upgrade_manager.kube.store import ChangeKind
 from upgrade_manager.pipeline.context import Services
 from upgrade_manager.pipeline.ending import leftovers
@@ -63,6 +71,8 @@ STALE_TIMEOUT = 300.0
 _WRITE_METADATA = frozenset({"resourceVersion", "managedFields"})
 log = structlog.get_logger(__name__)
 _TRANSFORMS = {NODES: slim_node, JOBS: slim_job, PROVISIONING_CLUSTERS: slim_cluster}
+#: Those of objects that finders read whole, except kinds of which a cluster has ten thousand.
+_WHOLE_TRANSFORMS = {LONGHORN_ENGINES: slim_engine, LONGHORN_VOLUMES: slim_volume}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +243,8 @@ class PlanController:
             if not _is_heartbeat(change) and objects.text(known, "status", "currentPhase") not in TERMINAL:
                 self._queue.add(plan)
 
-        transform = without_managed_fields if spec.is_whole else _TRANSFORMS.get(spec.resource, without_managed_fields)
+        transforms = _WHOLE_TRANSFORMS if spec.is_whole else _TRANSFORMS
+        transform = transforms.get(spec.resource, without_managed_fields)
         return self._informer(spec, changed, name=plan, transform=transform)
 
     def _informer(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _STATE = "harvesterhci.io/upgradeState"
 _CLEANUP = "harvesterhci.io/upgradeCleanup"
+#: Values of the label of an Upgrade, which are no phases of Pods.
 _ENDED = ("Succeeded", "Failed")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DETACHED_VOLUMES, LONGHORN_SYSTEM
+from upgrade_manager.facts.volumes import MANY_NODES, claim_of
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES
 from webhook.check import Check, Finding
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from webhook.check import Subject
 
-#: With fewer nodes a volume with the default of three replicas is always degraded. As in Harvester's own check, witness
-#: nodes count, although they hold no replicas.
-_MIN_NODES_FOR_DEGRADED = 3
 _IN_USE = frozenset({"attached", "attaching", "creating"})
 
 
@@ -30,7 +28,8 @@ async def _find(subject: Subject) -> list[Finding]:
 
 
 def _problem(volume: Object, *, nodes: int, skips_detached: bool) -> str:
-    if is_degraded(volume) and nodes >= _MIN_NODES_FOR_DEGRADED:
+    # As in Harvester's own check, witness nodes count, although they hold no replicas.
+    if is_degraded(volume) and nodes >= MANY_NODES:
         show = f"kubectl describe {LONGHORN_VOLUMES.name} -n {LONGHORN_SYSTEM} {objects.name(volume)}"
         return f"is degraded. Wait until Longhorn has rebuilt its replicas, or repair it: {show}"
     state = objects.text(volume, "status", "state")
@@ -51,10 +50,8 @@ def _problem(volume: Object, *, nodes: int, skips_detached: bool) -> str:
 
 def _about(volume: Object) -> str:
     about = f"Volume {LONGHORN_SYSTEM}/{objects.name(volume)}"
-    claim = objects.mapping(volume, "status", "kubernetesStatus")
-    if not objects.text(claim, "pvcName"):
-        return about
-    return f"{about} of PersistentVolumeClaim {objects.text(claim, 'namespace')}/{objects.text(claim, 'pvcName')}"
+    claim = claim_of(volume)
+    return f"{about} of PersistentVolumeClaim {claim}" if claim else about
 
 
 CHECK = Check(name="Longhorn", field="spec", find=_find)

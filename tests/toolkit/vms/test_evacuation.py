@@ -116,19 +116,20 @@ def states(text: str) -> str:
 @pytest.mark.parametrize(
     ("change", "state"),
     [
-        pytest.param({}, "no migration yet", id="waiting"),
+        pytest.param({}, "it has no migration", id="waiting"),
         pytest.param(
             {
                 "status": {
                     "conditions": [{"type": "LiveMigratable", "status": "False", "reason": "DisksNotLiveMigratable"}]
                 }
             },
-            "KubeVirt cannot migrate it, DisksNotLiveMigratable; stop it: virtctl stop -n default free",
+            "KubeVirt cannot migrate it: DisksNotLiveMigratable. Stop the VM: virtctl stop free -n default",
             id="not-migratable",
         ),
         pytest.param(
             {"spec": {"evictionStrategy": "None"}},
-            "its eviction strategy is None; stop it: virtctl stop -n default free",
+            "its eviction strategy is None. (1) Migrate it: virtctl migrate free -n default "
+            "(2) Or stop it: virtctl stop free -n default",
             id="eviction-strategy",
         ),
         pytest.param({"metadata": {"finalizers": ["example.com/hold"]}}, "it is stopping", id="deleting"),

@@ -7,7 +7,7 @@ from upgrade_manager.toolkit.host.system_agent import restore_system_agent, syst
 from upgrade_manager.toolkit.run.steps import Step
 from upgrade_manager.toolkit.vms.drain_taint import drain_taint_missing, set_drain_taint
 from upgrade_manager.toolkit.vms.evacuation import budgets_remaining, stop_stranded_vms, vms_remaining
-from upgrade_manager.toolkit.vms.longhorn_gate import forget_skipped_volumes, volumes_at_risk
+from upgrade_manager.toolkit.vms.longhorn_gate import forget_skipped_volumes, unsafe_volumes
 from upgrade_manager.toolkit.vms.restore_list import report_failed_record
 from upgrade_manager.toolkit.vms.virtual_machines import (
     STEP_TIMEOUT,
@@ -19,7 +19,7 @@ from upgrade_manager.toolkit.vms.virtual_machines import (
 STEPS = (
     Step(name="restore-system-agent", timeout=900, missing=system_agent_override, act=restore_system_agent),
     # Rebuilding the replicas of large volumes takes hours.
-    Step(name="wait-for-volumes", timeout=12 * 3600, missing=volumes_at_risk, poll=10),
+    Step(name="wait-for-volumes", timeout=12 * 3600, missing=unsafe_volumes, poll=10),
     Step(name="record-vms", timeout=300, act=record_immovable_vms, failed=report_failed_record),
     Step(name="stop-vms", timeout=STEP_TIMEOUT, act=stop_immovable_vms, failed=report_failed_shutdown),
     Step(name="taint-node", timeout=300, missing=drain_taint_missing, act=set_drain_taint),

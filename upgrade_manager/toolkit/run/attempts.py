@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_JOB_TYPE, LABEL_NODE
 from upgrade_manager.api.names import label_value
+from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PODS
 from upgrade_manager.resources.jobs import REBOOTING
@@ -19,8 +20,6 @@ from upgrade_manager.toolkit.run.steps import Step
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.toolkit.run.context import ToolkitContext
-
-_ENDED = {"Succeeded", "Failed"}
 
 
 async def earlier_attempts(context: ToolkitContext) -> str:
@@ -33,9 +32,7 @@ async def earlier_attempts(context: ToolkitContext) -> str:
     running = [
         objects.name(pod)
         for pod in found
-        if objects.name(pod) != context.pod
-        and objects.status(pod).get("phase") not in _ENDED
-        and (last is None or _age(pod) < last)
+        if objects.name(pod) != context.pod and not is_final(pod) and (last is None or _age(pod) < last)
     ]
     return f"Pod {HARVESTER_SYSTEM}/{running[0]} still upgrades node {context.node}" if running else ""
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, JobType
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.text import name_list
-from upgrade_manager.facts.migrations import ENDED, STAYS, migrations_of
+from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.facts.migrations import migrations_of
+from upgrade_manager.facts.vm_obstacles import vm_obstacle
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import (
     JOBS,
@@ -121,20 +123,9 @@ def _has_failed(migrations: Sequence[Object], *, node: str, since: str) -> bool:
 
 
 def _state(instance: Object, migrations: Sequence[Object]) -> str:
-    """Return what the instance waits for."""
-    if objects.is_deleting(instance):
-        return "it is stopping"
-    active = [one for one in migrations if objects.text(one, "status", "phase") not in ENDED]
-    if active:
-        return f"migration {objects.name(active[-1])} is {objects.text(active[-1], 'status', 'phase') or 'new'}"
-    way_out = f"stop it: virtctl stop -n {' '.join(objects.key(instance))}"
-    condition = objects.condition(instance, "LiveMigratable")
-    if objects.text(condition, "status") == "False":
-        return f"KubeVirt cannot migrate it, {objects.excerpt(condition, 'reason') or 'no reason'}; {way_out}"
-    strategy = objects.text(instance, "spec", "evictionStrategy")
-    if strategy in STAYS:
-        return f"its eviction strategy is {strategy}; {way_out}"
-    return "no migration yet"
+    """Return what the instance waits for, with what a user can do if only he can."""
+    obstacle = vm_obstacle(instance, migrations)
+    return f"{obstacle.why}. {steps(*obstacle.ways_out)}" if obstacle.needs_user else obstacle.why
 
 
 def _instance_uid(budget: Object) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.names import is_namespace, is_object_name
-from upgrade_manager.facts.live_migration import is_final
+from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound
 from upgrade_manager.kube.resources import KUBEVIRTS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES

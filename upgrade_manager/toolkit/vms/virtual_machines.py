@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.api.text import name_list
-from upgrade_manager.facts.live_migration import MigrationTargets, is_final
+from upgrade_manager.facts.final_phases import is_final
+from upgrade_manager.facts.live_migration import MigrationTargets
+from upgrade_manager.facts.vm_obstacles import NODE_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import KubeError
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
     Listing: TypeAlias = Callable[[ToolkitContext], Awaitable[list[Object]]]
 
-NODE_LABEL = "kubevirt.io/nodeName"
 #: Seconds until a VM that was asked to stop must be down. KubeVirt ends a guest that does not react after its grace
 #: period: two minutes in Harvester, unless its owner sets a longer one.
 STOP_TIMEOUT = 3600.0

@@ -1,0 +1,110 @@
+"""The pre-drain Job and the finders explain the same wait alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.cluster.vm_world import FREE, set_instance, vm_world
+from tests.support.toolkit.toolkit import NODE
+from tests.support.toolkit.volume_world import volume_world
+from upgrade_manager.blockers import migrations, node_return, volumes
+from upgrade_manager.blockers.finder import find_blockers
+from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.kube.resources import (
+    LONGHORN_ENGINES,
+    LONGHORN_REPLICAS,
+    LONGHORN_VOLUMES,
+    NODES,
+    VIRTUAL_MACHINE_INSTANCES,
+)
+from upgrade_manager.nodes.drain import await_reboot
+from upgrade_manager.nodes.model import NodeView
+from upgrade_manager.toolkit.vms.evacuation import vms_remaining
+from upgrade_manager.toolkit.vms.longhorn_gate import unsafe_volumes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tests.blockers.conftest import FakeView
+    from tests.support.toolkit.toolkit import ToolkitWorld
+    from upgrade_manager.api.blockers import Blocker
+    from upgrade_manager.blockers.finder import Finder
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resources import Resource
+
+row = pytest.param
+
+
+async def show(view: FakeView, world: ToolkitWorld, *resources: Resource) -> None:
+    """Let the finder see the world in which the Job runs."""
+    for resource in resources:
+        view.found[resource.kind] = [*(await world.client.list(resource)).items]
+
+
+def found_by(finders: Sequence[Finder], view: FakeView, *, age: float = 3600, **fields: Any) -> Sequence[Blocker]:
+    """Return the blockers of a node that is waited for since then."""
+    since = view.ago(age)
+    more: dict[str, Any] = {"kind": WaitKind.EVACUATION, "namespace": "", "name": NODE, "node": NODE, **fields}
+    return find_blockers(finders, view, [Wait(since=since, progressed=since, **more)], []).blockers
+
+
+@pytest.mark.rule("blockers: a volume that lacks replicas is named while the pre-drain Job waits for it")
+@pytest.mark.parametrize(
+    ("settings", "count"),
+    [
+        row({"nodes": 2, "robustness": "degraded", "modes": "RW RW"}, 0, id="two nodes with three replicas"),
+        row({"nodes": 2, "robustness": "degraded", "modes": "RW"}, 1, id="two nodes with one replica"),
+        row({"nodes": 2, "robustness": "healthy", "modes": "RW WO"}, 1, id="two nodes, one is rebuilt"),
+        row({"nodes": 3, "robustness": "degraded"}, 1, id="three nodes, no replica on this one"),
+        row({"nodes": 3, "robustness": "degraded", "state": "stopped"}, 0, id="three nodes, a VM that is off"),
+        row({"nodes": 3, "robustness": "unknown"}, 1, id="three nodes, unknown"),
+        row({"nodes": 3}, 0, id="three nodes, healthy"),
+    ],
+)
+async def test_volume_is_a_blocker_if_the_gate_waits(
+    view: FakeView, tmp_path: Path, settings: dict[str, Any], count: int
+) -> None:
+    async with volume_world(tmp_path, **settings) as world:
+        gate = await unsafe_volumes(world.context())
+        await show(view, world, NODES, LONGHORN_ENGINES, LONGHORN_REPLICAS, LONGHORN_VOLUMES)
+        found = found_by(volumes.FINDERS, view, is_running=True)
+    assert (gate.startswith(f"{count} volumes"), len(found)) == (bool(count), count)
+
+
+IMMOVABLE = {"type": "LiveMigratable", "status": "False", "reason": "DisksNotLiveMigratable"}
+
+
+@pytest.mark.rule("blockers: a VM that does not leave its node is named with its migration and a command")
+@pytest.mark.parametrize(
+    ("change", "commands"),
+    [
+        row({"spec": {"evictionStrategy": "None"}}, ["virtctl migrate", "virtctl stop"], id="strategy None"),
+        row({"spec": {"evictionStrategy": "External"}}, ["virtctl migrate", "virtctl stop"], id="External"),
+        row({"status": {"conditions": [IMMOVABLE]}}, ["virtctl stop"], id="not migratable"),
+    ],
+)
+async def test_vm_that_only_its_user_moves_has_one_remedy(
+    view: FakeView, tmp_path: Path, change: Object, commands: list[str]
+) -> None:
+    async with vm_world(tmp_path, FREE, actors=False) as world:
+        await set_instance(world, "free", change)
+        job = await vms_remaining(world.context())
+        await show(view, world, VIRTUAL_MACHINE_INSTANCES)
+        (blocker,) = found_by(migrations.FINDERS, view)
+    for command in ("virtctl migrate", "virtctl stop"):
+        assert (command in job, command in blocker.remedy) == (command in commands, command in commands)
+    assert blocker.message.partition("(")[2].removesuffix(")") in job
+    assert blocker.remedy in job
+
+
+@pytest.mark.parametrize("os_image", ["old", "new"])
+@pytest.mark.parametrize("kind", [WaitKind.REBOOT, WaitKind.LOST_NODE])
+def test_message_and_blocker_give_a_reboot_the_same_time(view: FakeView, os_image: str, kind: WaitKind) -> None:
+    node = NodeView(name=NODE, state=None, os_image=os_image, ready=False, pending_os="new", jobs={})
+    shown = await_reboot(node, "new").progress.partition("if it takes over ")[2]
+    seconds = float(shown.partition(" min")[0]) * 60
+    assert found_by(node_return.FINDERS, view, kind=kind, age=seconds - 1) == []
+    assert len(found_by(node_return.FINDERS, view, kind=kind, age=seconds)) == 1

@@ -1,0 +1,12 @@
+"""The phases in which a Pod, a VirtualMachineInstance or a migration has ended: the three have the same names."""
+
+from __future__ import annotations
+
+from upgrade_manager.kube import objects
+
+FINAL_PHASES = frozenset({"Succeeded", "Failed"})
+
+
+def is_final(obj: object) -> bool:
+    """Return True for an object that has ended: nothing of it runs, and never will again."""
+    return objects.text(obj, "status", "phase") in FINAL_PHASES

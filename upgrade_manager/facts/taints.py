@@ -1,0 +1,52 @@
+"""Taints that keep a Pod from a node, by the rules of Kubernetes' scheduler; blockers/taints.py has the remedies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from upgrade_manager.facts.label_selectors import matches
+from upgrade_manager.kube import objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from upgrade_manager.kube.objects import Object
+
+_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
+
+
+class Taint(NamedTuple):
+    """A taint's identity: Kubernetes allows one value for each key and effect."""
+
+    key: str
+    effect: str
+
+
+def node_terms(pod: Object) -> list[object]:
+    """Return the terms of the Pod's required node affinity, of which a node must match one; empty if any node does."""
+    affinity = objects.mapping(pod, "spec", "affinity", "nodeAffinity")
+    return objects.items(affinity, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+
+
+def is_candidate(node: Object, pod: Object) -> bool:
+    """Return True for a node that the Pod's selector and required affinity allow."""
+    labels, terms = objects.labels(node), node_terms(pod)
+    selector = {"matchLabels": objects.mapping(pod, "spec", "nodeSelector")}
+    return matches(selector, labels) and (not terms or any(matches(term, labels) for term in terms))
+
+
+def untolerated(node: Object, pod: Object) -> Iterator[Taint]:
+    """Yield the taints of the node that keep the Pod from it."""
+    tolerations = objects.items(pod, "spec", "tolerations")
+    for taint in objects.items(node, "spec", "taints"):
+        if objects.text(taint, "effect") in _EFFECTS and not any(_tolerates(one, taint) for one in tolerations):
+            yield Taint(objects.text(taint, "key"), objects.text(taint, "effect"))
+
+
+def _tolerates(toleration: object, taint: object) -> bool:
+    key, effect = objects.text(toleration, "key"), objects.text(toleration, "effect")
+    if effect not in {"", objects.text(taint, "effect")} or key not in {"", objects.text(taint, "key")}:
+        return False
+    if objects.text(toleration, "operator") == "Exists":
+        return True
+    return bool(key) and objects.text(toleration, "value") == objects.text(taint, "value")

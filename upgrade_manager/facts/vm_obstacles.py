@@ -1,0 +1,93 @@
+"""Why a VM stays on a node that KubeVirt evacuates, and what a user does about it.
+
+The pre-drain Job (toolkit/vms/evacuation.py) reports it for the VMs that it waits for, and the finder of blockers
+(blockers/migrations.py) for those that take too long. Which VMs the Job stops before is Harvester's rule, in
+live_migration.py.
+
+KubeVirt (v1.5 to v1.7, evacuation controller) migrates an instance away from a node with the drain taint if its
+eviction strategy wants that, its condition LiveMigratable is True, and none of its migrations is unfinished.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from upgrade_manager.facts.final_phases import is_final
+from upgrade_manager.kube import objects
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from upgrade_manager.kube.objects import Object
+
+#: KubeVirt's label for the node of an instance.
+NODE_LABEL = "kubevirt.io/nodeName"
+#: Eviction strategies with which KubeVirt does not migrate a VM by itself; its user can.
+_STAYS = frozenset({"None", "External"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VMObstacle:
+    """Why an instance has not left its node yet."""
+
+    why: str
+    #: What a user can do, each with its command; empty if KubeVirt has to act.
+    ways_out: tuple[str, ...] = ()
+    #: True if KubeVirt never moves the instance: only its user can.
+    needs_user: bool = False
+    #: True if it is the controller of migrations that has to act next.
+    needs_controller: bool = False
+
+
+def vm_obstacle(instance: Object, migrations: Sequence[Object]) -> VMObstacle:
+    """Return why the instance is still on its node; `migrations` are its own ones from there, oldest first."""
+    if objects.is_deleting(instance):
+        way_out = f"If its system does not shut down: virtctl stop {_named(instance)} --force --grace-period=0"
+        return VMObstacle(why="it is stopping", ways_out=(way_out,))
+    active = [one for one in migrations if not is_final(one)]
+    if active:
+        return _migrating(instance, active[-1])
+    return staying(instance) or VMObstacle(why=_last(migrations), ways_out=(_migrate(instance),), needs_controller=True)
+
+
+def staying(instance: Object) -> VMObstacle | None:
+    """Return why KubeVirt never moves the instance by itself; None if it does."""
+    movable = objects.condition(instance, "LiveMigratable")
+    if objects.text(movable, "status") == "False":
+        words = (objects.text(movable, "reason"), objects.excerpt(movable, "message"))
+        why = f"KubeVirt cannot migrate it: {': '.join(filter(None, words)) or 'LiveMigratable is False'}"
+        return VMObstacle(why=why, ways_out=(f"Stop the VM: {_stop(instance)}",), needs_user=True)
+    strategy = objects.text(instance, "spec", "evictionStrategy")
+    if strategy not in _STAYS:
+        return None
+    ways_out = (_migrate(instance), f"Or stop it: {_stop(instance)}")
+    return VMObstacle(why=f"its eviction strategy is {strategy}", ways_out=ways_out, needs_user=True)
+
+
+def _migrating(instance: Object, migration: Object) -> VMObstacle:
+    named, phase = f"migration {objects.name(migration)}", objects.text(migration, "status", "phase")
+    if not phase:
+        return VMObstacle(why=f"{named} has not begun", needs_controller=True)
+    return VMObstacle(why=f"{named} is {phase}", ways_out=(f"Stop the VM: {_stop(instance)}",))
+
+
+def _last(migrations: Sequence[Object]) -> str:
+    if not migrations:
+        return "it has no migration"
+    last = migrations[-1]
+    why = objects.excerpt(last, "status", "migrationState", "failureReason")
+    phase = objects.text(last, "status", "phase")
+    return f"migration {objects.name(last)} is {phase}" + (f": {why}" if why else "")
+
+
+def _migrate(instance: Object) -> str:
+    return f"Migrate it: virtctl migrate {_named(instance)}"
+
+
+def _stop(instance: Object) -> str:
+    return f"virtctl stop {_named(instance)}"
+
+
+def _named(instance: Object) -> str:
+    return f"{objects.name(instance)} -n {objects.namespace(instance)}"

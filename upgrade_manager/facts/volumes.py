@@ -1,0 +1,101 @@
+"""Longhorn's volumes for which the drain of a node waits.
+
+The gate of the pre-drain Job (toolkit/vms/longhorn_gate.py) waits for them, and the finder of blockers
+(blockers/volumes.py) names them by the same rule, which is that of Harvester's own pre-drain: for the volumes of all
+running engines, wherever their replicas are. With fewer than three nodes Longhorn reports a volume with the default of
+three replicas as degraded all the time: there its writable replicas are counted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import WITNESS_LABEL
+from upgrade_manager.kube import objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from upgrade_manager.kube.objects import Object
+
+#: The number of nodes from which volumes must be healthy; with fewer, writable replicas are counted.
+MANY_NODES = 3
+_ENOUGH = 2
+_METADATA = ("name", "namespace", "uid", "resourceVersion", "labels")
+_VOLUME_SPEC = ("numberOfReplicas", "diskSelector", "nodeSelector")
+
+
+def storage_nodes(nodes: Iterable[Object]) -> int:
+    """Return the number of managed nodes that may have replicas; a witness has none."""
+    return sum(objects.labels(node).get(WITNESS_LABEL) != "true" for node in nodes)
+
+
+def volumes_at_risk(volumes: Iterable[Object], engines: Iterable[Object], *, nodes: int) -> list[tuple[Object, str]]:
+    """Return the volumes of running engines that lack replicas, each with its problem; `nodes` are the storage nodes.
+
+    An engine without a volume is about to be deleted.
+    """
+    named = {objects.name(one): one for one in volumes}
+    found: dict[str, str] = {}
+    for engine in engines:
+        volume = named.get(_volume_of(engine))
+        problem = volume_problem(volume, engine, nodes=nodes) if volume and _is_running(engine) else ""
+        if volume and problem:
+            # A volume that migrates has two engines.
+            found[objects.name(volume)] = problem
+    return [(named[name], problem) for name, problem in found.items()]
+
+
+def volume_problem(volume: Object, engine: Object, *, nodes: int) -> str:
+    """Return what the volume of a running engine lacks; empty if it survives the loss of a node.
+
+    With one node there is no place for a second replica.
+    """
+    if nodes >= MANY_NODES:
+        robustness = objects.text(volume, "status", "robustness")
+        return "" if robustness == "healthy" else f"{robustness or 'unknown'}, not healthy"
+    wanted = min(_ENOUGH, objects.number(volume, "spec", "numberOfReplicas") or _ENOUGH, max(nodes, 1))
+    writable = sum(mode == "RW" for mode in objects.strings(engine, "status", "replicaModeMap").values())
+    return "" if writable >= wanted else f"{writable} of {wanted} replicas are writable"
+
+
+def claim_of(volume: Object) -> str:
+    """Return namespace and name of the volume's PersistentVolumeClaim; empty without one."""
+    claim = objects.mapping(volume, "status", "kubernetesStatus")
+    name = objects.text(claim, "pvcName")
+    return f"{objects.text(claim, 'namespace')}/{name}" if name else ""
+
+
+def slim_volume(volume: Object) -> Object:
+    """Keep the fields of a volume that the rules and messages need: a large cluster has ten thousand."""
+    claim = objects.mapping(volume, "status", "kubernetesStatus")
+    return {
+        "metadata": _slim_metadata(volume),
+        "spec": {key: objects.value(volume, "spec", key) for key in _VOLUME_SPEC},
+        "status": {
+            "robustness": objects.value(volume, "status", "robustness"),
+            "kubernetesStatus": {key: claim.get(key) for key in ("namespace", "pvcName")},
+            "conditions": [objects.condition(volume, "Scheduled")],
+        },
+    }
+
+
+def slim_engine(engine: Object) -> Object:
+    """Keep the fields of an engine that the rules need."""
+    return {
+        "metadata": _slim_metadata(engine),
+        "spec": {"volumeName": objects.value(engine, "spec", "volumeName")},
+        "status": {key: objects.value(engine, "status", key) for key in ("currentState", "replicaModeMap")},
+    }
+
+
+def _slim_metadata(obj: Object) -> Object:
+    return {key: value for key, value in objects.metadata(obj).items() if key in _METADATA}
+
+
+def _is_running(engine: Object) -> bool:
+    return objects.text(engine, "status", "currentState") == "running"
+
+
+def _volume_of(engine: Object) -> str:
+    return objects.text(engine, "spec", "volumeName") or objects.text(engine, "metadata", "labels", "longhornvolume")

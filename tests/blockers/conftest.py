@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from upgrade_manager.blockers.view import NotSynced, Unreadable
+from upgrade_manager.blockers.object_view import NotSynced, Unreadable
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.blockers.conftest import FakeView
-    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.object_view import View
 
 REASON = BlockerReason.POD_PENDING
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from upgrade_manager.blockers.object_view import NotSynced
 from upgrade_manager.blockers.taints import untaint_steps
-from upgrade_manager.blockers.view import NotSynced
 
 if TYPE_CHECKING:
     from tests.blockers.conftest import FakeView

@@ -1,16 +1,37 @@
-"""Finds what holds an upgrade up: a table of finders, each for one kind of wait, below the pipeline."""
+"""Finds what holds an upgrade up: a table of finders, each for one kind of wait, below the pipeline.
+
+Phases return waits, and pipeline/blocker_report.py runs the finders of those that are overdue.
+
+wait                one wait of a phase for one object
+finder              a row of the table, and the run of all rows; `table` has the rows
+object_view         what finders read objects by; pipeline/blocker_report.py implements it
+jobs                Jobs that do not start or take long; `job_failures` reports why a Job failed
+pods                Pods that do not run; `taints` has the remedies of unschedulable ones
+imports             the import of the ISO
+repository_outage   the upgrade repository
+upgrade_controller  the system-upgrade-controller
+rancher             Rancher, which drains nodes; `drains` and `disruption_budgets` say why a drain fails
+migrations          VMs that do not leave a node
+volumes             volumes for which a drain waits
+node_return         nodes that do not come back from their reboot
+known               waits whose cause the pipeline knows
+refusals            writes that the API server or a webhook refuses
+deployments         other controllers' Deployments; `warnings` are the events about an object
+first_seen          when something was first seen as it is
+remedy              remedies of several steps
+"""
 
 __all__ = [
     "finder",
     "first_seen",
     "job_failures",
     "jobs",
+    "object_view",
     "pods",
     "rancher",
     "refusals",
     "remedy",
     "table",
-    "view",
     "wait",
     "warnings",
 ]

@@ -13,7 +13,7 @@ from upgrade_manager.kube.resources import DEPLOYMENTS
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.object_view import View
     from upgrade_manager.kube.objects import Object
 
 

@@ -19,7 +19,7 @@ from upgrade_manager.kube.resources import POD_DISRUPTION_BUDGETS, PODS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.object_view import View
     from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.objects import Object
 

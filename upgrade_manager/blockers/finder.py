@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.blockers.view import NotSynced, Unreadable
+from upgrade_manager.blockers.object_view import NotSynced, Unreadable
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.object_view import View
     from upgrade_manager.blockers.wait import Wait, WaitKind
 
 _log = structlog.get_logger(__name__)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.deployments import restart
 from upgrade_manager.blockers.finder import START, Finder
+from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.facts.condition_words import unmet_conditions
 from upgrade_manager.facts.pod_reason import POD_REASONS, start_progress
@@ -22,7 +22,7 @@ from upgrade_manager.kube.resources import DATA_VOLUMES, PERSISTENT_VOLUME_CLAIM
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.object_view import View
     from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.timestamps import format_time, parse_time
 from upgrade_manager.blockers.finder import START, Finder
+from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.facts.job_state import JobState, Progress
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from datetime import datetime
 
-    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.object_view import View
     from upgrade_manager.kube.objects import Object
 
 LABEL_JOB_NAME = "batch.kubernetes.io/job-name"

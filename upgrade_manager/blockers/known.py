@@ -13,7 +13,7 @@ from upgrade_manager.blockers.wait import WaitKind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.object_view import View
     from upgrade_manager.blockers.wait import Wait
 
 #: Rancher may drain a node that runs the release's Kubernetes already within that time.

@@ -11,8 +11,8 @@ from upgrade_manager.api.names import label_value
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.deployments import outage, restart
 from upgrade_manager.blockers.finder import START, Finder
+from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.label_selectors import one_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from upgrade_manager.blockers.deployments import Outage
-    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.object_view import View
     from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.facts.vm_obstacles import VMObstacle
     from upgrade_manager.kube.objects import Object

@@ -17,7 +17,7 @@ from upgrade_manager.nodes.expected_times import USUAL_REBOOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.object_view import View
     from upgrade_manager.blockers.wait import Wait
 
 #: Before it a node that is not back is not late.

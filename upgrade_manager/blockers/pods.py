@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.object_view import View
     from upgrade_manager.kube.objects import Object
 
 #: Where RKE2 keeps the logs of a node, and the command that restarts its kubelet and containerd.

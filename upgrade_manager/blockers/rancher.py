@@ -11,8 +11,8 @@ from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, PROVISIONING_CL
 from upgrade_manager.blockers.deployments import has_just_started, outage, restart
 from upgrade_manager.blockers.drains import drain_blockers
 from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.view import Unreadable
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.facts.condition_words import unmet_conditions
 from upgrade_manager.kube import objects
@@ -22,7 +22,7 @@ from upgrade_manager.kube.resources import MACHINES, PROVISIONING_CLUSTERS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.object_view import View
     from upgrade_manager.blockers.wait import Wait
 
 #: Rancher's planner acts within that time.

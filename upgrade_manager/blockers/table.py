@@ -10,7 +10,7 @@ from upgrade_manager.blockers import (
     migrations,
     node_return,
     rancher,
-    repository,
+    repository_outage,
     upgrade_controller,
     volumes,
 )
@@ -21,7 +21,7 @@ FINDERS = (
     *jobs.FINDERS,
     *imports.FINDERS,
     *upgrade_controller.FINDERS,
-    *repository.FINDERS,
+    *repository_outage.FINDERS,
     *drains.FINDERS,
     *migrations.FINDERS,
     *volumes.FINDERS,

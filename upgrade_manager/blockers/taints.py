@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import LABEL_HOSTNAME
-from upgrade_manager.blockers.view import Unreadable
+from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.facts.taints import Taint, is_candidate, node_terms, untolerated
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
@@ -15,7 +15,7 @@ from upgrade_manager.kube.resources import NODES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.object_view import View
     from upgrade_manager.kube.objects import Object
 
 #: Taints that a command does not remove: Kubernetes keeps them while their cause lasts.

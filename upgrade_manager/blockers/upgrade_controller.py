@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.api.keys import LABEL_HOSTNAME, MANAGED_SELECTOR, suc_node_label
+from upgrade_manager.api.keys import MANAGED_SELECTOR, suc_node_label
 from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.deployments import has_just_started, outage, restart
 from upgrade_manager.blockers.finder import START, Finder, from_start
@@ -13,6 +13,7 @@ from upgrade_manager.blockers.remedy import WEBHOOKS, steps
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.facts.label_selectors import matches
+from upgrade_manager.facts.suc_nodes import hostname_problem, hostname_remedy
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import EVENTS, NODES, SUC_PLANS
@@ -20,7 +21,7 @@ from upgrade_manager.kube.resources import EVENTS, NODES, SUC_PLANS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.object_view import View
     from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.objects import Object
 
@@ -51,10 +52,9 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
 def _excluded(wait: Wait, node: Object) -> Blocker | None:
     """Return the node if the controller never completes it: one that is disabled, or whose hostname is not its name."""
     name, labels = objects.name(node), objects.labels(node)
-    hostname, label = labels.get(LABEL_HOSTNAME, ""), suc_node_label(wait.name)
-    if hostname != name:
-        message = f'label {LABEL_HOSTNAME} is "{hostname}", but the {_CONTROLLER} requires the node\'s name'
-        remedy = f"kubectl label --overwrite node {name} {LABEL_HOSTNAME}={name}"
+    message, label = hostname_problem(node), suc_node_label(wait.name)
+    if message:
+        remedy = hostname_remedy(node)
     elif labels.get(label) == _DISABLED:
         message = f"label {label}={_DISABLED} excludes it from Plan {wait.namespace}/{wait.name}"
         remedy = f"kubectl label node {name} {label}-"

@@ -9,7 +9,7 @@ from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import EVENTS
 
 if TYPE_CHECKING:
-    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.object_view import View
     from upgrade_manager.kube.objects import Object
 
 

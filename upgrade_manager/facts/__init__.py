@@ -1,6 +1,19 @@
 """Rules about objects of other controllers, as pure functions of raw objects.
 
 The Job on a node, the finder of blockers and the webhook apply the same rule, so that they explain a wait alike.
+
+live_migration   which VMs the Job stops before a drain: Harvester's rule; with node_affinity, which the scheduler has
+vm_obstacles     why a VM stays on a node that KubeVirt evacuates; `migrations` finds its own ones
+volumes          Longhorn's volumes for which a drain waits
+evictions        which Pods a PodDisruptionBudget keeps on their node
+pod_reason       why a Pod does not run; taints, which nodes it may have
+deployments      why a Deployment does nothing
+job_state        the progress of a Job
+machine_plan     the node and the hooks of Rancher's machine-plan Secret
+suc_nodes        nodes that the system-upgrade-controller cannot process
+condition_words  what the conditions of other projects' objects report
+final_phases     the phases in which Pods, VMs and migrations have ended
+label_selectors  label selectors, evaluated as Kubernetes does
 """
 
 __all__ = [
@@ -15,6 +28,7 @@ __all__ = [
     "migrations",
     "node_affinity",
     "pod_reason",
+    "suc_nodes",
     "taints",
     "vm_obstacles",
     "volumes",

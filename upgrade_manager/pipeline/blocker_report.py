@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import MAX_TEXT, BlockerReason, merge_blockers, read_blockers
 from upgrade_manager.api.status import ToolkitImageStatus
 from upgrade_manager.blockers.finder import find_blockers
+from upgrade_manager.blockers.object_view import NotSynced, Unreadable
 from upgrade_manager.blockers.table import FINDERS
-from upgrade_manager.blockers.view import NotSynced, Unreadable
 from upgrade_manager.pipeline.events import REPEAT_WINDOW
 from upgrade_manager.pipeline.informers import InformerSpec
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_COMPONENT, LABEL_HOSTNAME, suc_node_label
+from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_COMPONENT, suc_node_label
 from upgrade_manager.api.names import MAX_LABEL
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.job_failures import job_failure_message
 from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.wait import Wait, WaitKind
 from upgrade_manager.facts.job_state import JobState, Progress
+from upgrade_manager.facts.suc_nodes import hostname_problem, hostname_remedy
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES, SUC_PLANS
 from upgrade_manager.pipeline.errors import BadCluster
@@ -237,12 +238,9 @@ async def prepare_nodes(ctx: ReconcileContext, nodes: Sequence[Object], plan: st
     if long_name:
         raise BadCluster(f"{long_name}. Set spec.imagePreloadOption.concurrency to -1 to skip the image preload")
     for node in nodes:
-        name, hostname = objects.name(node), objects.labels(node).get(LABEL_HOSTNAME, "")
-        if hostname != name:
-            raise BadCluster(
-                f'Node {name}: label {LABEL_HOSTNAME} is "{hostname}", but the system-upgrade-controller requires '
-                f"the node's name. Run kubectl label --overwrite node {name} {LABEL_HOSTNAME}={name}"
-            )
+        problem = hostname_problem(node)
+        if problem:
+            raise BadCluster(f"Node {objects.name(node)}: {problem}. Run {hostname_remedy(node)}")
     labelled = [objects.name(node) for node in nodes if label in objects.labels(node)]
     if not labelled:
         return

@@ -17,7 +17,7 @@ from upgrade_manager.kube.resources import PODS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from upgrade_manager.blockers.view import View
+    from upgrade_manager.blockers.object_view import View
     from upgrade_manager.blockers.wait import Wait
 
 

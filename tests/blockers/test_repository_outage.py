@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from upgrade_manager.blockers.finder import find_blockers
-from upgrade_manager.blockers.repository import FINDERS
+from upgrade_manager.blockers.repository_outage import FINDERS
 from upgrade_manager.blockers.wait import Wait, WaitKind
 
 if TYPE_CHECKING:

@@ -1,0 +1,29 @@
+"""Nodes that the system-upgrade-controller cannot process.
+
+pipeline/phases/plan_jobs.py refuses to create a Plan for them, and blockers/upgrade_controller.py names those that
+change afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import LABEL_HOSTNAME
+from upgrade_manager.kube import objects
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+
+
+def hostname_problem(node: Object) -> str:
+    """Return why the controller hangs on the node: it looks for the label by the node's name; empty if they agree."""
+    hostname = objects.labels(node).get(LABEL_HOSTNAME, "")
+    if hostname == objects.name(node):
+        return ""
+    return f'label {LABEL_HOSTNAME} is "{hostname}", but the system-upgrade-controller requires the node\'s name'
+
+
+def hostname_remedy(node: Object) -> str:
+    """Return the command that sets the label to the node's name."""
+    name = objects.name(node)
+    return f"kubectl label --overwrite node {name} {LABEL_HOSTNAME}={name}"

@@ -7,7 +7,7 @@ import pytest
 
 from upgrade_manager.blockers.drains import FINDERS
 from upgrade_manager.blockers.finder import find_blockers
-from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.blockers.wait import DrainWait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,15 +30,14 @@ ONE_DOWN = (
 )
 
 
-def wait(view: FakeView, *, age: float = 300, detail: str = "") -> Wait:
+def wait(view: FakeView, *, age: float = 300, detail: str = "") -> DrainWait:
     since = view.ago(age)
-    return Wait(
-        kind=WaitKind.DRAIN,
+    return DrainWait(
         namespace="fleet-local",
         name="m-machine-plan",
         node="n1",
         since=since,
-        progressed=since,
+        undisturbed=since,
         detail=detail,
     )
 
@@ -72,7 +71,7 @@ def test_healthy_drain_is_not_read_before_its_deadline(view: FakeView) -> None:
 
 def test_drained_node_is_not_read(view: FakeView) -> None:
     view.found["Pod"], view.found["PodDisruptionBudget"] = [pod()], [budget()]
-    done = replace(wait(view, detail="of an earlier attempt"), is_running=True)
+    done = replace(wait(view, detail="of an earlier attempt"), is_drained=True)
     assert find_blockers(FINDERS, view, [done], []).blockers == []
     assert view.read == []
 

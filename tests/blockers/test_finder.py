@@ -2,14 +2,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.finder import RECHECK, SYNC_RETRY, Finder, find_blockers
-from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.blockers.wait import (
+    DeploymentWait,
+    DrainWait,
+    EvacuationWait,
+    ImageWait,
+    JobWait,
+    PlanWait,
+    RancherWait,
+    Wait,
+)
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import PODS
 
@@ -22,9 +31,9 @@ if TYPE_CHECKING:
 REASON = BlockerReason.POD_PENDING
 
 
-def _wait(view: FakeView, *, age: float = 100, kind: WaitKind = WaitKind.JOB, name: str = "j") -> Wait:
+def _wait(view: FakeView, *, age: float = 100, name: str = "j") -> JobWait:
     since = view.ago(age)
-    return Wait(kind=kind, namespace="ns", name=name, node="n1", since=since, progressed=since, usual=60)
+    return JobWait(namespace="ns", name=name, node="n1", since=since, stepped=since, pods="")
 
 
 def _find(view: View, wait: Wait) -> Iterator[Blocker]:
@@ -38,7 +47,7 @@ def _blocker(wait: Wait, name: str) -> Blocker:
     )
 
 
-ROW = Finder(kind=WaitKind.JOB, reasons=(REASON,), overdue=lambda _: timedelta(seconds=60), find=_find)
+ROW: Finder[Wait] = Finder(wait=JobWait, reasons=(REASON,), overdue=lambda _: timedelta(seconds=60), find=_find)
 
 
 def test_nothing_is_read_before_the_wait_is_overdue(view: FakeView) -> None:
@@ -53,7 +62,9 @@ def test_wait_that_is_not_to_be_looked_at_is_left_out(view: FakeView) -> None:
 
 
 def test_row_of_another_kind_is_not_run(view: FakeView) -> None:
-    found = find_blockers([ROW], view, [_wait(view, kind=WaitKind.DEPLOYMENT)], [])
+    other = DeploymentWait(name="d", since=view.ago(100), pods="")
+    found = find_blockers([ROW], view, [other], [])
+    assert list(ROW.look(view, other)) == []
     assert (found.blockers, found.after, view.read) == ([], None, [])
 
 
@@ -100,20 +111,24 @@ def test_missing_permission_is_named(view: FakeView) -> None:
 
 @pytest.mark.rule("blockers: a missing permission is named when a reason cannot be read")
 @pytest.mark.parametrize(
-    ("kind", "resource"),
+    ("kind", "more", "resource"),
     [
-        (WaitKind.RANCHER, "clusters.provisioning.cattle.io"),
-        (WaitKind.PLAN, "plans.upgrade.cattle.io"),
-        (WaitKind.IMAGE, "virtualmachineimages.harvesterhci.io"),
-        (WaitKind.DRAIN, "secret"),
-        (WaitKind.EVACUATION, "node"),
+        (RancherWait, (), "clusters.provisioning.cattle.io"),
+        (PlanWait, (), "plans.upgrade.cattle.io"),
+        (ImageWait, ("imported",), "virtualmachineimages.harvesterhci.io"),
+        (DrainWait, ("undisturbed",), "secret"),
+        (EvacuationWait, ("released",), "node"),
     ],
 )
-def test_missing_permission_comes_with_a_qualified_name(view: FakeView, kind: WaitKind, resource: str) -> None:
+def test_missing_permission_comes_with_a_qualified_name(
+    view: FakeView, kind: type[Wait], more: tuple[str, ...], resource: str
+) -> None:
     view.errors["Pod"] = "list pods: 403 Forbidden: " + "x" * 200
-    wait = replace(_wait(view, kind=kind), detail="a\x1b\n" * 1000)
-    (found,) = find_blockers([replace(ROW, kind=kind)], view, [wait], []).blockers
-    assert found.message.startswith(f"{kind.object_kind} ns/j: overdue (a a ")
+    since = view.ago(100)
+    fields: dict[str, Any] = dict.fromkeys(more, since)
+    wait = kind(namespace="ns", name="j", since=since, detail="a\x1b\n" * 1000, **fields)
+    (found,) = find_blockers([replace(ROW, wait=kind)], view, [wait], []).blockers
+    assert found.message.startswith(f"{kind.kind.object_kind} ns/j: overdue (a a ")
     assert found.entry()["message"].endswith(f"and the reason cannot be read: {view.errors['Pod']}")
     assert found.remedy.endswith(f"kubectl describe {resource} -n ns j")
 

@@ -9,7 +9,7 @@ import pytest
 from upgrade_manager.api.blockers import MAX_TEXT
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.table import FINDERS
-from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.blockers.wait import JobWait
 
 if TYPE_CHECKING:
     from tests.blockers.conftest import FakeView
@@ -51,7 +51,7 @@ def test_hostile_text_is_one_short_printable_line(view: FakeView, text: str, mak
     view.found["Event"] = [event]
     view.found["Pod"] = [make(view, text)] if make else []
     since = view.ago(90)
-    wait = Wait(kind=WaitKind.JOB, namespace="ns", name="j", since=since, progressed=since, pods="x=y")
+    wait = JobWait(namespace="ns", name="j", since=since, stepped=since, pods="x=y")
     (found,) = find_blockers(FINDERS, view, [wait], []).blockers
     entry = found.entry()
     assert found.name in {"p", "j"}

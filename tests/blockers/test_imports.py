@@ -6,7 +6,7 @@ import pytest
 
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.imports import FINDERS
-from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.blockers.wait import ImageWait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,19 +21,18 @@ IMPORTING = {"type": "Imported", "status": "Unknown", "reason": "Importing"}
 BOUND = {"type": "Bound", "status": "False", "message": "PVC iso Pending", "reason": "Pending"}
 
 
-def wait(view: FakeView, *, age: float = 600, detail: str = "12 %") -> Wait:
+def wait(view: FakeView, *, age: float = 600, detail: str = "12 %") -> ImageWait:
     progressed = view.ago(age)
-    return Wait(
-        kind=WaitKind.IMAGE,
+    return ImageWait(
         namespace="ns",
         name="iso",
         since=view.ago(9000),
-        progressed=progressed,
+        imported=progressed,
         detail=detail,
     )
 
 
-def blockers(view: FakeView, found: Wait) -> Sequence[Blocker]:
+def blockers(view: FakeView, found: ImageWait) -> Sequence[Blocker]:
     return find_blockers(FINDERS, view, [found], []).blockers
 
 

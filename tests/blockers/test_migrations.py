@@ -6,7 +6,7 @@ import pytest
 
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.migrations import FINDERS
-from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.blockers.wait import EvacuationWait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,15 +23,8 @@ def blockers(
 ) -> Sequence[Blocker]:
     """Return the blockers of VMs that may leave for so many seconds, after the Job has waited for others."""
     since = view.ago(age)
-    wait = Wait(
-        kind=WaitKind.EVACUATION,
-        namespace="",
-        name=node,
-        node=node,
-        since=view.ago(age + waited),
-        progressed=since,
-        is_running=running,
-    )
+    began = view.ago(age + waited)
+    wait = EvacuationWait(name=node, node=node, since=began, released=since, is_running=running)
     return find_blockers(FINDERS, view, [wait], []).blockers
 
 

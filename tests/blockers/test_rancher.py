@@ -8,14 +8,15 @@ import pytest
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.rancher import FINDERS
 from upgrade_manager.blockers.table import FINDERS as ALL
-from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.blockers.wait import DrainWait, RancherWait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tests.blockers.conftest import FakeView
     from upgrade_manager.api.blockers import Blocker
-    from upgrade_manager.blockers.finder import Finder
+    from upgrade_manager.blockers.finder import Row
+    from upgrade_manager.blockers.wait import Wait
 
 row = pytest.param
 NEXT = "waiting for Rancher to drain the next node"
@@ -34,19 +35,19 @@ DRAINED = "Secret fleet-local/m-machine-plan: Rancher has not drained node n1 an
 SILENT = "Rancher does not report why"
 
 
-def planner(view: FakeView, *, age: float = 600, detail: str = NEXT) -> Wait:
+def planner(view: FakeView, *, age: float = 600, detail: str = NEXT) -> RancherWait:
     since = view.ago(age)
-    return Wait(
-        kind=WaitKind.RANCHER, namespace="fleet-local", name="local", since=since, progressed=since, detail=detail
-    )
+    return RancherWait(namespace="fleet-local", name="local", since=since, detail=detail)
 
 
-def drain(view: FakeView, *, age: float = 600, usual: float = 600) -> Wait:
-    wait = planner(view, age=age, detail="")
-    return replace(wait, kind=WaitKind.DRAIN, name="m-machine-plan", node="n1", usual=usual)
+def drain(view: FakeView, *, age: float = 600, disturbed: float = 0) -> DrainWait:
+    """Return a drain that nothing has held up for that time, and something before it."""
+    began, undisturbed = view.ago(age + disturbed), view.ago(age)
+    name, node = "m-machine-plan", "n1"
+    return DrainWait(namespace="fleet-local", name=name, node=node, since=began, undisturbed=undisturbed)
 
 
-def blockers(view: FakeView, wait: Wait, table: Sequence[Finder] = FINDERS) -> Sequence[Blocker]:
+def blockers(view: FakeView, wait: Wait, table: Sequence[Row] = FINDERS) -> Sequence[Blocker]:
     return find_blockers(table, view, [wait], []).blockers
 
 
@@ -142,17 +143,9 @@ def test_drain_names_the_machine_of_its_node(view: FakeView) -> None:
     assert found.message == f"{DRAINED} (Machine m1: C0: draining node)"
 
 
-@pytest.mark.parametrize(
-    ("age", "usual", "count"),
-    [
-        row(599, 600, 0, id="too early"),
-        row(599, 60, 0, id="at least ten minutes"),
-        row(1199, 1200, 0, id="slow cluster"),
-        row(1200, 1200, 1, id="slower than usual"),
-    ],
-)
-def test_drain_is_overdue_after_its_usual_time(view: FakeView, age: float, usual: float, count: int) -> None:
-    assert len(blockers(view, drain(view, age=age, usual=usual))) == count
+@pytest.mark.parametrize(("disturbed", "age", "count"), [(0, 599, 0), (0, 600, 1), (900, 599, 0), (900, 600, 1)])
+def test_drain_is_overdue_after_its_usual_time(view: FakeView, disturbed: float, age: float, count: int) -> None:
+    assert len(blockers(view, drain(view, age=age, disturbed=disturbed))) == count
 
 
 def test_rancher_is_not_blamed_for_a_drain_that_a_pod_holds_up(view: FakeView) -> None:
@@ -166,7 +159,7 @@ def test_rancher_is_not_blamed_for_a_drain_that_a_pod_holds_up(view: FakeView) -
 def test_drained_node_waits_for_rancher(view: FakeView) -> None:
     deleted = {"name": "p", "namespace": "ns", "deletionTimestamp": view.time(400)}
     view.found["Pod"] = [{"metadata": deleted}]
-    assert [one.reason for one in blockers(view, replace(drain(view), is_running=True), ALL)] == ["RancherSilent"]
+    assert [one.reason for one in blockers(view, replace(drain(view), is_drained=True), ALL)] == ["RancherSilent"]
 
 
 def test_unreadable_pods_are_reported_once(view: FakeView) -> None:

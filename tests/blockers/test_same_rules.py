@@ -11,7 +11,7 @@ from tests.support.toolkit.toolkit import NODE
 from tests.support.toolkit.volume_world import volume_world
 from upgrade_manager.blockers import migrations, node_return, volumes
 from upgrade_manager.blockers.finder import find_blockers
-from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.blockers.wait import EvacuationWait, LostNodeWait, RebootWait
 from upgrade_manager.kube.resources import (
     LONGHORN_ENGINES,
     LONGHORN_REPLICAS,
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from tests.blockers.conftest import FakeView
     from tests.support.toolkit.toolkit import ToolkitWorld
     from upgrade_manager.api.blockers import Blocker
-    from upgrade_manager.blockers.finder import Finder
+    from upgrade_manager.blockers.finder import Row
+    from upgrade_manager.blockers.wait import ReturnWait
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
 
@@ -44,11 +45,11 @@ async def show(view: FakeView, world: ToolkitWorld, *resources: Resource) -> Non
         view.found[resource.kind] = [*(await world.client.list(resource)).items]
 
 
-def found_by(finders: Sequence[Finder], view: FakeView, *, age: float = 3600, **fields: Any) -> Sequence[Blocker]:
-    """Return the blockers of a node that is waited for since then."""
-    since = view.ago(age)
-    more: dict[str, Any] = {"kind": WaitKind.EVACUATION, "namespace": "", "name": NODE, "node": NODE, **fields}
-    return find_blockers(finders, view, [Wait(since=since, progressed=since, **more)], []).blockers
+def of_evacuation(finders: Sequence[Row], view: FakeView, *, is_running: bool) -> Sequence[Blocker]:
+    """Return the blockers of a node whose VMs are to leave since an hour."""
+    since = view.ago(3600)
+    wait = EvacuationWait(name=NODE, node=NODE, since=since, released=since, is_running=is_running)
+    return find_blockers(finders, view, [wait], []).blockers
 
 
 @pytest.mark.rule("blockers: a volume that lacks replicas is named while the pre-drain Job waits for it")
@@ -70,7 +71,7 @@ async def test_volume_is_a_blocker_if_the_gate_waits(
     async with volume_world(tmp_path, **settings) as world:
         gate = await unsafe_volumes(world.context())
         await show(view, world, NODES, LONGHORN_ENGINES, LONGHORN_REPLICAS, LONGHORN_VOLUMES)
-        found = found_by(volumes.FINDERS, view, is_running=True)
+        found = of_evacuation(volumes.FINDERS, view, is_running=True)
     assert (gate.startswith(f"{count} volumes"), len(found)) == (bool(count), count)
 
 
@@ -93,7 +94,7 @@ async def test_vm_that_only_its_user_moves_has_one_remedy(
         await set_instance(world, "free", change)
         job = await vms_remaining(world.context())
         await show(view, world, VIRTUAL_MACHINE_INSTANCES)
-        (blocker,) = found_by(migrations.FINDERS, view)
+        (blocker,) = of_evacuation(migrations.FINDERS, view, is_running=False)
     for command in ("virtctl migrate", "virtctl stop"):
         assert (command in job, command in blocker.remedy) == (command in commands, command in commands)
     assert blocker.message.partition("(")[2].removesuffix(")") in job
@@ -101,10 +102,12 @@ async def test_vm_that_only_its_user_moves_has_one_remedy(
 
 
 @pytest.mark.parametrize("os_image", ["old", "new"])
-@pytest.mark.parametrize("kind", [WaitKind.REBOOT, WaitKind.LOST_NODE])
-def test_message_and_blocker_give_a_reboot_the_same_time(view: FakeView, os_image: str, kind: WaitKind) -> None:
+@pytest.mark.parametrize("kind", [RebootWait, LostNodeWait])
+def test_message_and_blocker_give_a_reboot_the_same_time(view: FakeView, os_image: str, kind: type[ReturnWait]) -> None:
     node = NodeView(name=NODE, state=None, os_image=os_image, ready=False, pending_os="new", jobs={})
     shown = await_reboot(node, "new").progress.partition("if it takes over ")[2]
     seconds = float(shown.partition(" min")[0]) * 60
-    assert found_by(node_return.FINDERS, view, kind=kind, age=seconds - 1) == []
-    assert len(found_by(node_return.FINDERS, view, kind=kind, age=seconds)) == 1
+    for age, count in ((seconds - 1, 0), (seconds, 1)):
+        since = view.ago(age)
+        wait = kind(name=NODE, node=NODE, since=since, ready_changed=since)
+        assert len(find_blockers(node_return.FINDERS, view, [wait], []).blockers) == count

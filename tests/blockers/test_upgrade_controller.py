@@ -6,7 +6,7 @@ import pytest
 
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.upgrade_controller import FINDERS
-from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.blockers.wait import PlanWait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ def labelled(name: str, value: str = "abc", **labels: str) -> dict[str, Any]:
 
 def blockers(view: FakeView, *, age: float = 60, detail: str = "") -> Sequence[Blocker]:
     since = view.ago(age)
-    wait = Wait(kind=WaitKind.PLAN, namespace="cattle-system", name="p", since=since, progressed=since, detail=detail)
+    wait = PlanWait(namespace="cattle-system", name="p", since=since, detail=detail)
     return find_blockers(FINDERS, view, [wait], []).blockers
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.volumes import FINDERS
-from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.blockers.wait import EvacuationWait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,9 +30,8 @@ def blockers(
     view: FakeView, *, age: float = 600, running: bool = True, evacuated: float | None = None
 ) -> Sequence[Blocker]:
     """Return the blockers of a Job of that age, which has let the VMs leave since then."""
-    since, progressed = view.ago(age), view.ago(age if evacuated is None else evacuated)
-    kind = WaitKind.EVACUATION
-    wait = Wait(kind=kind, namespace="", name="n1", node="n1", since=since, progressed=progressed, is_running=running)
+    since, released = view.ago(age), view.ago(age if evacuated is None else evacuated)
+    wait = EvacuationWait(name="n1", node="n1", since=since, released=released, is_running=running)
     return find_blockers(FINDERS, view, [wait], []).blockers
 
 

@@ -12,7 +12,7 @@ import pytest
 from hack.virtual_time import virtual_now
 from tests.support.cluster.harvester import RECORDED
 from upgrade_manager.api.blockers import MAX_BLOCKERS, MAX_TEXT, Blocker, BlockerReason
-from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.blockers.wait import JobWait
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PODS, UPGRADE_PLANS
 from upgrade_manager.pipeline import blocker_report
@@ -39,10 +39,10 @@ def container(*, waiting: Object) -> Object:
     return {"name": "c", "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": {"waiting": waiting}}
 
 
-def job_wait(*, age: float) -> Wait:
+def job_wait(*, age: float) -> JobWait:
     since = virtual_now() - timedelta(seconds=age)
     pods = "batch.kubernetes.io/job-name=j"
-    return Wait(kind=WaitKind.JOB, namespace=PLACE, name="j", since=since, progressed=since, pods=pods)
+    return JobWait(namespace=PLACE, name="j", since=since, stepped=since, pods=pods)
 
 
 async def pending_pod(cluster: Harvester) -> None:
@@ -64,7 +64,7 @@ async def again(cluster: Harvester, informers: PlanInformers) -> ReconcileContex
     return replace(ctx, informers=informers)
 
 
-async def reported(ctx: ReconcileContext, *waits: Wait) -> float | None:
+async def reported(ctx: ReconcileContext, *waits: JobWait) -> float | None:
     """Report until the objects are listed."""
     for _ in range(10):
         after = blocker_report.report(ctx, waits)

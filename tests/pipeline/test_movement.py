@@ -10,7 +10,7 @@ import pytest
 from hack.simulation import Simulation
 from tests.support.managers.upgrade import UpgradeRun, started
 from upgrade_manager.api.phases import PHASE_VALUES
-from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.blockers.wait import JobWait
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.movement import PlanProgress, ProgressTracker, is_stalled
 
@@ -40,9 +40,9 @@ def plan(phase: str = "NodeUpgrading", *nodes: str, **status: Any) -> dict[str, 
     return {"metadata": {"name": "up", "uid": "u"}, "status": found}
 
 
-def wait(progressed: float, usual: float = 60.0) -> Wait:
+def wait(progressed: float, usual: float = 60.0) -> JobWait:
     since = minute(progressed)
-    return Wait(kind=WaitKind.JOB, namespace="ns", name="j", usual=usual, since=since, progressed=since)
+    return JobWait(namespace="ns", name="j", expected=usual, since=since, stepped=since, pods="")
 
 
 def progress(found: Object, tracker: ProgressTracker, *, least: float = 0.0) -> PlanProgress:

@@ -15,14 +15,14 @@ from upgrade_manager.kube import objects
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.blockers.wait import DrainWait
     from upgrade_manager.kube.objects import Object
 
 _INSTANCE = "VirtualMachineInstance"
 _LIMITS = ("minAvailable", "maxUnavailable")
 
 
-def budget_blockers(wait: Wait, pods: Sequence[Object], budgets: Sequence[Object]) -> Iterator[Blocker]:
+def budget_blockers(wait: DrainWait, pods: Sequence[Object], budgets: Sequence[Object]) -> Iterator[Blocker]:
     """Yield the budgets that allow no eviction of these Pods, and those of Pods that several select."""
     index = PodIndex(pods)
     selected = [(budget, found) for budget in budgets if (found := index.selected(budget))]
@@ -37,7 +37,7 @@ def budget_blockers(wait: Wait, pods: Sequence[Object], budgets: Sequence[Object
             yield _kept(wait, budget, kept)
 
 
-def _kept(wait: Wait, budget: Object, pods: Sequence[Object]) -> Blocker:
+def _kept(wait: DrainWait, budget: Object, pods: Sequence[Object]) -> Blocker:
     healthy, desired = health(budget)
     stale = staleness(budget, pods)
     why = stale or f"it allows no disruption: {healthy} Pods are healthy, {desired} must be"
@@ -70,7 +70,7 @@ def _delete(budget: Object) -> str:
     return f"kubectl delete pdb -n {objects.namespace(budget)} {objects.name(budget)}"
 
 
-def _blocker(wait: Wait, budget: Object, pods: Sequence[Object], *, why: str, remedy: str) -> Blocker:
+def _blocker(wait: DrainWait, budget: Object, pods: Sequence[Object], *, why: str, remedy: str) -> Blocker:
     names = ("Pod " if len(pods) == 1 else "Pods ") + name_list(sorted(map(objects.name, pods)))
     named = objects.qualified_name(budget)
     return Blocker(

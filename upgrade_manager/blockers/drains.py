@@ -10,7 +10,7 @@ from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.disruption_budgets import budget_blockers
 from upgrade_manager.blockers.finder import START, Finder
-from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.blockers.wait import DrainWait
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from upgrade_manager.blockers.object_view import View
-    from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.objects import Object
 
 #: Pods of a node end within that time, unless something keeps them.
@@ -28,17 +27,17 @@ DRAIN = timedelta(minutes=5)
 _MIRROR = "kubernetes.io/config.mirror"
 
 
-def _overdue(wait: Wait) -> timedelta | None:
+def _overdue(wait: DrainWait) -> timedelta | None:
     """Return the time for a drain: none once Rancher reports an error; None for a node that is drained.
 
     On a drained node Longhorn may start Pods again, and keep them by a budget.
     """
-    if wait.is_running:
+    if wait.is_drained:
         return None
     return timedelta(0) if wait.detail else DRAIN
 
 
-def drain_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+def drain_blockers(view: View, wait: DrainWait) -> Iterator[Blocker]:
     """Yield Rancher's error, the budgets that keep Pods on the node, and Pods that have not ended in time."""
     if wait.detail:
         yield _error(wait)
@@ -58,7 +57,7 @@ def _budgets(view: View, pods: Sequence[Object]) -> Sequence[Object]:
     return [budget for selection in selections for budget in view.objects(selection)]
 
 
-def _error(wait: Wait) -> Blocker:
+def _error(wait: DrainWait) -> Blocker:
     words = objects.excerpt(wait.detail)
     return Blocker(
         reason=BlockerReason.DRAIN_FAILING,
@@ -92,7 +91,7 @@ def _is_late(view: View, pod: Object) -> bool:
     return end is not None and view.now - end >= START
 
 
-def _lingering(wait: Wait, pod: Object) -> Blocker:
+def _lingering(wait: DrainWait, pod: Object) -> Blocker:
     finalizers = [one for one in objects.items(pod, "metadata", "finalizers") if isinstance(one, str)]
     why = f"it has the finalizers {name_list(finalizers)}" if finalizers else "check the node's kubelet"
     return Blocker(
@@ -109,7 +108,7 @@ def _lingering(wait: Wait, pod: Object) -> Blocker:
 
 FINDERS = (
     Finder(
-        kind=WaitKind.DRAIN,
+        wait=DrainWait,
         reasons=(BlockerReason.DRAIN_FAILING,),
         overdue=_overdue,
         find=drain_blockers,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from itertools import product
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import structlog
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.object_view import NotSynced, Unreadable
+from upgrade_manager.blockers.wait import Wait
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
 
@@ -17,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from upgrade_manager.blockers.object_view import View
-    from upgrade_manager.blockers.wait import Wait, WaitKind
 
 _log = structlog.get_logger(__name__)
 
+W = TypeVar("W", bound=Wait)
 #: Pods run and controllers act within that time, images pulled and volumes attached.
 START = timedelta(minutes=1)
 #: Seconds until an overdue wait without a blocker is checked again: something may be late without a change of it.
@@ -35,16 +37,41 @@ _MAX_DETAIL = 80
 _QUALIFIED = {one.kind: one.name for one in (PROVISIONING_CLUSTERS, SUC_PLANS, VIRTUAL_MACHINE_IMAGES)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finder:
-    """One row of the table: where to look once a wait of its kind is overdue."""
+class Row(Protocol):
+    """One row of the table, whatever waits it takes."""
 
-    kind: WaitKind
+    @property
+    def reasons(self) -> tuple[BlockerReason, ...]:
+        """What it may find; the first one also reports that it cannot look."""
+        ...
+
+    def limit(self, wait: Wait) -> timedelta | None:
+        """Return when the wait becomes overdue; None while it is not to be looked at, and for others' waits."""
+        ...
+
+    def look(self, view: View, wait: Wait) -> Iterable[Blocker]:
+        """Yield what holds the wait up."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finder(Generic[W]):
+    """One row of the table: where to look once a wait of its class is overdue."""
+
+    wait: type[W]
     #: What it may find; the first one also reports that it cannot look.
     reasons: tuple[BlockerReason, ...]
     #: When the wait becomes overdue; None while it is not to be looked at.
-    overdue: Callable[[Wait], timedelta | None]
-    find: Callable[[View, Wait], Iterable[Blocker]]
+    overdue: Callable[[W], timedelta | None]
+    find: Callable[[View, W], Iterable[Blocker]]
+
+    def limit(self, wait: Wait) -> timedelta | None:
+        """See Row."""
+        return self.overdue(wait) if isinstance(wait, self.wait) else None
+
+    def look(self, view: View, wait: Wait) -> Iterable[Blocker]:
+        """See Row."""
+        return self.find(view, wait) if isinstance(wait, self.wait) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +88,12 @@ def from_start(_: Wait) -> timedelta:
     return START
 
 
-def find_blockers(table: Iterable[Finder], view: View, waits: Sequence[Wait], known: Iterable[Blocker]) -> Findings:
+def find_blockers(table: Iterable[Row], view: View, waits: Sequence[Wait], known: Iterable[Blocker]) -> Findings:
     """Run the finders of the overdue waits; `known` are reported until their objects can be read after a restart."""
     found: list[Blocker] = []
     pauses: list[float] = []
-    pairs = [(row, wait) for row in table for wait in waits if row.kind == wait.kind]
-    for row, wait in pairs:
-        limit = row.overdue(wait)
+    for row, wait in product(table, waits):
+        limit = row.limit(wait)
         if limit is None:
             continue
         left = (wait.since + limit - view.now).total_seconds()
@@ -90,14 +116,14 @@ def find_blockers(table: Iterable[Finder], view: View, waits: Sequence[Wait], kn
     return Findings(blockers=found, after=min(pauses, default=None))
 
 
-def _look(row: Finder, view: View, wait: Wait) -> Iterable[Blocker]:
+def _look(row: Row, view: View, wait: Wait) -> Iterable[Blocker]:
     if not view.is_current:
         # After a lost connection the wait may be over: others have continued meanwhile.
         raise NotSynced
-    return row.find(view, wait)
+    return row.look(view, wait)
 
 
-def _unknown(row: Finder, wait: Wait, error: Unreadable) -> Blocker:
+def _unknown(row: Row, wait: Wait, error: Unreadable) -> Blocker:
     kind = wait.kind.object_kind
     named = f"{wait.namespace}/{wait.name}" if wait.namespace else wait.name
     place = f"-n {wait.namespace} " if wait.namespace else ""

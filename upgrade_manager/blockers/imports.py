@@ -12,7 +12,7 @@ from upgrade_manager.blockers.finder import START, Finder
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.blockers.wait import ImageWait
 from upgrade_manager.facts.condition_words import unmet_conditions
 from upgrade_manager.facts.pod_reason import POD_REASONS, start_progress
 from upgrade_manager.kube import objects
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from upgrade_manager.blockers.object_view import View
-    from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
 
@@ -37,11 +36,11 @@ _IMPORTERS = "cdi.kubevirt.io=importer"
 _BACKING_IMAGE = "backingimage"
 
 
-def _overdue(wait: Wait) -> timedelta:
+def _overdue(wait: ImageWait) -> timedelta:
     return wait.progressed - wait.since + PROGRESS
 
 
-def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+def _blockers(view: View, wait: ImageWait) -> Iterator[Blocker]:
     """Yield the importer Pod if it does not run, and the image with what the objects of its import report."""
     image = _named(view, VIRTUAL_MACHINE_IMAGES, wait)
     words = [objects.excerpt(wait.detail), *_image_words(image)]
@@ -61,14 +60,14 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
     yield _stuck(wait, words, pod, url=objects.excerpt(image, "spec", "url"))
 
 
-def _named(view: View, resource: Resource, wait: Wait) -> Object:
+def _named(view: View, resource: Resource, wait: ImageWait) -> Object:
     """Return the object with the image's name, which CDI's objects have too; empty without one."""
     selector = f"metadata.name={wait.name}"
     found = view.objects(Selection(resource=resource, namespace=wait.namespace, field_selector=selector))
     return found[0] if found else {}
 
 
-def _importer(view: View, wait: Wait) -> Object:
+def _importer(view: View, wait: ImageWait) -> Object:
     """Return the newest Pod that writes into the image's claim, or into the claim that CDI exchanges for it."""
     claim = _named(view, PERSISTENT_VOLUME_CLAIMS, wait)
     claims = {wait.name, f"prime-{objects.uid(claim)}"}
@@ -106,7 +105,7 @@ def _data_volume_words(volume: Object) -> Iterator[str]:
         yield f"DataVolume {condition}"
 
 
-def _stuck(wait: Wait, words: list[str], pod: Object, *, url: str) -> Blocker:
+def _stuck(wait: ImageWait, words: list[str], pod: Object, *, url: str) -> Blocker:
     reported = "; ".join(filter(None, words)) or "Harvester does not report why"
     place = f"-n {wait.namespace}"
     look = f"kubectl logs {place} {objects.name(pod)}" if pod else f"kubectl get datavolumes,pods {place}"
@@ -127,7 +126,7 @@ def _stuck(wait: Wait, words: list[str], pod: Object, *, url: str) -> Blocker:
 
 FINDERS = (
     Finder(
-        kind=WaitKind.IMAGE,
+        wait=ImageWait,
         reasons=(BlockerReason.IMPORT_STUCK, *POD_REASONS),
         overdue=_overdue,
         find=_blockers,

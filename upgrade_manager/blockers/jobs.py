@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
@@ -12,7 +11,7 @@ from upgrade_manager.blockers.finder import START, Finder
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.blockers.wait import JobWait
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.facts.pod_reason import POD_REASONS, finished_at, start_progress
@@ -34,7 +33,7 @@ _CONTROLLER_LOGS = "kubectl -n kube-system logs -l component=kube-controller-man
 
 def job_wait(
     job: JobState, *, work: str, node: str = "", pods: str = "", finished: Collection[float] = ()
-) -> tuple[Wait, ...]:
+) -> tuple[JobWait, ...]:
     """Return the wait for a Job of that component or type; none for one that has ended, fails or is suspended.
 
     `pods` selects the Pods of several Jobs, which are then watched together. `finished` are the seconds that such Jobs
@@ -44,25 +43,24 @@ def job_wait(
     if since is None or job.progress is not Progress.RUNNING or job.is_failing or job.suspended:
         return ()
     return (
-        Wait(
-            kind=WaitKind.JOB,
+        JobWait(
             namespace=job.namespace,
             name=job.name,
             node=node,
             since=since,
-            progressed=parse_time(job.progressed) or since,
-            usual=expected_seconds(work, finished),
+            stepped=parse_time(job.progressed) or since,
+            expected=expected_seconds(work, finished),
             is_running=job.running,
             pods=pods or f"{LABEL_JOB_NAME}={job.name}",
         ),
     )
 
 
-def _start_overdue(wait: Wait) -> timedelta | None:
+def _start_overdue(wait: JobWait) -> timedelta | None:
     return None if wait.is_running else START
 
 
-def _start_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+def _start_blockers(view: View, wait: JobWait) -> Iterator[Blocker]:
     """Yield what keeps the Job's newest Pod from running, or why there is none."""
     selected = view.objects(Selection(resource=PODS, namespace=wait.namespace, label_selector=wait.pods))
     pods = [pod for pod in selected if objects.labels(pod).get(LABEL_JOB_NAME) == wait.name]
@@ -84,7 +82,7 @@ def _created(pod: Object) -> str:
     return objects.text(pod, "metadata", "creationTimestamp")
 
 
-def _unrecorded(view: View, wait: Wait, pod: Object) -> Iterator[Blocker]:
+def _unrecorded(view: View, wait: JobWait, pod: Object) -> Iterator[Blocker]:
     """Yield the Job whose Pod has succeeded long ago, while its status shows no Pod that has."""
     since = finished_at(pod) or wait.since
     if view.now - since >= START:
@@ -97,7 +95,7 @@ def _unrecorded(view: View, wait: Wait, pod: Object) -> Iterator[Blocker]:
         )
 
 
-def _no_pod(view: View, wait: Wait) -> Blocker:
+def _no_pod(view: View, wait: JobWait) -> Blocker:
     words = latest_warning(view, kind="Job", namespace=wait.namespace, name=wait.name)
     if words:
         reason, do = words, _permit(view, wait)
@@ -112,7 +110,7 @@ def _no_pod(view: View, wait: Wait) -> Blocker:
     )
 
 
-def _permit(view: View, wait: Wait) -> str:
+def _permit(view: View, wait: JobWait) -> str:
     """Return what lets the API server accept the Job's Pods. Raises NotSynced."""
     try:
         account = _absent_account(view, wait)
@@ -123,7 +121,7 @@ def _permit(view: View, wait: Wait) -> str:
     return "Allow what the event reports, for example by a larger ResourceQuota"
 
 
-def _absent_account(view: View, wait: Wait) -> str:
+def _absent_account(view: View, wait: JobWait) -> str:
     """Return the Job's ServiceAccount if it does not exist; without one its Pods have the namespace's default."""
     named = f"metadata.name={wait.name}"
     jobs = view.objects(Selection(resource=JOBS, namespace=wait.namespace, field_selector=named))
@@ -139,22 +137,22 @@ def _absent_account(view: View, wait: Wait) -> str:
     return "" if view.objects(accounts) else account
 
 
-def _slow_overdue(wait: Wait) -> timedelta | None:
-    return wait.progressed - wait.since + timedelta(seconds=wait.usual) if wait.is_running else None
+def _slow_overdue(wait: JobWait) -> timedelta | None:
+    return wait.stepped - wait.since + timedelta(seconds=wait.expected) if wait.is_running else None
 
 
-def _slow_blockers(_: View, wait: Wait) -> Iterator[Blocker]:
+def _slow_blockers(_: View, wait: JobWait) -> Iterator[Blocker]:
     yield _blocker(
         wait,
         BlockerReason.JOB_SLOW,
-        message=f"no progress since {format_time(wait.progressed)}; usually it takes at most "
-        f"{wait.usual / 60:.0f} minutes",
+        message=f"no progress since {format_time(wait.stepped)}; usually it takes at most "
+        f"{wait.expected / 60:.0f} minutes",
         remedy=f"Show what it does: kubectl logs -n {wait.namespace} job/{wait.name}",
-        since=wait.progressed,
+        since=wait.stepped,
     )
 
 
-def _blocker(wait: Wait, reason: BlockerReason, *, message: str, remedy: str, since: datetime) -> Blocker:
+def _blocker(wait: JobWait, reason: BlockerReason, *, message: str, remedy: str, since: datetime) -> Blocker:
     return Blocker(
         reason=reason,
         kind="Job",
@@ -167,12 +165,12 @@ def _blocker(wait: Wait, reason: BlockerReason, *, message: str, remedy: str, si
     )
 
 
-_row = partial(Finder, kind=WaitKind.JOB)
 FINDERS = (
-    _row(
+    Finder(
+        wait=JobWait,
         reasons=(BlockerReason.JOB_HAS_NO_POD, BlockerReason.JOB_SLOW, *POD_REASONS),
         overdue=_start_overdue,
         find=_start_blockers,
     ),
-    _row(reasons=(BlockerReason.JOB_SLOW,), overdue=_slow_overdue, find=_slow_blockers),
+    Finder(wait=JobWait, reasons=(BlockerReason.JOB_SLOW,), overdue=_slow_overdue, find=_slow_blockers),
 )

@@ -8,24 +8,31 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.finder import START, Finder
-from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.blockers.wait import (
+    CordonedNodeWait,
+    ForeignHookWait,
+    LeftoverHookWait,
+    LostHookWait,
+    MissingNodeWait,
+    PausedNodeWait,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from upgrade_manager.blockers.object_view import View
-    from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.blockers.wait import KnownWait
 
 #: Rancher may drain a node that runs the release's Kubernetes already within that time.
 HOOK = timedelta(minutes=10)
 _AT_ONCE = timedelta(0)
 
 
-def _overdue(_: Wait, *, limit: timedelta) -> timedelta:
+def _overdue(_: KnownWait, *, limit: timedelta) -> timedelta:
     return limit
 
 
-def _find(_: View, wait: Wait, *, reason: BlockerReason) -> Iterator[Blocker]:
+def _find(_: View, wait: KnownWait, *, reason: BlockerReason) -> Iterator[Blocker]:
     kind = wait.kind.object_kind
     named = f"{wait.namespace}/{wait.name}" if wait.namespace else wait.name
     yield Blocker(
@@ -41,13 +48,13 @@ def _find(_: View, wait: Wait, *, reason: BlockerReason) -> Iterator[Blocker]:
 
 
 FINDERS = tuple(
-    Finder(kind=kind, reasons=(reason,), overdue=partial(_overdue, limit=limit), find=partial(_find, reason=reason))
+    Finder(wait=kind, reasons=(reason,), overdue=partial(_overdue, limit=limit), find=partial(_find, reason=reason))
     for kind, reason, limit in (
-        (WaitKind.MISSING_NODE, BlockerReason.NODE_MISSING, _AT_ONCE),
-        (WaitKind.CORDONED_NODE, BlockerReason.NODE_NOT_BACK, START),
-        (WaitKind.PAUSED_NODE, BlockerReason.NODE_PAUSED, _AT_ONCE),
-        (WaitKind.FOREIGN_HOOK, BlockerReason.HOOK_FOREIGN, _AT_ONCE),
-        (WaitKind.LEFTOVER_HOOK, BlockerReason.LEFTOVER_HOOK, _AT_ONCE),
-        (WaitKind.LOST_HOOK, BlockerReason.HOOK_LOST, HOOK),
+        (MissingNodeWait, BlockerReason.NODE_MISSING, _AT_ONCE),
+        (CordonedNodeWait, BlockerReason.NODE_NOT_BACK, START),
+        (PausedNodeWait, BlockerReason.NODE_PAUSED, _AT_ONCE),
+        (ForeignHookWait, BlockerReason.HOOK_FOREIGN, _AT_ONCE),
+        (LeftoverHookWait, BlockerReason.LEFTOVER_HOOK, _AT_ONCE),
+        (LostHookWait, BlockerReason.HOOK_LOST, HOOK),
     )
 )

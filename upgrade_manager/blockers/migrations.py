@@ -13,7 +13,7 @@ from upgrade_manager.blockers.deployments import outage, restart
 from upgrade_manager.blockers.finder import START, Finder
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.blockers.wait import EvacuationWait
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.label_selectors import one_of
 from upgrade_manager.facts.migrations import migrations_of
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from upgrade_manager.blockers.deployments import Outage
     from upgrade_manager.blockers.object_view import View
-    from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.facts.vm_obstacles import VMObstacle
     from upgrade_manager.kube.objects import Object
 
@@ -39,15 +38,15 @@ _RESTART = restart(HARVESTER_SYSTEM, _CONTROLLER)
 _INSTANCE_LABEL = "kubevirt.io/vmi-name"
 
 
-def _overdue(wait: Wait) -> timedelta | None:
+def _overdue(wait: EvacuationWait) -> timedelta | None:
     """Return the time since the pre-drain Job began: it may wait for volumes before it lets KubeVirt move the VMs.
 
     None for a node whose name is too long for the labels of its VMs.
     """
-    return wait.progressed - wait.since + EVACUATION if label_value(wait.node) == wait.node else None
+    return wait.released - wait.since + EVACUATION if label_value(wait.node) == wait.node else None
 
 
-def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+def _blockers(view: View, wait: EvacuationWait) -> Iterator[Blocker]:
     """Yield the VMs that are still on the node, once KubeVirt evacuates it."""
     if wait.is_running and not _is_evacuated(view, wait.node):
         return
@@ -102,7 +101,7 @@ def _stopped_controller(view: View) -> Outage | None:
         return None
 
 
-def _blocker(wait: Wait, instance: Object, migrations: Sequence[Object], stopped: Outage | None) -> Blocker:
+def _blocker(wait: EvacuationWait, instance: Object, migrations: Sequence[Object], stopped: Outage | None) -> Blocker:
     namespace, name = objects.key(instance)
     obstacle = vm_obstacle(instance, migrations)
     why, remedy = obstacle.why, _remedy(obstacle)
@@ -116,7 +115,7 @@ def _blocker(wait: Wait, instance: Object, migrations: Sequence[Object], stopped
         node=wait.node,
         message=f"VirtualMachineInstance {namespace}/{name}: it does not leave node {wait.node} ({why})",
         remedy=remedy,
-        since=wait.progressed,
+        since=wait.released,
     )
 
 
@@ -134,7 +133,7 @@ def _phase(migration: Object) -> str:
 
 FINDERS = (
     Finder(
-        kind=WaitKind.EVACUATION,
+        wait=EvacuationWait,
         reasons=(BlockerReason.MIGRATION_STUCK,),
         overdue=_overdue,
         find=_blockers,

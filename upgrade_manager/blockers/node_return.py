@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.blockers.wait import LostNodeWait, RebootWait
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import NODES
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from upgrade_manager.blockers.object_view import View
-    from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.blockers.wait import ReturnWait
 
 #: Before it a node that is not back is not late.
 REBOOT = timedelta(seconds=USUAL_REBOOT)
@@ -26,18 +26,18 @@ REBOOT = timedelta(seconds=USUAL_REBOOT)
 SHUTDOWN = timedelta(seconds=30)
 
 
-def _overdue(wait: Wait) -> timedelta:
+def _overdue(wait: ReturnWait) -> timedelta:
     """Return the time for a reboot; none for a node that is Ready again: it has rebooted, and runs the old OS."""
-    back = wait.progressed - wait.since
-    return back if wait.is_running and back >= SHUTDOWN else REBOOT
+    back = wait.ready_changed - wait.since
+    return back if wait.is_ready and back >= SHUTDOWN else REBOOT
 
 
-def _lost_overdue(wait: Wait) -> timedelta:
+def _lost_overdue(wait: ReturnWait) -> timedelta:
     """Return the time for a reboot; none for a node that is Ready: it runs another OS."""
-    return timedelta(0) if wait.is_running else REBOOT
+    return timedelta(0) if wait.is_ready else REBOOT
 
 
-def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+def _blockers(view: View, wait: ReturnWait) -> Iterator[Blocker]:
     """Yield the node, with the kubelet's words."""
     found = view.objects(Selection(resource=NODES, field_selector=f"metadata.name={wait.name}"))
     ready = objects.condition(found[0], "Ready") if found else None
@@ -64,13 +64,13 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
 
 FINDERS = (
     Finder(
-        kind=WaitKind.REBOOT,
+        wait=RebootWait,
         reasons=(BlockerReason.NODE_NOT_BACK,),
         overdue=_overdue,
         find=_blockers,
     ),
     Finder(
-        kind=WaitKind.LOST_NODE,
+        wait=LostNodeWait,
         reasons=(BlockerReason.NODE_NOT_BACK,),
         overdue=_lost_overdue,
         find=_blockers,

@@ -13,11 +13,12 @@ from upgrade_manager.blockers.drains import drain_blockers
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.blockers.wait import DrainWait, RancherWait
 from upgrade_manager.facts.condition_words import unmet_conditions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import MACHINES, PROVISIONING_CLUSTERS
+from upgrade_manager.nodes.expected_times import USUAL_DRAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from upgrade_manager.blockers.wait import Wait
 
 #: Rancher's planner acts within that time.
-PLANNER = timedelta(minutes=10)
+PLANNER = timedelta(seconds=USUAL_DRAIN)
 _DEPLOYMENT = "rancher"
 #: The log of all replicas: any of them may be the leader.
 _LOGS = f"kubectl -n {CATTLE_SYSTEM} logs -l app={_DEPLOYMENT} --tail=100 --prefix --timestamps"
@@ -34,25 +35,25 @@ _LOGS = f"kubectl -n {CATTLE_SYSTEM} logs -l app={_DEPLOYMENT} --tail=100 --pref
 _MAX_CONDITIONS = 3
 
 
-def _planner_overdue(_: Wait) -> timedelta:
+def _planner_overdue(_: RancherWait) -> timedelta:
     return PLANNER
 
 
-def _drain_overdue(wait: Wait) -> timedelta:
+def _drain_overdue(wait: DrainWait) -> timedelta:
     """Return the time for a drain, since what held it up is over."""
-    return wait.progressed - wait.since + max(PLANNER, timedelta(seconds=wait.usual))
+    return wait.undisturbed - wait.since + PLANNER
 
 
-def _planner_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+def _planner_blockers(view: View, wait: RancherWait) -> Iterator[Blocker]:
     """Yield Rancher's Deployment if it does not run, else the Cluster with what Rancher reports."""
     waits_for = objects.excerpt(wait.detail) or "Rancher does not continue the upgrade"
     yield from _silent(view, wait, waits_for)
 
 
-def _drain_blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+def _drain_blockers(view: View, wait: DrainWait) -> Iterator[Blocker]:
     """Yield the same with the node's Secret, unless it is known why the drain does not end."""
     try:
-        is_known = not wait.is_running and any(drain_blockers(view, wait))
+        is_known = not wait.is_drained and any(drain_blockers(view, wait))
     except Unreadable:
         is_known = True  # which the other row reports
     if not is_known:
@@ -105,13 +106,13 @@ def _reported(view: View, node: str) -> str:
 
 FINDERS = (
     Finder(
-        kind=WaitKind.RANCHER,
+        wait=RancherWait,
         reasons=(BlockerReason.RANCHER_SILENT,),
         overdue=_planner_overdue,
         find=_planner_blockers,
     ),
     Finder(
-        kind=WaitKind.DRAIN,
+        wait=DrainWait,
         reasons=(BlockerReason.RANCHER_SILENT,),
         overdue=_drain_overdue,
         find=_drain_blockers,

@@ -9,7 +9,7 @@ from upgrade_manager.blockers.deployments import restart
 from upgrade_manager.blockers.finder import START, Finder, from_start
 from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.blockers.wait import DeploymentWait, ServiceWait
 from upgrade_manager.facts.pod_reason import POD_REASONS, start_progress
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import PODS
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from upgrade_manager.blockers.object_view import View
-    from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.blockers.wait import RepositoryWait
 
 
-def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+def _blockers(view: View, wait: RepositoryWait) -> Iterator[Blocker]:
     """Yield the Pods that do not start; if all have started long ago, the object that waits for them."""
     pods = view.objects(Selection(resource=PODS, namespace=wait.namespace, label_selector=wait.pods))
     times = [start_progress(pod) or wait.since for pod in pods]
@@ -32,7 +32,7 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
         yield _unavailable(wait)
 
 
-def _unavailable(wait: Wait) -> Blocker:
+def _unavailable(wait: RepositoryWait) -> Blocker:
     kind = wait.kind.object_kind
     return Blocker(
         reason=BlockerReason.REPOSITORY_UNAVAILABLE,
@@ -50,10 +50,10 @@ def _unavailable(wait: Wait) -> Blocker:
 
 FINDERS = tuple(
     Finder(
-        kind=kind,
+        wait=kind,
         reasons=(BlockerReason.REPOSITORY_UNAVAILABLE, *POD_REASONS),
         overdue=from_start,
         find=_blockers,
     )
-    for kind in (WaitKind.DEPLOYMENT, WaitKind.SERVICE)
+    for kind in (DeploymentWait, ServiceWait)
 )

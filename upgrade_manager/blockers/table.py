@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from upgrade_manager.blockers import (
     drains,
     imports,
@@ -15,7 +17,10 @@ from upgrade_manager.blockers import (
     volumes,
 )
 
-FINDERS = (
+if TYPE_CHECKING:
+    from upgrade_manager.blockers.finder import Row
+
+FINDERS: tuple[Row, ...] = (
     *known.FINDERS,
     *node_return.FINDERS,
     *jobs.FINDERS,

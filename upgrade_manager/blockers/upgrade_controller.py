@@ -10,7 +10,7 @@ from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.deployments import has_just_started, outage, restart
 from upgrade_manager.blockers.finder import START, Finder, from_start
 from upgrade_manager.blockers.remedy import WEBHOOKS, steps
-from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.blockers.wait import PlanWait
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.facts.label_selectors import matches
 from upgrade_manager.facts.suc_nodes import hostname_problem, hostname_remedy
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from upgrade_manager.blockers.object_view import View
-    from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.objects import Object
 
 _CONTROLLER = "system-upgrade-controller"
@@ -30,7 +29,7 @@ _CONTROLLER = "system-upgrade-controller"
 _DISABLED = "disabled"
 
 
-def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+def _blockers(view: View, wait: PlanWait) -> Iterator[Blocker]:
     """Yield the controller if it does not run, else the nodes that it does not process, and the Plan."""
     stopped = outage(view, wait.namespace, _CONTROLLER)
     if stopped:
@@ -49,7 +48,7 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
         yield _plan(wait, *_silence(view, wait, nodes))
 
 
-def _excluded(wait: Wait, node: Object) -> Blocker | None:
+def _excluded(wait: PlanWait, node: Object) -> Blocker | None:
     """Return the node if the controller never completes it: one that is disabled, or whose hostname is not its name."""
     name, labels = objects.name(node), objects.labels(node)
     message, label = hostname_problem(node), suc_node_label(wait.name)
@@ -63,7 +62,7 @@ def _excluded(wait: Wait, node: Object) -> Blocker | None:
     return _blocker(wait, kind="Node", name=name, node=name, message=f"Node {name}: {message}", remedy=remedy)
 
 
-def _silence(view: View, wait: Wait, nodes: Sequence[Object]) -> tuple[str, str]:
+def _silence(view: View, wait: PlanWait, nodes: Sequence[Object]) -> tuple[str, str]:
     """Return why the controller creates no Jobs without an error, and the remedy."""
     selector = f"metadata.name={wait.name}"
     found = view.objects(Selection(resource=SUC_PLANS, namespace=wait.namespace, field_selector=selector))
@@ -84,7 +83,7 @@ def _silence(view: View, wait: Wait, nodes: Sequence[Object]) -> tuple[str, str]
     return "the controller does not report why", steps(f"Show its log: {_logs(wait)}", hangs)
 
 
-def _is_refused(view: View, wait: Wait, plan: Object) -> bool:
+def _is_refused(view: View, wait: PlanWait, plan: Object) -> bool:
     """Return True if the controller reports the same Jobs again and again, but none of them exists."""
     if objects.items(plan, "status", "applying"):
         return False
@@ -96,22 +95,22 @@ def _is_refused(view: View, wait: Wait, plan: Object) -> bool:
     )
 
 
-def _logs(wait: Wait) -> str:
+def _logs(wait: PlanWait) -> str:
     return f"kubectl -n {wait.namespace} logs deploy/{_CONTROLLER} --tail=100 --timestamps"
 
 
-def _trial(wait: Wait) -> str:
+def _trial(wait: PlanWait) -> str:
     """Return the command that creates nothing, and prints why the API server refuses Jobs."""
     trial = f"kubectl create job -n {wait.namespace} trial --image=trial --dry-run=server"
     return steps(f"Show why, creating nothing: {trial}", f"Repair what refuses it; webhooks are in: {WEBHOOKS}")
 
 
-def _plan(wait: Wait, words: str, remedy: str) -> Blocker:
+def _plan(wait: PlanWait, words: str, remedy: str) -> Blocker:
     message = f"Plan {wait.namespace}/{wait.name} is not processed ({objects.excerpt(words)})"
     return _blocker(wait, kind="Plan", name=wait.name, message=message, remedy=remedy)
 
 
-def _blocker(wait: Wait, *, kind: str, name: str, message: str, remedy: str, node: str = "") -> Blocker:
+def _blocker(wait: PlanWait, *, kind: str, name: str, message: str, remedy: str, node: str = "") -> Blocker:
     return Blocker(
         reason=BlockerReason.UPGRADE_CONTROLLER_SILENT,
         kind=kind,
@@ -126,7 +125,7 @@ def _blocker(wait: Wait, *, kind: str, name: str, message: str, remedy: str, nod
 
 FINDERS = (
     Finder(
-        kind=WaitKind.PLAN,
+        wait=PlanWait,
         reasons=(BlockerReason.UPGRADE_CONTROLLER_SILENT,),
         overdue=from_start,
         find=_blockers,

@@ -11,7 +11,7 @@ from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.migrations import EVACUATION
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.blockers.wait import EvacuationWait
 from upgrade_manager.facts.condition_words import condition_words
 from upgrade_manager.facts.volumes import claim_of, storage_nodes, volumes_at_risk
 from upgrade_manager.kube import objects
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from upgrade_manager.blockers.object_view import View
-    from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.objects import Object
 
 #: Fields of a volume: the tags of disks and nodes that may have its replicas; and where Longhorn's nodes have them.
@@ -32,12 +31,12 @@ _SELECTORS = {"diskSelector": "spec.disks.*.tags", "nodeSelector": "spec.tags"}
 _VOLUME_LABEL = "longhornvolume"
 
 
-def _overdue(wait: Wait) -> timedelta | None:
+def _overdue(wait: EvacuationWait) -> timedelta | None:
     """Return the time for the volumes; None once the Job lets the VMs leave: its gate has passed."""
-    return EVACUATION if wait.is_running and wait.progressed <= wait.since else None
+    return EVACUATION if wait.is_running and wait.released <= wait.since else None
 
 
-def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
+def _blockers(view: View, wait: EvacuationWait) -> Iterator[Blocker]:
     """Yield the volumes for which the gate of the pre-drain Job waits."""
     nodes = view.objects(Selection(resource=NODES, label_selector=MANAGED_SELECTOR, metadata_only=True))
     engines = view.objects(Selection(resource=LONGHORN_ENGINES, namespace=LONGHORN_SYSTEM))
@@ -46,7 +45,7 @@ def _blockers(view: View, wait: Wait) -> Iterator[Blocker]:
         yield _blocker(wait, volume, problem)
 
 
-def _blocker(wait: Wait, volume: Object, problem: str) -> Blocker:
+def _blocker(wait: EvacuationWait, volume: Object, problem: str) -> Blocker:
     namespace, name = objects.key(volume)
     tags = _tags(volume)
     return Blocker(
@@ -97,7 +96,7 @@ def _tags(volume: Object) -> dict[str, str]:
 
 FINDERS = (
     Finder(
-        kind=WaitKind.EVACUATION,
+        wait=EvacuationWait,
         reasons=(BlockerReason.VOLUME_DEGRADED,),
         overdue=_overdue,
         find=_blockers,

@@ -10,7 +10,16 @@ import pytest
 from hack.virtual_time import virtual_now
 from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from upgrade_manager.api.timestamps import format_time
-from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.blockers.wait import (
+    DrainWait,
+    EvacuationWait,
+    LostHookWait,
+    LostNodeWait,
+    MissingNodeWait,
+    PausedNodeWait,
+    RebootWait,
+    WaitKind,
+)
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS
 from upgrade_manager.pipeline.outcome import Waiting
@@ -47,7 +56,8 @@ async def test_undrained_node_with_the_release_is_named_with_the_patch(stage: No
     await stage.begin("n1", "n2")
     await stage.report("n2", kubelet="v1.33.5+rke2r1")
     (wait,) = await waits(stage)
-    assert (wait.kind, wait.name) == (WaitKind.LOST_HOOK, "n2")
+    assert isinstance(wait, LostHookWait)
+    assert wait.name == "n2"
     assert wait.remedy == (
         "Let Rancher drain all nodes again, also the upgraded ones: "
         "kubectl -n fleet-local patch clusters.provisioning.cattle.io local --type=merge "
@@ -60,7 +70,8 @@ async def test_patch_raises_the_generation_that_was_just_requested(stage: NodeUp
     await stage.report("n2", kubelet="v1.33.5+rke2r1")
     await stage.enter()
     (wait,) = await waits(stage)
-    assert (wait.kind, wait.name) == (WaitKind.LOST_HOOK, "n2")
+    assert isinstance(wait, LostHookWait)
+    assert wait.name == "n2"
     assert f'"provisionGeneration":{await stage.generation() + 1}}}' in wait.remedy
 
 
@@ -81,7 +92,8 @@ async def test_wait_for_rancher_begins_when_a_repeated_drain_ends(stage: NodeUpg
     began = virtual_now()
     for _ in range(2):
         (wait,) = await waits(stage)
-        assert (wait.kind, wait.name) == (WaitKind.LOST_HOOK, "n2")
+        assert isinstance(wait, LostHookWait)
+        assert wait.name == "n2"
         assert wait.since == began
         await asyncio.sleep(LONG)
 
@@ -91,25 +103,30 @@ async def test_node_under_way_is_followed_from_its_vms_to_its_return(stage: Node
     await stage.request("n1", "pre")
     job, evacuation = await waits(stage)
     assert (job.kind, job.name) == (WaitKind.JOB, "up-node-upgrade-pre-drain-n1")
-    assert (evacuation.kind, evacuation.name, evacuation.is_running) == (WaitKind.EVACUATION, "n1", True)
+    assert isinstance(evacuation, EvacuationWait)
+    assert (evacuation.name, evacuation.is_running) == ("n1", True)
     now = format_time(virtual_now())
     complete = {"type": "Complete", "status": "True", "lastTransitionTime": now}
     await stage.finish("n1", "pre-drain", {"conditions": [complete]})
     await stage.patch_secret("n1", {"metadata": {"annotations": {"rke.cattle.io/drain-error": "cannot evict"}}})
     evacuation, drain = await waits(stage)
-    assert (evacuation.kind, evacuation.is_running) == (WaitKind.EVACUATION, False)
-    assert (drain.kind, drain.name, drain.node) == (WaitKind.DRAIN, "s-n1", "n1")
+    assert isinstance(evacuation, EvacuationWait)
+    assert not evacuation.is_running
+    assert isinstance(drain, DrainWait)
+    assert (drain.name, drain.node) == ("s-n1", "n1")
     assert (drain.detail, format_time(drain.since)) == ("cannot evict", now)
-    assert not drain.is_running
+    assert not drain.is_drained
     done = {"rke.cattle.io/drain-options": OPTIONS, "rke.cattle.io/drain-done": OPTIONS}
     await stage.patch_secret("n1", {"metadata": {"annotations": done}})
     _, drain = await waits(stage)
-    assert (drain.detail, drain.is_running) == ("", True)
+    assert isinstance(drain, DrainWait)
+    assert (drain.detail, drain.is_drained) == ("", True)
     await stage.request("n1", "post")
     await stage.finish("n1", "post-drain", {"conditions": [complete]})
     await stage.report("n1", os="Harvester v1.6.1", ready="False")
     (reboot,) = await waits(stage)
-    assert (reboot.kind, reboot.name, reboot.is_running) == (WaitKind.REBOOT, "n1", False)
+    assert isinstance(reboot, RebootWait)
+    assert (reboot.name, reboot.is_ready) == ("n1", False)
     assert reboot.detail == "it is not Ready; it runs Harvester v1.6.1 instead of Harvester v1.7.0"
     assert format_time(reboot.since) == now
 
@@ -153,7 +170,8 @@ async def test_done_node_that_is_lost_is_a_wait(stage: NodeUpgradeRun) -> None:
     await stage.move(n1="PostDrained")
     await stage.report("n1", os="Harvester v1.6.1")
     (wait,) = await waits(stage)
-    assert (wait.kind, wait.name, wait.is_running) == (WaitKind.LOST_NODE, "n1", True)
+    assert isinstance(wait, LostNodeWait)
+    assert (wait.name, wait.is_ready) == ("n1", True)
     assert wait.detail == "it runs Harvester v1.6.1 instead of Harvester v1.7.0"
 
 
@@ -166,7 +184,8 @@ async def test_paused_node_is_a_wait_with_the_patch(stage: NodeUpgradeRun, pause
     await stage.client.patch(UPGRADE_PLANS, "up", MergePatch(patch))
     await stage.request("n1", "pre")
     (wait,) = await waits(stage)
-    assert (wait.kind, wait.name) == (WaitKind.PAUSED_NODE, "n1")
+    assert isinstance(wait, PausedNodeWait)
+    assert wait.name == "n1"
     assert wait.remedy == (
         "kubectl patch upgradeplans.management.harvesterhci.io up --type=merge "
         f"""-p '{{"spec":{{"nodeUpgradeOption":{{"pauseNodes":{left}}}}}}}'"""
@@ -177,7 +196,8 @@ async def test_missing_node_is_a_wait_with_what_to_do(stage: NodeUpgradeRun) -> 
     await stage.begin("n1", "n2")
     await stage.client.delete(NODES, "n2")
     (wait,) = await waits(stage)
-    assert (wait.kind, wait.name) == (WaitKind.MISSING_NODE, "n2")
+    assert isinstance(wait, MissingNodeWait)
+    assert wait.name == "n2"
     assert wait.detail == "its Node does not exist, but Machine fleet-local/m-n2 does"
     assert wait.remedy == "Start the node, or delete the Machine"
 

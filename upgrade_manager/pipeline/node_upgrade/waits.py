@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import BlockerReason, read_blockers
@@ -20,11 +20,22 @@ from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.rancher import PLANNER
-from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.blockers.wait import (
+    CordonedNodeWait,
+    DrainWait,
+    EvacuationWait,
+    ForeignHookWait,
+    LeftoverHookWait,
+    LostHookWait,
+    LostNodeWait,
+    MissingNodeWait,
+    PausedNodeWait,
+    RancherWait,
+    RebootWait,
+)
 from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
-from upgrade_manager.nodes.expected_times import USUAL_DRAIN
 from upgrade_manager.nodes.node_view import finished_seconds
 from upgrade_manager.nodes.pending_hooks import DelayKind
 from upgrade_manager.pipeline.blocker_report import known_since
@@ -35,20 +46,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from upgrade_manager.api.blockers import Blocker
+    from upgrade_manager.blockers.wait import KnownWait, ReturnWait, Wait
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.nodes.model import NodeView
     from upgrade_manager.nodes.node_view import Decided, Observed
     from upgrade_manager.nodes.pending_hooks import Delay
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.node_upgrade.missing_nodes import MissingNode
-
-#: The waits for a delay of the end, by its kind.
-_DELAYS = {
-    DelayKind.RANCHER: WaitKind.RANCHER,
-    DelayKind.FOREIGN: WaitKind.FOREIGN_HOOK,
-    DelayKind.LEFTOVER: WaitKind.LEFTOVER_HOOK,
-    DelayKind.CORDON: WaitKind.CORDONED_NODE,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +94,9 @@ class NodeWaits:
         generation = rancher.generation(self.cluster) if self.cluster else requested
         patch = json.dumps({"spec": {"rkeConfig": {"provisionGeneration": generation + 1}}}, separators=(",", ":"))
         for name in undrained:
-            yield node_wait(
+            yield known_wait(
                 self.ctx,
-                WaitKind.LOST_HOOK,
+                LostHookWait,
                 name,
                 since=since,
                 detail="it runs the release's Kubernetes already, and Rancher does not drain it",
@@ -105,27 +109,27 @@ class NodeWaits:
         """Yield the waits for what delays the end, when all nodes are done."""
         moved = self._last_movement()
         for delay in found:
-            kind = _DELAYS[delay.kind]
-            if kind is WaitKind.RANCHER:
+            if delay.kind is DelayKind.RANCHER:
                 yield self._rancher(moved, detail=str(delay), node=delay.node)
-            elif kind is WaitKind.CORDONED_NODE:
-                yield node_wait(self.ctx, kind, delay.node, detail=delay.problem, remedy=delay.remedy)
+            elif delay.kind is DelayKind.CORDON:
+                yield known_wait(self.ctx, CordonedNodeWait, delay.node, detail=delay.problem, remedy=delay.remedy)
             else:
+                kind = ForeignHookWait if delay.kind is DelayKind.FOREIGN else LeftoverHookWait
                 remedy = delay.remedy or foreign_hooks.remedy(self.cluster, delay.hooks, drained=delay.secret)
-                yield self._secret(kind, delay.secret, delay.node, detail=delay.problem, remedy=remedy)
+                yield self._hook(kind, delay.secret, delay.node, detail=delay.problem, remedy=remedy)
 
     def _missing(self, node: str) -> Iterator[Wait]:
         found = self.missing[node]
         if found.remedy:
-            yield node_wait(self.ctx, WaitKind.MISSING_NODE, node, detail=found.problem, remedy=found.remedy)
+            yield known_wait(self.ctx, MissingNodeWait, node, detail=found.problem, remedy=found.remedy)
 
     def _paused(self, view: NodeView) -> Wait:
         job = next((job for job in view.jobs.values() if job.suspended), None)
         left = [name for name in self.ctx.plan.spec.node_upgrade_option.pause_nodes if name != view.name]
         patch = json.dumps({"spec": {"nodeUpgradeOption": {"pauseNodes": left}}}, separators=(",", ":"))
-        return node_wait(
+        return known_wait(
             self.ctx,
-            WaitKind.PAUSED_NODE,
+            PausedNodeWait,
             view.name,
             since=parse_time(job.created) if job else None,
             detail="it is in spec.nodeUpgradeOption.pauseNodes, and its turn has come",
@@ -138,15 +142,23 @@ class NodeWaits:
         if job is None or job.suspended or state not in {NodeState.PRE_DRAINING, NodeState.PRE_DRAINED}:
             return
         is_running = job.progress is Progress.RUNNING
-        began = parse_time(job.created) or first_seen(self.ctx, WaitKind.EVACUATION, view.name)
+        began = parse_time(job.created) or first_seen(self.ctx, EvacuationWait, view.name)
         yield self._evacuation(view, began, is_running=is_running)
         if not is_running and view.secret and not view.pre_drain.others:
-            since = parse_time(job.completed) or first_seen(self.ctx, WaitKind.DRAIN, view.name)
-            hooks = objects.annotations_of(self.observed.secrets.get(view.secret, FLEET_LOCAL) or {})
-            is_drained = hooks.get(RKE_DRAIN_DONE, "") == hooks.get(RKE_DRAIN_OPTIONS)
-            error = "" if is_drained else hooks.get(RKE_DRAIN_ERROR, "")
-            wait = self._secret(WaitKind.DRAIN, view.secret, view.name, detail=error, since=since)
-            yield replace(wait, is_running=is_drained, progressed=self._drains_since(view.name, since))
+            yield self._rancher_drain(view, parse_time(job.completed) or first_seen(self.ctx, DrainWait, view.name))
+
+    def _rancher_drain(self, view: NodeView, since: datetime) -> Wait:
+        hooks = objects.annotations_of(self.observed.secrets.get(view.secret, FLEET_LOCAL) or {})
+        is_drained = hooks.get(RKE_DRAIN_DONE, "") == hooks.get(RKE_DRAIN_OPTIONS)
+        return DrainWait(
+            namespace=FLEET_LOCAL,
+            name=view.secret,
+            node=view.name,
+            since=since,
+            detail="" if is_drained else hooks.get(RKE_DRAIN_ERROR, ""),
+            undisturbed=self._drains_since(view.name, since),
+            is_drained=is_drained,
+        )
 
     def _drains_since(self, node: str, began: datetime) -> datetime:
         """Return since when nothing known holds the drain up, as this process has seen."""
@@ -173,44 +185,37 @@ class NodeWaits:
         return self.ctx.now().replace(microsecond=0)
 
     def _evacuation(self, view: NodeView, created: datetime, *, is_running: bool) -> Wait:
-        """Return the wait since the Job began; it progressed when its taint let KubeVirt move the VMs."""
+        """Return the wait since the Job began, whose taint lets KubeVirt move the VMs."""
         key, now = ("tainted", view.name), self._now()
         seen = self.ctx.informers.first_seen.since(key, view.tainted, now=now, known=created)
-        kind, progressed = WaitKind.EVACUATION, max(created, seen)
-        return node_wait(self.ctx, kind, view.name, since=created, progressed=progressed, is_running=is_running)
+        name, released = view.name, max(created, seen)
+        return EvacuationWait(name=name, node=name, since=created, released=released, is_running=is_running)
 
     def _return(self, view: NodeView, state: NodeState | None, *, is_under_way: bool) -> Iterator[Wait]:
         """Yield the wait for a node that has to become Ready, or to run the release's OS."""
         changed = parse_time(view.ready_since)
         if state is NodeState.WAITING_REBOOT:
-            kind, since = WaitKind.REBOOT, parse_time(view.os_upgrade.completed) if view.os_upgrade else None
+            since = parse_time(view.os_upgrade.completed) if view.os_upgrade else None
+            kind: type[ReturnWait] = RebootWait
         elif is_under_way and (not view.ready or (state and state.upgraded and view.os_image != self.release_os)):
-            kind, since = WaitKind.LOST_NODE, changed
+            kind, since = LostNodeWait, changed
         else:
             return
         found = f"it runs {view.os_image or 'an unknown OS'}"
         wanted = found if view.os_image == self.release_os else f"{found} instead of {self.release_os}"
         since_when = f" since {view.ready_since}" if view.ready_since else ""
         detail = wanted if view.ready else f"it is not Ready{since_when}; {wanted}"
-        wait = node_wait(self.ctx, kind, view.name, since=since, detail=detail, progressed=changed)
-        yield replace(wait, is_running=view.ready)
+        ready = view.ready
+        yield return_wait(self.ctx, kind, view.name, since=since, detail=detail, changed=changed, is_ready=ready)
 
     def _foreign(self, view: NodeView, others: Sequence[str]) -> Wait:
         detail = f"other controllers have not acknowledged their hooks: {name_list(others)}"
         drained = "" if view.pre_drain.others else view.secret
         remedy = foreign_hooks.remedy(self.cluster, others, drained=drained)
-        return self._secret(WaitKind.FOREIGN_HOOK, view.secret, view.name, detail=detail, remedy=remedy)
+        return self._hook(ForeignHookWait, view.secret, view.name, detail=detail, remedy=remedy)
 
     def _rancher(self, since: datetime, *, detail: str, node: str = "") -> Wait:
-        return Wait(
-            kind=WaitKind.RANCHER,
-            namespace=FLEET_LOCAL,
-            name=PROVISIONING_CLUSTER,
-            node=node,
-            since=since,
-            progressed=since,
-            detail=detail,
-        )
+        return RancherWait(namespace=FLEET_LOCAL, name=PROVISIONING_CLUSTER, node=node, since=since, detail=detail)
 
     def _last_movement(self) -> datetime:
         """Return when a Job last started or ended, a node became Ready or not or was done, or the phase began."""
@@ -230,54 +235,37 @@ class NodeWaits:
         known = self._silent_since(recorded, node="")
         return self.ctx.informers.first_seen.since("no node under way", is_idle, now=self._now(), known=known)
 
-    def _secret(
-        self,
-        kind: WaitKind,
-        name: str,
-        node: str,
-        *,
-        detail: str,
-        remedy: str = "",
-        since: datetime | None = None,
-    ) -> Wait:
-        began = since or first_seen(self.ctx, kind, name)
-        return Wait(
-            kind=kind,
-            namespace=FLEET_LOCAL,
-            name=name,
-            node=node,
-            since=began,
-            progressed=began,
-            usual=USUAL_DRAIN,
-            detail=detail,
-            remedy=remedy,
-        )
+    def _hook(self, kind: type[KnownWait], name: str, node: str, *, detail: str, remedy: str) -> Wait:
+        began = first_seen(self.ctx, kind, name)
+        return kind(namespace=FLEET_LOCAL, name=name, node=node, since=began, detail=detail, remedy=remedy)
 
 
-def node_wait(
+def known_wait(
     ctx: ReconcileContext,
-    kind: WaitKind,
+    kind: type[KnownWait],
     name: str,
     *,
     since: datetime | None = None,
-    detail: str = "",
-    remedy: str = "",
-    progressed: datetime | None = None,
-    is_running: bool = False,
-) -> Wait:
+    detail: str,
+    remedy: str,
+) -> KnownWait:
     """Return a wait for a node, since that time or since this process saw it first."""
+    return kind(name=name, node=name, since=since or first_seen(ctx, kind, name), detail=detail, remedy=remedy)
+
+
+def return_wait(
+    ctx: ReconcileContext,
+    kind: type[ReturnWait],
+    name: str,
+    *,
+    since: datetime | None,
+    detail: str,
+    is_ready: bool,
+    changed: datetime | None = None,
+) -> ReturnWait:
+    """Return a wait for a node to come back, since that time or since this process saw it first."""
     began = since or first_seen(ctx, kind, name)
-    return Wait(
-        kind=kind,
-        namespace="",
-        name=name,
-        node=name,
-        since=began,
-        progressed=progressed or began,
-        detail=detail,
-        remedy=remedy,
-        is_running=is_running,
-    )
+    return kind(name=name, node=name, since=began, detail=detail, ready_changed=changed or began, is_ready=is_ready)
 
 
 def ready_changed(node: Object | None) -> datetime | None:
@@ -294,7 +282,7 @@ def _job_times(job: Object) -> list[str]:
     return [objects.text(job, "metadata", "creationTimestamp"), *ended]
 
 
-def first_seen(ctx: ReconcileContext, kind: WaitKind, name: str) -> datetime:
+def first_seen(ctx: ReconcileContext, kind: type[Wait], name: str) -> datetime:
     """Return since when the object is waited for, as this process has seen or the status recorded."""
-    known = known_since(ctx, kind.object_kind, name)
+    known = known_since(ctx, kind.kind.object_kind, name)
     return ctx.informers.first_seen.since((kind, name), now=ctx.now(), known=known)

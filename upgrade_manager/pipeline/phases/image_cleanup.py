@@ -9,14 +9,14 @@ from upgrade_manager.api.names import component_name
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.blockers.jobs import job_wait
-from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.blockers.wait import CordonedNodeWait, LostNodeWait, MissingNodeWait
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
 from upgrade_manager.pipeline.ending import held_nodes
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import find_missing
 from upgrade_manager.pipeline.node_upgrade.vm_restore import report_failures, unfinished
-from upgrade_manager.pipeline.node_upgrade.waits import node_wait, ready_changed
+from upgrade_manager.pipeline.node_upgrade.waits import known_wait, ready_changed, return_wait
 from upgrade_manager.pipeline.outcome import Completed, Phase, Waiting
 from upgrade_manager.pipeline.phases.job_progress import job_attempt
 from upgrade_manager.pipeline.phases.plan_jobs import (
@@ -124,7 +124,7 @@ async def _missing(ctx: ReconcileContext, name: str) -> Waiting | None:
     missing = await find_missing(ctx, name)
     if missing is None:
         return None
-    wait = node_wait(ctx, WaitKind.MISSING_NODE, name, detail=missing.problem, remedy=missing.remedy)
+    wait = known_wait(ctx, MissingNodeWait, name, detail=missing.problem, remedy=missing.remedy)
     return Waiting(message=f"Node {name}: {missing}", waits=(wait,) if missing.remedy else ())
 
 
@@ -133,7 +133,7 @@ def _problem(ctx: ReconcileContext, node: Object, release: str) -> Waiting | Non
     is_ready = objects.text(objects.condition(node, "Ready"), "status") == "True"
     if objects.is_true(node, "spec", "unschedulable"):
         problem, remedy = "it was cordoned after its upgrade", f"kubectl uncordon {name}"
-        wait = node_wait(ctx, WaitKind.CORDONED_NODE, name, detail=problem, remedy=remedy)
+        wait = known_wait(ctx, CordonedNodeWait, name, detail=problem, remedy=remedy)
         return Waiting(message=f"Node {name}: {problem}. Run {remedy}", waits=(wait,))
     if is_ready and os == release:
         return None
@@ -141,8 +141,8 @@ def _problem(ctx: ReconcileContext, node: Object, release: str) -> Waiting | Non
     shown = problem if is_ready else f"it is not Ready. Run kubectl describe node {name}"
     detail = problem if is_ready else "it is not Ready since its upgrade"
     since = ready_changed(node)
-    wait = node_wait(ctx, WaitKind.LOST_NODE, name, since=since, detail=detail, is_running=is_ready)
-    return Waiting(message=f"Node {name}: {shown}", waits=(wait,))
+    lost = return_wait(ctx, LostNodeWait, name, since=since, detail=detail, is_ready=is_ready)
+    return Waiting(message=f"Node {name}: {shown}", waits=(lost,))
 
 
 async def _create_plan(ctx: ReconcileContext, images: ImageList) -> None:

@@ -13,7 +13,7 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.timestamps import parse_time
-from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.blockers.wait import ImageWait
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.pipeline.blocker_report import known_since
@@ -100,18 +100,17 @@ def _result(image: Object, *, adopted: bool) -> PhaseResult:
     return Waiting(message=f"{named}: importing, {_attempt(image)}{progress} %")
 
 
-def _wait(ctx: ReconcileContext, image: Object) -> Wait:
+def _wait(ctx: ReconcileContext, image: Object) -> ImageWait:
     """Return the wait for the import, whose object does not say when it progressed."""
     name, progress = objects.name(image), objects.number(image, "status", "progress") or 0
     seen = (progress, objects.number(image, "status", "failed"))
-    known = known_since(ctx, WaitKind.IMAGE.object_kind, name)
+    known = known_since(ctx, ImageWait.kind.object_kind, name)
     progressed = ctx.informers.first_seen.since(objects.uid(image), seen, now=ctx.now(), known=known)
-    return Wait(
-        kind=WaitKind.IMAGE,
+    return ImageWait(
         namespace=objects.namespace(image),
         name=name,
         since=parse_time(objects.metadata(image).get("creationTimestamp")) or progressed,
-        progressed=progressed,
+        imported=progressed,
         detail=f"{progress} % imported",
     )
 

@@ -16,7 +16,7 @@ from upgrade_manager.api.names import MAX_LABEL
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.job_failures import job_failure_message
 from upgrade_manager.blockers.jobs import job_wait
-from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.blockers.wait import PlanWait
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.facts.suc_nodes import hostname_problem, hostname_remedy
 from upgrade_manager.kube import objects
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from upgrade_manager.api.node_states import NodeState
+    from upgrade_manager.blockers.wait import JobWait
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
     from upgrade_manager.pipeline.context import ReconcileContext
@@ -158,7 +159,7 @@ async def follow_plan(
     return replace(waiting, message=message, waits=_job_waits(plan, progress) or _plan_wait(plan, progress))
 
 
-def _plan_wait(plan: Object, progress: SucProgress) -> tuple[Wait, ...]:
+def _plan_wait(plan: Object, progress: SucProgress) -> tuple[PlanWait, ...]:
     """Return the wait for the controller to create Jobs, since it was created or its last Job began or ended."""
     times = [objects.metadata(plan).get("creationTimestamp")]
     times += [time for job in progress.jobs.values() for time in (job.created, job.state.completed)]
@@ -166,10 +167,10 @@ def _plan_wait(plan: Object, progress: SucProgress) -> tuple[Wait, ...]:
     if since is None:
         return ()
     namespace, name, words = objects.namespace(plan), objects.name(plan), plan_condition_message(plan)
-    return (Wait(kind=WaitKind.PLAN, namespace=namespace, name=name, since=since, progressed=since, detail=words),)
+    return (PlanWait(namespace=namespace, name=name, since=since, detail=words),)
 
 
-def _job_waits(plan: Object, progress: SucProgress) -> tuple[Wait, ...]:
+def _job_waits(plan: Object, progress: SucProgress) -> tuple[JobWait, ...]:
     pods, work = f"{LABEL_SUC_PLAN}={objects.name(plan)}", objects.labels(plan).get(LABEL_COMPONENT, "")
     jobs = ((node, job.state) for node, job in progress.jobs.items() if not job.paused)
     finished = [job.state.seconds for job in progress.jobs.values() if job.state.seconds is not None]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, WITNESS_LABEL, Component
 from upgrade_manager.api.names import component_name, repo_service_name
 from upgrade_manager.api.timestamps import parse_time
-from upgrade_manager.blockers.wait import Wait, WaitKind
+from upgrade_manager.blockers.wait import DeploymentWait, JobWait, ServiceWait
 from upgrade_manager.facts.deployments import refused_pods
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -22,6 +22,7 @@ from upgrade_manager.resources.repository import pod_selector, repository_deploy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from upgrade_manager.blockers.wait import RepositoryWait, Wait
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.release.errors import Unreachable
@@ -68,16 +69,16 @@ async def unserved(ctx: ReconcileContext) -> Waiting | None:
 
 async def waits(ctx: ReconcileContext, others: Iterable[Wait]) -> tuple[Wait, ...]:
     """Return the wait for a ready endpoint while Jobs run that read the repository, and there is none."""
-    is_read = any(wait.kind is WaitKind.JOB for wait in others)
+    is_read = any(isinstance(wait, JobWait) for wait in others)
     if not is_read or any(map(_has_ready, await _endpoint_slices(ctx))):
         return ()
-    return _wait(ctx, WaitKind.SERVICE, repo_service_name(ctx.owner.name), None, "no endpoint is ready")
+    return _wait(ctx, ServiceWait, repo_service_name(ctx.owner.name), None, "no endpoint is ready")
 
 
 def unreachable(ctx: ReconcileContext, error: Unreachable) -> Waiting:
     """Return Waiting for a repository that counts as ready and does not respond."""
     message = f"Service {HARVESTER_SYSTEM}/{repo_service_name(ctx.owner.name)}: waiting for a response"
-    waits = _wait(ctx, WaitKind.SERVICE, repo_service_name(ctx.owner.name), None, str(error))
+    waits = _wait(ctx, ServiceWait, repo_service_name(ctx.owner.name), None, str(error))
     return Waiting(message=message, detail=str(error), after=_RESPONSE_RETRY, waits=waits)
 
 
@@ -137,7 +138,7 @@ async def _missing_replicas(ctx: ReconcileContext, deployment: Object) -> Waitin
     named = f"{objects.namespace(deployment)}/{objects.name(deployment)}"
     detail = refused_pods(deployment)
     known = detail or f"{available} of {wanted} replicas are available"
-    wait = _wait(ctx, WaitKind.DEPLOYMENT, objects.name(deployment), _unavailable_since(deployment), known)
+    wait = _wait(ctx, DeploymentWait, objects.name(deployment), _unavailable_since(deployment), known)
     return replace(_not_ready(named, available=available, wanted=wanted), detail=detail, waits=wait)
 
 
@@ -159,19 +160,17 @@ async def _await_endpoint(ctx: ReconcileContext, slices: Sequence[Object]) -> Wa
         message=f"Service {HARVESTER_SYSTEM}/{service}: waiting for a ready endpoint",
         detail=detail,
         after=after,
-        waits=_wait(ctx, WaitKind.SERVICE, service, None, detail),
+        waits=_wait(ctx, ServiceWait, service, None, detail),
     )
 
 
-def _wait(ctx: ReconcileContext, kind: WaitKind, name: str, since: object, detail: str) -> tuple[Wait, ...]:
+def _wait(
+    ctx: ReconcileContext, kind: type[RepositoryWait], name: str, since: object, detail: str
+) -> tuple[RepositoryWait, ...]:
     """Return the wait since that time, or since this process saw it."""
-    known = known_since(ctx, kind.object_kind, name)
+    known = known_since(ctx, kind.kind.object_kind, name)
     began = parse_time(since) or ctx.informers.first_seen.since((kind, name), now=ctx.now(), known=known)
-    pods = pod_selector(ctx.owner)
-    wait = Wait(
-        kind=kind, namespace=HARVESTER_SYSTEM, name=name, since=began, progressed=began, pods=pods, detail=detail
-    )
-    return (wait,)
+    return (kind(namespace=HARVESTER_SYSTEM, name=name, since=began, pods=pod_selector(ctx.owner), detail=detail),)
 
 
 def _not_ready(named: str, *, available: int, wanted: int) -> Waiting:

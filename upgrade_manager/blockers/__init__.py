@@ -22,6 +22,7 @@ remedy              remedies of several steps
 """
 
 __all__ = [
+    "deadlines",
     "finder",
     "first_seen",
     "job_failures",

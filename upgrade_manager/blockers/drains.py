@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.deadlines import START, drain
 from upgrade_manager.blockers.disruption_budgets import budget_blockers
-from upgrade_manager.blockers.finder import START, Finder
+from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.wait import DrainWait
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.kube import objects
@@ -22,19 +22,7 @@ if TYPE_CHECKING:
     from upgrade_manager.blockers.object_view import View
     from upgrade_manager.kube.objects import Object
 
-#: Pods of a node end within that time, unless something keeps them.
-DRAIN = timedelta(minutes=5)
 _MIRROR = "kubernetes.io/config.mirror"
-
-
-def _overdue(wait: DrainWait) -> timedelta | None:
-    """Return the time for a drain: none once Rancher reports an error; None for a node that is drained.
-
-    On a drained node Longhorn may start Pods again, and keep them by a budget.
-    """
-    if wait.is_drained:
-        return None
-    return timedelta(0) if wait.detail else DRAIN
 
 
 def drain_blockers(view: View, wait: DrainWait) -> Iterator[Blocker]:
@@ -110,7 +98,7 @@ FINDERS = (
     Finder(
         wait=DrainWait,
         reasons=(BlockerReason.DRAIN_FAILING,),
-        overdue=_overdue,
+        overdue=drain,
         find=drain_blockers,
     ),
 )

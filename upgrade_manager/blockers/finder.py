@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from itertools import product
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import structlog
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.blockers.deadlines import seconds_left
 from upgrade_manager.blockers.object_view import NotSynced, Unreadable
 from upgrade_manager.blockers.wait import Wait
 from upgrade_manager.kube import objects
@@ -17,14 +17,13 @@ from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SUC_PLANS, VIR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from datetime import timedelta
 
-    from upgrade_manager.blockers.object_view import View
+from upgrade_manager.blockers.object_view import View
 
 _log = structlog.get_logger(__name__)
 
 W = TypeVar("W", bound=Wait)
-#: Pods run and controllers act within that time, images pulled and volumes attached.
-START = timedelta(minutes=1)
 #: Seconds until an overdue wait without a blocker is checked again: something may be late without a change of it.
 RECHECK = 15.0
 #: Seconds until objects that are being listed are read again.
@@ -83,20 +82,14 @@ class Findings:
     after: float | None
 
 
-def from_start(_: Wait) -> timedelta:
-    """Return the deadline of a wait for something that starts."""
-    return START
-
-
 def find_blockers(table: Iterable[Row], view: View, waits: Sequence[Wait], known: Iterable[Blocker]) -> Findings:
     """Run the finders of the overdue waits; `known` are reported until their objects can be read after a restart."""
     found: list[Blocker] = []
     pauses: list[float] = []
     for row, wait in product(table, waits):
-        limit = row.limit(wait)
-        if limit is None:
+        left = seconds_left(row, wait, now=view.now)
+        if left is None:
             continue
-        left = (wait.since + limit - view.now).total_seconds()
         if left > 0:
             pauses.append(left)
             continue

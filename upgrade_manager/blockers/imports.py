@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.blockers.deadlines import START, image_import
 from upgrade_manager.blockers.deployments import restart
-from upgrade_manager.blockers.finder import START, Finder
+from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
@@ -26,18 +26,12 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
 
-#: Harvester reports progress in whole percents.
-PROGRESS = timedelta(minutes=10)
 _CDI = "cdi-deployment"
 #: What may separate a password or a token from the rest of a URL.
 _SECRET_PARTS = frozenset("@?#")
 _IMPORTERS = "cdi.kubevirt.io=importer"
 #: The backend that does not use the Containerized Data Importer (CDI).
 _BACKING_IMAGE = "backingimage"
-
-
-def _overdue(wait: ImageWait) -> timedelta:
-    return wait.progressed - wait.since + PROGRESS
 
 
 def _blockers(view: View, wait: ImageWait) -> Iterator[Blocker]:
@@ -128,7 +122,7 @@ FINDERS = (
     Finder(
         wait=ImageWait,
         reasons=(BlockerReason.IMPORT_STUCK, *POD_REASONS),
-        overdue=_overdue,
+        overdue=image_import,
         find=_blockers,
     ),
 )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.timestamps import format_time, parse_time
-from upgrade_manager.blockers.finder import START, Finder
+from upgrade_manager.blockers.deadlines import START, job_progress, job_start
+from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
@@ -54,10 +54,6 @@ def job_wait(
             pods=pods or f"{LABEL_JOB_NAME}={job.name}",
         ),
     )
-
-
-def _start_overdue(wait: JobWait) -> timedelta | None:
-    return None if wait.is_running else START
 
 
 def _start_blockers(view: View, wait: JobWait) -> Iterator[Blocker]:
@@ -137,10 +133,6 @@ def _absent_account(view: View, wait: JobWait) -> str:
     return "" if view.objects(accounts) else account
 
 
-def _slow_overdue(wait: JobWait) -> timedelta | None:
-    return wait.stepped - wait.since + timedelta(seconds=wait.expected) if wait.is_running else None
-
-
 def _slow_blockers(_: View, wait: JobWait) -> Iterator[Blocker]:
     yield _blocker(
         wait,
@@ -169,8 +161,8 @@ FINDERS = (
     Finder(
         wait=JobWait,
         reasons=(BlockerReason.JOB_HAS_NO_POD, BlockerReason.JOB_SLOW, *POD_REASONS),
-        overdue=_start_overdue,
+        overdue=job_start,
         find=_start_blockers,
     ),
-    Finder(wait=JobWait, reasons=(BlockerReason.JOB_SLOW,), overdue=_slow_overdue, find=_slow_blockers),
+    Finder(wait=JobWait, reasons=(BlockerReason.JOB_SLOW,), overdue=job_progress, find=_slow_blockers),
 )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.blockers.finder import START, Finder
+from upgrade_manager.blockers.deadlines import at_once, from_start, lost_hook
+from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.wait import (
     CordonedNodeWait,
     ForeignHookWait,
@@ -22,14 +22,6 @@ if TYPE_CHECKING:
 
     from upgrade_manager.blockers.object_view import View
     from upgrade_manager.blockers.wait import KnownWait
-
-#: Rancher may drain a node that runs the release's Kubernetes already within that time.
-HOOK = timedelta(minutes=10)
-_AT_ONCE = timedelta(0)
-
-
-def _overdue(_: KnownWait, *, limit: timedelta) -> timedelta:
-    return limit
 
 
 def _find(_: View, wait: KnownWait, *, reason: BlockerReason) -> Iterator[Blocker]:
@@ -48,13 +40,13 @@ def _find(_: View, wait: KnownWait, *, reason: BlockerReason) -> Iterator[Blocke
 
 
 FINDERS = tuple(
-    Finder(wait=kind, reasons=(reason,), overdue=partial(_overdue, limit=limit), find=partial(_find, reason=reason))
-    for kind, reason, limit in (
-        (MissingNodeWait, BlockerReason.NODE_MISSING, _AT_ONCE),
-        (CordonedNodeWait, BlockerReason.NODE_NOT_BACK, START),
-        (PausedNodeWait, BlockerReason.NODE_PAUSED, _AT_ONCE),
-        (ForeignHookWait, BlockerReason.HOOK_FOREIGN, _AT_ONCE),
-        (LeftoverHookWait, BlockerReason.LEFTOVER_HOOK, _AT_ONCE),
-        (LostHookWait, BlockerReason.HOOK_LOST, HOOK),
+    Finder(wait=kind, reasons=(reason,), overdue=overdue, find=partial(_find, reason=reason))
+    for kind, reason, overdue in (
+        (MissingNodeWait, BlockerReason.NODE_MISSING, at_once),
+        (CordonedNodeWait, BlockerReason.NODE_NOT_BACK, from_start),
+        (PausedNodeWait, BlockerReason.NODE_PAUSED, at_once),
+        (ForeignHookWait, BlockerReason.HOOK_FOREIGN, at_once),
+        (LeftoverHookWait, BlockerReason.LEFTOVER_HOOK, at_once),
+        (LostHookWait, BlockerReason.HOOK_LOST, lost_hook),
     )
 )

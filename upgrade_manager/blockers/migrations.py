@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, TAINT_KUBEVIRT_DRAIN
-from upgrade_manager.api.names import label_value
 from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.deadlines import EVACUATION, START, evacuation
 from upgrade_manager.blockers.deployments import outage, restart
-from upgrade_manager.blockers.finder import START, Finder
+from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import EvacuationWait
@@ -30,20 +29,10 @@ if TYPE_CHECKING:
     from upgrade_manager.facts.vm_obstacles import VMObstacle
     from upgrade_manager.kube.objects import Object
 
-#: KubeVirt migrates the VMs of a node within that time.
-EVACUATION = timedelta(minutes=10)
 #: KubeVirt's controller of migrations, and the remedy if it hangs.
 _CONTROLLER = "virt-controller"
 _RESTART = restart(HARVESTER_SYSTEM, _CONTROLLER)
 _INSTANCE_LABEL = "kubevirt.io/vmi-name"
-
-
-def _overdue(wait: EvacuationWait) -> timedelta | None:
-    """Return the time since the pre-drain Job began: it may wait for volumes before it lets KubeVirt move the VMs.
-
-    None for a node whose name is too long for the labels of its VMs.
-    """
-    return wait.released - wait.since + EVACUATION if label_value(wait.node) == wait.node else None
 
 
 def _blockers(view: View, wait: EvacuationWait) -> Iterator[Blocker]:
@@ -135,7 +124,7 @@ FINDERS = (
     Finder(
         wait=EvacuationWait,
         reasons=(BlockerReason.MIGRATION_STUCK,),
-        overdue=_overdue,
+        overdue=evacuation,
         find=_blockers,
     ),
 )

@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.blockers.deadlines import lost_node, reboot
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import LostNodeWait, RebootWait
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import NODES
-from upgrade_manager.nodes.expected_times import USUAL_REBOOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from upgrade_manager.blockers.object_view import View
     from upgrade_manager.blockers.wait import ReturnWait
-
-#: Before it a node that is not back is not late.
-REBOOT = timedelta(seconds=USUAL_REBOOT)
-#: A node that becomes Ready sooner after the Job has not rebooted yet.
-SHUTDOWN = timedelta(seconds=30)
-
-
-def _overdue(wait: ReturnWait) -> timedelta:
-    """Return the time for a reboot; none for a node that is Ready again: it has rebooted, and runs the old OS."""
-    back = wait.ready_changed - wait.since
-    return back if wait.is_ready and back >= SHUTDOWN else REBOOT
-
-
-def _lost_overdue(wait: ReturnWait) -> timedelta:
-    """Return the time for a reboot; none for a node that is Ready: it runs another OS."""
-    return timedelta(0) if wait.is_ready else REBOOT
 
 
 def _blockers(view: View, wait: ReturnWait) -> Iterator[Blocker]:
@@ -66,13 +49,13 @@ FINDERS = (
     Finder(
         wait=RebootWait,
         reasons=(BlockerReason.NODE_NOT_BACK,),
-        overdue=_overdue,
+        overdue=reboot,
         find=_blockers,
     ),
     Finder(
         wait=LostNodeWait,
         reasons=(BlockerReason.NODE_NOT_BACK,),
-        overdue=_lost_overdue,
+        overdue=lost_node,
         find=_blockers,
     ),
 )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.blockers.deadlines import PLANNER, planner, rancher_drain
 from upgrade_manager.blockers.deployments import has_just_started, outage, restart
 from upgrade_manager.blockers.drains import drain_blockers
 from upgrade_manager.blockers.finder import Finder
@@ -18,7 +18,6 @@ from upgrade_manager.facts.condition_words import unmet_conditions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import MACHINES, PROVISIONING_CLUSTERS
-from upgrade_manager.nodes.expected_times import USUAL_DRAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,22 +25,11 @@ if TYPE_CHECKING:
     from upgrade_manager.blockers.object_view import View
     from upgrade_manager.blockers.wait import Wait
 
-#: Rancher's planner acts within that time.
-PLANNER = timedelta(seconds=USUAL_DRAIN)
 _DEPLOYMENT = "rancher"
 #: The log of all replicas: any of them may be the leader.
 _LOGS = f"kubectl -n {CATTLE_SYSTEM} logs -l app={_DEPLOYMENT} --tail=100 --prefix --timestamps"
 #: Conditions that a message has; those of several objects often have the same words.
 _MAX_CONDITIONS = 3
-
-
-def _planner_overdue(_: RancherWait) -> timedelta:
-    return PLANNER
-
-
-def _drain_overdue(wait: DrainWait) -> timedelta:
-    """Return the time for a drain, since what held it up is over."""
-    return wait.undisturbed - wait.since + PLANNER
 
 
 def _planner_blockers(view: View, wait: RancherWait) -> Iterator[Blocker]:
@@ -108,13 +96,13 @@ FINDERS = (
     Finder(
         wait=RancherWait,
         reasons=(BlockerReason.RANCHER_SILENT,),
-        overdue=_planner_overdue,
+        overdue=planner,
         find=_planner_blockers,
     ),
     Finder(
         wait=DrainWait,
         reasons=(BlockerReason.RANCHER_SILENT,),
-        overdue=_drain_overdue,
+        overdue=rancher_drain,
         find=_drain_blockers,
     ),
 )

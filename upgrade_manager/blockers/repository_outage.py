@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
+from upgrade_manager.blockers.deadlines import START, from_start
 from upgrade_manager.blockers.deployments import restart
-from upgrade_manager.blockers.finder import START, Finder, from_start
+from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import DeploymentWait, ServiceWait

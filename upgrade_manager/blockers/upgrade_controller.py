@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import MANAGED_SELECTOR, suc_node_label
 from upgrade_manager.api.text import name_list
+from upgrade_manager.blockers.deadlines import START, from_start
 from upgrade_manager.blockers.deployments import has_just_started, outage, restart
-from upgrade_manager.blockers.finder import START, Finder, from_start
+from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.remedy import WEBHOOKS, steps
 from upgrade_manager.blockers.wait import PlanWait
 from upgrade_manager.blockers.warnings import latest_warning

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import LONGHORN_SYSTEM, MANAGED_SELECTOR
 from upgrade_manager.api.text import name_list
+from upgrade_manager.blockers.deadlines import volumes
 from upgrade_manager.blockers.finder import Finder
-from upgrade_manager.blockers.migrations import EVACUATION
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import EvacuationWait
 from upgrade_manager.facts.condition_words import condition_words
@@ -20,7 +20,6 @@ from upgrade_manager.kube.resources import LONGHORN_ENGINES, LONGHORN_VOLUMES, N
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from datetime import timedelta
 
     from upgrade_manager.blockers.object_view import View
     from upgrade_manager.kube.objects import Object
@@ -29,11 +28,6 @@ if TYPE_CHECKING:
 _SELECTORS = {"diskSelector": "spec.disks.*.tags", "nodeSelector": "spec.tags"}
 #: The label that Longhorn sets on replicas.
 _VOLUME_LABEL = "longhornvolume"
-
-
-def _overdue(wait: EvacuationWait) -> timedelta | None:
-    """Return the time for the volumes; None once the Job lets the VMs leave: its gate has passed."""
-    return EVACUATION if wait.is_running and wait.released <= wait.since else None
 
 
 def _blockers(view: View, wait: EvacuationWait) -> Iterator[Blocker]:
@@ -98,7 +92,7 @@ FINDERS = (
     Finder(
         wait=EvacuationWait,
         reasons=(BlockerReason.VOLUME_DEGRADED,),
-        overdue=_overdue,
+        overdue=volumes,
         find=_blockers,
     ),
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import MAX_TEXT, BlockerReason, merge_blockers, read_blockers
 from upgrade_manager.api.status import ToolkitImageStatus
+from upgrade_manager.blockers.deadlines import earliest
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.object_view import NotSynced, Unreadable
 from upgrade_manager.blockers.table import FINDERS
@@ -57,8 +58,14 @@ class InformerView:
 
 
 def report(ctx: ReconcileContext, waits: Sequence[Wait]) -> float | None:
-    """Report the blockers of these waits; return the seconds until another one may become overdue."""
-    known = read_blockers(ctx.status["blockers"])
+    """Report the blockers of these waits; return the seconds until another one may become overdue.
+
+    Finders run only once a deadline has passed, or to clear the blockers that are known.
+    """
+    left = earliest(FINDERS, waits, now=ctx.now())
+    if not ctx.status["blockers"] and (left is None or left > 0):
+        return left
+    known = known_blockers(ctx)
     view = InformerView(informers=ctx.informers, now=ctx.now())
     findings = find_blockers(FINDERS, view, waits, known)
     found = [_with_guess(ctx, blocker) for blocker in findings.blockers]
@@ -81,28 +88,35 @@ def _with_guess(ctx: ReconcileContext, blocker: Blocker) -> Blocker:
 
 def first_message(ctx: ReconcileContext, waiting: str) -> str:
     """Return what the first blocker reports beyond that message, in place of the phase's detail; empty without one."""
-    known = read_blockers(ctx.status["blockers"])
+    known = known_blockers(ctx)
     found = known[0].message if known and known[0].reason.stalls else ""
     _, _, problem = found.partition(": ")
     return "" if (problem or found) in waiting else found
 
 
+def known_blockers(ctx: ReconcileContext) -> list[Blocker]:
+    """Return the blockers in the plan's status, for this module and for node_upgrade/waits.py."""
+    recorded = ctx.status["blockers"]
+    return read_blockers(recorded) if recorded else []
+
+
 def known_since(ctx: ReconcileContext, kind: str, name: str) -> datetime | None:
     """Return since when the object is known to hold the upgrade up, after a restart; None if it is not known."""
-    known = read_blockers(ctx.status["blockers"])
+    known = known_blockers(ctx)
     return min((one.since for one in known if (one.kind, one.name) == (kind, name)), default=None)
 
 
 def report_refused(ctx: ReconcileContext, found: Sequence[Blocker]) -> None:
     """Report refused writes, beside what was known before them: a reconcile with an error finds nothing else."""
-    known = read_blockers(ctx.status["blockers"])
+    known = known_blockers(ctx)
     others = [one for one in known if one.reason not in _REFUSED]
     _record(ctx, known, merge_blockers(known, [*others, *found]))
 
 
 def clear(ctx: ReconcileContext) -> None:
     """Report that nothing holds the upgrade up."""
-    _record(ctx, read_blockers(ctx.status["blockers"]), [])
+    if ctx.status["blockers"]:
+        _record(ctx, known_blockers(ctx), [])
 
 
 def _record(ctx: ReconcileContext, known: Iterable[Blocker], found: Sequence[Blocker]) -> None:

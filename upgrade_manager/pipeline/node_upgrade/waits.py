@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.blockers import BlockerReason, read_blockers
+from upgrade_manager.api.blockers import BlockerReason
 from upgrade_manager.api.keys import (
     FLEET_LOCAL,
     PROVISIONING_CLUSTER,
@@ -18,8 +18,8 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.deadlines import PLANNER
 from upgrade_manager.blockers.jobs import job_wait
-from upgrade_manager.blockers.rancher import PLANNER
 from upgrade_manager.blockers.wait import (
     CordonedNodeWait,
     DrainWait,
@@ -38,7 +38,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.nodes.node_view import finished_seconds
 from upgrade_manager.nodes.pending_hooks import DelayKind
-from upgrade_manager.pipeline.blocker_report import known_since
+from upgrade_manager.pipeline.blocker_report import known_blockers, known_since
 from upgrade_manager.pipeline.settings import foreign_hooks, rancher
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ class NodeWaits:
                 yield from self._missing(view.name)
                 continue
             for type_, job in view.jobs.items():
-                yield from job_wait(job, work=type_, node=view.name, finished=finished.get(type_, ()))
+                if job.progress is Progress.RUNNING:
+                    yield from job_wait(job, work=type_, node=view.name, finished=finished.get(type_, ()))
             if decision.state is NodeState.UPGRADE_PAUSED:
                 yield self._paused(view)
             yield from self._drain(view, decision.state)
@@ -177,7 +178,7 @@ class NodeWaits:
 
     def _known(self, reason: BlockerReason, node: str) -> list[Blocker]:
         """Return the blockers of that reason and node in the plan's status."""
-        known = read_blockers(self.ctx.status["blockers"])
+        known = known_blockers(self.ctx)
         return [one for one in known if one.reason is reason and one.node == node]
 
     def _now(self) -> datetime:

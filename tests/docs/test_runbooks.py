@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from upgrade_manager.pipeline.reconciler import LOGS
+from upgrade_manager.pipeline.errors import LOGS
 
 ROOT = Path(__file__).parents[2]
 RUNBOOKS = sorted((ROOT / "docs/runbooks").glob("*.md"))

@@ -148,7 +148,7 @@ async def test_initial_message_names_what_is_read_first(
     cluster: Harvester, phase: str, spec: dict[str, str], message: str
 ) -> None:
     ctx = cluster.context(await cluster.plan(spec=spec, status={"currentPhase": phase}))
-    assert Engine(PIPELINE).initial_message(ctx) == message
+    assert Engine([phase() for phase in PIPELINE]).initial_message(ctx) == message
 
 
 @pytest.mark.rule("pipeline: a phase is entered once, before its active value is recorded")

@@ -20,10 +20,9 @@ from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, PreconditionFailed
 from upgrade_manager.kube.resources import EVENTS, LONGHORN_SETTINGS, UPGRADE_PLANS
-from upgrade_manager.pipeline.errors import RetryError
+from upgrade_manager.pipeline.errors import LOGS, RetryError
 from upgrade_manager.pipeline.outcome import Waiting
 from upgrade_manager.pipeline.phases.initialize import Initialize
-from upgrade_manager.pipeline.reconciler import LOGS
 from upgrade_manager.pipeline.status import DETAIL_INTERVAL, MESSAGE_INTERVAL
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ no dots. Shortening follows wrangler's `SafeConcatName`, which the toolkit image
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +23,8 @@ MAX_NAME = 253
 #: Length of the digest at the end of the name of a plan's event.
 EVENT_DIGEST = 16
 
+#: Names that are remembered: each reconcile needs those of the plan's objects and nodes again.
+_REMEMBERED = 4096
 _KEPT = 57
 _LETTERS_AND_DIGITS = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789")
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?", re.ASCII)
@@ -58,6 +61,7 @@ def safe_concat_name(*parts: str) -> str:
     return f"{raw[:kept].decode(errors='ignore')}-{digest[: MAX_LABEL - 1 - kept]}"
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def label_value(name: str) -> str:
     """Return a valid label value for a name: the name itself if valid, else shortened, else a hash.
 
@@ -84,6 +88,7 @@ def dns_label(name: str) -> str:
     return f"{head}-{digest}"
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def component_name(plan: str, component: Component, *, job_type: JobType | None = None, node: str = "") -> str:
     """Return `PLAN-COMPONENT`, or `PLAN-COMPONENT-JOBTYPE-NODE` for a node's Job, shortened to 63 bytes."""
     parts = [plan, str(component)]
@@ -92,6 +97,7 @@ def component_name(plan: str, component: Component, *, job_type: JobType | None 
     return safe_concat_name(*parts)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def repo_service_name(plan: str) -> str:
     """Return the name of the repository's Service: `PLAN-repo` as a DNS label."""
     return dns_label(component_name(plan, Component.REPO))

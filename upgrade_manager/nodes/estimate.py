@@ -24,7 +24,7 @@ LEAST_LEFT = 0.1
 
 def completion(decisions: Collection[Decided], *, now: datetime) -> datetime | None:
     """Return the estimated end of the upgrade, for a node that finishes now; None if it is not known well enough."""
-    done = [view for view, decision in decisions if _is_done(decision)]
+    done = [view for view, decision in decisions if decision.is_done]
     seconds = [found for view in done if (found := upgrade_seconds(view, now=now)) is not None]
     left = len(decisions) - len(done)
     if not seconds or left < max(1, LEAST_LEFT * len(decisions)) or is_paused(decisions):
@@ -39,8 +39,4 @@ def is_paused(decisions: Collection[Decided]) -> bool:
 
 def finishes(view: NodeView, decision: Decision) -> bool:
     """Return True if the node's upgrade has ended since the last reconcile."""
-    return _is_done(decision) and (view.state is None or not view.state.upgraded)
-
-
-def _is_done(decision: Decision) -> bool:
-    return decision.state is not None and decision.state.upgraded and not decision.holds
+    return decision.is_done and (view.state is None or not view.state.upgraded)

@@ -135,3 +135,8 @@ class Decision:
     failure: str = ""
     #: True while the node holds the phase, whatever its state is.
     holds: bool = False
+
+    @property
+    def is_done(self) -> bool:
+        """True once the node's upgrade has ended, unless the node holds the phase."""
+        return self.state is not None and self.state.upgraded and not self.holds

@@ -68,6 +68,18 @@ class ParsedPlan:
 
     spec: UpgradePlanSpec
     annotations: PlanAnnotations
+    #: The spec as it was read.
+    raw_spec: Object
+
+    @classmethod
+    def of(cls, plan: Object, *, known: ParsedPlan | None = None) -> ParsedPlan:
+        """Parse spec and annotations; the status, which grows with the cluster, is left to `StatusPatch`.
+
+        `known` is an earlier version of the plan; a spec that has not changed since is not parsed again.
+        """
+        raw_spec = objects.spec(plan)
+        spec = known.spec if known is not None and known.raw_spec == raw_spec else UpgradePlanSpec.read(raw_spec)
+        return cls(spec=spec, annotations=PlanAnnotations(objects.annotations_of(plan)), raw_spec=raw_spec)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,29 +97,39 @@ class Services:
 
 @dataclass(slots=True, kw_only=True)
 class ReconcileContext:
-    """One reconcile of one plan: the state that phases read, and the methods with which they write."""
+    """One reconcile of one plan: the state that phases read, and the methods with which they write.
 
-    #: The plan as the API server last returned it.
+    The reconciler creates one for each reconcile (`of`). Only the methods here assign fields; phases change the status
+    through `status`, and everything else through methods of the context.
+    """
+
+    #: The plan as the API server last returned it: at first from the cache; `_write_plan` sets it after each write.
     raw: Object
+    #: Of `raw`, and set with it.
     plan: ParsedPlan
+    #: Begins with the status of `raw`; the reconciler and the phases change it, `persist` writes the difference, and
+    #: `_write_plan` rebases it on the response.
     status: StatusPatch
+    #: From here to `now`: set once, by `of`; all but `informers` are those of the process.
     client: Client
     repository: RepositoryClient
+    #: The plan's informers, which outlive the reconcile.
     informers: PlanInformers
     events: PlanEvents
     metrics: UpgradeMetrics
     preflight: Preflight
     settings: Settings
     now: Callable[[], datetime]
-    #: Writes of this reconcile, which the caches must show before the next one.
+    #: Writes of this reconcile, which the caches must show before the next one: `_record_write` appends each, when its
+    #: response has come; the reconciler waits for them at the end.
     writes: list[Write] = field(default_factory=list)
 
     @classmethod
-    def of(cls, plan: Object, services: Services, informers: PlanInformers) -> Self:
-        """Begin a reconcile of the plan."""
+    def of(cls, plan: Object, services: Services, informers: PlanInformers, *, known: ParsedPlan | None = None) -> Self:
+        """Begin a reconcile of the plan; `known` is the plan as the last reconcile has parsed it."""
         return cls(
             raw=plan,
-            plan=parse_plan(plan),
+            plan=ParsedPlan.of(plan, known=known),
             status=StatusPatch(plan, now=services.clock.now),
             client=services.client,
             repository=services.repository,
@@ -316,7 +338,7 @@ class ReconcileContext:
             return False
         before, reached = self.raw, self.status.unwritten_phases()
         await self._write_plan(MergePatch({"status": difference}), subresource="status")
-        if _log_changes(before, reached, difference):
+        if write_log.status_patched(before, reached, difference):
             self.metrics.progress.moved(self.raw, self.now())
         if reached:
             self.events.phases(self.raw, reached)
@@ -332,7 +354,7 @@ class ReconcileContext:
             raise
         if not subresource:
             write_log.patched(UPGRADE_PLANS, self.owner.name, patch, before=before)
-        self.plan = parse_plan(self.raw)
+        self.plan = ParsedPlan.of(self.raw, known=self.plan)
         # The patch was pinned to a resourceVersion, so the response has no status changes of other writers.
         self.status.rebase(self.raw, keep=not subresource)
         self._record_write(UPGRADE_PLANS, self.raw)
@@ -365,27 +387,3 @@ class ReconcileContext:
         )
         name = f"{objects.namespace(found)}/{objects.name(found)}".lstrip("/")
         raise ForeignObject(f"{resource.kind} {name} already exists and {whose}; delete it to continue", found=found)
-
-
-def parse_plan(raw: Object) -> ParsedPlan:
-    """Parse spec and annotations; the status, which grows with the cluster, is left to `StatusPatch`."""
-    annotations = PlanAnnotations(objects.annotations_of(raw))
-    return ParsedPlan(spec=UpgradePlanSpec.read(objects.spec(raw)), annotations=annotations)
-
-
-def _log_changes(plan: Object, reached: list[str], difference: Object) -> bool:
-    """Log each phase and node state that changed; without any, log the fields and return False."""
-    before = objects.status(plan)
-    previous = before.get("currentPhase") or ""
-    for value in reached:
-        log.info("phase changed", **{"from": previous, "to": value})
-        previous = value
-    nodes = before.get("nodeUpgradeStatuses") or {}
-    entries = difference.get("nodeUpgradeStatuses") or {}
-    moved = {node: entry["state"] for node, entry in entries.items() if entry and "state" in entry}
-    for node, state in moved.items():
-        log.info("node state changed", node=node, **{"from": (nodes.get(node) or {}).get("state", ""), "to": state})
-    if not reached and not moved:
-        log.info("status patched", fields=sorted(difference))
-        return False
-    return True

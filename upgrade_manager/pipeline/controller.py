@@ -185,7 +185,7 @@ class PlanController:
         reconciler = PlanReconciler(
             plans=self.plans,
             informers=informers,
-            engine=Engine(PIPELINE),
+            engine=Engine([phase() for phase in PIPELINE]),
             services=services,
             requeue_after=self._queue.add_after,
         )

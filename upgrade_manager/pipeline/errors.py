@@ -13,12 +13,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.runtime.result import RetryError
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
-__all__ = ["BadCluster", "ForeignObject", "MissingObject", "RetryError"]
+__all__ = ["LOGS", "BadCluster", "ForeignObject", "MissingObject", "RetryError", "error_message"]
+
+LOGS = f"Run kubectl -n {HARVESTER_SYSTEM} logs -l app.kubernetes.io/name=harvester-upgrade-manager --prefix --tail=-1"
 
 
 class MissingObject(RetryError):
@@ -35,3 +39,10 @@ class ForeignObject(RetryError):
 
 class BadCluster(RetryError):
     """Raised before any change."""
+
+
+def error_message(error: Exception) -> str:
+    """Return the message for users: of an unexpected error, which may contain anything, its type and the logs."""
+    if isinstance(error, KubeError | RetryError):
+        return str(error)
+    return f"internal error ({type(error).__name__}), retrying. {LOGS}"

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import structlog
 
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.in_progress import blocks_next_plan, is_in_progress
-from upgrade_manager.api.keys import FINALIZER, HARVESTER_SYSTEM, LABEL_ACTIVE
+from upgrade_manager.api.keys import FINALIZER, LABEL_ACTIVE
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
 from upgrade_manager.blockers.refusals import Refusals
 from upgrade_manager.kube import objects
@@ -19,7 +19,7 @@ from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending import held_nodes
 from upgrade_manager.pipeline.ending.cleanup import clean_up
 from upgrade_manager.pipeline.ending.takeover import take_over
-from upgrade_manager.pipeline.errors import RetryError
+from upgrade_manager.pipeline.errors import error_message
 from upgrade_manager.pipeline.node_upgrade import vm_restore
 from upgrade_manager.pipeline.outcome import Failed, Waiting
 from upgrade_manager.pipeline.phases import toolkit_image
@@ -34,19 +34,20 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.informer import Informer
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.context import Services
+    from upgrade_manager.pipeline.context import ParsedPlan, Services
     from upgrade_manager.pipeline.engine import Engine
     from upgrade_manager.pipeline.informers import Informers
     from upgrade_manager.pipeline.outcome import PhaseResult
     from upgrade_manager.runtime.result import Result
 
+#: See `_reportable`.
+_Reportable: TypeAlias = "tuple[Object, Any, Any]"
 #: Seconds for the write that records an error.
 RECORD_TIMEOUT = 10.0
 #: Seconds until the next reconcile if the caches do not show the manager's own writes in time.
 STALE_CACHE_RETRY = 1.0
 #: Seconds between two checks of a failed plan that gives its settings back.
 RESTORE_RETRY = 5.0
-LOGS = f"Run kubectl -n {HARVESTER_SYSTEM} logs -l app.kubernetes.io/name=harvester-upgrade-manager --prefix --tail=-1"
 log = structlog.get_logger(__name__)
 
 
@@ -76,6 +77,12 @@ class PlanReconciler:
         self._unseen: dict[str, str] = {}
         self._passing = PassingErrors()
         self._refusals = Refusals()
+        #: The uids of plans whose last reconcile has raised an error.
+        self._failing: set[str] = set()
+        #: By uid: the plan as its last reconcile has parsed it.
+        self._parsed: dict[str, ParsedPlan] = {}
+        #: By uid: what the plan had recorded when this process last reported it.
+        self._reported: dict[str, _Reportable] = {}
 
     async def reconcile(self, name: str) -> Result:
         """Reconcile the plan of that name. Errors that are retried are recorded on the plan, then raised."""
@@ -103,24 +110,25 @@ class PlanReconciler:
         uids = {objects.uid(plan) for plan in self._plans.store.list()}
         self._passing.keep(uids)
         self._refusals.keep(uids)
+        self._failing &= uids
+        self._parsed = {uid: parsed for uid, parsed in self._parsed.items() if uid in uids}
+        self._reported = {uid: reported for uid, reported in self._reported.items() if uid in uids}
         self._services.events.keep(uids)
         self._services.metrics.keep(uids)
 
     async def _reconcile_plan(self, plan: Object) -> Result:
-        ctx = ReconcileContext.of(plan, self._services, self._informers.of(objects.name(plan), uid=objects.uid(plan)))
+        uid = objects.uid(plan)
+        informers = self._informers.of(objects.name(plan), uid=uid)
+        ctx = ReconcileContext.of(plan, self._services, informers, known=self._parsed.get(uid))
         write_log.in_phase(ctx.status.phase)
         began = ctx.status.phase
-        # After a crash or a lost response, recorded phases may lack their events and durations.
-        ctx.events.replay(plan)
-        ctx.metrics.replay(plan)
-        toolkit_image.report(ctx, at=ctx.status.accepted)
-        toolkit_image.report_changes(ctx)
+        self._replay(ctx)
         try:
             async with time_limit(RECONCILE_TIMEOUT):
                 result = await self._step(ctx)
-            self._passing.clear(ctx.owner.uid)
-            self._refusals.clear(ctx.owner.uid)
+            self._succeeded(ctx)
         except Exception as error:
+            self._failing.add(uid)
             if ctx.status.phase != began:
                 # The waits of the earlier phase are over.
                 blocker_report.clear(ctx)
@@ -130,12 +138,37 @@ class PlanReconciler:
                 if _is_of_plan(error):
                     # Its changes would be refused again, and with them the report of the error.
                     ctx.status.rebase(ctx.raw)
-                await self._degrade(ctx, _reason(error))
+                await self._degrade(ctx, error_message(error))
                 await self._wait_for_caches(ctx)
                 self._retry_when_overdue(ctx)
                 raise
             result = Requeue()
         return result if await self._wait_for_caches(ctx) else RequeueAfter(STALE_CACHE_RETRY, is_reconciled=False)
+
+    def _replay(self, ctx: ReconcileContext) -> None:
+        """Report what the plan has recorded, unless this process has reported just that.
+
+        After a crash, a lost response or a late write of the previous leader, recorded phases may lack their events and
+        durations.
+        """
+        recorded = _reportable(ctx.raw)
+        if self._reported.get(ctx.owner.uid) == recorded:
+            return
+        ctx.events.replay(ctx.raw)
+        ctx.metrics.replay(ctx.raw)
+        toolkit_image.report(ctx, at=ctx.status.accepted)
+        toolkit_image.report_changes(ctx)
+        self._reported[ctx.owner.uid] = recorded
+
+    def _succeeded(self, ctx: ReconcileContext) -> None:
+        """Remember the plan as this reconcile leaves it: with each of its writes it has reported what that records."""
+        uid = ctx.owner.uid
+        self._reported[uid] = _reportable(ctx.raw)
+        self._parsed[uid] = ctx.plan
+        if uid in self._failing:
+            self._failing.discard(uid)
+            self._passing.clear(uid)
+            self._refusals.clear(uid)
 
     def _retry_when_overdue(self, ctx: ReconcileContext) -> None:
         """Reconcile when a refused write becomes a blocker: the retry after the error may be 10 s later."""
@@ -155,8 +188,9 @@ class PlanReconciler:
                 return refused
         else:
             await ctx.hold(active=True)
-            await take_over(ctx)
-        if toolkit_image.adopt(ctx):
+            if not ctx.informers.is_taken_over:
+                await take_over(ctx)
+        if ctx.status["toolkitImage"] is None and toolkit_image.adopt(ctx):
             await self._persist(ctx)
             toolkit_image.report(ctx)
         return await self._finish_step(ctx, await self._engine.advance(ctx))
@@ -348,15 +382,15 @@ class PlanReconciler:
         return await self._is_fresh(ctx.owner.name) and seen
 
 
+def _reportable(plan: Object) -> _Reportable:
+    """Return the fields of a plan from which `_replay` reports, as the API server has them."""
+    status = objects.status(plan)
+    return objects.annotations_of(plan), status.get("phaseTransitionTimestamps"), status.get("toolkitImage")
+
+
 def _is_of_plan(error: Exception) -> bool:
     """Return True for a write of the plan that is refused every time, as by a policy for the toolkit image."""
     return isinstance(error, Forbidden) and error.written is not None and error.written.kind == UPGRADE_PLANS.kind
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, KubeError | RetryError):
-        return str(error)
-    return f"internal error ({type(error).__name__}), retrying. {LOGS}"
 
 
 def _is_blocked(plan: Object) -> bool:

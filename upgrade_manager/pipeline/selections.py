@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import (
@@ -32,6 +33,8 @@ from upgrade_manager.pipeline.informers import InformerSpec
 if TYPE_CHECKING:
     from upgrade_manager.resources.owner import Owner
 
+#: Plans whose selections are remembered: each reconcile needs those of the one that is upgraded.
+_PLANS = 8
 #: The nodes to upgrade: those that Harvester manages.
 MANAGED_NODES = InformerSpec(resource=NODES, label_selector=MANAGED_SELECTOR, permanent=True)
 #: Machine-plan Secrets, which carry Rancher's drain hooks in annotations; their data is secret and not read.
@@ -53,11 +56,13 @@ def one_image(namespace: str, name: str) -> InformerSpec:
     return InformerSpec(resource=VIRTUAL_MACHINE_IMAGES, namespace=namespace, field_selector=f"metadata.name={name}")
 
 
+@lru_cache(maxsize=_PLANS)
 def repository_deployments(owner: Owner) -> InformerSpec:
     """Select the upgrade repository's Deployment."""
     return InformerSpec(resource=DEPLOYMENTS, namespace=HARVESTER_SYSTEM, label_selector=owner.selector(Component.REPO))
 
 
+@lru_cache(maxsize=_PLANS)
 def repository_endpoints(owner: Owner) -> InformerSpec:
     """Select the EndpointSlices of the upgrade repository's Service."""
     return InformerSpec(

@@ -294,7 +294,8 @@ class StatusPatch:
         return entries[number].get("phaseTransitionTimestamp")
 
     def _condition(self, type_: str, status: str, reason: str, message: str, *, limit: int = MESSAGE_LIMIT) -> None:
-        condition = Condition(
+        # Not validated: the values are the manager's own.
+        condition = Condition.model_construct(
             type=type_,
             status=status,
             reason=reason,

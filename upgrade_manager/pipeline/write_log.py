@@ -58,6 +58,24 @@ def patched(
     log.info(event or "object patched", **_names(resource, name, namespace), changes=found)
 
 
+def status_patched(plan: Object, reached: list[str], difference: Object) -> bool:
+    """Log each phase and node state that changed in the plan; without any, log the fields and return False."""
+    before = objects.status(plan)
+    previous = before.get("currentPhase") or ""
+    for value in reached:
+        log.info("phase changed", **{"from": previous, "to": value})
+        previous = value
+    nodes = before.get("nodeUpgradeStatuses") or {}
+    entries = difference.get("nodeUpgradeStatuses") or {}
+    moved = {node: entry["state"] for node, entry in entries.items() if entry and "state" in entry}
+    for node, state in moved.items():
+        log.info("node state changed", node=node, **{"from": (nodes.get(node) or {}).get("state", ""), "to": state})
+    if not reached and not moved:
+        log.info("status patched", fields=sorted(difference))
+        return False
+    return True
+
+
 def changes(patch: Patch, before: Object | None, *, is_secret: bool) -> list[str]:
     """Return each changed field with its old and new value; of a Secret, values of the metadata only."""
     found = _operations(patch) if isinstance(patch, JsonPatch) else _members(patch.body, before)

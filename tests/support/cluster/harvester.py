@@ -23,7 +23,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ENDPOINT_SLICES, MACHINES, NAMESPACES, NODES, SUC_PLANS, UPGRADE_PLANS
 from upgrade_manager.kube.store import Store
 from upgrade_manager.kube.transport import Response
-from upgrade_manager.pipeline.context import ReconcileContext, Settings, parse_plan
+from upgrade_manager.pipeline.context import ParsedPlan, ReconcileContext, Settings
 from upgrade_manager.pipeline.events import PlanEvents
 from upgrade_manager.pipeline.informers import PlanInformers
 from upgrade_manager.pipeline.metrics import UpgradeMetrics
@@ -202,7 +202,7 @@ class Harvester:
         """Return the context of one reconcile."""
         return ReconcileContext(
             raw=plan,
-            plan=parse_plan(plan),
+            plan=ParsedPlan.of(plan),
             status=StatusPatch(plan, now=virtual_now),
             client=self.client,
             repository=self.files,

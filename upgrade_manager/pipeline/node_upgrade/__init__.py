@@ -1,6 +1,7 @@
 """The phase NodeUpgrade: it observes the nodes, lets `nodes` decide, and applies the effects.
 
 phase          the phase, which calls all others
+state          what the steps of the phase share, and what it remembers between reconciles
 effects        applies the effects of decisions: Jobs, acknowledgements, annotations, taints
 waits          what each node waits for, for the finders of blockers
 managed_nodes  checks of the nodes to upgrade, which other phases share
@@ -9,4 +10,4 @@ vm_restore     the Jobs that start VMs again; toolkit/vms records and stops them
 report         milestones as events, and the estimated end
 """
 
-__all__ = ["effects", "managed_nodes", "missing_nodes", "phase", "report", "vm_restore", "waits"]
+__all__ = ["effects", "managed_nodes", "missing_nodes", "phase", "report", "state", "vm_restore", "waits"]

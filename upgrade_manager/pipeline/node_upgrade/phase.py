@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import structlog
@@ -34,7 +33,13 @@ from upgrade_manager.pipeline.node_upgrade import vm_restore
 from upgrade_manager.pipeline.node_upgrade.effects import apply_effect
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import unknown_pause_nodes
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import MissingNode, find_missing, machine_nodes
-from upgrade_manager.pipeline.node_upgrade.report import report_milestones, update_estimate
+from upgrade_manager.pipeline.node_upgrade.report import (
+    moved_nodes,
+    remove_passed_estimate,
+    report_milestones,
+    update_estimate,
+)
+from upgrade_manager.pipeline.node_upgrade.state import Handled, State
 from upgrade_manager.pipeline.node_upgrade.waits import NodeWaits
 from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, UPGRADE_JOBS
@@ -44,7 +49,6 @@ from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job_name
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
     from upgrade_manager.nodes.node_view import Decided
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.outcome import PhaseResult
@@ -52,22 +56,6 @@ if TYPE_CHECKING:
 #: Nodes that a message names.
 MAX_NAMED_NODES = 3
 log = structlog.get_logger(__name__)
-
-
-@dataclass(slots=True, kw_only=True)
-class _State:
-    """The observations and decisions of one reconcile."""
-
-    observed: Observed
-    target: Target
-    #: The name of a single-node cluster's node; None if Rancher drives the upgrade.
-    single: str | None
-    unknown_pause_nodes: str
-    #: Rancher's cluster; None for a single node, and once its strategy is given back.
-    cluster: Object | None = None
-    decisions: list[Decided] = field(default_factory=list)
-    #: Recorded nodes that cannot be observed.
-    missing: dict[str, MissingNode] = field(default_factory=dict)
 
 
 class NodeUpgrade(Phase):
@@ -84,6 +72,7 @@ class NodeUpgrade(Phase):
 
     def __init__(self) -> None:
         self._anomalies = AnomalyLog()
+        self._handled = Handled()
 
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
         """Record the nodes that take part, and the originals of the settings to override."""
@@ -103,7 +92,7 @@ class NodeUpgrade(Phase):
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Run the steps in order, until one returns a result."""
-        state = await _observe(ctx)
+        state = await _observe(ctx, self._handled_of(ctx))
         if state.single is None:
             state.cluster = await rancher.watched_cluster(ctx)
         for step in (
@@ -120,7 +109,8 @@ class NodeUpgrade(Phase):
             result = await step(ctx, state)
             if result is not None:
                 return result
-        await vm_restore.report_failures(ctx)
+        if ctx.plan.spec.restore_vm:
+            await vm_restore.report_failures(ctx)
         return await _progress(ctx, state)
 
     async def exit(self, ctx: ReconcileContext) -> Waiting | Failed | None:
@@ -137,17 +127,31 @@ class NodeUpgrade(Phase):
                 await give_back(ctx, keep_strategy=False)
             except KubeError:
                 # A webhook may refuse the strategy for hours, while Rancher drains nodes.
-                await _finish_drains(ctx)
+                await _finish_drains(ctx, self._handled_of(ctx))
                 raise
-        return await _finish_drains(ctx)
+        unfinished = await _finish_drains(ctx, self._handled_of(ctx))
+        if unfinished is None:
+            # The reported decisions are not read any more.
+            self._handled = Handled()
+        return unfinished
 
-    async def _log_anomalies(self, ctx: ReconcileContext, state: _State) -> None:
-        nodes, single = ctx.status.known_nodes(), state.single is not None
-        uid, stale = ctx.owner.uid, state.target.stale
-        self._anomalies.record(state.observed, plan_uid=uid, nodes=nodes, single=single, stale=stale)
+    def _handled_of(self, ctx: ReconcileContext) -> Handled:
+        """Return what was handled of the plan: nothing if the last reconcile was another plan's."""
+        if self._handled.plan_uid != ctx.owner.uid:
+            self._handled = Handled(plan_uid=ctx.owner.uid)
+        return self._handled
+
+    async def _log_anomalies(self, ctx: ReconcileContext, state: State) -> None:
+        nodes, single, stale = ctx.status.known_nodes(), state.single is not None, state.target.stale
+        observed = state.observed
+        stores = (observed.secrets, observed.machines, observed.nodes)
+        inputs = (*(store.resource_version for store in stores), nodes, stale)
+        if inputs != state.handled.anomalies:
+            self._anomalies.record(observed, plan_uid=ctx.owner.uid, nodes=nodes, single=single, stale=stale)
+            state.handled.anomalies = inputs
 
 
-async def _observe(ctx: ReconcileContext) -> _State:
+async def _observe(ctx: ReconcileContext, handled: Handled) -> State:
     observed = Observed(
         secrets=await ctx.watch(MACHINE_PLANS),
         machines=await ctx.watch(LOCAL_MACHINES),
@@ -155,15 +159,21 @@ async def _observe(ctx: ReconcileContext) -> _State:
         jobs=await ctx.watch(UPGRADE_JOBS),
     )
     single, stale = ctx.status["singleNode"], frozenset(ctx.status["staleHooks"] or ())
-    return _State(
+    return State(
         observed=observed,
         target=Target(ctx.status["releaseMetadata"]["os"], rancher.release(ctx), stale),
         single=single,
-        unknown_pause_nodes=unknown_pause_nodes(ctx, observed.nodes, observed.machines),
+        handled=handled,
+        unknown_pause_nodes=_unknown_pause_nodes(ctx, observed),
     )
 
 
-async def _begin(ctx: ReconcileContext, state: _State) -> None:
+def _unknown_pause_nodes(ctx: ReconcileContext, observed: Observed) -> str:
+    is_paused = bool(ctx.plan.spec.node_upgrade_option.pause_nodes)
+    return unknown_pause_nodes(ctx, observed.nodes, observed.machines) if is_paused else ""
+
+
+async def _begin(ctx: ReconcileContext, state: State) -> None:
     """Override the settings and start Rancher, before the first node starts."""
     generation = None
     if state.cluster is not None:
@@ -189,11 +199,18 @@ async def _begin(ctx: ReconcileContext, state: _State) -> None:
     overrides.report_changed(ctx, began=None)
 
 
-async def _report(ctx: ReconcileContext, state: _State) -> None:
+async def _report(ctx: ReconcileContext, state: State) -> None:
     """Record the settings and the milestones of nodes, which an earlier process may not have done, and the estimate."""
-    overrides.report_changed(ctx, began=ctx.status.phase_began)
+    if not state.handled.settings:
+        overrides.report_changed(ctx, began=ctx.status.phase_began)
+        state.handled.settings = True
+    remove_passed_estimate(ctx)
+    if state.decisions == state.handled.decisions:
+        return
     report_milestones(ctx, state.decisions)
     update_estimate(ctx, state.decisions)
+    # The write of a moved node may be delayed or fail: then the next reconcile estimates again.
+    state.handled.decisions = None if moved_nodes(state.decisions) else state.decisions
 
 
 def _has_started(ctx: ReconcileContext) -> bool:
@@ -206,11 +223,11 @@ def _unstarted(ctx: ReconcileContext) -> frozenset[str]:
     return frozenset(name for name, state in states.items() if state is None or state.group <= last)
 
 
-def _next_node(ctx: ReconcileContext, state: _State) -> str:
+def _next_node(ctx: ReconcileContext, state: State) -> str:
     return next_node_message(state.observed, unstarted=_unstarted(ctx), release=state.target.release_kubernetes)
 
 
-async def _decide(ctx: ReconcileContext, state: _State) -> None:
+async def _decide(ctx: ReconcileContext, state: State) -> None:
     single, spec, uid = state.single, ctx.plan.spec, ctx.owner.uid
     decisions = decide_all(ctx.status, state.observed, plan_uid=uid, single=single, spec=spec, target=state.target)
     recorded = {single} if single else ctx.status.known_nodes()
@@ -232,19 +249,22 @@ def _missing(name: str, recorded: NodeState | None, reason: str) -> Decided:
     return view, Decision(state=recorded, progress=f"{name}: {reason}", message=reason, holds=True)
 
 
-async def _keep_hooks(ctx: ReconcileContext, state: _State) -> None:
+async def _keep_hooks(ctx: ReconcileContext, state: State) -> None:
     """Add the drain hooks again if others removed them while nodes are left, recording the new original first."""
     if state.cluster is None or not _unfinished(state):
+        return
+    version = objects.resource_version(state.cluster)
+    if version == state.handled.cluster:
         return
     change = overrides.changed_strategy(ctx, state.cluster)
     if change is not None:
         await ctx.persist()
         await rancher.add_hooks(ctx, state.cluster, original=change.get("original"))
-    else:
-        await rancher.keep_original(ctx, state.cluster, overrides.strategy_entry(ctx))
+    elif await rancher.keep_original(ctx, state.cluster, overrides.strategy_entry(ctx)):
+        state.handled.cluster = version
 
 
-async def _apply_effects(ctx: ReconcileContext, state: _State) -> None:
+async def _apply_effects(ctx: ReconcileContext, state: State) -> None:
     """Record the nodes' states, and apply the effects that do not start a node's upgrade."""
     for view, decision in state.decisions:
         for effect in decision.effects:
@@ -254,7 +274,7 @@ async def _apply_effects(ctx: ReconcileContext, state: _State) -> None:
             ctx.status.move_node(view.name, decision.state, message=decision.message)
 
 
-async def _fail(ctx: ReconcileContext, state: _State) -> Failed | None:
+async def _fail(ctx: ReconcileContext, state: State) -> Failed | None:
     for view, decision in state.decisions:
         if decision.failure:
             await _restore_vms(ctx, state)
@@ -265,7 +285,7 @@ async def _fail(ctx: ReconcileContext, state: _State) -> Failed | None:
     return None
 
 
-async def _start_nodes(ctx: ReconcileContext, state: _State) -> None:
+async def _start_nodes(ctx: ReconcileContext, state: State) -> None:
     """Start nodes, after a status write that conflicts if pauseNodes has changed meanwhile."""
     starts = [(view, one) for view, decision in state.decisions for one in decision.effects if starts_upgrade(one)]
     if not starts:
@@ -279,7 +299,7 @@ async def _start_nodes(ctx: ReconcileContext, state: _State) -> None:
         await apply_effect(ctx, view, effect)
 
 
-async def _restore_vms(ctx: ReconcileContext, state: _State) -> None:
+async def _restore_vms(ctx: ReconcileContext, state: State) -> None:
     """Restore VMs last, because an error must not delay other nodes, and only then record the node as done."""
     for view, decision in state.decisions:
         if decision.state is not None and _restores_vms(decision):
@@ -291,9 +311,9 @@ def _restores_vms(decision: Decision) -> bool:
     return any(isinstance(effect, RestoreVMs) for effect in decision.effects)
 
 
-async def _finish_drains(ctx: ReconcileContext) -> Waiting | Failed | None:
+async def _finish_drains(ctx: ReconcileContext, handled: Handled) -> Waiting | Failed | None:
     """Continue the nodes that Rancher drains again, without Rancher's cluster; return None once all are done."""
-    state = await _observe(ctx)
+    state = await _observe(ctx, handled)
     for step in (_decide, _report, _apply_effects, _fail, _start_nodes):
         result = await step(ctx, state)
         if result is not None:
@@ -306,7 +326,7 @@ async def _finish_drains(ctx: ReconcileContext) -> Waiting | Failed | None:
     return None
 
 
-async def _progress(ctx: ReconcileContext, state: _State) -> Completed | Waiting:
+async def _progress(ctx: ReconcileContext, state: State) -> Completed | Waiting:
     """Report the nodes that are not done; when all are, the hooks that are still set, and cordoned nodes."""
     unfinished = _unfinished(state)
     os, missing = state.target.release_os, state.missing
@@ -331,8 +351,8 @@ async def _progress(ctx: ReconcileContext, state: _State) -> Completed | Waiting
     return Waiting(message=_message(shown, state, done=done, nodes=nodes), waits=tuple(found))
 
 
-def _unfinished(state: _State) -> list[Decided]:
-    return [pair for pair in state.decisions if pair[1].holds or pair[1].state is None or not pair[1].state.upgraded]
+def _unfinished(state: State) -> list[Decided]:
+    return [(view, decision) for view, decision in state.decisions if not decision.is_done]
 
 
 def _is_busy(view: NodeView, decision: Decision) -> bool:
@@ -355,6 +375,6 @@ async def _node_progress(ctx: ReconcileContext, view: NodeView, decision: Decisi
     return f"{decision.progress}; last failure: {failure}" if failure else decision.progress
 
 
-def _message(text: str, state: _State, *, done: int, nodes: int) -> str:
+def _message(text: str, state: State, *, done: int, nodes: int) -> str:
     counted = f"{text} ({done} of {nodes} nodes done)"
     return f"{counted}; {state.unknown_pause_nodes}" if state.unknown_pause_nodes else counted

@@ -1,6 +1,6 @@
 """Reports the node upgrade: milestones of nodes as events, and the estimated end in the status.
 
-`phase.py` calls it in each reconcile; nodes/milestones.py and nodes/estimate.py decide.
+`phase.py` calls it when a decision about a node has changed; nodes/milestones.py and nodes/estimate.py decide.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.attribution import last_changed_by
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.text import one_line
 from upgrade_manager.api.timestamps import format_time, parse_time
-from upgrade_manager.nodes.estimate import completion, finishes, is_paused
+from upgrade_manager.nodes.estimate import completion, finishes
 from upgrade_manager.nodes.milestones import MilestoneReason, reached
 
 if TYPE_CHECKING:
@@ -53,10 +54,22 @@ def _is_done(ctx: ReconcileContext, node: str) -> bool:
 
 
 def update_estimate(ctx: ReconcileContext, decisions: Collection[Decided]) -> None:
-    """Estimate the end again when a node finishes; remove an estimate that does not hold any more."""
-    now, known = ctx.now(), parse_time(ctx.status[ESTIMATE])
-    if any(finishes(*pair) for pair in decisions):
-        found = completion(decisions, now=now)
+    """Estimate the end again when a node finishes; remove the estimate when a node is paused."""
+    moved = moved_nodes(decisions)
+    if any(decision.is_done and finishes(view, decision) for view, decision in moved):
+        found = completion(decisions, now=ctx.now())
         ctx.status[ESTIMATE] = format_time(found) if found is not None else None
-    elif known is not None and (known < now or is_paused(decisions)):
+    elif any(decision.state is NodeState.UPGRADE_PAUSED for _, decision in moved):
         ctx.status[ESTIMATE] = None
+
+
+def remove_passed_estimate(ctx: ReconcileContext) -> None:
+    """Remove an estimate whose time has passed; the caller may estimate again afterwards."""
+    known = parse_time(ctx.status[ESTIMATE])
+    if known is not None and known < ctx.now():
+        ctx.status[ESTIMATE] = None
+
+
+def moved_nodes(decisions: Iterable[Decided]) -> list[Decided]:
+    """Return the nodes whose state differs from the recorded one."""
+    return [(view, decision) for view, decision in decisions if decision.state not in {None, view.state}]

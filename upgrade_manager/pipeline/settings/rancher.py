@@ -96,15 +96,19 @@ async def add_hooks(ctx: ReconcileContext, cluster: Object, *, original: Any) ->
     ctx.events.warning(ctx.raw, "DrainHooksAdded", text, about=objects.resource_version(cluster))
 
 
-async def keep_original(ctx: ReconcileContext, cluster: Object, entry: Mapping[str, Any] | None) -> None:
-    """Annotate the cluster again if others have removed the annotation: the next plan needs the original strategy."""
+async def keep_original(ctx: ReconcileContext, cluster: Object, entry: Mapping[str, Any] | None) -> bool:
+    """Annotate the cluster again if others have removed the annotation: the next plan needs the original strategy.
+
+    Return True if the annotation was there.
+    """
     if entry is None or not (has_lost_original(cluster) or belongs_to_another(ctx, cluster)):
-        return
+        return True
     try:
         await _patch_cluster(ctx, cluster, _annotate(cluster, _annotation(ctx, entry.get("original"))), {})
     except KubeError as error:
         # It must not hold up nodes, nor the end; the next reconcile tries again.
         log.warning("original strategy not annotated", error=str(error))
+    return False
 
 
 def read_strategy(cluster: Object) -> tuple[Any, Any]:

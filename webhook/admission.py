@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.annotations import TOOLKIT_ANNOTATIONS
 from upgrade_manager.api.conditions import find_condition
 from upgrade_manager.api.keys import ANNOTATION_ALLOW_DELETION, ANNOTATION_SKIP_WEBHOOK
-from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.phases import PHASE_SPECS
 from upgrade_manager.api.spec import MAX_NODES
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import loop_time
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from webhook.review import AdmissionRequest
 
 #: Phases in which Helm releases or nodes change: nothing could undo an upgrade that is stopped then.
-_UNDELETABLE = frozenset({PhaseName.CLUSTER_UPGRADE.active, PhaseName.NODE_UPGRADE.active})
+_UNDELETABLE = frozenset(spec.active for spec in PHASE_SPECS if not spec.deletable)
 #: Findings in a response; kubectl prints all of them.
 MAX_FINDINGS = 100
 _MORE = "and {:,} more. To print all, run upgrade-manager preflight -f plan.yaml"

@@ -2,7 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED, TERMINAL, PhaseName, phase_of
+from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.phases import (
+    FAILED,
+    PHASE_SPECS,
+    PHASE_VALUES,
+    PHASES,
+    SUCCEEDED,
+    TERMINAL,
+    PhaseName,
+    phase_of,
+)
+from upgrade_manager.nodes.expected_times import USUAL
 
 TABLE = [
     ("Initialize", "Initializing", "Initialized"),
@@ -31,6 +42,15 @@ def test_phases_are_in_order() -> None:
     assert [phase.value for phase in PHASES] == [row[0] for row in TABLE]
     assert list(PHASE_VALUES) == [value for row in TABLE for value in row[1:3]]
     assert len(PHASE_VALUES) + 1 == 17
+
+
+def test_shares_of_all_phases_leave_one_percent_for_the_end() -> None:
+    weights = {str(spec.name): spec.weight for spec in PHASE_SPECS}
+    assert sum(weights.values()) == pytest.approx(0.99), f"take a new phase's weight from others: {weights}"
+
+
+def test_node_upgrade_may_take_as_long_as_its_slowest_job() -> None:
+    assert PhaseName.NODE_UPGRADE.spec.usual == max(USUAL[job_type] for job_type in JobType)
 
 
 @pytest.mark.rule("api: Succeeded and Failed are terminal")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from upgrade_manager.api.node_states import NodeState, merge
-from upgrade_manager.api.phases import PHASE_VALUES, PhaseName
-from upgrade_manager.api.progress import WEIGHTS, progress_ratio
+from upgrade_manager.api.phases import PHASE_SPECS, PHASE_VALUES
+from upgrade_manager.api.progress import progress_ratio
 
 
 def status(phase: str, *states: str, end: str = "") -> dict[str, Any]:
@@ -21,7 +21,7 @@ def status(phase: str, *states: str, end: str = "") -> dict[str, Any]:
     }
 
 
-BEFORE_NODES = sum(WEIGHTS[phase] for phase in PhaseName if phase.active in PHASE_VALUES[:12])
+BEFORE_NODES = sum(spec.weight for spec in PHASE_SPECS if spec.active in PHASE_VALUES[:12])
 
 
 @pytest.mark.parametrize(

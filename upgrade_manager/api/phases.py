@@ -1,8 +1,14 @@
-"""The eight phases of an upgrade and the values of `status.currentPhase`, in order."""
+"""The phases of an upgrade, one row each, and the values of `status.currentPhase`, in order.
+
+`pipeline/engine.py` has the table of what the phases do. CONTRIBUTING names all places of a new phase.
+"""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+from upgrade_manager.api.keys import Component
 
 SUCCEEDED = "Succeeded"
 FAILED = "Failed"
@@ -24,34 +30,126 @@ class PhaseName(StrEnum):
     IMAGE_CLEANUP = "ImageCleanup"
 
     @property
+    def spec(self) -> PhaseSpec:
+        """The phase's row."""
+        return _SPECS[self]
+
+    @property
     def active(self) -> str:
         """Value of `status.currentPhase` while the phase runs, such as `ISODownloading`."""
-        return _VALUES[self][0]
+        return self.spec.active
 
     @property
     def completed(self) -> str:
         """Value of `status.currentPhase` after the phase, such as `ISODownloaded`."""
-        return _VALUES[self][1]
+        return self.spec.completed
 
 
-_VALUES: dict[PhaseName, tuple[str, str]] = {
-    PhaseName.INITIALIZE: ("Initializing", "Initialized"),
-    PhaseName.ISO_DOWNLOAD: ("ISODownloading", "ISODownloaded"),
-    PhaseName.REPO_CREATE: ("RepoCreating", "RepoCreated"),
-    PhaseName.METADATA_POPULATE: ("MetadataPopulating", "MetadataPopulated"),
-    PhaseName.IMAGE_PRELOAD: ("ImagePreloading", "ImagePreloaded"),
-    PhaseName.CLUSTER_UPGRADE: ("ClusterUpgrading", "ClusterUpgraded"),
-    PhaseName.NODE_UPGRADE: ("NodeUpgrading", "NodeUpgraded"),
-    PhaseName.IMAGE_CLEANUP: ("CleaningUp", "CleanedUp"),
-}
+class NodeWork(Enum):
+    """How a phase works on the nodes: its progress, and how its duration grows with their number."""
+
+    #: On the cluster: its progress is not counted.
+    NONE = "none"
+    #: On several nodes at a time: `api/progress.py` counts them.
+    CONCURRENT = "concurrent"
+    #: On one node after the other: counted, too, and the displays expect a duration for each node.
+    SEQUENTIAL = "sequential"
 
 
-PHASES: tuple[PhaseName, ...] = tuple(PhaseName)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseSpec:
+    """What the manager and the displays know of a phase beside what it does."""
 
-#: The sixteen values in order, without the terminal ones.
-PHASE_VALUES: tuple[str, ...] = tuple(value for phase in PHASES for value in _VALUES[phase])
+    name: PhaseName
+    active: str
+    completed: str
+    #: The share in an upgrade's progress. All shares are 0.99 together: only a plan that has succeeded is complete.
+    weight: float
+    #: Seconds without visible progress that are usual; of a phase with several Jobs, for its slowest one.
+    usual: float
+    #: The component whose Jobs the phase runs; failed ones are kept when it fails.
+    component: Component | None = None
+    nodes: NodeWork = NodeWork.NONE
+    #: False while charts or nodes change: nothing could undo an upgrade that is stopped then.
+    deletable: bool = True
 
-_PHASE_BY_VALUE = {value: phase for phase in PHASES for value in _VALUES[phase]}
+
+#: In the order of an upgrade.
+PHASE_SPECS: tuple[PhaseSpec, ...] = (
+    PhaseSpec(
+        name=PhaseName.INITIALIZE,
+        active="Initializing",
+        completed="Initialized",
+        weight=0.01,
+        usual=300.0,
+    ),
+    PhaseSpec(
+        name=PhaseName.ISO_DOWNLOAD,
+        active="ISODownloading",
+        completed="ISODownloaded",
+        weight=0.09,
+        usual=1800.0,
+    ),
+    PhaseSpec(
+        name=PhaseName.REPO_CREATE,
+        active="RepoCreating",
+        completed="RepoCreated",
+        weight=0.02,
+        usual=600.0,
+    ),
+    PhaseSpec(
+        name=PhaseName.METADATA_POPULATE,
+        active="MetadataPopulating",
+        completed="MetadataPopulated",
+        weight=0.01,
+        usual=300.0,
+    ),
+    PhaseSpec(
+        name=PhaseName.IMAGE_PRELOAD,
+        active="ImagePreloading",
+        completed="ImagePreloaded",
+        weight=0.15,
+        usual=3600.0,
+        component=Component.IMAGE_PRELOAD,
+        nodes=NodeWork.CONCURRENT,
+    ),
+    PhaseSpec(
+        name=PhaseName.CLUSTER_UPGRADE,
+        active="ClusterUpgrading",
+        completed="ClusterUpgraded",
+        weight=0.20,
+        usual=3600.0,
+        component=Component.CLUSTER_UPGRADE,
+        deletable=False,
+    ),
+    PhaseSpec(
+        name=PhaseName.NODE_UPGRADE,
+        active="NodeUpgrading",
+        completed="NodeUpgraded",
+        weight=0.45,
+        usual=5400.0,
+        component=Component.NODE_UPGRADE,
+        nodes=NodeWork.SEQUENTIAL,
+        deletable=False,
+    ),
+    PhaseSpec(
+        name=PhaseName.IMAGE_CLEANUP,
+        active="CleaningUp",
+        completed="CleanedUp",
+        weight=0.06,
+        usual=3600.0,
+        component=Component.IMAGE_CLEANUP,
+        nodes=NodeWork.SEQUENTIAL,
+    ),
+)
+_SPECS = {spec.name: spec for spec in PHASE_SPECS}
+
+PHASES: tuple[PhaseName, ...] = tuple(spec.name for spec in PHASE_SPECS)
+
+#: The values of all phases in order, without the terminal ones.
+PHASE_VALUES: tuple[str, ...] = tuple(value for spec in PHASE_SPECS for value in (spec.active, spec.completed))
+
+_PHASE_BY_VALUE = {value: spec.name for spec in PHASE_SPECS for value in (spec.active, spec.completed)}
 
 
 def phase_of(value: str) -> PhaseName | None:

@@ -11,21 +11,10 @@ from upgrade_manager.api.node_states import NodeState, state_of
 from upgrade_manager.api.phases import PHASES, SUCCEEDED, PhaseName
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
-#: The share of each phase in an upgrade; the rest is the end, so that only a plan that has succeeded is complete.
-WEIGHTS: Mapping[PhaseName, float] = {
-    PhaseName.INITIALIZE: 0.01,
-    PhaseName.ISO_DOWNLOAD: 0.09,
-    PhaseName.REPO_CREATE: 0.02,
-    PhaseName.METADATA_POPULATE: 0.01,
-    PhaseName.IMAGE_PRELOAD: 0.15,
-    PhaseName.CLUSTER_UPGRADE: 0.20,
-    PhaseName.NODE_UPGRADE: 0.45,
-    PhaseName.IMAGE_CLEANUP: 0.06,
-}
-#: The share of a node's upgrade, by the group of its state.
-_STEPS: Mapping[int, float] = {
+#: The share of a node's upgrade, by the group of its state; states before these have none.
+STEPS: Mapping[int, float] = {
     NodeState.PRE_DRAINING.group: 0.1,
     NodeState.PRE_DRAINED.group: 0.3,
     NodeState.POST_DRAINING.group: 0.5,
@@ -41,7 +30,7 @@ def progress_ratio(status: Mapping[str, Any]) -> float:
     recorded = {entry.get("phase") for entry in status.get("phaseTransitionTimestamps") or []}
     states = [state_of((entry or {}).get("state")) for entry in (status.get("nodeUpgradeStatuses") or {}).values()]
     known = [state for state in states if state is not None]
-    return sum(WEIGHTS[phase] * _share(phase, recorded, known) for phase in PHASES)
+    return sum(phase.spec.weight * _share(phase, recorded, known) for phase in PHASES)
 
 
 def _share(phase: PhaseName, recorded: Collection[Any], nodes: Collection[NodeState]) -> float:
@@ -49,13 +38,8 @@ def _share(phase: PhaseName, recorded: Collection[Any], nodes: Collection[NodeSt
         return 1.0
     if phase.active not in recorded or not nodes:
         return 0.0
-    if phase is PhaseName.IMAGE_PRELOAD:
-        return _preloaded(nodes)
-    if phase is PhaseName.NODE_UPGRADE:
-        return sum(map(_upgraded, nodes)) / len(nodes)
-    if phase is PhaseName.IMAGE_CLEANUP:
-        return sum(state is NodeState.IMAGE_CLEANED for state in nodes) / len(nodes)
-    return 0.0
+    count = NODE_SHARES.get(phase)
+    return count(nodes) if count is not None else 0.0
 
 
 def _preloaded(nodes: Collection[NodeState]) -> float:
@@ -64,5 +48,17 @@ def _preloaded(nodes: Collection[NodeState]) -> float:
     return done / (done + max(1, len(nodes) - done))
 
 
-def _upgraded(state: NodeState) -> float:
-    return 1.0 if state.upgraded else _STEPS.get(state.group, 0.0)
+def _upgraded(nodes: Collection[NodeState]) -> float:
+    return sum(1.0 if state.upgraded else STEPS.get(state.group, 0.0) for state in nodes) / len(nodes)
+
+
+def _cleaned(nodes: Collection[NodeState]) -> float:
+    return sum(state is NodeState.IMAGE_CLEANED for state in nodes) / len(nodes)
+
+
+#: The share that is done of each phase that works on the nodes, from the states of one node or more.
+NODE_SHARES: Mapping[PhaseName, Callable[[Collection[NodeState]], float]] = {
+    PhaseName.IMAGE_PRELOAD: _preloaded,
+    PhaseName.NODE_UPGRADE: _upgraded,
+    PhaseName.IMAGE_CLEANUP: _cleaned,
+}

@@ -12,7 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.node_states import NodeState, state_of
-from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.phases import PHASE_SPECS, PHASES, NodeWork, PhaseName
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.display.model import PhaseState
 from upgrade_manager.kube import objects
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 #: Phases that work on one node after the other.
-_NODE_BY_NODE = frozenset({PhaseName.NODE_UPGRADE, PhaseName.IMAGE_CLEANUP})
+_NODE_BY_NODE = frozenset(spec.name for spec in PHASE_SPECS if spec.nodes is NodeWork.SEQUENTIAL)
 
 #: Seconds above which a phase waited for people, or a clock was wrong.
 _LONGEST = 7 * 86400.0
@@ -62,7 +62,7 @@ def pace_of(plans: Iterable[Object]) -> Pace:
 def _completed(plan: Object) -> Iterator[tuple[PhaseName, float]]:
     entries = objects.items(plan, "status", "phaseTransitionTimestamps")
     times = {objects.text(one, "phase"): parse_time(objects.value(one, "phaseTransitionTimestamp")) for one in entries}
-    for phase in PhaseName:
+    for phase in PHASES:
         begun, ended = times.get(phase.active), times.get(phase.completed)
         if begun is None or ended is None:
             continue

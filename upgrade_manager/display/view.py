@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.node_states import NodeState, state_of
-from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
+from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED
 from upgrade_manager.api.progress import progress_ratio
 from upgrade_manager.api.text import one_line
 from upgrade_manager.api.timestamps import parse_time, seconds_between
@@ -22,6 +22,7 @@ from upgrade_manager.nodes.milestones import MilestoneReason
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from upgrade_manager.api.phases import PhaseName
     from upgrade_manager.kube.objects import Object
 
 #: The warnings that are shown: the last ones.
@@ -52,7 +53,7 @@ def build(plan: Object, events: Sequence[Object], *, now: datetime, pace: Pace =
     started = min(times.values(), default=None)
     nodes = _nodes(plan, recorded_milestones(plan, events))
     rows = tuple(_event(event) for event in sorted(events, key=_order))
-    phases = tuple(_phase(phase, times, failed=state is PlanState.FAILED, end=ended or now) for phase in PhaseName)
+    phases = tuple(_phase(phase, times, failed=state is PlanState.FAILED, end=ended or now) for phase in PHASES)
     estimate = parse_time(status.get("estimatedCompletion")) or expected_end(phases, nodes, pace, now=now)
     return View(
         plan=objects.name(plan),

@@ -1,4 +1,4 @@
-"""How long phases, Jobs and steps of a node usually take: what is overdue and stalled follows from it.
+"""How long Jobs and steps of a node usually take: what is overdue and stalled follows from it.
 
 An upgrade that is slow on all nodes is not stuck: what its nodes have taken counts, too.
 """
@@ -9,17 +9,16 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import Component, JobType
-from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.phases import PHASE_SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-#: Seconds without visible progress that are usual, by the component's or the Job's type.
+#: Seconds without visible progress that are usual, by the component's or the Job's type; those of a phase's component
+#: are in the phase's row.
 USUAL: Mapping[str, float] = {
+    **{spec.component: spec.usual for spec in PHASE_SPECS if spec.component is not None},
     Component.CHECKSUMS: 300.0,
-    Component.IMAGE_PRELOAD: 3600.0,
-    Component.CLUSTER_UPGRADE: 3600.0,
-    Component.IMAGE_CLEANUP: 3600.0,
     JobType.PRE_DRAIN: 1800.0,
     JobType.POST_DRAIN: 3600.0,
     JobType.SINGLE_NODE_UPGRADE: 5400.0,
@@ -29,17 +28,6 @@ USUAL: Mapping[str, float] = {
 USUAL_DRAIN = 600.0
 #: The same for a node that reboots: it shuts down, boots, and its kubelet reports that it is Ready.
 USUAL_REBOOT = 1800.0
-#: The same for phases; of NodeUpgrade, for its slowest step.
-USUAL_PHASE: Mapping[PhaseName, float] = {
-    PhaseName.INITIALIZE: 300.0,
-    PhaseName.ISO_DOWNLOAD: 1800.0,
-    PhaseName.REPO_CREATE: 600.0,
-    PhaseName.METADATA_POPULATE: 300.0,
-    PhaseName.IMAGE_PRELOAD: USUAL[Component.IMAGE_PRELOAD],
-    PhaseName.CLUSTER_UPGRADE: USUAL[Component.CLUSTER_UPGRADE],
-    PhaseName.NODE_UPGRADE: max(USUAL[job_type] for job_type in JobType),
-    PhaseName.IMAGE_CLEANUP: USUAL[Component.IMAGE_CLEANUP],
-}
 #: A Job that takes that many times as long as those of other nodes is slow.
 TOLERANCE = 3.0
 

@@ -14,7 +14,6 @@ from upgrade_manager.api.phases import phase_of
 from upgrade_manager.api.progress import progress_ratio
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.kube import objects
-from upgrade_manager.nodes.expected_times import USUAL_PHASE
 from upgrade_manager.nodes.sequencing import IN_PROGRESS
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def is_stalled(plan: Object, progress: PlanProgress, now: datetime) -> bool:
     phase = phase_of(objects.status(plan).get("currentPhase") or "")
     if phase is None or progress.moved is None or _is_paused(plan):
         return False
-    return seconds_between(progress.moved, now) > max(USUAL_PHASE[phase], progress.usual)
+    return seconds_between(progress.moved, now) > max(phase.spec.usual, progress.usual)
 
 
 def _is_paused(plan: Object) -> bool:

@@ -22,7 +22,7 @@ from upgrade_manager.api.keys import (
     suc_node_label,
 )
 from upgrade_manager.api.names import component_name
-from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName, phase_of
+from upgrade_manager.api.phases import FAILED, PHASE_SPECS, SUCCEEDED, phase_of
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import (
@@ -44,15 +44,10 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext
 
-#: The component whose failed Jobs are kept, by the phase that failed.
-_KEPT = {
-    PhaseName.IMAGE_PRELOAD: Component.IMAGE_PRELOAD,
-    PhaseName.CLUSTER_UPGRADE: Component.CLUSTER_UPGRADE,
-    PhaseName.NODE_UPGRADE: Component.NODE_UPGRADE,
-    PhaseName.IMAGE_CLEANUP: Component.IMAGE_CLEANUP,
-}
 #: The components that run as Plans of the system-upgrade-controller.
 _PLANS = (Component.IMAGE_PRELOAD, Component.IMAGE_CLEANUP)
+#: Those of phases with Jobs of the manager's own.
+_OWN_JOBS = {spec.component for spec in PHASE_SPECS if spec.component} - {Component.IMAGE_PRELOAD}
 #: Done for the nodes, while the removal of other objects fails, and after it.
 _CLEARED, _CLEARED_AGAIN = "clear the nodes", "clear the nodes again"
 log = structlog.get_logger(__name__)
@@ -128,7 +123,7 @@ async def _run(ctx: ReconcileContext, done: set[str], *, kept: Component | None)
 
 def _failed_component(ctx: ReconcileContext) -> Component | None:
     phases = [phase for value in ctx.status.recorded_phases() if (phase := phase_of(value)) is not None]
-    return _KEPT.get(phases[-1]) if phases else None
+    return phases[-1].spec.component if phases else None
 
 
 async def _remove_plans(ctx: ReconcileContext, ending: Ending) -> None:
@@ -168,7 +163,7 @@ async def _own_jobs(ctx: ReconcileContext) -> list[Object]:
 async def _remove_jobs(ctx: ReconcileContext, ending: Ending) -> None:
     """Remove the manager's own Jobs, except those that run and failed ones that are kept."""
     others = list(filterfalse(orphaned_jobs.is_running, ending.jobs))
-    if ending.kept in {Component.CLUSTER_UPGRADE, Component.NODE_UPGRADE, Component.IMAGE_CLEANUP}:
+    if ending.kept in _OWN_JOBS:
         await failed_jobs.keep_own(ctx, others)
     elif ending.running:
         names = [(objects.name(job), objects.uid(job)) for job in others]

@@ -37,7 +37,8 @@ class NodeState(StrEnum):
         return self not in _FATAL and self.group >= NodeState.POST_DRAINED.group
 
 
-_GROUPS: tuple[tuple[NodeState, ...], ...] = (
+#: In the order of an upgrade.
+GROUPS: tuple[tuple[NodeState, ...], ...] = (
     (NodeState.IMAGE_PRELOADING,),
     (NodeState.IMAGE_PRELOADED, NodeState.IMAGE_PRELOAD_FAILED),
     (NodeState.UPGRADE_PAUSED,),
@@ -54,7 +55,7 @@ _GROUPS: tuple[tuple[NodeState, ...], ...] = (
     (NodeState.IMAGE_CLEANING,),
     (NodeState.IMAGE_CLEANED, NodeState.IMAGE_CLEAN_FAILED),
 )
-_GROUP = {state: index for index, group in enumerate(_GROUPS) for state in group}
+_GROUP = {state: index for index, group in enumerate(GROUPS) for state in group}
 _STATES = {state.value: state for state in NodeState}
 _FATAL = frozenset({NodeState.PRE_DRAIN_FAILED, NodeState.POST_DRAIN_FAILED, NodeState.SINGLE_NODE_UPGRADE_FAILED})
 

@@ -65,16 +65,29 @@ _STATES = {
 #: Begins the row that counts what has no row.
 _OTHERS = "others"
 _NOT_ACCEPTED = "The manager has not accepted the plan yet. Check its Pods and logs if this lasts"
-#: The colours of the states in which a node is not in progress.
-_NODE_STATES: dict[str, str] = {
-    NodeState.IMAGE_PRELOADED: "",
-    NodeState.UPGRADE_PAUSED: "yellow",
-    NodeState.POST_DRAINED: "green",
-    NodeState.SINGLE_NODE_UPGRADED: "green",
-    NodeState.IMAGE_CLEANED: "green",
+_WAITS, _PAUSED, _BUSY, _DONE, _FAILED = "", "yellow", "cyan", "green", "red"
+#: The colours of the states of nodes.
+NODE_STYLES: dict[str, str] = {
+    NodeState.IMAGE_PRELOADING: _BUSY,
+    NodeState.IMAGE_PRELOADED: _WAITS,
+    NodeState.IMAGE_PRELOAD_FAILED: _FAILED,
+    NodeState.UPGRADE_PAUSED: _PAUSED,
+    NodeState.PRE_DRAINING: _BUSY,
+    NodeState.SINGLE_NODE_UPGRADING: _BUSY,
+    NodeState.PRE_DRAINED: _BUSY,
+    NodeState.PRE_DRAIN_FAILED: _FAILED,
+    NodeState.POST_DRAINING: _BUSY,
+    NodeState.WAITING_REBOOT: _BUSY,
+    NodeState.POST_DRAINED: _DONE,
+    NodeState.POST_DRAIN_FAILED: _FAILED,
+    NodeState.SINGLE_NODE_UPGRADED: _DONE,
+    NodeState.SINGLE_NODE_UPGRADE_FAILED: _FAILED,
+    NodeState.IMAGE_CLEANING: _BUSY,
+    NodeState.IMAGE_CLEANED: _DONE,
+    NodeState.IMAGE_CLEAN_FAILED: _FAILED,
 }
 #: States in which a node waits for other nodes.
-_RESTING = _NODE_STATES.keys() - {NodeState.UPGRADE_PAUSED}
+_RESTING = {state for state, style in NODE_STYLES.items() if style in {_WAITS, _DONE}}
 
 
 def display(view: View, *, rows: Rows = ALL, spinner: Spinner | None = None, notice: str = "") -> Group:
@@ -172,8 +185,8 @@ def _nodes(view: View, limit: int | None) -> Table:
 
 
 def state_style(state: str) -> str:
-    """Return the colour of a node's state, which is green only for nodes that are done."""
-    return "red" if state.endswith("Failed") else _NODE_STATES.get(state, "cyan")
+    """Return the colour of a node's state, also of a later release's; it is green only for nodes that are done."""
+    return NODE_STYLES.get(state, _FAILED if state.endswith("Failed") else _BUSY)
 
 
 def select(nodes: Sequence[NodeRow], limit: int | None) -> tuple[Sequence[NodeRow], str]:

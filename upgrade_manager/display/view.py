@@ -32,7 +32,7 @@ _CONCURRENT_UPGRADE_BLOCKED = "ConcurrentUpgradeBlocked"
 #: Characters of a text.
 _MAX_TEXT = 1000
 #: The event that records when a node reached a state.
-_MILESTONES = {
+MILESTONES = {
     NodeState.UPGRADE_PAUSED: MilestoneReason.NODE_PAUSED,
     NodeState.PRE_DRAINING: MilestoneReason.NODE_DRAINING,
     NodeState.POST_DRAINING: MilestoneReason.NODE_UPGRADING,
@@ -151,7 +151,7 @@ def _nodes(plan: Object, recorded: Mapping[str, Milestones]) -> tuple[NodeRow, .
     rows = []
     for name, entry in objects.mapping(plan, "status", "nodeUpgradeStatuses").items():
         state = _line(entry, "state")
-        milestone = _MILESTONES.get(known) if (known := state_of(state)) else None
+        milestone = MILESTONES.get(known) if (known := state_of(state)) else None
         row = NodeRow(
             name=printable(name),
             state=state,

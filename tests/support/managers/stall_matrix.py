@@ -204,6 +204,7 @@ def faults(cell: Cell, outcome: Outcome) -> list[str]:
     checks = (
         (not others, f"other blockers: {', '.join(sorted(others))}"),
         (outcome.lasts, "cleared before the repair"),
+        (all(one.remedy for one in outcome.seen), "no remedy"),
         (not outcome.later, f"later blockers: {', '.join(one.message for one in outcome.later)}"),
         (first.reason == cell.reason, f"reason {first.reason}"),
         (first.kind == cell.kind and first.name.startswith(cell.name), f"object {first.kind} {first.name}"),

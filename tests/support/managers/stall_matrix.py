@@ -1,12 +1,13 @@
 """Upgrades in which one actor is frozen at one moment, or one object is wrong: what the plan reports, and when.
 
-`python -m tests.support.managers.stall_matrix` writes docs/stalls.md.
+`python -m tests.support.managers.stall_matrix` writes docs/stalls.md; with names of components, their rows alone.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -372,11 +373,25 @@ def cell_of(component: str) -> Cell:
     return found
 
 
-def text() -> str:
-    """Run all cells and return the document."""
-    rows = (virtual_time.run(run(cell)).row(cell) for cell in CELLS)
+def text(*components: str) -> str:
+    """Run the cells of these components, or all, and return the document with the rows that it has of others."""
+    lines = DOCUMENT.read_text().splitlines() if components else []
+    known = {tuple(line.split(" | ")[:2]): line for line in lines}
+    rows = (_row(cell) if not components or cell.component in components else _known(known, cell) for cell in CELLS)
     return _HEAD.format(linger=LINGER) + "".join(f"{row}\n" for row in rows)
 
 
+def _known(rows: dict[tuple[str, ...], str], cell: Cell) -> str:
+    return rows[f"| {cell.component}", cell.moment]
+
+
+def _row(cell: Cell) -> str:
+    outcome = virtual_time.run(run(cell))
+    found = faults(cell, outcome)
+    if found:
+        raise SystemExit(f"{cell.id}: {', '.join(found)}")
+    return outcome.row(cell)
+
+
 if __name__ == "__main__":
-    DOCUMENT.write_text(text())
+    DOCUMENT.write_text(text(*sys.argv[1:]))

@@ -7,6 +7,7 @@ import json
 import yaml
 
 from tests.support.managers.displayed import NOW, event, plan, running_view
+from upgrade_manager.api.phases import PHASES, PhaseName
 from upgrade_manager.display.document import document, to_json, to_yaml
 from upgrade_manager.display.view import build
 
@@ -31,7 +32,8 @@ def test_names_and_values_are_those_of_kubernetes() -> None:
     found = document(running_view())
     assert [*found] == NAMES
     assert (found["started"], found["ended"], found["elapsedSeconds"]) == ("2030-01-01T12:00:00Z", None, 4320.0)
-    assert found["phases"][6] == {
+    assert [phase["name"] for phase in found["phases"]] == list(PHASES)
+    assert found["phases"][PHASES.index(PhaseName.NODE_UPGRADE)] == {
         "name": "NodeUpgrade",
         "state": "active",
         "started": "2030-01-01T12:24:00Z",

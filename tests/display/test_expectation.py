@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.display.test_view import HOSTILE
-from tests.support.managers.displayed import START, at, plan, times
+from tests.support.managers.displayed import START, TIMED, at, plan, recorded, times
 from tests.support.managers.reported import reached
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.display.expectation import Pace, pace_of
@@ -30,8 +30,8 @@ def earlier(count: int = 16, *, nodes: int = 3) -> dict[str, Any]:
 
 def expected(pace: Pace, *, reached: int, now: int, **status: Any) -> float | None:
     """Return the expected end, in seconds from the start, of a plan that reached phases a second apart."""
-    values = PHASE_VALUES[:reached]
-    running = plan(currentPhase=values[-1], phaseTransitionTimestamps=times(*values), **status)
+    times = recorded({value: index for index, value in enumerate(TIMED[:reached])})
+    running = plan(currentPhase=TIMED[reached - 1], phaseTransitionTimestamps=times, **status)
     found = build(running, [], now=START + timedelta(seconds=now), pace=pace).estimated_completion
     return (found - START).total_seconds() if found is not None else None
 

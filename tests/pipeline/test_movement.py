@@ -59,7 +59,8 @@ def test_ratio_stays_when_nodes_join() -> None:
 def test_last_progress_is_the_latest_time() -> None:
     tracker = ProgressTracker()
     assert progress(plan(""), tracker).moved is None
-    assert progress(plan("NodeUpgrading"), tracker).moved == minute(12)
+    reached = minute(PHASE_VALUES.index("NodeUpgrading"))
+    assert progress(plan("NodeUpgrading"), tracker).moved == reached
     tracker.waiting(plan(), [wait(20), wait(15)])
     assert progress(plan(), tracker).moved == minute(20)
     tracker.moved(plan(), minute(31))
@@ -68,7 +69,7 @@ def test_last_progress_is_the_latest_time() -> None:
     tracker.waiting(plan(), [])
     assert progress(plan(), tracker).usual == 0
     tracker.keep([])
-    assert progress(plan(), tracker).moved == minute(12)
+    assert progress(plan(), tracker).moved == reached
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,21 @@ from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.display.view import build
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from upgrade_manager.display.model import View
 
 START = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 #: When the plan of `running_view` is shown.
 NOW = START + timedelta(minutes=72)
 UID = "2f4a"
+#: The phase values that have times in the tests of displays.
+TIMED = (
+    *("Initializing", "Initialized", "ISODownloading", "ISODownloaded"),
+    *("RepoCreating", "RepoCreated", "MetadataPopulating", "MetadataPopulated"),
+    *("ImagePreloading", "ImagePreloaded", "ClusterUpgrading", "ClusterUpgraded"),
+    *("NodeUpgrading", "NodeUpgraded", "CleaningUp", "CleanedUp"),
+)
 #: A plan as a user creates it.
 MANIFEST = {
     "apiVersion": "management.harvesterhci.io/v1beta1",
@@ -33,6 +42,15 @@ def at(seconds: float) -> str:
 def times(*phases: str, step: int = 1) -> list[dict[str, str]]:
     """Return timestamps of phases, `step` seconds apart."""
     return [{"phase": phase, "phaseTransitionTimestamp": at(index * step)} for index, phase in enumerate(phases)]
+
+
+def recorded(seconds: Mapping[str, float]) -> list[dict[str, str]]:
+    """Return timestamps of phase values up to the last of these; a phase that has no time here takes none."""
+    entries, now = [], 0.0
+    for value in PHASE_VALUES[: max(map(PHASE_VALUES.index, seconds)) + 1]:
+        now = seconds.get(value, now)
+        entries.append({"phase": value, "phaseTransitionTimestamp": at(now)})
+    return entries
 
 
 def plan(**status: Any) -> dict[str, Any]:
@@ -85,7 +103,7 @@ def running_plan() -> dict[str, Any]:
         "createdBy": "alice",
         "toolkitImage": {"repository": "registry/toolkit", "tag": "v1.8.0", "kind": "own"},
         "estimatedCompletion": at(72 * 60 + 48 * 60),
-        "phaseTransitionTimestamps": times(*PHASE_VALUES[:13], step=120),
+        "phaseTransitionTimestamps": recorded({value: 120 * index for index, value in enumerate(TIMED[:13])}),
         "conditions": [
             condition("Progressing", waiting),
             condition("Degraded", "patch nodes node-1: 500 InternalError"),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from tests.support.managers.displayed import NOW, START, at, event, milestone, plan
-from upgrade_manager.api.phases import PHASE_VALUES
+from tests.support.managers.displayed import NOW, START, TIMED, at, event, milestone, plan, recorded
 from upgrade_manager.display.report import Report, report
 
 if TYPE_CHECKING:
@@ -22,8 +21,8 @@ STRATEGY = {"object": "Cluster fleet-local/local", "field": "spec.rkeConfig.upgr
 
 def reached(count: int, *, end: tuple[str, int] | None = None) -> list[dict[str, str]]:
     """Return the timestamps of the first phase values, and of the end."""
-    pairs = [*zip(PHASE_VALUES[:count], SECONDS, strict=False), *([end] if end else [])]
-    return [{"phase": phase, "phaseTransitionTimestamp": at(seconds)} for phase, seconds in pairs]
+    ending = [{"phase": end[0], "phaseTransitionTimestamp": at(end[1])}] if end else []
+    return [*recorded(dict(zip(TIMED[:count], SECONDS, strict=False))), *ending]
 
 
 def node(name: str, *, ready: int, os: str = "Harvester v1.8.0") -> dict[str, Any]:

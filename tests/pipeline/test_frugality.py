@@ -18,6 +18,7 @@ from hack.simulation import Simulation
 from tests.support.managers.manager_restarts import InClusterManager
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun
 from tests.support.managers.write_hooks import NoopWrites
+from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
@@ -42,9 +43,9 @@ SETTLED = 60.0
 REQUESTS = {
     # A change of the phase, of a node's state or of the progress each, and the end of the clean-up.
     "patch upgradeplans/status": 29 + 1,
-    # The start and the end of each of the eight phases, and the success.
+    # The start and the end of each phase, and the success.
     # Also the toolkit image, four steps of each node, and three settings, changed and given back.
-    "create events": 17 + 1 + 12 + 6,
+    "create events": len(PHASE_VALUES) + 1 + 1 + 12 + 6,
     # A watch of each selection, after a list, because this server has no streaming lists, which is tried once.
     "watch": 11 + 1,
     # Besides: the latest plans, for a new leader and for a new plan; API servers to check; nodes to clean up.

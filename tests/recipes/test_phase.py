@@ -133,10 +133,9 @@ EDITS = (
     ),
     Edit(file="tests/pipeline/phases/test_node_check.py", new=TEST),
     Edit(
-        file="hack/bench/phase_changes.py",
-        old="    PhaseName.IMAGE_PRELOAD: {",
-        new='    PhaseName.NODE_CHECK: {"Node": lambda node: not objects.is_true(node, "spec", "unschedulable")},\n'
-        "    PhaseName.IMAGE_PRELOAD: {",
+        file="tests/recipes/places.py",
+        old='{"Initialize": "it waits for kubelets", ',
+        new='{"NodeCheck": "a healthy upgrade does not wait", "Initialize": "it waits for kubelets", ',
     ),
     Edit(
         file="tests/recipes/places.py",

@@ -21,7 +21,7 @@ from upgrade_manager.api.node_states import GROUPS, NodeState
 from upgrade_manager.api.phases import PHASE_SPECS, NodeWork, PhaseName
 from upgrade_manager.api.progress import NODE_SHARES, STEPS
 from upgrade_manager.blockers.table import FINDERS
-from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.blockers.wait import JobWait, Wait, WaitKind
 from upgrade_manager.display.tables import NODE_STYLES
 from upgrade_manager.display.view import MILESTONES
 from upgrade_manager.kube.store import Store
@@ -80,9 +80,20 @@ def _words(file: str) -> set[str]:
 
 
 def _waits_of_phases() -> set[str]:
-    """Return the names of the waits that the pipeline makes."""
+    """Return the names of the waits that the pipeline names, or `job_wait` for it."""
     sources = (ROOT / "upgrade_manager/pipeline").rglob("*.py")
-    return {name for path in sources for name in re.findall(r"WaitKind\.(\w+)", path.read_text(encoding="utf-8"))}
+    words = {word for path in sources for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))}
+    return {
+        one.kind.name for one in _classes(Wait) if one.__name__ in words or (one is JobWait and "job_wait" in words)
+    }
+
+
+def _classes(base: type[Wait]) -> Iterator[type[Wait]]:
+    """Yield the classes of waits that have a kind."""
+    for one in base.__subclasses__():
+        yield from _classes(one)
+        if hasattr(one, "kind"):
+            yield one
 
 
 def _with_share() -> set[str]:
@@ -209,7 +220,11 @@ REASONS = [
 WAITS = [
     Place(kind="wait", members=WaitKind.__members__, file=file, entry=entry, having=having)
     for file, entry, having in (
-        ("upgrade_manager/blockers/table.py", "finder in FINDERS", lambda: {finder.kind.name for finder in FINDERS}),
+        (
+            "upgrade_manager/blockers/table.py",
+            "finder in FINDERS",
+            lambda: {finder.wait.kind.name for finder in FINDERS},
+        ),
         ("upgrade_manager/pipeline", "phase that waits so", _waits_of_phases),
     )
 ]

@@ -17,8 +17,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.blockers.finder import Finder, from_start
-from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.blockers.deadlines import from_start
+from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.wait import MaintenanceWait
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import NODES
@@ -26,13 +27,12 @@ from upgrade_manager.kube.resources import NODES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from upgrade_manager.blockers.view import View
-    from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.blockers.object_view import View
 
 _KEY = "example.com/maintenance"
 
 
-def _find(view: View, wait: Wait) -> Iterator[Blocker]:
+def _find(view: View, wait: MaintenanceWait) -> Iterator[Blocker]:
     for node in view.objects(Selection(resource=NODES, field_selector=f"metadata.name={wait.name}")):
         ticket = objects.labels(node).get(_KEY, "")
         yield Blocker(
@@ -48,7 +48,7 @@ def _find(view: View, wait: Wait) -> Iterator[Blocker]:
 
 FINDERS = (
     Finder(
-        kind=WaitKind.MAINTENANCE,
+        wait=MaintenanceWait,
         reasons=(BlockerReason.NODE_IN_MAINTENANCE,),
         overdue=from_start,
         find=_find,
@@ -60,8 +60,9 @@ WAITING = """
 async def _maintenance(ctx: ReconcileContext) -> Waiting | None:
     for node in (await ctx.watch(MANAGED_NODES)).list():
         if "example.com/maintenance" in objects.labels(node):
-            wait = node_wait(ctx, WaitKind.MAINTENANCE, objects.name(node))
-            return Waiting(message=f"Node {objects.name(node)} is in maintenance", waits=(wait,))
+            name = objects.name(node)
+            wait = MaintenanceWait(name=name, node=name, since=first_seen(ctx, MaintenanceWait, name))
+            return Waiting(message=f"Node {name} is in maintenance", waits=(wait,))
     return None
 """
 BREAK = """
@@ -125,21 +126,33 @@ REASON = insert(
 WAIT = insert(
     "upgrade_manager/blockers/wait.py",
     after='    LOST_HOOK = "Node", "hook"',
-    new='    #: For a user who has marked the node as in maintenance.\n    MAINTENANCE = "Node", "maintenance"',
+    new='    MAINTENANCE = "Node", "maintenance"',
+)
+CLASS = insert(
+    "upgrade_manager/blockers/wait.py",
+    after="    kind = WaitKind.LOST_HOOK",
+    new="""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceWait(Wait):
+    \"\"\"For a user who has marked the node as in maintenance.\"\"\"
+
+    kind = WaitKind.MAINTENANCE""",
 )
 PHASE = "upgrade_manager/pipeline/phases/metadata_populate.py"
 EDITS = (
     REASON,
     WAIT,
+    CLASS,
     Edit(file="upgrade_manager/blockers/maintenance.py", new=FINDER),
     insert("upgrade_manager/blockers/table.py", after="    known,", new="    maintenance,"),
     insert("upgrade_manager/blockers/table.py", after="    *known.FINDERS,", new="    *maintenance.FINDERS,"),
     Edit(
         file=PHASE,
         old="from upgrade_manager.pipeline.outcome import Completed, Phase\n",
-        new="from upgrade_manager.blockers.wait import WaitKind\n"
+        new="from upgrade_manager.blockers.wait import MaintenanceWait\n"
         "from upgrade_manager.kube import objects\n"
-        "from upgrade_manager.pipeline.node_upgrade.waits import node_wait\n"
+        "from upgrade_manager.pipeline.node_upgrade.waits import first_seen\n"
         "from upgrade_manager.pipeline.outcome import Completed, Phase, Waiting\n"
         "from upgrade_manager.pipeline.selections import MANAGED_NODES\n",
     ),
@@ -161,7 +174,6 @@ EDITS = (
         new='    "maintenance": _stall("RepoCreating", "a node is kept", _maintained, Reason.NODE_IN_MAINTENANCE),\n'
         '    "paused": _stall(',
     ),
-    Edit(file="README.md", old="`write-refused`, `paused`", new="`write-refused`, `maintenance`, `paused`"),
     Edit(
         file="tests/support/managers/stall_matrix.py",
         old='"hook-lost", "Node", "node-", deadline=600.0),\n',
@@ -196,6 +208,7 @@ def test_blocker_by_the_recipe_is_named_and_cleared(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     tree.apply(EDITS)
     tree.make_manifests()
+    tree.python("hack.documents")
     # It runs this stall, and writes its row only if the blocker was the right one, in time, and was cleared.
     tree.python("tests.support.managers.stall_matrix", "node in maintenance")
     documents = ("tests/docs/test_blockers.py", "tests/blockers/test_stall_matrix.py")

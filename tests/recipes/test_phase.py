@@ -122,7 +122,7 @@ EDITS = (
         new="from upgrade_manager.pipeline.phases.node_check import NodeCheck\n"
         "from upgrade_manager.pipeline.phases.repo_create",
     ),
-    insert("upgrade_manager/pipeline/engine.py", after="    MetadataPopulate(),", new="    NodeCheck(),"),
+    insert("upgrade_manager/pipeline/engine.py", after="    MetadataPopulate,", new="    NodeCheck,"),
     Edit(
         file="pyproject.toml", old="metadata_populate | repo_create", new="metadata_populate | node_check | repo_create"
     ),

@@ -40,6 +40,11 @@ class Row(Protocol):
     """One row of the table, whatever waits it takes."""
 
     @property
+    def wait(self) -> type[Wait]:
+        """The class of waits that it takes."""
+        ...
+
+    @property
     def reasons(self) -> tuple[BlockerReason, ...]:
         """What it may find; the first one also reports that it cannot look."""
         ...

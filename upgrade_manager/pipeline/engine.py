@@ -21,14 +21,14 @@ from upgrade_manager.pipeline.phases.metadata_populate import MetadataPopulate
 from upgrade_manager.pipeline.phases.repo_create import RepoCreate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.outcome import Phase, PhaseResult
 
 
 #: In order; each process has its own phases, because NodeUpgrade remembers what it has handled.
-PIPELINE: tuple[Callable[[], Phase], ...] = (
+PIPELINE: tuple[type[Phase], ...] = (
     Initialize,
     ISODownload,
     RepoCreate,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
-from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
 from hack.bench.in_process import LoopClock
+from hack.bench.recorder import Recorder
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.managers.upgrade import UpgradeRun
@@ -16,11 +16,6 @@ from upgrade_manager.cli.application import Environment, build_manager
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.preflight.kubelets import DirectKubelets
 from upgrade_manager.runtime.metrics import Metrics
-
-if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
-    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
 
 
 async def test_cache_that_syncs_late_does_not_end_the_manager() -> None:
@@ -37,26 +32,10 @@ async def test_cache_that_syncs_late_does_not_end_the_manager() -> None:
             await stage.succeed()
 
 
-class RecordedTransport:
-    """Records the paths of requests."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
-        self.paths: list[str] = []
-
-    async def send(self, request: Request) -> Response:
-        self.paths.append(request.path)
-        return await self._inner.send(request)
-
-    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        self.paths.append(request.path)
-        return self._inner.open(request)
-
-
 async def test_lease_has_a_transport_to_itself() -> None:
     async with Simulation() as simulation:
         await UpgradeRun.set_up(simulation)
-        ordinary, lease = (RecordedTransport(simulation.backend.transport) for _ in range(2))
+        ordinary, lease = (Recorder(simulation.backend.transport) for _ in range(2))
         environment = Environment(
             transport=ordinary,
             lease=lease,
@@ -71,7 +50,8 @@ async def test_lease_has_a_transport_to_itself() -> None:
             group.create_task(manager.run())
             await asyncio.sleep(30)
             manager.stop()
-    assert len(lease.paths) > 10
-    assert all("/leases" in path for path in lease.paths)
-    assert ordinary.paths
-    assert not any("/leases" in path for path in ordinary.paths)
+    paths, others = ([exchange.request.path for exchange in one.exchanges] for one in (lease, ordinary))
+    assert len(paths) > 10
+    assert all("/leases" in path for path in paths)
+    assert others
+    assert not any("/leases" in path for path in others)

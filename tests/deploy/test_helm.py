@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.programs.helm import CHART, LABELS, WEBHOOK, Helm, deployment, pod, without_release
+from tests.support.programs.helm import CHART, LABELS, MANAGER, WEBHOOK, Helm, deployment, pod, without_release
 from tests.support.programs.kustomize import COMPONENTS, DEFAULT, rendered, title, with_components
 from upgrade_manager import __version__
 from upgrade_manager.cli.options import RunOptions, parse_options
@@ -47,39 +47,26 @@ def test_chart_passes_helm_lint(helm: Helm) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+NO_WEBHOOK, CERT_MANAGER = "webhook.enabled=false", "webhook.certificates=cert-manager"
+ISSUER = [f"webhook.certManager.issuerRef.{field}" for field in ("name=a", "kind=ClusterIssuer")]
+OF_THE_WEBHOOK = {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "Secret"}
+NONE: set[str] = set()
+
+
 @pytest.mark.parametrize(
     ("settings", "missing", "added"),
     [
-        pytest.param(
-            ["webhook.enabled=false"],
-            {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "Secret"},
-            set[str](),
-            id="without the webhook",
-        ),
-        pytest.param(
-            ["webhook.enabled=false", "webhook.certificates=cert-manager"],
-            {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "Secret"},
-            set[str](),
-            id="without the webhook, its certificate is not made either",
-        ),
-        pytest.param(
-            [
-                "webhook.certificates=cert-manager",
-                "webhook.certManager.issuerRef.name=a",
-                "webhook.certManager.issuerRef.kind=ClusterIssuer",
-            ],
-            {"Secret"},
-            {"Certificate"},
-            id="another issuer",
-        ),
-        pytest.param(["admissionPolicies.enabled=false"], POLICIES, set[str](), id="no policies"),
-        pytest.param(["podDisruptionBudget.enabled=false"], {"PodDisruptionBudget"}, set[str](), id="no budget"),
-        pytest.param(["crds.install=false"], {"CustomResourceDefinition"}, set[str](), id="no CRD"),
-        pytest.param(["flowSchema.enabled=false"], {"FlowSchema"}, set[str](), id="no FlowSchema"),
-        pytest.param(["networkPolicy.enabled=false"], {"NetworkPolicy"}, set[str](), id="no network policy"),
-        pytest.param(["serviceMonitor.enabled=true"], set[str](), {"ServiceMonitor"}, id="ServiceMonitor"),
-        pytest.param(["prometheusRule.enabled=true"], set[str](), {"PrometheusRule"}, id="alerts"),
-        pytest.param(["dashboard.enabled=true"], set[str](), {"ConfigMap"}, id="dashboard"),
+        pytest.param([NO_WEBHOOK], OF_THE_WEBHOOK, NONE, id="no webhook"),
+        pytest.param([NO_WEBHOOK, CERT_MANAGER], OF_THE_WEBHOOK, NONE, id="no webhook and no Certificate"),
+        pytest.param([CERT_MANAGER, *ISSUER], {"Secret"}, {"Certificate"}, id="another issuer"),
+        pytest.param(["admissionPolicies.enabled=false"], POLICIES, NONE, id="no policies"),
+        pytest.param(["podDisruptionBudget.enabled=false"], {"PodDisruptionBudget"}, NONE, id="no budget"),
+        pytest.param(["crds.install=false"], {"CustomResourceDefinition"}, NONE, id="no CRD"),
+        pytest.param(["flowSchema.enabled=false"], {"FlowSchema"}, NONE, id="no FlowSchema"),
+        pytest.param(["networkPolicy.enabled=false"], {"NetworkPolicy"}, NONE, id="no network policy"),
+        pytest.param(["serviceMonitor.enabled=true"], NONE, {"ServiceMonitor"}, id="ServiceMonitor"),
+        pytest.param(["prometheusRule.enabled=true"], NONE, {"PrometheusRule"}, id="alerts"),
+        pytest.param(["dashboard.enabled=true"], NONE, {"ConfigMap"}, id="dashboard"),
     ],
 )
 def test_switch_changes_the_kinds(helm: Helm, settings: list[str], missing: set[str], added: set[str]) -> None:
@@ -87,40 +74,48 @@ def test_switch_changes_the_kinds(helm: Helm, settings: list[str], missing: set[
     assert {manifest["kind"] for manifest in helm.rendered(*settings)} == (default - missing) | added
 
 
-def test_values_reach_the_pod(helm: Helm) -> None:
-    found = pod(
-        helm.rendered(
-            "image.repository=registry.example/a",
-            "image.tag=v9",
-            "image.pullPolicy=Always",
-            'image.pullSecrets=[{"name": "pull"}]',
-            "priorityClassName=",
-            'tolerations=[{"key": "a", "operator": "Exists"}]',
-            "affinity.nodeAffinity.a=b",
-            "nodeSelector.a=b",
-            "log.level=debug",
-            "log.format=json",
-            'extraArgs=["--repo-url=http://x"]',
-            'env=[{"name": "A", "value": "b"}]',
-            "resources.limits.memory=1Gi",
-            "webhook.enabled=false",
-        )
-    )
-    (container,) = found["containers"]
-    assert (container["image"], container["imagePullPolicy"]) == ("registry.example/a:v9", "Always")
-    assert found["imagePullSecrets"] == [{"name": "pull"}]
-    assert "priorityClassName" not in found
-    assert found["tolerations"][-1] == {"key": "a", "operator": "Exists"}
-    assert found["affinity"] == {"nodeAffinity": {"a": "b"}}
-    assert found["nodeSelector"] == {"a": "b"}
-    flags = ["--webhook-bind-address=0", "--log-level=debug", "--log-format=json", "--repo-url=http://x"]
-    assert container["args"][-4:] == flags
+SHARED = [
+    *("image.repository=registry.example/a", "image.tag=v9", "image.pullPolicy=Always"),
+    *('image.pullSecrets=[{"name": "pull"}]', "priorityClassName=", "hostUsers=false"),
+    *('tolerations=[{"key": "a", "operator": "Exists"}]', "affinity.nodeAffinity.a=b", "nodeSelector.a=b"),
+    *("log.level=debug", "log.format=json"),
+]
+#: What each Deployment has alone.
+MANAGERS = ['extraArgs=["--repo-url=http://x"]', 'env=[{"name": "A", "value": "b"}]', "resources.limits.memory=1Gi"]
+WEBHOOKS = [
+    *("webhook.replicas=3", "webhook.resources.limits.memory=2Gi"),
+    *('webhook.extraArgs=["--context=a"]', 'webhook.env=[{"name": "C", "value": "d"}]'),
+]
+
+
+def test_values_reach_both_deployments(helm: Helm) -> None:
+    manifests = helm.rendered(*SHARED, *MANAGERS, *WEBHOOKS)
+    assert [deployment(manifests, name)["replicas"] for name in (MANAGER, WEBHOOK)] == [2, 3]
+    for name, flag, variable, memory in (
+        (MANAGER, "--repo-url=http://x", {"name": "A", "value": "b"}, "1Gi"),
+        (WEBHOOK, "--context=a", {"name": "C", "value": "d"}, "2Gi"),
+    ):
+        found = pod(manifests, name)
+        (container,) = found["containers"]
+        assert (container["image"], container["imagePullPolicy"]) == ("registry.example/a:v9", "Always")
+        assert container["args"][-3:] == ["--log-level=debug", "--log-format=json", flag]
+        assert container["env"][-1] == variable
+        assert container["resources"]["limits"] == {"memory": memory}
+        assert found["imagePullSecrets"] == [{"name": "pull"}]
+        assert "priorityClassName" not in found
+        assert found["hostUsers"] is False
+        assert found["tolerations"][-1] == {"key": "a", "operator": "Exists"}
+        assert (found["affinity"], found["nodeSelector"]) == ({"nodeAffinity": {"a": "b"}}, {"a": "b"})
+
+
+def test_manager_without_the_webhook_has_its_port_off(helm: Helm) -> None:
+    (container,) = pod(helm.rendered(NO_WEBHOOK))["containers"]
+    assert "--webhook-bind-address=0" in container["args"]
     assert {"name": "ENABLE_WEBHOOKS", "value": "false"} in container["env"]
-    assert container["env"][-1] == {"name": "A", "value": "b"}
-    assert container["resources"]["limits"] == {"memory": "1Gi"}
     assert [port["name"] for port in container["ports"]] == ["metrics", "probes"]
 
 
+PUBLISHED = "rancher/harvester-upgrade-toolkit"
 DIGEST = "sha256:" + "0a" * 32
 
 
@@ -139,11 +134,7 @@ DIGEST = "sha256:" + "0a" * 32
             [f"--toolkit-image=a/b@{DIGEST}", "--toolkit-tag=v9"],
             id="tag and digest",
         ),
-        pytest.param(
-            [f"toolkit.image.digest={DIGEST}"],
-            [f"--toolkit-image=rancher/harvester-upgrade-toolkit@{DIGEST}"],
-            id="digest of the published image",
-        ),
+        pytest.param([f"toolkit.image.digest={DIGEST}"], [f"--toolkit-image={PUBLISHED}@{DIGEST}"], id="digest"),
         pytest.param(
             [
                 "toolkit.image.repository=a:5000/b",
@@ -185,11 +176,7 @@ def test_old_pod_ends_first_without_leader_election(
 
 
 def test_monitoring_follows_its_values(helm: Helm) -> None:
-    settings = [
-        "prometheusRule.labels.release=a",
-        "prometheusRule.runbookURL=https://a.example/b",
-        "webhook.enabled=false",
-    ]
+    settings = ["prometheusRule.labels.release=a", "prometheusRule.runbookURL=https://a.example/b", NO_WEBHOOK]
     settings += ["prometheusRule.enabled=true", "dashboard.enabled=true", "dashboard.namespace=b"]
     found = {one["kind"]: one for one in helm.rendered(*settings)}
     rule = found["PrometheusRule"]
@@ -204,40 +191,5 @@ def test_monitoring_follows_its_values(helm: Helm) -> None:
 @pytest.mark.parametrize("tag", ["", "v9", f"v9@sha256:{'b' * 64}"])
 def test_digest_wins_over_the_tag(helm: Helm, tag: str) -> None:
     found = helm.rendered("image.repository=r:5000/a", f"image.tag={tag}", f"image.digest=sha256:{'a' * 64}")
-    images = [
-        container["image"]
-        for one in found
-        if one["kind"] == "Deployment"
-        for container in one["spec"]["template"]["spec"]["containers"]
-    ]
-    assert set(images) == {f"r:5000/a@sha256:{'a' * 64}"}
-
-
-def test_values_reach_the_webhooks_pod(helm: Helm) -> None:
-    settings = [
-        "image.tag=v9",
-        'image.pullSecrets=[{"name": "pull"}]',
-        "priorityClassName=",
-        "hostUsers=false",
-        'tolerations=[{"key": "a", "operator": "Exists"}]',
-        "affinity.nodeAffinity.a=b",
-        "nodeSelector.a=b",
-        "log.level=debug",
-        "webhook.replicas=3",
-        "webhook.resources.limits.memory=1Gi",
-        'webhook.extraArgs=["--context=a"]',
-        'webhook.env=[{"name": "A", "value": "b"}]',
-    ]
-    manifests = helm.rendered(*settings)
-    found, manager = pod(manifests, WEBHOOK), pod(manifests)
-    (container,) = found["containers"]
-    assert deployment(manifests, WEBHOOK)["replicas"] == 3
-    assert container["resources"]["limits"] == {"memory": "1Gi"}
-    assert container["args"][-2:] == ["--log-format=auto", "--context=a"]
-    assert container["env"][-1] == {"name": "A", "value": "b"}
-    assert manager["containers"][0]["env"][-1]["name"] == "ENABLE_WEBHOOKS"
-    assert found["hostUsers"] is False
-    shared = {"hostUsers", "imagePullSecrets", "tolerations", "affinity", "nodeSelector"}
-    assert {key: found[key] for key in shared} == {key: manager[key] for key in shared}
-    assert "priorityClassName" not in found
-    assert container["image"] == manager["containers"][0]["image"] == "harvester-upgrade-manager:v9"
+    images = {container["image"] for name in (MANAGER, WEBHOOK) for container in pod(found, name)["containers"]}
+    assert images == {f"r:5000/a@sha256:{'a' * 64}"}

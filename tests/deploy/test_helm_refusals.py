@@ -12,75 +12,55 @@ pytestmark = pytest.mark.assets
 DIGEST = "sha256:" + "0a" * 32
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        pytest.param("replica=3", "additional properties 'replica' not allowed", id="unknown value"),
-        pytest.param("replicas=two", "/replicas", id="wrong type"),
-        pytest.param("leaderElection.enabled=false", "Set leaderElection.enabled=true or replicas=1", id="no leader"),
-        pytest.param(
-            "webhook.certManager.issuerRef.name=a", "set webhook.certificates=cert-manager", id="unused issuer"
-        ),
-        pytest.param(
-            "networkPolicy.enabled=false,networkPolicy.apiServers={192.0.2.1/32}",
-            "set networkPolicy.enabled=true",
-            id="unused CIDRs",
-        ),
-        pytest.param(
-            "networkPolicy.enabled=false,networkPolicy.egressPorts={443}",
-            "set networkPolicy.enabled=true",
-            id="unused ports",
-        ),
-        pytest.param("networkPolicy.egressPorts={https}", "/networkPolicy/egressPorts/0", id="name of a port"),
-        pytest.param("webhook.certificates=none", "must be one of 'self-made', 'cert-manager'", id="certificates"),
-        pytest.param("log.level=trace", "must be one of 'debug', 'info', 'warning', 'error'", id="log level"),
-        pytest.param("podDisruptionBudget.maxUnavailable=0", "/podDisruptionBudget/maxUnavailable", id="budget of 0"),
-        pytest.param("webhook.certManager.issuerRef.kind=Issuer", "issuerRef", id="issuer without a name"),
-        pytest.param('networkPolicy.apiServers=["node-1"]', "does not match pattern", id="name instead of a CIDR"),
-        pytest.param('extraArgs=["--leader-elect=false"]', "set leaderElection.enabled instead", id="flag of a value"),
-        pytest.param('extraArgs=["--log-level", "debug"]', "set log.level instead", id="flag and argument"),
-        pytest.param(
-            'extraArgs=["--webhook-cert-path=/a"]', "set webhook.certificates instead", id="certificates' path"
-        ),
-        pytest.param(
-            'extraArgs=["--metrics-secure=false"]',
-            "bind the ClusterRole harvester-upgrade-manager-metrics-reader",
-            id="plain metrics, which the ServiceMonitor reads over TLS",
-        ),
-        pytest.param('extraArgs=["--kubelet-access=proxy"]', "set kubelets.viaProxy instead", id="access to kubelets"),
-        pytest.param('extraArgs=["--metrics-bind-address=:1"]', "remove it", id="another port of the metrics"),
-        pytest.param('extraArgs=["--metrics-bind-address", ":1"]', "remove it", id="another port as an item"),
-        pytest.param('extraArgs=["--health-probe-bind-address=0"]', "remove it", id="no probes"),
-        pytest.param('env=[{"name": "ENABLE_WEBHOOKS"}]', "set webhook.enabled instead", id="variable of a value"),
-        pytest.param('env=[{"name": "POD_NAMESPACE", "value": "a"}]', "remove it", id="variable of the chart"),
-        pytest.param(
-            'webhook.extraArgs=["--log-level=debug"]', "webhook.extraArgs has --log-level=debug", id="webhook's flag"
-        ),
-        pytest.param("hostUsers=no", "/hostUsers", id="neither a boolean nor empty"),
-        pytest.param("webhook.replicas=two", "/webhook/replicas", id="webhook's replicas"),
-        pytest.param("image.tag=registry:v9", "/image/tag", id="not a tag"),
-        pytest.param("toolkit.kind=own", "toolkit.image.repository is empty", id="kind own without an image"),
-        pytest.param("toolkit.kind=mine", "must be one of 'own', 'harvester'", id="not a kind"),
-        pytest.param("toolkit.image.tag=a/b", "/toolkit/image/tag", id="not a tag of the toolkit"),
-        pytest.param("toolkit.image.digest=sha256:ab", "/toolkit/image/digest", id="not a digest"),
-        pytest.param(f"toolkit.image.repository=a/b@{DIGEST}", "/toolkit/image/repository", id="digest in the name"),
-        pytest.param('toolkit.imagePrefixes=["a/"]', "/toolkit/imagePrefixes", id="prefix with a slash at its end"),
-        pytest.param('toolkit.imagePrefixes=["ranch"]', "no prefix of rancher/harvester", id="repository outside"),
-        *(
-            pytest.param(f'extraArgs=["--toolkit-{flag}=a"]', f"set toolkit.{value}", id=f"flag --toolkit-{flag}")
-            for flag, value in (
-                ("kind", "kind instead"),
-                ("image", "image.repository and"),
-                ("tag", "image.tag instead"),
-                ("image-prefix", "imagePrefixes instead"),
-            )
-        ),
-        pytest.param("image.digest=sha256:abc", "/image/digest", id="digest that is cut off"),
-        pytest.param(f"image.digest={'a' * 64}", "/image/digest", id="digest without its algorithm"),
-        pytest.param(f"image.digest=sha256:{'A' * 64}", "/image/digest", id="digest in upper case"),
-        pytest.param(f"image.digest=v1@sha256:{'a' * 64}", "/image/digest", id="digest with a tag"),
-    ],
-)
+UNUSED_POLICY = "set networkPolicy.enabled=true"
+#: Values by what is wrong with them, and what the refusal says.
+REFUSED = {
+    "unknown value": ("replica=3", "additional properties 'replica' not allowed"),
+    "wrong type": ("replicas=two", "/replicas"),
+    "no leader": ("leaderElection.enabled=false", "Set leaderElection.enabled=true or replicas=1"),
+    "unused issuer": ("webhook.certManager.issuerRef.name=a", "set webhook.certificates=cert-manager"),
+    "unused CIDRs": ("networkPolicy.enabled=false,networkPolicy.apiServers={192.0.2.1/32}", UNUSED_POLICY),
+    "unused ports": ("networkPolicy.enabled=false,networkPolicy.egressPorts={443}", UNUSED_POLICY),
+    "name of a port": ("networkPolicy.egressPorts={https}", "/networkPolicy/egressPorts/0"),
+    "certificates": ("webhook.certificates=none", "must be one of 'self-made', 'cert-manager'"),
+    "log level": ("log.level=trace", "must be one of 'debug', 'info', 'warning', 'error'"),
+    "budget of 0": ("podDisruptionBudget.maxUnavailable=0", "/podDisruptionBudget/maxUnavailable"),
+    "issuer without a name": ("webhook.certManager.issuerRef.kind=Issuer", "issuerRef"),
+    "name instead of a CIDR": ('networkPolicy.apiServers=["node-1"]', "does not match pattern"),
+    "flag of a value": ('extraArgs=["--leader-elect=false"]', "set leaderElection.enabled instead"),
+    "flag and argument": ('extraArgs=["--log-level", "debug"]', "set log.level instead"),
+    "certificates' path": ('extraArgs=["--webhook-cert-path=/a"]', "set webhook.certificates instead"),
+    # The ServiceMonitor reads them over TLS.
+    "plain metrics": ('extraArgs=["--metrics-secure=false"]', f"bind the ClusterRole {MANAGER}-metrics-reader"),
+    "access to kubelets": ('extraArgs=["--kubelet-access=proxy"]', "set kubelets.viaProxy instead"),
+    "another port of the metrics": ('extraArgs=["--metrics-bind-address=:1"]', "remove it"),
+    "another port as an item": ('extraArgs=["--metrics-bind-address", ":1"]', "remove it"),
+    "no probes": ('extraArgs=["--health-probe-bind-address=0"]', "remove it"),
+    "variable of a value": ('env=[{"name": "ENABLE_WEBHOOKS"}]', "set webhook.enabled instead"),
+    "variable of the chart": ('env=[{"name": "POD_NAMESPACE", "value": "a"}]', "remove it"),
+    "webhook's flag": ('webhook.extraArgs=["--log-level=debug"]', "webhook.extraArgs has --log-level=debug"),
+    "neither a boolean nor empty": ("hostUsers=no", "/hostUsers"),
+    "webhook's replicas": ("webhook.replicas=two", "/webhook/replicas"),
+    "not a tag": ("image.tag=registry:v9", "/image/tag"),
+    "kind own without an image": ("toolkit.kind=own", "toolkit.image.repository is empty"),
+    "not a kind": ("toolkit.kind=mine", "must be one of 'own', 'harvester'"),
+    "not a tag of the toolkit": ("toolkit.image.tag=a/b", "/toolkit/image/tag"),
+    "not a digest": ("toolkit.image.digest=sha256:ab", "/toolkit/image/digest"),
+    "digest in the name": (f"toolkit.image.repository=a/b@{DIGEST}", "/toolkit/image/repository"),
+    "prefix with a slash at its end": ('toolkit.imagePrefixes=["a/"]', "/toolkit/imagePrefixes"),
+    "repository outside": ('toolkit.imagePrefixes=["ranch"]', "no prefix of rancher/harvester"),
+    "flag --toolkit-kind": ('extraArgs=["--toolkit-kind=a"]', "set toolkit.kind instead"),
+    "flag --toolkit-image": ('extraArgs=["--toolkit-image=a"]', "set toolkit.image.repository and"),
+    "flag --toolkit-tag": ('extraArgs=["--toolkit-tag=a"]', "set toolkit.image.tag instead"),
+    "flag --toolkit-image-prefix": ('extraArgs=["--toolkit-image-prefix=a"]', "set toolkit.imagePrefixes instead"),
+    "digest that is cut off": ("image.digest=sha256:abc", "/image/digest"),
+    "digest without its algorithm": (f"image.digest={'a' * 64}", "/image/digest"),
+    "digest in upper case": (f"image.digest=sha256:{'A' * 64}", "/image/digest"),
+    "digest with a tag": (f"image.digest=v1@sha256:{'a' * 64}", "/image/digest"),
+}
+
+
+@pytest.mark.parametrize(("setting", "message"), REFUSED.values(), ids=REFUSED)
 def test_wrong_value_is_refused(helm: Helm, setting: str, message: str) -> None:
     flag = "--set-json" if "=[" in setting else "--set"
     ended = helm.run("template", "x", str(CHART), flag, setting)

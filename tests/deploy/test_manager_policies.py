@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,7 +16,6 @@ from tests.support.managers.manager_requests import (
     delete,
     delete_all,
     label,
-    meta,
     more,
     patch,
     row,
@@ -30,6 +30,7 @@ from upgrade_manager.kube.resources import (
     SECRETS,
     SERVICES,
     VIRTUAL_MACHINE_IMAGES,
+    Resource,
 )
 
 if TYPE_CHECKING:
@@ -37,179 +38,105 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 
-hs = {"namespace": HARVESTER_SYSTEM}
-OWN = f"{LABEL_PLAN_UID}={{uid}}"
-FOREIGN = "only objects of an UpgradePlan"
-STAYS = "upgrade-plan-uid stays"
-METADATA_ONLY = "changes only metadata"
+UID = {LABEL_PLAN_UID: "{uid}"}
+NO_OWNER: dict[str, Any] = {"ownerReferences": None}
+NO_CONTROLLER = {"upgrade.cattle.io/controller": None}
 EVIL_POD = {"template": {"spec": {"containers": [{"name": "repo", "image": "docker.io/evil/image:v1"}]}}}
+RANCHER_TOKEN = delete(SECRETS, "rancher-token", CATTLE_SYSTEM)
+OF_RANCHER = {"kubernetes.io/service-account.name": "rancher"}
+TOKEN = secret(type="kubernetes.io/service-account-token", annotations=OF_RANCHER)
 
+foreign = partial(row, "objects", "only objects of an UpgradePlan")
+stays = partial(row, "objects", "upgrade-plan-uid stays")
+metadata_only = partial(row, "objects", "changes only metadata")
+
+
+def change(resource: Resource, name: str, **fields: Any) -> Request:
+    """Change an object in harvester-system."""
+    return patch(resource, name, HARVESTER_SYSTEM, **fields)
+
+
+def mark(resource: Resource, name: str, namespace: str = HARVESTER_SYSTEM, **metadata: Any) -> Request:
+    """Change fields of an object's metadata."""
+    return patch(resource, name, namespace, metadata=metadata)
+
+
+def drop(resource: Resource, name: str) -> Request:
+    """Delete an object in harvester-system."""
+    return delete(resource, name, HARVESTER_SYSTEM)
+
+
+def own(resource: Resource, namespace: str = HARVESTER_SYSTEM) -> Request:
+    """Delete the objects of the active plan."""
+    return delete_all(resource, namespace, selector=f"{LABEL_PLAN_UID}={{uid}}")
+
+
+def claim(name: str, value: str | None, namespace: str = HARVESTER_SYSTEM) -> Request:
+    """Change the label with the uid of a Job's plan."""
+    return mark(JOBS, name, namespace, labels={LABEL_PLAN_UID: value})
+
+
+ALL_SECRETS, OWN_SECRETS = delete_all(SECRETS, CATTLE_SYSTEM), own(SECRETS, CATTLE_SYSTEM)
+UNLABELLED_SECRETS = delete_all(SECRETS, CATTLE_SYSTEM, selector=f"!{LABEL_PLAN_UID}")
+ADOPTED = mark(JOBS, "early", labels=UID, **NO_OWNER)
+EARLY = "early-preload-failed"
+REPO_WITHOUT_OWNER = mark(DEPLOYMENTS, REPO, **NO_OWNER)
+ALL_DEPLOYMENTS, ALL_IMAGES = (delete_all(kind, HARVESTER_SYSTEM) for kind in (DEPLOYMENTS, VIRTUAL_MACHINE_IMAGES))
+INSIDE = create(SERVICES, GuardedCluster.service, more)
+OUTSIDE = create(SERVICES, GuardedCluster.service, spec(externalIPs=["192.0.2.1"]))
+EVIL_IMAGE = change(DEPLOYMENTS, "harvester", spec=EVIL_POD)
+RESTORE_VM = "upgrade-restore-vm"
 
 OBJECTS = [
-    row(
-        "delete all Secrets of cattle-system",
-        "objects",
-        FOREIGN,
-        delete_all(SECRETS, CATTLE_SYSTEM),
-        delete_all(SECRETS, CATTLE_SYSTEM, selector=OWN),
-    ),
-    row(
-        "delete one Secret of cattle-system",
-        "objects",
-        FOREIGN,
-        delete_all(SECRETS, CATTLE_SYSTEM, selector=f"!{LABEL_PLAN_UID}"),
-        delete_all(SECRETS, CATTLE_SYSTEM, selector=OWN),
-    ),
-    row(
-        "delete a Secret of cattle-system by name",
-        RBAC,
-        "cannot delete",
-        delete(SECRETS, "rancher-token", CATTLE_SYSTEM),
-        delete_all(SECRETS, CATTLE_SYSTEM, selector=OWN),
-    ),
-    row(
-        "create a token of another service account",
-        "objects",
-        "only Secrets of type Opaque",
-        secret(
-            type="kubernetes.io/service-account-token",
-            annotations={"kubernetes.io/service-account.name": "rancher"},
-        ),
-        secret(type="Opaque"),
-    ),
-    row(
-        "create a Secret without label",
-        "objects",
-        "creates only objects",
-        secret(label("")),
-        secret(),
-    ),
-    row(
-        "delete Jobs of others",
-        "objects",
-        FOREIGN,
-        delete_all(JOBS, HARVESTER_SYSTEM),
-        delete_all(JOBS, HARVESTER_SYSTEM, selector=OWN),
-    ),
-    row("delete a Job of others", "objects", FOREIGN, delete(JOBS, "foreign", **hs), delete(JOBS, RUNNING, **hs)),
-    row(
-        "claim a Job of others",
-        "objects",
-        FOREIGN,
-        patch(JOBS, "foreign", **hs, **meta(labels={LABEL_PLAN_UID: "{uid}"})),
-        patch(JOBS, "early", **hs, **meta(labels={LABEL_PLAN_UID: "{uid}"}, ownerReferences=None)),
-    ),
-    row(
-        "claim a Job of an earlier version for another plan",
-        "objects",
-        STAYS,
-        patch(JOBS, "early", **hs, **meta(labels={LABEL_PLAN_UID: "other"})),
-        patch(JOBS, "early", **hs, **meta(ownerReferences=None, labels={LABEL_PLAN_UID: "{uid}"})),
-    ),
-    row(
-        "change the uid of a Job",
-        "objects",
-        STAYS,
-        patch(JOBS, RUNNING, **hs, **meta(labels={LABEL_PLAN_UID: "other"})),
-        patch(JOBS, RUNNING, **hs, **meta(labels={"other": "x"}, ownerReferences=None)),
-    ),
-    row(
-        "remove the uid of a Job",
-        "objects",
-        STAYS,
-        patch(JOBS, RUNNING, **hs, **meta(labels={LABEL_PLAN_UID: None})),
-        patch(JOBS, RUNNING, **hs, spec={"ttlSecondsAfterFinished": 60}),
-    ),
-    row(
+    foreign("delete all Secrets of cattle-system", ALL_SECRETS, OWN_SECRETS),
+    foreign("delete one Secret of cattle-system", UNLABELLED_SECRETS, OWN_SECRETS),
+    row(RBAC, "cannot delete", "delete a Secret of cattle-system by name", RANCHER_TOKEN, OWN_SECRETS),
+    row("objects", "only Secrets of type Opaque", "create a token of an account", TOKEN, secret(type="Opaque")),
+    row("objects", "creates only objects", "create a Secret without label", secret(label("")), secret()),
+    foreign("delete Jobs of others", delete_all(JOBS, HARVESTER_SYSTEM), own(JOBS)),
+    foreign("delete a Job of others", drop(JOBS, "foreign"), drop(JOBS, RUNNING)),
+    foreign("claim a Job of others", claim("foreign", "{uid}"), ADOPTED),
+    stays("claim a Job of an earlier version for another plan", claim("early", "other"), ADOPTED),
+    stays("change the uid of a Job", claim(RUNNING, "other"), mark(JOBS, RUNNING, labels={"other": "x"}, **NO_OWNER)),
+    stays("remove the uid of a Job", claim(RUNNING, None), change(JOBS, RUNNING, spec={"ttlSecondsAfterFinished": 60})),
+    foreign(
         "change a Job of others in cattle-system",
-        "objects",
-        FOREIGN,
-        patch(JOBS, "foreign", CATTLE_SYSTEM, **meta(labels={"a": "b"})),
-        patch(JOBS, "preload-failed", CATTLE_SYSTEM, **meta(labels={"upgrade.cattle.io/controller": None})),
+        mark(JOBS, "foreign", CATTLE_SYSTEM, labels={"a": "b"}),
+        mark(JOBS, "preload-failed", CATTLE_SYSTEM, labels=NO_CONTROLLER),
     ),
-    row(
+    stays(
         "claim a Job of an earlier Plan",
-        "objects",
-        STAYS,
-        patch(JOBS, "early-preload-failed", CATTLE_SYSTEM, **meta(labels={LABEL_PLAN_UID: "other"})),
-        patch(JOBS, "early-preload-failed", CATTLE_SYSTEM, **meta(labels={"upgrade.cattle.io/controller": None})),
+        claim(EARLY, "other", CATTLE_SYSTEM),
+        mark(JOBS, EARLY, CATTLE_SYSTEM, labels=NO_CONTROLLER),
     ),
-    row(
-        "claim an orphaned Job of an earlier version",
-        "objects",
-        STAYS,
-        patch(JOBS, "early-orphaned", **hs, **meta(labels={LABEL_PLAN_UID: "other"})),
-        delete(JOBS, "early-orphaned", **hs),
+    stays(
+        "claim an orphaned Job of an earlier version", claim("early-orphaned", "other"), drop(JOBS, "early-orphaned")
     ),
-    row(
+    foreign(
         "scale Harvester",
-        "objects",
-        FOREIGN,
-        patch(DEPLOYMENTS, "harvester", **hs, spec={"replicas": 0}),
-        patch(DEPLOYMENTS, REPO, **hs, spec={"replicas": 2}),
+        change(DEPLOYMENTS, "harvester", spec={"replicas": 0}),
+        change(DEPLOYMENTS, REPO, spec={"replicas": 2}),
     ),
-    row(
-        "change the image of Harvester",
-        ("objects", "pods"),
-        "the upgrade manager ",
-        patch(DEPLOYMENTS, "harvester", **hs, spec=EVIL_POD),
-        patch(DEPLOYMENTS, REPO, **hs, **meta(ownerReferences=None)),
-    ),
-    row(
-        "delete Harvester",
-        "objects",
-        FOREIGN,
-        delete_all(DEPLOYMENTS, HARVESTER_SYSTEM),
-        delete_all(DEPLOYMENTS, HARVESTER_SYSTEM, selector=OWN),
-    ),
-    row(
-        "delete Services of others",
-        "objects",
-        FOREIGN,
-        delete_all(SERVICES, HARVESTER_SYSTEM),
-        delete_all(SERVICES, HARVESTER_SYSTEM, selector=OWN),
-    ),
-    row(
+    row(("objects", "pods"), "the upgrade manager ", "change the image of Harvester", EVIL_IMAGE, REPO_WITHOUT_OWNER),
+    foreign("delete Harvester", ALL_DEPLOYMENTS, own(DEPLOYMENTS)),
+    foreign("delete Services of others", delete_all(SERVICES, HARVESTER_SYSTEM), own(SERVICES)),
+    metadata_only(
         "change the selector of the repository's Service",
-        "objects",
-        METADATA_ONLY,
-        patch(SERVICES, REPO, **hs, spec={"selector": {"app": "evil"}}),
-        patch(SERVICES, REPO, **hs, **meta(ownerReferences=None)),
+        change(SERVICES, REPO, spec={"selector": {"app": "evil"}}),
+        mark(SERVICES, REPO, **NO_OWNER),
     ),
-    row(
-        "create a Service with an address outside",
-        "objects",
-        "without externalIPs",
-        create(SERVICES, GuardedCluster.service, spec(externalIPs=["192.0.2.1"])),
-        create(SERVICES, GuardedCluster.service, more),
-    ),
-    row(
-        "delete images of users",
-        "objects",
-        FOREIGN,
-        delete_all(VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM),
-        delete_all(VIRTUAL_MACHINE_IMAGES, HARVESTER_SYSTEM, selector=OWN),
-    ),
-    row(
+    row("objects", "without externalIPs", "create a Service with an address outside", OUTSIDE, INSIDE),
+    foreign("delete images of users", ALL_IMAGES, own(VIRTUAL_MACHINE_IMAGES)),
+    metadata_only(
         "change the source of an image",
-        "objects",
-        METADATA_ONLY,
-        patch(VIRTUAL_MACHINE_IMAGES, "iso", **hs, spec={"url": "http://evil/iso"}),
-        patch(VIRTUAL_MACHINE_IMAGES, "iso", **hs, **meta(ownerReferences=None)),
+        change(VIRTUAL_MACHINE_IMAGES, "iso", spec={"url": "http://evil/iso"}),
+        mark(VIRTUAL_MACHINE_IMAGES, "iso", **NO_OWNER),
     ),
-    row(
-        "delete ConfigMaps of others",
-        "objects",
-        FOREIGN,
-        delete(CONFIG_MAPS, "harvester", **hs),
-        delete(CONFIG_MAPS, "upgrade-restore-vm", **hs),
-    ),
-    row(
+    foreign("delete ConfigMaps of others", drop(CONFIG_MAPS, "harvester"), drop(CONFIG_MAPS, RESTORE_VM)),
+    foreign(
         "change ConfigMaps of others",
-        "objects",
-        FOREIGN,
-        patch(CONFIG_MAPS, "harvester", **hs, data={"a": "c"}),
-        patch(CONFIG_MAPS, "upgrade-restore-vm", **hs, **meta(labels={LABEL_PLAN_UID: "{uid}"}, ownerReferences=None)),
+        change(CONFIG_MAPS, "harvester", data={"a": "c"}),
+        mark(CONFIG_MAPS, RESTORE_VM, labels=UID, **NO_OWNER),
     ),
 ]
 

@@ -18,10 +18,14 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 
-plan = partial(patch, UPGRADE_PLANS, "blocked")
 status = partial(patch, UPGRADE_PLANS, "blocked", subresource="status")
 STAYS = "that was blocked stays blocked"
 DEGRADED = blocked(AVAILABLE, PROGRESSING) + blocked("Degraded", reason="ReconcileError")
+
+
+def label(value: str | None) -> Request:
+    """Change the label of the active plan."""
+    return patch(UPGRADE_PLANS, "blocked", **meta(labels={LABEL_ACTIVE: value}))
 
 
 def changed(**fields: Any) -> list[dict[str, Any]]:
@@ -29,32 +33,22 @@ def changed(**fields: Any) -> list[dict[str, Any]]:
     return [blocked(AVAILABLE)[0] | fields, *blocked(PROGRESSING)]
 
 
+CHANGES = {
+    "remove the conditions": {"conditions": None},
+    "remove Available": {"conditions": blocked(PROGRESSING)},
+    "change the reason": {"conditions": changed(reason="Waiting")},
+    "change the type": {"conditions": changed(type="Other")},
+    "start a blocked plan": {"currentPhase": "Initializing"},
+    "end a blocked plan": {"currentPhase": "Failed"},
+}
+RECORDED = status(status={"toolkitImage": TOOLKIT})
 ROWS = [
-    row(
-        "activate a blocked plan",
-        "plans",
-        STAYS,
-        plan(**meta(labels={LABEL_ACTIVE: "true"})),
-        plan(**meta(labels={LABEL_ACTIVE: None})),
-    ),
+    row("plans", STAYS, "activate a blocked plan", label("true"), label(None)),
     *(
-        row(name, "plan-status", STAYS, status(status=fields), status(status={"conditions": DEGRADED}))
-        for name, fields in {
-            "remove the conditions": {"conditions": None},
-            "remove Available": {"conditions": blocked(PROGRESSING)},
-            "change the reason": {"conditions": changed(reason="Waiting")},
-            "change the type": {"conditions": changed(type="Other")},
-            "start a blocked plan": {"currentPhase": "Initializing"},
-            "end a blocked plan": {"currentPhase": "Failed"},
-        }.items()
+        row("plan-status", STAYS, name, status(status=fields), status(status={"conditions": DEGRADED}))
+        for name, fields in CHANGES.items()
     ),
-    row(
-        "record the image of a blocked plan",
-        "plan-status",
-        "",
-        status(status={"toolkitImage": TOOLKIT}),
-        status(status={"observedGeneration": 1}),
-    ),
+    row("plan-status", "", "record the image of a blocked plan", RECORDED, status(status={"observedGeneration": 1})),
 ]
 
 

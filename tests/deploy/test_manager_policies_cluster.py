@@ -11,6 +11,7 @@ from tests.support.cluster.guarded_cluster import LONG, OTHER_FINALIZER, REPOSIT
 from tests.support.managers.manager_requests import RBAC, Request, check, delete, meta, patch, read, row
 from upgrade_manager.api.keys import (
     ADDON_DESCHEDULER,
+    CATTLE_SYSTEM,
     FINALIZER,
     FLEET_LOCAL,
     KUBE_SYSTEM,
@@ -19,356 +20,228 @@ from upgrade_manager.api.keys import (
     LONGHORN_SYSTEM,
     PREFIX,
 )
-from upgrade_manager.kube.resources import (
-    ADDONS,
-    LONGHORN_SETTINGS,
-    NODES,
-    PROVISIONING_CLUSTERS,
-    SECRETS,
-    UPGRADE_PLANS,
-)
+from upgrade_manager.api.keys import MACHINE_PLAN_SECRET_TYPE as PLAN_TYPE
+from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, NODES, SECRETS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS as CLUSTERS
 
 if TYPE_CHECKING:
     from tests.support.server.raw_client import RawClient
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 
-ANNOTATIONS = "only annotations management.harvesterhci.io/*"
-PLAN_TYPE = "only Secrets of type rke.cattle.io/machine-plan"
-CONTENT = "does not change what a machine plan does"
-NO_IMAGE = "is in none of the repositories"
-ENABLED, ADDON_METADATA = "only spec.enabled of an Addon", "does not change the metadata of an Addon"
-VALUE = "only the value of a setting of Longhorn"
 #: Harvester's mutating webhook adds them to the manager's own request.
 LAST_OPERATION = {
     "harvesterhci.io/addon-last-operation": "disable",
     "harvesterhci.io/addon-last-operation-timestamp": "2026-01-01T00:00:00Z",
 }
-ONCE = "is recorded once in each attempt"
 #: The API server sets it on each new Node.
 NEW = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 DRAIN = {"key": "kubevirt.io/drain", "effect": "NoSchedule"}
 TAINT = {"key": "evil", "effect": "NoExecute"}
-HOOK = {f"{PREFIX}/pre-hook": "x"}
+OWN_ANNOTATIONS = f"only annotations {PREFIX}/*"
+MACHINE, ROLE = {"cluster.x-k8s.io/machine": "x"}, {"node-role.kubernetes.io/etcd": ""}
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x"}
+#: What the manager does not change of any object's metadata.
+HELD: dict[str, Any] = {"finalizers": ["a/b"]}
+OWNED: dict[str, Any] = {"ownerReferences": [OWNER]}
+DISABLED = {"enabled": False}
+KUBECONFIG = ("kubeconfig", FLEET_LOCAL)
 
 node = partial(patch, NODES, "node-1")
 big_node = partial(patch, NODES, LONG)
 machine_plan = partial(patch, SECRETS, "plan-1", FLEET_LOCAL)
 big_machine_plan = partial(patch, SECRETS, LONG, FLEET_LOCAL)
-rancher = partial(patch, PROVISIONING_CLUSTERS, "local", FLEET_LOCAL)
+kubeconfig = partial(patch, SECRETS, *KUBECONFIG)
+rancher = partial(patch, CLUSTERS, "local", FLEET_LOCAL)
 addon = partial(patch, ADDONS, ADDON_DESCHEDULER, KUBE_SYSTEM)
 setting = partial(patch, LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, LONGHORN_SYSTEM)
 plan = partial(patch, UPGRADE_PLANS, "upgrade")
-status = partial(patch, UPGRADE_PLANS, "upgrade", subresource="status")
-queued = partial(patch, UPGRADE_PLANS, "queued", subresource="status")
 
 
-def toolkit(**more: Any) -> dict[str, Any]:
-    return {"toolkitImage": TOOLKIT | more}
+def status(name: str = "upgrade", /, **fields: Any) -> Request:
+    """Change fields of a plan's status."""
+    return patch(UPGRADE_PLANS, name, subresource="status", status=fields)
 
 
+def rke(**fields: Any) -> Request:
+    """Change fields of the cluster's rkeConfig."""
+    return rancher(spec={"rkeConfig": fields})
+
+
+def secrets(name: str, namespace: str) -> Request:
+    """Read a Secret, or all of a namespace: Rancher chooses the names of machine plans, which RBAC cannot list."""
+    return read(SECRETS.path(name, namespace=namespace))
+
+
+def marked(name: str, value: str | None, **metadata: Any) -> Request:
+    """Change the label of the active plan."""
+    return patch(UPGRADE_PLANS, name, metadata={"labels": {LABEL_ACTIVE: value}, **metadata})
+
+
+def held(*finalizers: str) -> Request:
+    """Change the finalizers of the active plan."""
+    return plan(metadata={"finalizers": [*finalizers]})
+
+
+def toolkit(attempt: int | None = None, **more: Any) -> Request:
+    """Record a toolkit image, in a further attempt if that is given."""
+    return status(toolkitImage=TOOLKIT | more, **({"attempt": attempt} if attempt else {}))
+
+
+def labels(**values: str | None) -> dict[str, Any]:
+    """Return labels of the system-upgrade-controller's Plans."""
+    return meta(labels={f"plan.upgrade.cattle.io/{name}": value for name, value in values.items()})
+
+
+def annotate(**values: str | None) -> dict[str, Any]:
+    """Return annotations of the manager, with underscores for hyphens."""
+    return meta(annotations={f"{PREFIX}/{name.replace('_', '-')}": value for name, value in values.items()})
+
+
+HOOK = annotate(pre_hook="x")
+HOOKED = machine_plan(**HOOK)
+TAINTED = node(spec={"taints": [NEW, DRAIN]})
+
+nodes = partial(row, "nodes")
+node_label = partial(nodes, "only labels plan.upgrade")
+other_field = partial(nodes, "other fields")
 NODE_ROWS = [
-    row(
-        "cordon a Node",
-        "nodes",
-        "spec.unschedulable",
-        node(spec={"unschedulable": True}),
-        node(spec={"taints": [NEW, DRAIN]}),
-    ),
-    row(
-        "taint a Node",
-        "nodes",
-        "only the taint",
-        node(spec={"taints": [NEW, TAINT]}),
-        node(spec={"taints": [NEW, DRAIN]}),
-    ),
-    row("move a Node to another machine", "nodes", "other fields", node(spec={"providerID": "x"}), node(spec={})),
-    row(
-        "label a Node",
-        "nodes",
-        "only labels plan.upgrade",
-        node(**meta(labels={"node-role.kubernetes.io/etcd": ""})),
-        node(**meta(labels={"plan.upgrade.cattle.io/x": None, "plan.upgrade.cattle.io/p": None})),
-    ),
-    row(
-        "remove a label of a Node",
-        "nodes",
-        "only labels plan.upgrade",
-        node(**meta(labels={"zone": None})),
-        node(**meta(labels={"plan.upgrade.cattle.io/new": "1"})),
-    ),
-    row(
-        "annotate a Node",
-        "nodes",
-        ANNOTATIONS,
-        node(**meta(annotations={"cluster.x-k8s.io/machine": "x"})),
-        node(**meta(annotations={f"{PREFIX}/pendingOSImage": "x"})),
-    ),
-    row("own a Node", "nodes", "other fields", node(**meta(ownerReferences=[OWNER])), node(**meta())),
-    row("hold a Node", "nodes", "other fields", node(**meta(finalizers=["example.com/x"])), node(**meta())),
-    row(
+    nodes("spec.unschedulable", "cordon a Node", node(spec={"unschedulable": True}), TAINTED),
+    nodes("only the taint", "taint a Node", node(spec={"taints": [NEW, TAINT]}), TAINTED),
+    other_field("move a Node to another machine", node(spec={"providerID": "x"}), node(spec={})),
+    other_field("own a Node", node(**meta(**OWNED)), node(**meta())),
+    other_field("hold a Node", node(**meta(finalizers=["example.com/x"])), node(**meta())),
+    node_label("label a Node", node(**meta(labels=ROLE)), node(**labels(x=None, p=None))),
+    node_label("remove a label of a Node", node(**meta(labels={"zone": None})), node(**labels(new="1"))),
+    node_label(
         "label a Node of 1000 labels",
-        "nodes",
-        "only labels plan.upgrade",
         big_node(**meta(labels={"example.com/label-0999": "x"})),
-        big_node(**meta(labels={"plan.upgrade.cattle.io/x": "1"}, annotations=HOOK)),
+        big_node(metadata=labels(x="1")["metadata"] | HOOK["metadata"]),
     ),
+    nodes(OWN_ANNOTATIONS, "annotate a Node", node(**meta(annotations=MACHINE)), node(**annotate(pendingOSImage="x"))),
 ]
 
+plan_content = partial(row, "machine-plans", "does not change what a machine plan does")
+plan_metadata = partial(row, "machine-plans", OWN_ANNOTATIONS)
 MACHINE_PLAN_ROWS = [
-    row(
-        "change a machine plan",
-        "machine-plans",
-        CONTENT,
-        machine_plan(data={"plan": "eA=="}),
-        machine_plan(**meta(annotations=HOOK)),
+    plan_content("change a machine plan", machine_plan(data={"plan": "eA=="}), HOOKED),
+    plan_content("add to a machine plan", machine_plan(stringData={"x": "y"}), HOOKED),
+    plan_content("fix a machine plan", machine_plan(immutable=True), HOOKED),
+    plan_content(
+        "change a large machine plan of 1000 labels", big_machine_plan(data={"x": "eA=="}), big_machine_plan(**HOOK)
     ),
-    row(
-        "add to a machine plan",
-        "machine-plans",
-        CONTENT,
-        machine_plan(stringData={"x": "y"}),
-        machine_plan(**meta(annotations=HOOK)),
-    ),
-    row(
-        "fix a machine plan",
-        "machine-plans",
-        CONTENT,
-        machine_plan(immutable=True),
-        machine_plan(**meta(annotations=HOOK)),
-    ),
-    row(
+    plan_metadata(
         "annotate a machine plan as Rancher",
-        "machine-plans",
-        ANNOTATIONS,
         machine_plan(**meta(annotations={"rke.cattle.io/pre-drain": "x"})),
-        machine_plan(**meta(annotations={f"{PREFIX}/pre-hook": None})),
+        machine_plan(**annotate(pre_hook=None)),
     ),
-    row(
-        "label a machine plan",
-        "machine-plans",
-        ANNOTATIONS,
-        machine_plan(**meta(labels={"rke.cattle.io/machine-name": "x"})),
-        machine_plan(**meta(annotations=HOOK)),
-    ),
-    row(
-        "change a large machine plan of 1000 labels",
-        "machine-plans",
-        CONTENT,
-        big_machine_plan(data={"x": "eA=="}),
-        big_machine_plan(**meta(annotations=HOOK)),
-    ),
-    row(
-        "change a kubeconfig",
-        "machine-plans",
-        PLAN_TYPE,
-        patch(SECRETS, "kubeconfig", FLEET_LOCAL, **meta(annotations=HOOK)),
-        machine_plan(**meta(annotations=HOOK)),
-    ),
-    row(
-        "delete a kubeconfig", RBAC, "cannot delete", delete(SECRETS, "kubeconfig", FLEET_LOCAL), machine_plan(**meta())
-    ),
-    row(
-        "read a kubeconfig",
-        RBAC,
-        "cannot get",
-        read(SECRETS.path("kubeconfig", namespace=FLEET_LOCAL)),
-        # Rancher chooses the names of machine-plan Secrets, which RBAC would have to list.
-        read(SECRETS.path(namespace=FLEET_LOCAL)),
-    ),
-    row(
-        "read Secrets of cattle-system",
-        RBAC,
-        "cannot list",
-        read(SECRETS.path(namespace="cattle-system")),
-        read(SECRETS.path(namespace=FLEET_LOCAL)),
-    ),
+    plan_metadata("label a machine plan", machine_plan(**meta(labels={"rke.cattle.io/machine-name": "x"})), HOOKED),
+    row("machine-plans", f"only Secrets of type {PLAN_TYPE}", "change a kubeconfig", kubeconfig(**HOOK), HOOKED),
+    row(RBAC, "cannot delete", "delete a kubeconfig", delete(SECRETS, *KUBECONFIG), machine_plan(**meta())),
+    row(RBAC, "cannot get", "read a kubeconfig", secrets(*KUBECONFIG), secrets("", FLEET_LOCAL)),
+    row(RBAC, "cannot list", "read Secrets of Rancher", secrets("", CATTLE_SYSTEM), secrets("", FLEET_LOCAL)),
 ]
 
+cluster_spec = partial(row, "rancher-cluster", "changes only kubernetesVersion")
+cluster_metadata = partial(row, "rancher-cluster", OWN_ANNOTATIONS)
+ENDPOINT = {"localClusterAuthEndpoint": {"enabled": True}}
+STRATEGY: dict[str, Any] = {"provisionGeneration": 2, "upgradeStrategy": {"workerConcurrency": "1"}}
 RANCHER_ROWS = [
-    row(
-        "change the registries of the cluster",
-        "rancher-cluster",
-        "changes only kubernetesVersion",
-        rancher(spec={"rkeConfig": {"registries": {"mirrors": {"x": {}}}}}),
-        rancher(spec={"rkeConfig": {"provisionGeneration": 2, "upgradeStrategy": {"workerConcurrency": "1"}}}),
-    ),
-    row(
-        "remove a field of the cluster",
-        "rancher-cluster",
-        "changes only kubernetesVersion",
-        rancher(spec={"rkeConfig": {"registries": None}}),
-        rancher(spec={"kubernetesVersion": "v2"}),
-    ),
-    row(
-        "add a field to the cluster",
-        "rancher-cluster",
-        "changes only kubernetesVersion",
-        rancher(spec={"localClusterAuthEndpoint": {"enabled": True}}),
-        rancher(spec={"rkeConfig": {"upgradeStrategy": None}}),
-    ),
-    row(
+    cluster_spec("change the registries of the cluster", rke(registries={"mirrors": {"x": {}}}), rke(**STRATEGY)),
+    cluster_spec("remove a field of the cluster", rke(registries=None), rancher(spec={"kubernetesVersion": "v2"})),
+    cluster_spec("add a field to the cluster", rancher(spec=ENDPOINT), rke(upgradeStrategy=None)),
+    cluster_metadata(
         "annotate the cluster",
-        "rancher-cluster",
-        ANNOTATIONS,
         rancher(**meta(annotations={"example.com/x": "y"})),
-        rancher(**meta(annotations={f"{PREFIX}/original-upgrade-strategy": "{}"})),
+        rancher(**annotate(original_upgrade_strategy="{}")),
     ),
-    row("hold the cluster", "rancher-cluster", ANNOTATIONS, rancher(**meta(finalizers=["a/b"])), rancher(**meta())),
+    cluster_metadata("hold the cluster", rancher(**meta(**HELD)), rancher(**meta())),
 ]
 
-DISABLED = {"enabled": False}
+addons = partial(row, "addons", "only spec.enabled of an Addon")
+addon_metadata = partial(row, "addons", "does not change the metadata of an Addon")
+setting_value = partial(row, "longhorn-settings", "only the value of a setting of Longhorn")
+SWITCHED_OFF, ADDON_STATUS = addon(spec=DISABLED), addon(subresource="status", status={"status": "x"})
+CHART = {
+    "repo": "http://evil.example/charts",
+    "chart": "evil",
+    "version": "9.9.9",
+    "valuesContent": "x: z",
+    "more": "x",
+}
+SETTING_METADATA = {
+    "annotate": {"annotations": {"longhorn.io/update-setting-from-longhorn": ""}},
+    "label": {"labels": {"a": "b"}},
+    "hold": HELD,
+    "own": OWNED,
+}
 OVERRIDE_ROWS = [
     *(
-        row(
-            f"change {field} of an Addon",
-            "addons",
-            ENABLED,
-            addon(spec={field: value} | DISABLED),
-            addon(spec=DISABLED),
-        )
-        for field, value in (
-            ("repo", "http://evil.example/charts"),
-            ("chart", "evil"),
-            ("version", "9.9.9"),
-            ("valuesContent", "x: z"),
-            ("more", "x"),
-        )
+        addons(f"change {field} of an Addon", addon(spec={field: value} | DISABLED), SWITCHED_OFF)
+        for field, value in CHART.items()
     ),
-    row(
+    addon_metadata(
         "annotate an Addon",
-        "addons",
-        ADDON_METADATA,
         addon(**meta(annotations={"helm.sh/x": "y"})),
         addon(spec=DISABLED, **meta(annotations=LAST_OPERATION)),
     ),
-    row(
+    addon_metadata(
         "remove an annotation of an Addon",
-        "addons",
-        ADDON_METADATA,
         addon(**meta(annotations={"example.com/label-0999": None})),
         addon(spec={"enabled": True}),
     ),
-    row("label an Addon", "addons", ADDON_METADATA, addon(**meta(labels={"a": "b"})), addon(spec=DISABLED)),
-    row("hold an Addon", "addons", ADDON_METADATA, addon(**meta(finalizers=["a/b"])), addon(spec=DISABLED)),
-    row("own an Addon", "addons", ADDON_METADATA, addon(**meta(ownerReferences=[OWNER])), addon(spec=DISABLED)),
-    row(
-        "change the status of an Addon",
-        RBAC,
-        "cannot patch",
-        addon(subresource="status", status={"status": "x"}),
-        addon(spec=DISABLED),
-    ),
+    addon_metadata("label an Addon", addon(**meta(labels={"a": "b"})), SWITCHED_OFF),
+    addon_metadata("hold an Addon", addon(**meta(**HELD)), SWITCHED_OFF),
+    addon_metadata("own an Addon", addon(**meta(**OWNED)), SWITCHED_OFF),
+    row(RBAC, "cannot patch", "change the status of an Addon", ADDON_STATUS, SWITCHED_OFF),
     *(
-        row(f"{name} a setting of Longhorn", "longhorn-settings", VALUE, setting(**fields), setting(value="1800"))
-        for name, fields in (
-            ("annotate", meta(annotations={"longhorn.io/update-setting-from-longhorn": ""})),
-            ("label", meta(labels={"a": "b"})),
-            ("hold", meta(finalizers=["a/b"])),
-            ("own", meta(ownerReferences=[OWNER])),
-        )
+        setting_value(f"{verb} a setting of Longhorn", setting(**meta(**fields)), setting(value="1800"))
+        for verb, fields in SETTING_METADATA.items()
     ),
 ]
 
+plans = partial(row, "plans")
+user_annotation = partial(plans, "annotations that users set")
+active = partial(plans, "does not become active without")
+QUEUED, RELEASED = marked("queued", "true", finalizers=[FINALIZER]), marked("failed", None, finalizers=[])
+BOTH_HOLD = held(OTHER_FINALIZER, FINALIZER)
 PLAN_ROWS = [
-    row(
-        "change the spec",
-        "plans",
-        "does not change the spec",
-        plan(spec={"force": True}),
-        plan(**meta(labels={LABEL_ACTIVE: None})),
+    plans("does not change the spec", "change the spec", plan(spec={"force": True}), marked("upgrade", None)),
+    user_annotation(
+        "waive a check", plan(**annotate(allow_deletion="true")), plan(**annotate(descheduler_was_enabled="true"))
     ),
-    row(
-        "waive a check",
-        "plans",
-        "annotations that users set",
-        plan(**meta(annotations={f"{PREFIX}/allow-deletion": "true"})),
-        plan(**meta(annotations={f"{PREFIX}/descheduler-was-enabled": "true"})),
-    ),
-    row(
+    user_annotation(
         "choose the toolkit image",
-        "plans",
-        "annotations that users set",
-        plan(**meta(annotations={f"{PREFIX}/upgrade-toolkit-image": "evil"})),
-        plan(**meta(annotations={f"{PREFIX}/replica-replenishment-wait-interval": "600"})),
+        plan(**annotate(upgrade_toolkit_image="evil")),
+        plan(**annotate(replica_replenishment_wait_interval="600")),
     ),
-    row(
-        "label a plan",
-        "plans",
-        "changes only the label",
-        plan(**meta(labels={"team": "b"})),
-        patch(UPGRADE_PLANS, "queued", **meta(labels={LABEL_ACTIVE: "true"}, finalizers=[FINALIZER])),
-    ),
-    row(
-        "remove the finalizer of another controller",
-        "plans",
-        "only its own finalizer",
-        plan(**meta(finalizers=[FINALIZER])),
-        plan(**meta(finalizers=[OTHER_FINALIZER, FINALIZER])),
-    ),
-    row(
-        "remove the finalizer of a plan in progress",
-        "plans",
-        "in progress stays",
-        plan(**meta(finalizers=[OTHER_FINALIZER])),
-        patch(UPGRADE_PLANS, "failed", **meta(finalizers=[], labels={LABEL_ACTIVE: None})),
-    ),
-    row(
-        "activate a plan that has ended",
-        "plans",
-        "does not become active without",
-        patch(UPGRADE_PLANS, "failed", **meta(labels={LABEL_ACTIVE: "true"})),
-        patch(UPGRADE_PLANS, "resumed", **meta(labels={LABEL_ACTIVE: "true"})),
-    ),
-    row("delete a plan", RBAC, "cannot delete", delete(UPGRADE_PLANS, "upgrade", ""), plan(**meta())),
+    plans("changes only the label", "label a plan", plan(**meta(labels={"team": "b"})), QUEUED),
+    plans("only its own finalizer", "remove the finalizer of another controller", held(FINALIZER), BOTH_HOLD),
+    plans("in progress stays", "remove the finalizer of a plan in progress", held(OTHER_FINALIZER), RELEASED),
+    active("activate a plan that has ended", marked("failed", "true"), marked("resumed", "true")),
+    row(RBAC, "cannot delete", "delete a plan", delete(UPGRADE_PLANS, "upgrade", ""), plan(**meta())),
 ]
 
+plan_status = partial(row, "plan-status")
+once = partial(plan_status, "is recorded once in each attempt")
+no_prefix = partial(plan_status, "is in none of the repositories")
+active_only = partial(plan_status, "only for the UpgradePlan with the label")
+OTHER, SIMILAR = (toolkit(2, repository=name) for name in ("evil", f"{REPOSITORY}-evil"))
+SECOND, NO_CONDITIONS = status(attempt=2), status("queued", conditions=[])
 STATUS_ROWS = [
-    row(
-        "begin an attempt",
-        "plan-status",
-        "only follows spec.attempt",
-        status(status={"attempt": 3}),
-        status(status={"attempt": 2}),
-    ),
-    row(
-        "continue a plan that has ended",
-        "plan-status",
+    plan_status("only follows spec.attempt", "begin an attempt", status(attempt=3), SECOND),
+    plan_status(
         "does not continue without another attempt",
-        patch(UPGRADE_PLANS, "failed", subresource="status", status={"currentPhase": "Initializing"}),
-        patch(UPGRADE_PLANS, "resumed", subresource="status", status={"currentPhase": "Initializing", "attempt": 2}),
+        "continue a plan that has ended",
+        status("failed", currentPhase="Initializing"),
+        status("resumed", currentPhase="Initializing", attempt=2),
     ),
-    row("record another image", "plan-status", ONCE, status(status=toolkit(tag="v0")), status(status=toolkit())),
-    row("remove the image", "plan-status", ONCE, status(status={"toolkitImage": None}), status(status={"attempt": 2})),
-    row(
-        "change the kind",
-        "plan-status",
-        ONCE,
-        status(status=toolkit(kind="own")),
-        status(status=toolkit(tag="v2") | {"attempt": 2}),
-    ),
-    row(
-        "record an image of another repository",
-        "plan-status",
-        NO_IMAGE,
-        status(status=toolkit(repository="evil") | {"attempt": 2}),
-        status(status=toolkit(repository=f"{REPOSITORY}/sub") | {"attempt": 2}),
-    ),
-    row(
-        "record an image of a similar repository",
-        "plan-status",
-        NO_IMAGE,
-        status(status=toolkit(repository=f"{REPOSITORY}-evil") | {"attempt": 2}),
-        status(status=toolkit(digest="sha256:1") | {"attempt": 2}),
-    ),
-    row(
-        "record the image of a plan that is not active",
-        "plan-status",
-        "only for the UpgradePlan with the label",
-        queued(status=toolkit()),
-        queued(status={"conditions": []}),
-    ),
+    once("record another image", toolkit(tag="v0"), toolkit()),
+    once("remove the image", status(toolkitImage=None), SECOND),
+    once("change the kind", toolkit(kind="own"), toolkit(2, tag="v2")),
+    no_prefix("record an image of another repository", OTHER, toolkit(2, repository=f"{REPOSITORY}/sub")),
+    no_prefix("record an image of a similar repository", SIMILAR, toolkit(2, digest="sha256:1")),
+    active_only("record the image of another plan", status("queued", toolkitImage=TOOLKIT), NO_CONDITIONS),
 ]
 
 

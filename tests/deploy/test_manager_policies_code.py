@@ -57,13 +57,9 @@ OLD = {"name": "more", "image": OTHER_TAG}
 DIGEST = f"{REPOSITORY}@sha256:{'0' * 64}"
 IMAGE_VOLUME = {"name": "host-root", "image": {"reference": "evil"}}
 OLD_FIELD = {"serviceAccountName": None, "serviceAccount": "rancher"}
-HARVESTER = {"serviceAccountName": "harvester"}
+HARVESTER, RANCHER = ({"serviceAccountName": name} for name in ("harvester", "rancher"))
 ISO = {"displayName": "x", "sourceType": "download", "url": "http://x/iso"}
-#: The API server evaluates policies in any order; `test_prefixes_hold_without_the_status` has one of them alone.
-EITHER, REFUSED_IMAGE = ("pods", "active-plan"), "denied request: image "
 NO_IMAGE = "is in none of the repositories"
-PODS_STAY = "does not change the Pods"
-WRONG_UID, WRONG_IMAGE = "is not the uid of UpgradePlan upgrade", "is not the toolkit image"
 
 job = partial(create, JOBS, GuardedCluster.job)
 repo = partial(create, DEPLOYMENTS, GuardedCluster.deployment)
@@ -82,6 +78,11 @@ def upgrade(**fields: Any) -> Change:
     return lambda obj: obj["spec"]["upgrade"].update(fields)
 
 
+def two_containers(second: Object) -> Request:
+    """Create a Job with two other containers."""
+    return job(pod(containers=[CONTAINER, second | {"name": "x"}]))
+
+
 def many(obj: Object) -> None:
     """Add more labels and containers than any Job has, and a name as long as it may be."""
     obj["metadata"]["name"] = LONG[:63]
@@ -97,94 +98,63 @@ def iso(*changes: Change) -> Request:
     return create(VIRTUAL_MACHINE_IMAGES, build, *changes)
 
 
+#: The API server evaluates policies in any order; `test_prefixes_hold_without_the_status` has one of them alone.
+image = partial(row, ("pods", "active-plan"), "denied request: image ")
+plan_image = partial(row, ("suc-plans", "active-plan"), "denied request: image ")
+pods = partial(row, "pods")
+pods_stay = partial(row, "pods", "does not change the Pods")
+plan_fields = partial(row, "suc-plans")
+CREATED, PLANNED, SERVED = job(), suc_plan(more), repo(more)
+SELECTOR, HOST_NETWORK = {"nodeSelector": {"a": "b"}}, {"hostNetwork": True}
+
 CODE = [
-    row("run an image of another repository", EITHER, REFUSED_IMAGE, job(container(image=EVIL["image"])), job()),
-    row("run it in a Job of 1000 labels", EITHER, REFUSED_IMAGE, job(container(image=NEAR), many), job(many)),
-    row("run an image of a similar repository", EITHER, REFUSED_IMAGE, job(container(image=NEAR)), job()),
-    row(
-        "add an init container",
-        EITHER,
-        REFUSED_IMAGE,
-        job(pod(initContainers=[EVIL])),
-        job(pod(initContainers=[CONTAINER])),
-    ),
-    row(
-        "add a container",
-        EITHER,
-        REFUSED_IMAGE,
-        job(pod(containers=[CONTAINER, EVIL | {"name": "x"}])),
-        job(pod(containers=[CONTAINER, CONTAINER | {"name": "x"}])),
-    ),
-    row("mount an image", "pods", "no volumes from images", job(pod(volumes=[IMAGE_VOLUME])), job()),
-    row("run as another account", "pods", "account default is not", job(pod(serviceAccountName="default")), job()),
-    row("run as another account by the old field", "pods", "account rancher is not", job(pod(**OLD_FIELD)), job()),
-    row("run the repository as Harvester", "pods", "account harvester is not", repo(pod(**HARVESTER)), repo(more)),
-    row("run another image as repository", EITHER, REFUSED_IMAGE, repo(container(image=EVIL["image"])), repo(more)),
-    row(
+    image("run an image of another repository", job(container(image=EVIL["image"])), CREATED),
+    image("run it in a Job of 1000 labels", job(container(image=NEAR), many), job(many)),
+    image("run an image of a similar repository", job(container(image=NEAR)), CREATED),
+    image("add an init container", job(pod(initContainers=[EVIL])), job(pod(initContainers=[CONTAINER]))),
+    image("add a container", two_containers(EVIL), two_containers(CONTAINER)),
+    image("run another image as repository", repo(container(image=EVIL["image"])), SERVED),
+    pods("no volumes from images", "mount an image", job(pod(volumes=[IMAGE_VOLUME])), CREATED),
+    pods("account default is not", "run as another account", job(pod(serviceAccountName="default")), CREATED),
+    pods("account rancher is not", "run as another account by the old field", job(pod(**OLD_FIELD)), CREATED),
+    pods("account harvester is not", "run the repository as Harvester", repo(pod(**HARVESTER)), SERVED),
+    # As long as a Job is suspended, Kubernetes permits it.
+    pods_stay(
         "change the Pods of a suspended Job",
-        "pods",
-        PODS_STAY,
-        # As long as it is suspended, Kubernetes permits it.
-        patch(JOBS, "suspended", **hs, spec={"template": {"spec": {"nodeSelector": {"a": "b"}}}}),
+        patch(JOBS, "suspended", **hs, spec={"template": {"spec": SELECTOR}}),
         patch(JOBS, "suspended", **hs, spec={"suspend": False}),
     ),
-    row(
+    pods_stay(
         "change the Pods of a Deployment",
-        "pods",
-        PODS_STAY,
-        patch(DEPLOYMENTS, REPO, **hs, spec={"template": {"spec": {"hostNetwork": True}}}),
+        patch(DEPLOYMENTS, REPO, **hs, spec={"template": {"spec": HOST_NETWORK}}),
         patch(DEPLOYMENTS, REPO, **hs, spec={"replicas": 2}),
     ),
-    row(
-        "run another image by a Plan",
-        ("suc-plans", "active-plan"),
-        REFUSED_IMAGE,
-        suc_plan(upgrade(image="evil")),
-        suc_plan(more),
-    ),
-    row(
-        "run a similar image by a Plan",
-        ("suc-plans", "active-plan"),
-        REFUSED_IMAGE,
-        suc_plan(upgrade(image=NEAR)),
-        suc_plan(more),
-    ),
-    row(
-        "run a Plan as another account",
-        "suc-plans",
-        "account rancher is not",
-        suc_plan(spec(serviceAccountName="rancher")),
-        suc_plan(more),
-    ),
+    plan_image("run another image by a Plan", suc_plan(upgrade(image="evil")), PLANNED),
+    plan_image("run a similar image by a Plan", suc_plan(upgrade(image=NEAR)), PLANNED),
+    plan_fields("account rancher is not", "run a Plan as another account", suc_plan(spec(**RANCHER)), PLANNED),
     *(
-        row(
-            f"run a Plan with {field}", "suc-plans", "have no prepare", suc_plan(spec(**{field: value})), suc_plan(more)
-        )
+        plan_fields("have no prepare", f"run a Plan with {field}", suc_plan(spec(**{field: value})), PLANNED)
         for field, value in (("prepare", {"image": REPOSITORY}), ("channel", "http://evil"), ("cordon", True))
     ),
-    row("create a Plan without label", "objects", "creates only objects", suc_plan(label("")), suc_plan(more)),
-    row("change a Plan", RBAC, "cannot patch", patch(SUC_PLANS, "x", CATTLE_SYSTEM, spec={}), suc_plan(more)),
+    row("objects", "creates only objects", "create a Plan without label", suc_plan(label("")), PLANNED),
+    row(RBAC, "cannot patch", "change a Plan", patch(SUC_PLANS, "x", CATTLE_SYSTEM, spec={}), PLANNED),
 ]
 
+invented = partial(row, "active-plan", "is not the uid of UpgradePlan upgrade")
+wrong_image = partial(row, "active-plan", "is not the toolkit image")
 ACTIVE = [
-    row("create a Job with an invented uid", "active-plan", WRONG_UID, job(label("invented")), job()),
-    row("create a Plan with an invented uid", "active-plan", WRONG_UID, suc_plan(label("invented")), suc_plan(more)),
-    row("create a Deployment with an invented uid", "active-plan", WRONG_UID, repo(label("x"), more), repo(more)),
-    row("create a Secret with an invented uid", "active-plan", WRONG_UID, secret(label("x")), secret()),
-    row("create an image with an invented uid", "active-plan", WRONG_UID, iso(label("x")), iso()),
-    row("run another tag", "active-plan", WRONG_IMAGE, job(container(image=OTHER_TAG)), job()),
-    row(
-        "run another tag as repository", "active-plan", WRONG_IMAGE, repo(container(image=OTHER_TAG), more), repo(more)
-    ),
-    row("run another tag before", "active-plan", WRONG_IMAGE, job(pod(initContainers=[OLD])), job()),
-    row(
-        "run another version by a Plan", "active-plan", WRONG_IMAGE, suc_plan(spec(version="v0"), more), suc_plan(more)
-    ),
-    row("run a digest by a Plan", "active-plan", WRONG_IMAGE, suc_plan(upgrade(image=DIGEST), more), suc_plan(more)),
-    row(
+    invented("create a Job with an invented uid", job(label("invented")), CREATED),
+    invented("create a Plan with an invented uid", suc_plan(label("invented")), PLANNED),
+    invented("create a Deployment with an invented uid", repo(label("x"), more), SERVED),
+    invented("create a Secret with an invented uid", secret(label("x")), secret()),
+    invented("create an image with an invented uid", iso(label("x")), iso()),
+    wrong_image("run another tag", job(container(image=OTHER_TAG)), CREATED),
+    wrong_image("run another tag as repository", repo(container(image=OTHER_TAG), more), SERVED),
+    wrong_image("run another tag before", job(pod(initContainers=[OLD])), CREATED),
+    wrong_image("run another version by a Plan", suc_plan(spec(version="v0"), more), PLANNED),
+    wrong_image("run a digest by a Plan", suc_plan(upgrade(image=DIGEST), more), PLANNED),
+    wrong_image(
         "run another tag by a Plan",
-        "active-plan",
-        WRONG_IMAGE,
         suc_plan(upgrade(image=OTHER_TAG), more),
         suc_plan(upgrade(image=str(IMAGE)), more),
     ),
@@ -198,11 +168,12 @@ async def test_abuse_is_refused_and_work_permitted(
     await check(manager, cluster, policy=policy, text=text, abuse=abuse, permitted=permitted)
 
 
+EVIL_CONTAINER, EVIL_UPGRADE = container(image=EVIL["image"]), upgrade(image=EVIL["image"])
 FORGED = [
-    pytest.param("pods", job(container(image=EVIL["image"])), id="container"),
-    pytest.param("pods", job(container(image=EVIL["image"]), pod(initContainers=[EVIL])), id="init container"),
-    pytest.param("pods", repo(container(image=EVIL["image"]), more), id="repository"),
-    pytest.param("suc-plans", suc_plan(upgrade(image=EVIL["image"]), more), id="Plan"),
+    pytest.param("pods", job(EVIL_CONTAINER), id="container"),
+    pytest.param("pods", job(EVIL_CONTAINER, pod(initContainers=[EVIL])), id="init container"),
+    pytest.param("pods", repo(EVIL_CONTAINER, more), id="repository"),
+    pytest.param("suc-plans", suc_plan(EVIL_UPGRADE, more), id="Plan"),
 ]
 
 

@@ -80,13 +80,21 @@ def progressing(status: str) -> dict[str, Any]:
     return plan(status={"conditions": conditions})
 
 
+LONGEST = plan(*nodes(MAX_NODES))
+CHOSEN, OTHER_IMAGE = ({"annotations": {IMAGE: image}} for image in ("a", "b"))
+
+
+def skipping(value: str) -> dict[str, Any]:
+    return plan(annotations={ANNOTATION_SKIP_WEBHOOK: value})
+
+
 @pytest.mark.parametrize(
     ("operation", "new", "old", "failed"),
     [
         pytest.param("CREATE", plan(), None, "", id="a new plan"),
         pytest.param("CREATE", plan(annotations={"a": "b"}), None, "", id="an unknown annotation"),
-        pytest.param("CREATE", plan(annotations={ANNOTATION_SKIP_WEBHOOK: "false"}), None, "", id="not skipped"),
-        pytest.param("CREATE", plan(annotations={ANNOTATION_SKIP_WEBHOOK: "true"}), None, NOT_SKIPPED, id="skipped"),
+        pytest.param("CREATE", skipping("false"), None, "", id="not skipped"),
+        pytest.param("CREATE", skipping("true"), None, NOT_SKIPPED, id="skipped"),
         pytest.param("UPDATE", plan("a"), plan(), "", id="a first pause"),
         pytest.param("UPDATE", plan("a", "b"), plan("a"), "", id="another pause"),
         pytest.param("UPDATE", plan("a"), plan("a"), UPDATED, id="the same pauses"),
@@ -98,22 +106,10 @@ def progressing(status: str) -> dict[str, Any]:
         pytest.param("UPDATE", plan(**FINALIZER), plan(), UPDATED, id="a new finalizer"),
         pytest.param("UPDATE", plan("a", **DELETED), plan("a", **DELETED, **FINALIZER), UPDATED, id="deleted"),
         pytest.param("UPDATE", plan("b", **DELETED), plan("a", **DELETED), UPDATED, id="a deleted plan changes"),
-        pytest.param("UPDATE", plan(annotations={IMAGE: "a"}), plan(), "", id="a toolkit image"),
-        pytest.param(
-            "UPDATE",
-            plan(annotations={IMAGE: "a"}),
-            plan(annotations={IMAGE: "b"}),
-            "",
-            id="another image",
-        ),
+        pytest.param("UPDATE", plan(**CHOSEN), plan(), "", id="a toolkit image"),
+        pytest.param("UPDATE", plan(**CHOSEN), plan(**OTHER_IMAGE), "", id="another image"),
         pytest.param("UPDATE", plan(), plan(annotations={KIND: "own"}), "", id="no toolkit kind any more"),
-        pytest.param(
-            "UPDATE",
-            plan(annotations={IMAGE: "a"}, **DELETED),
-            plan(**DELETED),
-            UPDATED,
-            id="too late",
-        ),
+        pytest.param("UPDATE", plan(**CHOSEN, **DELETED), plan(**DELETED), UPDATED, id="too late"),
         pytest.param("UPDATE", plan(annotations={"a": "b"}), plan(), UPDATED, id="another annotation"),
         pytest.param("DELETE", None, plan(), IN_PROGRESS, id="a plan without status"),
         pytest.param("DELETE", None, plan(status={"currentPhase": "x"}), IN_PROGRESS, id="without conditions"),
@@ -121,11 +117,9 @@ def progressing(status: str) -> dict[str, Any]:
         pytest.param("DELETE", None, progressing("True"), "", id="a plan in progress"),
         pytest.param("UPDATE", plan(*nodes(500)), plan(*nodes(501)), "", id="a pause less in a long list"),
         pytest.param("UPDATE", plan(*nodes(499)), plan(*nodes(500)), UPDATED, id="a pause less of 500"),
-        pytest.param("UPDATE", plan(*nodes(MAX_NODES)), plan(*nodes(MAX_NODES)), UPDATED, id="the longest list"),
-        pytest.param("UPDATE", plan(*nodes(50)), plan(*nodes(MAX_NODES)), UPDATED, id="most pauses less"),
-        pytest.param(
-            "UPDATE", plan(*nodes(MAX_NODES)), plan(*nodes(MAX_NODES - 1)), "", id="a pause more in the longest list"
-        ),
+        pytest.param("UPDATE", LONGEST, LONGEST, UPDATED, id="the longest list"),
+        pytest.param("UPDATE", plan(*nodes(50)), LONGEST, UPDATED, id="most pauses less"),
+        pytest.param("UPDATE", LONGEST, plan(*nodes(MAX_NODES - 1)), "", id="a pause more in the longest list"),
     ],
 )
 def test_conditions_select_what_the_webhook_decides(

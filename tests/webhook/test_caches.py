@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.bench.recorder import Recorder
 from hack.faults.rules import Cut, Delay, Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.managers.toolkit_config import TOOLKIT
@@ -29,11 +30,9 @@ from webhook.sharing import SharedReader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
-    from contextlib import AbstractAsyncContextManager
 
     from hack.faults.rules import Action
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
     from webhook.cluster import Listing
 
 #: Cordoned nodes are always read.
@@ -42,33 +41,23 @@ LARGE = {listing.resource.plural for listing in listings.LARGE} - {"nodes"}
 SETTLE = 5.0
 
 
-class Recording:
-    """Forwards requests and records what they read."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
-        self.requests: list[str] = []
-
-    async def send(self, request: Request) -> Response:
-        return await self._inner.send(request)
-
-    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        self.requests.append(request.path.rpartition("/")[2])
-        return self._inner.open(request)
-
-
 class Webhook:
     """An admission with caches of a simulated cluster."""
 
     def __init__(self, simulation: Simulation, large: Sequence[Listing]) -> None:
-        self.transport = Recording(simulation.transport())
-        client = Client(self.transport, user_agent="webhook", random=Random(0))
+        self.recorder = Recorder(simulation.transport())
+        client = Client(self.recorder, user_agent="webhook", random=Random(0))
         self.live = SharedReader(LiveReader(client))
         self.caches = ClusterCaches(
             client, listings=large, changes=listings.CORDONED_NODES, live=self.live, random=Random(0)
         )
         self.admission = Admission(self.live, caches=self.caches, toolkit=TOOLKIT)
         self.simulation = simulation
+
+    @property
+    def read(self) -> list[str]:
+        """The plurals that were read."""
+        return [exchange.request.path.rpartition("/")[2] for exchange in self.recorder.exchanges]
 
     async def create(self) -> list[str]:
         """Review a new plan; return the messages of the denial."""
@@ -80,9 +69,9 @@ class Webhook:
 
     async def is_live(self) -> bool:
         """Review a plan; return whether that has listed what is cached."""
-        self.transport.requests.clear()
+        self.recorder.exchanges.clear()
         await self.create()
-        return bool(LARGE & set(self.transport.requests))
+        return bool(LARGE & {*self.read})
 
     async def set_phase(self, phase: str) -> str:
         """Set the phase of a Machine; return its name."""
@@ -114,7 +103,7 @@ def machine_watches(action: Action) -> Rule:
 async def test_caches_are_read_once_in_sync() -> None:
     async with running() as webhook:
         assert not await webhook.is_live()
-        assert {"upgradeplans", "versions"} <= set(webhook.transport.requests)
+        assert {"upgradeplans", "versions"} <= {*webhook.read}
 
 
 @pytest.mark.rule("admission: reviews that wait at the same time share a list that began after each of them")
@@ -125,9 +114,9 @@ async def test_reviews_at_once_share_their_lists(*, is_cold: bool, kinds: int, l
         if is_cold:
             webhook.caches._informers = {}
         webhook.simulation.middleware.add(Rule(match=Match(verbs=("list",)), action=Delay(least=0.1, most=0.1)))
-        webhook.transport.requests.clear()
+        webhook.recorder.exchanges.clear()
         denials = await asyncio.gather(*(webhook.create() for _ in range(50)))
-        read = Counter(webhook.transport.requests)
+        read = Counter(webhook.read)
     assert denials == [[]] * 50
     assert len(read) == kinds
     assert max(read.values()) == lists
@@ -151,7 +140,7 @@ async def test_denial_rests_on_the_latest_state() -> None:
         await webhook.set_phase("Running")
         await asyncio.sleep(SETTLE)
         assert await webhook.create() == []
-        assert "machines" in webhook.transport.requests
+        assert "machines" in webhook.read
 
 
 async def test_cordon_just_before_a_plan_denies_it() -> None:

@@ -45,7 +45,7 @@ Build = Callable[[GuardedCluster], "Object"]
 Change = Callable[["Object"], object]
 
 
-def row(name: str, policy: Policy, text: str, abuse: Request, permitted: Request) -> Any:
+def row(policy: Policy, text: str, name: str, abuse: Request, permitted: Request) -> Any:
     """Return a row: what is refused by a policy with that text in its message, and its permitted counterpart."""
     return pytest.param(policy, text, abuse, permitted, id=name)
 

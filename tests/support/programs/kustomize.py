@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,16 +36,17 @@ def files(folder: Path) -> Iterator[Path]:
 
 def objects(folder: Path) -> list[dict[str, Any]]:
     """Return the objects in a kustomization's files, without its changes, and without the CRD."""
-    return [
-        manifest
-        for path in files(folder)
-        if path.parent.name != "crds"
-        for manifest in yaml.safe_load_all(path.read_text())
-    ]
+    paths = [path for path in files(folder) if path.parent.name != "crds"]
+    return [manifest for path in paths for manifest in yaml.safe_load_all(path.read_text())]
 
 
 def rendered(folder: Path) -> list[dict[str, Any]]:
-    """Return the output of kubectl kustomize."""
+    """Return the output of kubectl kustomize, which runs once for each folder."""
+    return deepcopy(_rendered(folder))
+
+
+@cache
+def _rendered(folder: Path) -> list[dict[str, Any]]:
     command = [str(installed()), "kustomize", str(folder)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603  # our kubectl
     return list(yaml.safe_load_all(output))

@@ -13,12 +13,10 @@ import pytest
 from aiohttp import http_parser, streams
 
 from hack.bench.bomb import SIZE, bomb_request
-from tests.support.managers.toolkit_config import TOOLKIT
-from tests.support.webhook.attacked import API_SERVER, BOUND, OTHER, SERVERS, STRANGER, attacked
-from tests.support.webhook.webhook import NO_CACHES, EmptyCluster, head, review
+from tests.support.webhook.attacked import API_SERVER, OTHER, SERVERS, STRANGER, attacked
+from tests.support.webhook.webhook import admission, head, review
 from upgrade_manager.runtime import connection_limit
 from upgrade_manager.runtime.refusal_log import LINES
-from webhook.admission import Admission
 from webhook.check import Check
 from webhook.server import PATH
 
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tests.support.webhook.attacked import Target
+    from webhook.admission import Admission
     from webhook.check import Finding, Subject
 
 pytestmark = pytest.mark.real_loop
@@ -37,16 +36,15 @@ def post(body: object) -> bytes:
     return head(len(data)) + data
 
 
-def hanging() -> Admission:
-    """Return an admission that hangs for plans with the name SLOW."""
+def hanging(end: asyncio.Event) -> Admission:
+    """Return an admission that hangs for plans with the name SLOW, until the end."""
 
     async def wait(subject: Subject) -> Sequence[Finding]:
-        await asyncio.sleep(BOUND if subject.name == SLOW else 0)
+        if subject.name == SLOW:
+            await end.wait()
         return []
 
-    return Admission(
-        EmptyCluster(), caches=NO_CACHES, toolkit=TOOLKIT, checks=[Check(name="slow", field="spec", find=wait)]
-    )
+    return admission(checks=[Check(name="slow", field="spec", find=wait)])
 
 
 #: Bytes of a body that a server receives before it closes the connection: what the event loop receives at once.
@@ -185,7 +183,8 @@ async def test_reviews_pass_under_attack(attack: str, host: str, monkeypatch: py
                 client = await target.connect(begins_tls=begins_tls)
                 client.writer.write(sent)
 
-    async with attacked("webhook", admission=hanging()) as target:
+    end = asyncio.Event()
+    async with attacked("webhook", admits=hanging(end)) as target:
         await harass(target, CONNECTIONS)
         for _ in range(REVIEWS):
             await harass(target, 2)
@@ -193,6 +192,8 @@ async def test_reviews_pass_under_attack(attack: str, host: str, monkeypatch: py
             assert (await client.exchange(post(review()))).startswith(b"HTTP/1.1 200 ")
         for client in target.clients:
             assert b"HTTP/1.1 5" not in client.received
+        # The server waits for its reviews before it ends.
+        end.set()
 
 
 async def is_served(target: Target) -> bool:

@@ -9,7 +9,8 @@ import pytest
 
 from hack.simulation import Simulation
 from tests.support.managers.toolkit_config import TOOLKIT
-from tests.support.webhook.webhook import NO_CACHES, EmptyCluster
+from tests.support.webhook import webhook
+from tests.support.webhook.webhook import EmptyCluster
 from upgrade_manager.api.keys import ANNOTATION_TOOLKIT_IMAGE as IMAGE
 from upgrade_manager.api.keys import ANNOTATION_TOOLKIT_KIND as KIND
 from upgrade_manager.api.keys import PREFIX
@@ -54,7 +55,7 @@ async def simulation() -> AsyncIterator[Simulation]:
 
 @pytest.fixture
 def admission(simulation: Simulation) -> Admission:
-    return Admission(LiveReader(simulation.client()), caches=NO_CACHES, toolkit=TOOLKIT)
+    return webhook.admission(reader=LiveReader(simulation.client()))
 
 
 async def test_healthy_cluster_accepts_a_plan(admission: Admission) -> None:
@@ -128,15 +129,9 @@ UNDELETABLE = (
         pytest.param(progressing("ImagePreloading", **{"allow-deletion": "true"}), "", id="allowed"),
         pytest.param(progressing("ImagePreloading"), ALLOW_DELETION, id="in progress"),
         pytest.param(progressing("ImagePreloading", **{"allow-deletion": "false"}), ALLOW_DELETION, id="not allowed"),
-        pytest.param(
-            progressing("NodeUpgrading", **{"allow-deletion": "true"}),
-            UNDELETABLE.format("NodeUpgrading"),
-            id="nodes",
-        ),
-        pytest.param(
-            progressing("ClusterUpgrading", **{"allow-deletion": "true"}),
-            UNDELETABLE.format("ClusterUpgrading"),
-            id="components",
+        *(
+            pytest.param(progressing(phase, **{"allow-deletion": "true"}), UNDELETABLE.format(phase), id=phase)
+            for phase in ("NodeUpgrading", "ClusterUpgrading")
         ),
     ],
 )

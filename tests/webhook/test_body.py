@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.managers.toolkit_config import TOOLKIT
-from tests.support.webhook.webhook import API_SERVER, NO_CACHES, STRANGER, EmptyCluster, head, review, webhook
-from webhook.admission import Admission
+from tests.support.webhook.webhook import API_SERVER, STRANGER, admission, head, review, webhook
 from webhook.body import BODY_TIMEOUT, LARGE_BODY, MAX_BODY, MAX_RECEIVING
 from webhook.check import Check
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from webhook.admission import Admission
     from webhook.check import Finding, Subject
 
 VALID = json.dumps(review()).encode()
@@ -32,9 +31,7 @@ def slowly() -> Admission:
         await asyncio.sleep(1)
         return []
 
-    return Admission(
-        EmptyCluster(), caches=NO_CACHES, toolkit=TOOLKIT, checks=[Check(name="slow", field="spec", find=wait)]
-    )
+    return admission(checks=[Check(name="slow", field="spec", find=wait)])
 
 
 @pytest.mark.rule("security: no bad input has a response of 5xx")

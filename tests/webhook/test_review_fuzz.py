@@ -13,14 +13,12 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from hack.virtual_time import VirtualEventLoop
-from tests.support.managers.toolkit_config import TOOLKIT
 from tests.support.webhook.review_fuzz import case, check, check_mutation, run
-from tests.support.webhook.webhook import NO_CACHES, EmptyCluster, Response, head, review, webhook
+from tests.support.webhook.webhook import Response, admission, head, review, webhook
 from upgrade_manager.runtime.metrics import Metrics
 from upgrade_manager.runtime.peers import Peers
 from upgrade_manager.runtime.self_signed import self_signed
 from webhook import mutation
-from webhook.admission import Admission
 from webhook.catalogue import CHECKS
 from webhook.metrics import WebhookMetrics
 from webhook.server import webhook_server
@@ -77,8 +75,7 @@ async def served(*, secure: bool) -> AsyncIterator[int]:
         return await self_signed() if secure else None
 
     metrics = WebhookMetrics(Metrics(CollectorRegistry()), checks=[check.name for check in CHECKS])
-    admission = Admission(EmptyCluster(), caches=NO_CACHES, toolkit=TOOLKIT)
-    server = webhook_server(admission, metrics=metrics, address=("127.0.0.1", 0), tls=tls, peers=Peers())
+    server = webhook_server(admission(), metrics=metrics, address=("127.0.0.1", 0), tls=tls, peers=Peers())
     async with asyncio.TaskGroup() as group:
         task = group.create_task(server.run())
         await server.bound()

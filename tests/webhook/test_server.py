@@ -11,7 +11,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.support.managers.toolkit_config import TOOLKIT
-from tests.support.webhook.webhook import NO_CACHES, STRANGER, EmptyCluster, head, review, webhook
+from tests.support.webhook.webhook import (
+    NO_CACHES,
+    STRANGER,
+    EmptyCluster,
+    admission,
+    head,
+    posted,
+    review,
+    webhook,
+)
 from upgrade_manager.api.spec import MAX_NODES
 from webhook.admission import MAX_FINDINGS, Admission
 from webhook.body import BODY_TIMEOUT, LARGE_BODY, MAX_BODY, MAX_RECEIVING
@@ -41,11 +50,7 @@ def checking(*findings: Finding, name: str = "test") -> Check:
 
 
 def denying(*findings: Finding) -> Admission:
-    return deciding(checking(*findings))
-
-
-def deciding(*checks: Check) -> Admission:
-    return Admission(EmptyCluster(), caches=NO_CACHES, toolkit=TOOLKIT, checks=checks)
+    return admission(checks=[checking(*findings)])
 
 
 @pytest.mark.rule("admission: every request gets a decision with its uid or a 4xx, whatever it contains")
@@ -84,49 +89,57 @@ async def test_body_that_is_not_a_review_gives_400(body: bytes, reason: str) -> 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/yaml", "", "a", "application/json-patch+json"])
 async def test_other_content_type_gives_400(content_type: str) -> None:
-    async with webhook() as server:
-        response = await server.post(VALID, content_type=content_type)
+    response = await posted(VALID, content_type=content_type)
     assert (response.status, response.text) == (400, "the Content-Type is not application/json")
 
 
-async def test_other_path_and_method_give_404_and_405() -> None:
-    async with webhook() as server:
-        assert (await server.post(VALID, path="/other")).status == 404
-        get = f"GET {PATH} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-        assert (await server.send([get.encode()])).status == 405
+def get(path: str) -> list[bytes]:
+    return [f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()]
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-async def test_probes_succeed(path: str) -> None:
+def with_head(header: str, *body: bytes) -> list[bytes]:
+    """Return a request with other headers in place of the length of its body."""
+    return [head(0).replace(b"Content-Length: 0", header.encode()), *body]
+
+
+COMPRESSED = zlib.compress(VALID)
+LENGTH = f"Content-Length: {len(COMPRESSED)}\r\nContent-Encoding: "
+DECODES = "the webhook does not decode bodies. Send the review without Content-Encoding"
+LATE = f"the body was not received within {BODY_TIMEOUT:g} s"
+
+
+@pytest.mark.rule("admission: a body is limited in size, in time, and together with other large ones")
+@pytest.mark.parametrize(
+    ("sent", "status", "text"),
+    [
+        pytest.param([head(len(VALID), path="/other") + VALID], 404, "", id="another path"),
+        pytest.param(get(PATH), 405, "", id="another method"),
+        *(pytest.param(get(path), 200, "", id=path[1:]) for path in ("/healthz", "/readyz")),
+        *(
+            pytest.param(with_head(LENGTH + coding, COMPRESSED), 415, DECODES, id=f"encoding {coding!r}")
+            for coding in ("gzip", "deflate", "br", "identity", "")
+        ),
+        pytest.param([head(len(VALID))], 408, LATE, id="no body"),
+        pytest.param([head(len(VALID)) + VALID[:1]], 408, LATE, id="part of the body"),
+        pytest.param(with_head("Transfer-Encoding: chunked", b"zz\r\n"), 408, "", id="chunks"),
+        pytest.param(with_head("Content-Length: -1"), 400, "", id="length"),
+        pytest.param(with_head("Content-Length: 1\r\nTransfer-Encoding: chunked"), 400, "", id="contradiction"),
+    ],
+)
+async def test_request_that_is_no_review_has_its_status(sent: list[bytes], status: int, text: str) -> None:
     async with webhook() as server:
-        request = f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-        assert (await server.send([request.encode()])).status == 200
+        response = await server.send(sent)
+    assert response.status == status
+    assert text in {"", response.text}
+    assert b"Traceback" not in response.body
 
 
 @pytest.mark.rule("admission: a body is limited in size, in time, and together with other large ones")
 async def test_body_of_3_mib_is_read_and_a_larger_one_gives_413() -> None:
-    async with webhook() as server:
-        largest = VALID + b" " * (MAX_BODY - len(VALID))
-        assert (await server.post(largest)).status == 200
-        response = await server.post(largest + b" ")
+    largest = VALID + b" " * (MAX_BODY - len(VALID))
+    assert (await posted(largest)).status == 200
+    response = await posted(largest + b" ")
     assert (response.status, response.text) == (413, "the body has more than 3145728 bytes")
-
-
-@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "identity", ""])
-async def test_body_with_an_encoding_gives_415(encoding: str) -> None:
-    data = zlib.compress(VALID)
-    request = head(len(data)).replace(b"\r\n\r\n", f"\r\nContent-Encoding: {encoding}\r\n\r\n".encode()) + data
-    async with webhook() as server:
-        response = await server.send([request])
-    text = "the webhook does not decode bodies. Send the review without Content-Encoding"
-    assert (response.status, response.text) == (415, text)
-
-
-@pytest.mark.parametrize("sent", [b"", VALID[:1]], ids=["no body", "part of the body"])
-async def test_body_that_does_not_end_gives_408(sent: bytes) -> None:
-    async with webhook() as server:
-        response = await server.send([head(len(VALID)) + sent])
-    assert (response.status, response.text) == (408, f"the body was not received within {BODY_TIMEOUT:g} s")
 
 
 @pytest.mark.rule("admission: a body is limited in size, in time, and together with other large ones")
@@ -136,28 +149,12 @@ async def test_trickling_body_gives_408() -> None:
         assert (await server.send(pieces, interval=1.0)).status == 408
 
 
-@pytest.mark.parametrize(
-    ("header", "body", "status"),
-    [
-        pytest.param(b"Transfer-Encoding: chunked", b"zz\r\n", 408, id="chunks"),
-        pytest.param(b"Content-Length: 5\r\nContent-Encoding: deflate", b"zzzzz", 415, id="compression"),
-        pytest.param(b"Content-Length: -1", b"", 400, id="length"),
-        pytest.param(b"Content-Length: 1\r\nTransfer-Encoding: chunked", b"", 400, id="contradiction"),
-    ],
-)
-async def test_broken_http_gives_4xx(header: bytes, body: bytes, status: int) -> None:
-    async with webhook() as server:
-        response = await server.send([head(0).replace(b"Content-Length: 0", header), body])
-    assert response.status == status
-    assert b"Traceback" not in response.body
-
-
 async def test_review_of_the_largest_plan_is_read() -> None:
     nodes = {f"node-{number}": {"state": "PostDrained", "message": "done"} for number in range(MAX_NODES)}
     owned: dict[str, Any] = {f"f:{name}": {".": {}, "f:state": {}, "f:message": {}} for name in nodes}
     managed = [{"fieldsV1": {"f:status": {"f:nodeUpgradeStatuses": owned}}}]
     plan = {"metadata": {"name": "demo", "managedFields": managed}, "status": {"nodeUpgradeStatuses": nodes}}
-    async with webhook(deciding()) as server:
+    async with webhook(admission(checks=[])) as server:
         assert (await server.post(review("DELETE", object=None, oldObject=plan))).status == 200
         assert (await server.post(review("UPDATE", object=plan, oldObject=plan))).status == 200
 
@@ -177,7 +174,7 @@ async def test_large_reviews_in_progress_are_limited() -> None:
         await asyncio.sleep(1)
         return []
 
-    async with webhook(deciding(Check(name="slow", field="spec", find=wait))) as server:
+    async with webhook(admission(checks=[Check(name="slow", field="spec", find=wait)])) as server:
         async with asyncio.TaskGroup() as group:
             largest = group.create_task(server.post(VALID + b" " * (MAX_BODY - len(VALID))))
             await asyncio.sleep(0.5)
@@ -219,29 +216,16 @@ async def test_unexpected_error_of_a_check_denies_with_its_name() -> None:
     async def fail(_: Subject) -> list[Finding]:
         raise ZeroDivisionError("a secret")
 
-    admission = Admission(
-        EmptyCluster(),
-        caches=NO_CACHES,
-        toolkit=TOOLKIT,
-        checks=[Check(name="broken", field="spec", find=fail), checking()],
-    )
-    async with webhook(admission) as server:
-        response = await server.post(review())
-    [message] = response.messages
+    checks = [Check(name="broken", field="spec", find=fail), checking()]
+    [message] = (await posted(review(), admission(checks=checks))).messages
     assert message.startswith("spec: check 'broken' cannot be made: internal error")
 
 
 @pytest.mark.rule("admission: a denial has at most 100 findings of 1 KiB, at least one of each failed check")
 async def test_findings_are_deduplicated_and_cut() -> None:
     many = [Finding(message=f"VM {number}", field="spec") for number in range(5000)]
-    admission = Admission(
-        EmptyCluster(),
-        caches=NO_CACHES,
-        toolkit=TOOLKIT,
-        checks=[checking(*many, *many), checking(Finding(message="last"), name="b")],
-    )
-    async with webhook(admission) as server:
-        response = await server.post(review())
+    checks = [checking(*many, *many), checking(Finding(message="last"), name="b")]
+    response = await posted(review(), admission(checks=checks))
     assert len(response.messages) == MAX_FINDINGS + 1
     assert response.messages[0] == "spec: VM 0"
     more = "spec: and 4,901 more. To print all, run upgrade-manager preflight -f plan.yaml"
@@ -251,67 +235,58 @@ async def test_findings_are_deduplicated_and_cut() -> None:
 @pytest.mark.rule("admission: a denial has at most 100 findings of 1 KiB, at least one of each failed check")
 async def test_long_messages_are_cut_to_1_kib() -> None:
     findings = [Finding(message=f"{number} " + "\N{SNOWMAN}" * 5000) for number in range(200)]
-    async with webhook(denying(*findings)) as server:
-        response = await server.post(review())
+    response = await posted(review(), denying(*findings))
     assert {len(message.removeprefix("spec: ").encode()) <= MAX_MESSAGE for message in response.messages} == {True}
     assert response.messages[0].endswith("…")
     assert len(response.body) < 1 << 20
 
 
 async def test_control_characters_and_surrogates_are_replaced() -> None:
-    async with webhook(denying(Finding(message="a\x1b[31m\nb\ud800c"))) as server:
-        response = await server.post(review(name="demo\x00\n"))
+    response = await posted(review(name="demo\x00\n"), denying(Finding(message="a\x1b[31m\nb\ud800c")))
     assert response.messages == ["spec: a?[31m?b?c"]
     assert '"demo??" is invalid' in response.review["status"]["message"]
+
+
+RUNNING = {"metadata": {"name": "demo"}, "status": {"conditions": [{"type": "Progressing", "status": "True"}]}}
+LONG = {"metadata": {"name": "demo"}, "spec": {"nodeUpgradeOption": {"pauseNodes": ["n"] * 5001}}}
+LACKS, PLANS_ONLY = "The review lacks the object", "reviews management.harvesterhci.io/v1beta1, Kind=UpgradePlan only"
+OPERATIONS = "reviews CREATE, UPDATE and DELETE only"
 
 
 @pytest.mark.rule("admission: what the webhook does not know is denied")
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        pytest.param({"kind": None}, "reviews management.harvesterhci.io/v1beta1, Kind=UpgradePlan only", id="no kind"),
-        pytest.param({"kind": {"group": "", "version": "v1", "kind": "Pod"}}, "Kind=UpgradePlan only", id="Pod"),
-        pytest.param({"operation": "CONNECT"}, "reviews CREATE, UPDATE and DELETE only", id="CONNECT"),
-        pytest.param({"operation": None}, "reviews CREATE, UPDATE and DELETE only", id="no operation"),
-        pytest.param({"object": None}, "The review lacks the object", id="no object"),
-        pytest.param({"object": "plan"}, "The review lacks the object", id="object of another type"),
+        pytest.param({"kind": None}, PLANS_ONLY, id="no kind"),
+        pytest.param({"kind": {"group": "", "version": "v1", "kind": "Pod"}}, PLANS_ONLY, id="Pod"),
+        pytest.param({"operation": "CONNECT"}, OPERATIONS, id="CONNECT"),
+        pytest.param({"operation": None}, OPERATIONS, id="no operation"),
+        pytest.param({"object": None}, LACKS, id="no object"),
+        pytest.param({"object": "plan"}, LACKS, id="object of another type"),
+        pytest.param({"operation": "UPDATE", "oldObject": None}, LACKS, id="update without the old object"),
+        pytest.param({"operation": "DELETE", "oldObject": None}, LACKS, id="deletion without the old object"),
         pytest.param(
-            {"operation": "UPDATE", "oldObject": None},
-            "The review lacks the object",
-            id="update without the old object",
+            {"operation": "DELETE", "name": "", "object": None, "oldObject": RUNNING},
+            "UpgradePlan demo is in progress (phase unknown)",
+            id="deletion of a collection",
         ),
         pytest.param(
-            {"operation": "DELETE", "oldObject": None},
-            "The review lacks the object",
-            id="deletion without the old object",
+            {"object": LONG},
+            "spec.nodeUpgradeOption.pauseNodes: The list has 5001 names. Use at most 5000",
+            id="long pause list, denied as a whole",
         ),
     ],
 )
-async def test_incomplete_review_is_denied(fields: dict[str, object], reason: str) -> None:
-    async with webhook() as server:
-        response = await server.post(review(**fields))  # type: ignore[arg-type]
+async def test_review_is_denied_with_one_reason(fields: dict[str, Any], reason: str) -> None:
+    response = await posted(review(**fields))
     assert response.review["allowed"] is False
-    assert reason in response.messages[0]
+    [message] = response.messages
+    assert reason in message
 
 
 async def test_subresource_is_allowed() -> None:
-    async with webhook() as server:
-        assert (await server.post(review("CREATE"))).review["allowed"] is False
-        assert (await server.post(review("CREATE", subResource="status"))).review["allowed"] is True
-
-
-async def test_deletion_of_a_collection_names_the_plan() -> None:
-    plan = {"metadata": {"name": "demo"}, "status": {"conditions": [{"type": "Progressing", "status": "True"}]}}
-    async with webhook() as server:
-        response = await server.post(review("DELETE", name="", oldObject=plan))
-    assert "UpgradePlan demo is in progress (phase unknown)" in response.messages[0]
-
-
-async def test_long_pause_list_is_denied_as_a_whole() -> None:
-    plan = {"metadata": {"name": "demo"}, "spec": {"nodeUpgradeOption": {"pauseNodes": ["n"] * 5001}}}
-    async with webhook() as server:
-        response = await server.post(review(object=plan))
-    assert response.messages == ["spec.nodeUpgradeOption.pauseNodes: The list has 5001 names. Use at most 5000"]
+    assert (await posted(review("CREATE"))).review["allowed"] is False
+    assert (await posted(review("CREATE", subResource="status"))).review["allowed"] is True
 
 
 @pytest.mark.rule("admission: every decision and check is counted")
@@ -335,7 +310,7 @@ async def test_cluster_that_does_not_respond_denies_in_time() -> None:
             await asyncio.sleep(3600)
             return []
 
-    async with webhook(Admission(Silent(), caches=NO_CACHES, toolkit=TOOLKIT)) as server:
+    async with webhook(admission(reader=Silent())) as server:
         response = await server.post(review())
         assert asyncio.get_running_loop().time() == DEADLINE
     assert "spec: check 'nodes' cannot be made: the cluster was not read within 8 s. Try again" in response.messages
@@ -347,14 +322,11 @@ async def test_api_that_is_not_installed_is_a_warning() -> None:
             raise NotInstalled(listing.resource.name)
 
     nodes = next(check for check in CHECKS if check.name == "nodes")
-    async with webhook(Admission(Bare(), caches=NO_CACHES, toolkit=TOOLKIT, checks=[nodes])) as server:
-        response = await server.post(review())
+    response = await posted(review(), admission(reader=Bare(), checks=[nodes]))
     assert response.review["allowed"] is True
     assert response.review["warnings"] == ["check 'nodes' skipped: the cluster does not serve nodes"]
 
 
 async def test_generated_name_is_shown_by_its_prefix() -> None:
-    created = {"metadata": {"generateName": "to-v1.8-"}}
-    async with webhook() as server:
-        response = await server.post(review(name="", object=created))
+    response = await posted(review(name="", object={"metadata": {"generateName": "to-v1.8-"}}))
     assert '"to-v1.8-" is invalid' in response.review["status"]["message"]

@@ -15,15 +15,13 @@ from prometheus_client import CollectorRegistry
 
 from hack.virtual_time import virtual_now
 from tests.support.managers.runtime import Reviews, serving
-from tests.support.managers.toolkit_config import TOOLKIT
-from tests.support.webhook.webhook import NO_CACHES, EmptyCluster
+from tests.support.webhook.webhook import admission
 from upgrade_manager.runtime.cert_watcher import context_from_pem
 from upgrade_manager.runtime.healthz import Probes
 from upgrade_manager.runtime.metrics import Metrics
 from upgrade_manager.runtime.metrics_server import plain_metrics_server, secure_metrics_server
 from upgrade_manager.runtime.peers import Peers
 from upgrade_manager.runtime.self_signed import make_pem
-from webhook.admission import Admission
 from webhook.catalogue import CHECKS
 from webhook.metrics import WebhookMetrics
 from webhook.server import webhook_server
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from upgrade_manager.runtime.http_server import HttpServer
+    from webhook.admission import Admission
 
 ANY_PORT = ("127.0.0.1", 0)
 SERVERS = ("probes", "metrics", "secure metrics", "webhook")
@@ -46,7 +45,7 @@ async def certificate() -> ssl.SSLContext:
     return context_from_pem(make_pem(now=datetime.now(tz=UTC)))
 
 
-def _server(name: str, peers: Peers, admission: Admission) -> HttpServer:
+def _server(name: str, peers: Peers, admits: Admission) -> HttpServer:
     metrics = Metrics(CollectorRegistry())
     if name == "probes":
         return Probes().server(ANY_PORT)
@@ -55,7 +54,7 @@ def _server(name: str, peers: Peers, admission: Admission) -> HttpServer:
     if name == "secure metrics":
         return secure_metrics_server(metrics, address=ANY_PORT, client=Reviews(delay=0.01).client(), now=virtual_now)
     webhook_metrics = WebhookMetrics(metrics, checks=[check.name for check in CHECKS])
-    return webhook_server(admission, metrics=webhook_metrics, address=ANY_PORT, tls=certificate, peers=peers)
+    return webhook_server(admits, metrics=webhook_metrics, address=ANY_PORT, tls=certificate, peers=peers)
 
 
 @cache
@@ -113,11 +112,11 @@ class Client:
 
 
 @asynccontextmanager
-async def attacked(name: str, *, admission: Admission | None = None) -> AsyncIterator[Target]:
+async def attacked(name: str, *, admits: Admission | None = None) -> AsyncIterator[Target]:
     """Serve one of SERVERS; API_SERVER is the address of its API server."""
     peers = Peers()
     peers.api_servers = frozenset({ip_address(API_SERVER)})
-    server = _server(name, peers, admission or Admission(EmptyCluster(), caches=NO_CACHES, toolkit=TOOLKIT))
+    server = _server(name, peers, admits or admission())
     async with serving(server):
         target = Target(server, is_secure=name in {"secure metrics", "webhook"})
         try:

@@ -14,9 +14,8 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from tests.support.cluster.kubectl import PLANS, manifest
-from tests.support.managers.toolkit_config import TOOLKIT
 from tests.support.programs.polling import eventually
-from tests.support.webhook.webhook import NO_CACHES
+from tests.support.webhook.webhook import admission
 from tests.support.webhook.webhook_certificates import NAMESPACE, issue, secret
 from upgrade_manager.api.keys import ANNOTATION_CREATED_BY, ANNOTATION_SKIP_WEBHOOK
 from upgrade_manager.kube.client import Client
@@ -24,7 +23,6 @@ from upgrade_manager.kube.resources import SECRETS, Resource
 from upgrade_manager.runtime.metrics import Metrics
 from upgrade_manager.runtime.peers import Peers
 from webhook import mutation
-from webhook.admission import Admission
 from webhook.certificates.pair import Service
 from webhook.certificates.rotation import CONFIGURATION, CertificateRotation
 from webhook.check import Check, Finding, Subject
@@ -140,7 +138,7 @@ async def webhook(cluster: Cluster, *, age: timedelta = timedelta()) -> AsyncIte
     await rotation.rotate()
     reader = HeldReader(LiveReader(client))
     server = webhook_server(
-        Admission(reader, caches=NO_CACHES, toolkit=TOOLKIT, checks=CHECKS),
+        admission(reader=reader, checks=CHECKS),
         metrics=WebhookMetrics(Metrics(CollectorRegistry()), checks=[check.name for check in CHECKS]),
         address=("localhost", 0),
         tls=rotation.context,

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from upgrade_manager.kube.objects import Object
-    from webhook.cluster import Listing
+    from webhook.check import Check
+    from webhook.cluster import ClusterReader, Listing
 
 #: Addresses of clients.
 STRANGER, API_SERVER = "10.52.0.7", "10.53.0.1"
@@ -180,13 +181,24 @@ class _NoCaches:
 NO_CACHES = _NoCaches()
 
 
+def admission(*, reader: ClusterReader | None = None, checks: Sequence[Check] = CHECKS) -> Admission:
+    """Return an admission without caches, by default with all checks of an empty cluster."""
+    return Admission(reader or EmptyCluster(), caches=NO_CACHES, toolkit=TOOLKIT, checks=checks)
+
+
+async def posted(body: object, admits: Admission | None = None, **options: Any) -> Response:
+    """Serve a webhook for one request, and return its response."""
+    async with webhook(admits) as server:
+        return await server.post(body, **options)
+
+
 @asynccontextmanager
-async def webhook(admission: Admission | None = None) -> AsyncIterator[WebhookServer]:
+async def webhook(admits: Admission | None = None) -> AsyncIterator[WebhookServer]:
     """Serve a webhook, by default that of an empty cluster; API_SERVER is the address of its API server."""
     metrics, peers = Metrics(CollectorRegistry()), Peers()
     peers.api_servers = frozenset({ip_address(API_SERVER)})
     app = webhook_app(
-        admission or Admission(EmptyCluster(), caches=NO_CACHES, toolkit=TOOLKIT),
+        admits or admission(),
         metrics=WebhookMetrics(metrics, checks=[check.name for check in CHECKS]),
         peers=peers,
     )

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 #: Seconds after which a change by a user is repaired.
 REPAIR = INTERVAL + PROPAGATION + 5
+TLS, DOCKER = ({"type": f"kubernetes.io/{type_}"} for type_ in ("tls", "dockerconfigjson"))
+BROKEN = {"tls.crt": "AAAA", "tls.key": "AAAA", "ca.crt": "AAAA"}
+NO_CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 
 @pytest.fixture
@@ -37,8 +40,10 @@ async def replicas() -> AsyncIterator[Replicas]:
 
 @asynccontextmanager
 async def running(*rotations: CertificateRotation) -> AsyncIterator[None]:
+    """Run replicas, from the time at which they have repaired what they found."""
     tasks = [asyncio.create_task(rotation.run()) for rotation in rotations]
     try:
+        await asyncio.sleep(REPAIR)
         yield
         assert [task for task in tasks if task.done()] == []
     finally:
@@ -47,11 +52,32 @@ async def running(*rotations: CertificateRotation) -> AsyncIterator[None]:
         await asyncio.wait(tasks)
 
 
+def encoded(texts: dict[str, str]) -> dict[str, str]:
+    return {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
+
+
+def data_of(pair: Pair) -> dict[str, str]:
+    """Return the data of the pair's Secret."""
+    return encoded({"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": pair.authority})
+
+
+async def store(replicas: Replicas, data: dict[str, str]) -> None:
+    """Change the Secret's data, as another replica or a user does."""
+    client = replicas.simulation.client()
+    await client.patch(SECRETS, SECRET, MergePatch({"data": data}), namespace=NAMESPACE)
+
+
+async def set_bundle(replicas: Replicas, value: str) -> None:
+    """Change the caBundle as a user does."""
+    operation = {"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": value}
+    client = replicas.simulation.client()
+    await client.patch(VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION, JsonPatch([operation]))
+
+
 async def test_first_certificate_is_trusted_in_every_webhook(replicas: Replicas) -> None:
     await replicas.install("", "rubbish")
     replica = replicas.replica()
     async with running(replica):
-        await asyncio.sleep(REPAIR)
         pair = await replicas.stored()
         assert await replicas.bundles() == [pair.authority, pair.authority]
         assert await replicas.call(replica) == ""
@@ -65,7 +91,6 @@ async def test_replicas_that_start_at_once_agree(replicas: Replicas) -> None:
     await replicas.install()
     started = [replicas.replica(seed) for seed in range(3)]
     async with running(*started):
-        await asyncio.sleep(REPAIR)
         pair = await replicas.stored()
         assert len(replicas.issued) == 3
         assert [await replicas.call(replica) for replica in started] == ["", "", ""]
@@ -75,17 +100,12 @@ async def test_replicas_that_start_at_once_agree(replicas: Replicas) -> None:
     assert (len(replicas.issued), await replicas.call(later)) == (3, "")
 
 
-async def test_server_refuses_handshakes_until_there_is_a_certificate(replicas: Replicas) -> None:
+async def test_replica_without_a_valid_certificate_is_not_ready(replicas: Replicas) -> None:
     await replicas.install(new_pair(replicas.now()).authority)
     replica = replicas.replica()
     with pytest.raises(Unhealthy, match="webhook has no valid certificate: not made yet"):
         await replica.check()
     assert await replicas.call(replica) != ""
-
-
-async def test_replica_with_an_expired_certificate_is_not_ready(replicas: Replicas) -> None:
-    await replicas.install()
-    replica = replicas.replica()
     await replica.rotate()
     await replica.check()
     replicas.shift = timedelta(days=400)
@@ -99,7 +119,6 @@ async def test_error_of_the_api_server_is_retried(replicas: Replicas) -> None:
     replicas.simulation.middleware.add(rule)
     replica = replicas.replica()
     async with running(replica):
-        await asyncio.sleep(REPAIR)
         with pytest.raises(Unhealthy, match=f"webhook has no valid certificate: get secrets {NAMESPACE}/{SECRET}: 403"):
             await replica.check()
         replicas.simulation.middleware.remove(rule)
@@ -114,7 +133,6 @@ async def test_missing_secret_is_reported_until_it_is_created(replicas: Replicas
     create = f"kubectl create secret generic {SECRET} -n {NAMESPACE}"
     message = f"Secret {NAMESPACE}/{SECRET} does not exist. Create it: {create}"
     async with running(replica):
-        await asyncio.sleep(REPAIR)
         with pytest.raises(Unhealthy, match=f"^webhook has no valid certificate: {message}$"):
             await replica.check()
         await replicas.install_secret()
@@ -122,103 +140,55 @@ async def test_missing_secret_is_reported_until_it_is_created(replicas: Replicas
         assert await replicas.call(replica) == ""
 
 
-async def test_certificate_is_served_without_its_secret(replicas: Replicas) -> None:
-    await replicas.install()
-    replica = replicas.replica()
-    async with running(replica):
-        await asyncio.sleep(REPAIR)
-        await replicas.simulation.client().delete(SECRETS, SECRET, namespace=NAMESPACE)
-        await asyncio.sleep(REPAIR)
-        await replica.check()
-        assert await replicas.call(replica) == ""
-
-
 async def test_webhook_is_served_before_it_is_installed(replicas: Replicas) -> None:
     await replicas.install_secret()
     replica = replicas.replica()
     async with running(replica):
-        await asyncio.sleep(REPAIR)
         await replica.check()
         await replicas.install_configuration()
         await asyncio.sleep(REPAIR)
         assert await replicas.call(replica) == ""
 
 
-@pytest.mark.thin
 @pytest.mark.rule("admission: a certificate that is invalid, expired or not yet valid is replaced")
 @pytest.mark.parametrize(
-    ("data", "fields"),
+    ("data", "fields", "foreign"),
     [
-        pytest.param(None, {}, id="no data"),
-        pytest.param({"tls.crt": "AAAA", "tls.key": "", "ca.crt": "////"}, {"type": "kubernetes.io/tls"}, id="bytes"),
-        pytest.param({".dockerconfigjson": "e30="}, {"type": "kubernetes.io/dockerconfigjson"}, id="another type"),
+        pytest.param(None, {}, "", id="no data"),
+        pytest.param({"tls.crt": "AAAA", "tls.key": "", "ca.crt": "////"}, TLS, "", id="bytes"),
+        pytest.param({".dockerconfigjson": "e30="}, DOCKER, "", id="another type"),
+        *(pytest.param({}, {}, field, id=f"{field} of another pair") for field in BROKEN),
     ],
 )
-async def test_rubbish_in_the_secret_is_replaced(replicas: Replicas, data: Any, fields: dict[str, Any]) -> None:
+async def test_invalid_secret_is_replaced(replicas: Replicas, data: Any, fields: dict[str, Any], foreign: str) -> None:
     await replicas.install_configuration()
+    if foreign:
+        data = data_of(new_pair(replicas.now())) | {foreign: data_of(new_pair(replicas.now()))[foreign]}
     await replicas.install_secret(data, **fields)
     replica = replicas.replica()
     async with running(replica):
-        await asyncio.sleep(REPAIR)
         assert await replicas.call(replica) == ""
         await replicas.stored()
 
 
-def mismatch(replicas: Replicas, field: str) -> dict[str, str]:
-    """Return the data of a Secret in which one field belongs to another pair."""
-    pairs = {key: new_pair(replicas.now()) for key in ("tls.crt", "tls.key", "ca.crt")}
-    pairs |= {key: pairs[field] for key in pairs if key != field} | {field: new_pair(replicas.now())}
-    return encoded(
-        {
-            "tls.crt": pairs["tls.crt"].certificate,
-            "tls.key": pairs["tls.key"].key,
-            "ca.crt": pairs["ca.crt"].authority,
-        }
-    )
-
-
-def encoded(texts: dict[str, str]) -> dict[str, str]:
-    return {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
-
-
 @pytest.mark.thin
-@pytest.mark.parametrize("field", ["tls.crt", "tls.key", "ca.crt"])
-async def test_fields_of_different_pairs_are_replaced(replicas: Replicas, field: str) -> None:
-    await replicas.install_configuration()
-    await replicas.install_secret(mismatch(replicas, field))
-    replica = replicas.replica()
-    async with running(replica):
-        await asyncio.sleep(REPAIR)
-        assert await replicas.call(replica) == ""
-
-
-@pytest.mark.thin
-@pytest.mark.parametrize("data", [None, {"tls.crt": "AAAA", "tls.key": "AAAA", "ca.crt": "AAAA"}])
-async def test_served_pair_replaces_a_broken_secret(replicas: Replicas, data: Any) -> None:
+@pytest.mark.parametrize("data", [None, BROKEN], ids=["deleted", "broken"])
+async def test_pair_is_served_without_its_secret_and_stored_again(replicas: Replicas, data: Any) -> None:
     await replicas.install()
     replica = replicas.replica()
-    client = replicas.simulation.client()
     async with running(replica):
-        await asyncio.sleep(REPAIR)
         before = await replicas.stored()
         if data is None:
-            await client.delete(SECRETS, SECRET, namespace=NAMESPACE)
+            await replicas.simulation.client().delete(SECRETS, SECRET, namespace=NAMESPACE)
+            await asyncio.sleep(REPAIR)
+            await replica.check()
+            assert await replicas.call(replica) == ""
             await replicas.install_secret()
         else:
-            await client.patch(SECRETS, SECRET, MergePatch({"data": data}), namespace=NAMESPACE)
+            await store(replicas, data)
         await asyncio.sleep(REPAIR)
         assert (await replicas.stored(), len(replicas.issued)) == (before, 1)
         assert await replicas.call(replica) == ""
-
-
-async def set_bundle(replicas: Replicas, value: str) -> None:
-    """Change the caBundle as a user does."""
-    operation = {"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": value}
-    client = replicas.simulation.client()
-    await client.patch(VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION, JsonPatch([operation]))
-
-
-NO_CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 
 @pytest.mark.thin
@@ -228,7 +198,6 @@ async def test_changed_ca_bundle_is_written_again(replicas: Replicas, value: str
     await replicas.install()
     replica = replicas.replica()
     async with running(replica):
-        await asyncio.sleep(REPAIR)
         await set_bundle(replicas, value)
         assert await replicas.call(replica) != ""
         await asyncio.sleep(REPAIR)
@@ -238,7 +207,6 @@ async def test_changed_ca_bundle_is_written_again(replicas: Replicas, value: str
 async def test_foreign_ca_is_removed_from_the_bundle(replicas: Replicas) -> None:
     await replicas.install(Authority(now=replicas.now()).certificate.decode())
     async with running(replicas.replica()):
-        await asyncio.sleep(REPAIR)
         assert await replicas.bundles() == [(await replicas.stored()).authority]
 
 
@@ -251,7 +219,6 @@ async def test_certificate_of_a_wrong_clock_is_replaced(replicas: Replicas, cloc
     await wrong.rotate()
     replica = replicas.replica(2)
     async with running(replica):
-        await asyncio.sleep(REPAIR)
         assert (await replicas.call(replica), len(replicas.issued)) == ("", 2 if clock_error > timedelta() else 1)
 
 
@@ -260,7 +227,6 @@ async def test_replica_with_a_wrong_clock_does_not_disturb_another(replicas: Rep
     await replicas.install()
     wrong, right = replicas.replica(1, clock_error=timedelta(days=400)), replicas.replica(2)
     async with running(wrong, right):
-        await asyncio.sleep(REPAIR)
         for _ in range(40):
             await asyncio.sleep(INTERVAL / 4)
             assert await replicas.call(right) == ""
@@ -285,7 +251,6 @@ async def test_expired_certificate_is_replaced(replicas: Replicas) -> None:
     replicas.shift = timedelta(days=366)
     replica = replicas.replica()
     async with running(replica):
-        await asyncio.sleep(REPAIR)
         assert (await replicas.call(replica), len(replicas.issued)) == ("", 2)
 
 
@@ -313,18 +278,11 @@ async def test_ca_bundle_does_not_grow_without_limit(replicas: Replicas) -> None
     assert bundle.startswith(replicas.issued[-1].authority)
 
 
-async def store(replicas: Replicas, pair: Pair) -> None:
-    """Replace the pair in the Secret, as another replica or a user does."""
-    data = encoded({"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": pair.authority})
-    client = replicas.simulation.client()
-    await client.patch(SECRETS, SECRET, MergePatch({"data": data}), namespace=NAMESPACE)
-
-
 async def test_restored_pair_is_trusted_before_it_is_served(replicas: Replicas) -> None:
     await replicas.install()
     replica = replicas.replica()
     await replica.rotate()
-    await store(replicas, new_pair(replicas.now()))
+    await store(replicas, data_of(new_pair(replicas.now())))
     (before,) = await replicas.bundles()
     rotation = asyncio.create_task(replica.rotate())
     await asyncio.sleep(PROPAGATION - 1)
@@ -340,7 +298,7 @@ async def test_served_certificate_is_trusted_before_its_successor(replicas: Repl
     await replicas.install()
     replica = replicas.replica()
     await replica.rotate()
-    await store(replicas, new_pair(replicas.now()))
+    await store(replicas, data_of(new_pair(replicas.now())))
     await set_bundle(replicas, "")
     rotation = asyncio.create_task(replica.rotate())
     await asyncio.sleep(PROPAGATION - 1)
@@ -357,7 +315,6 @@ async def test_no_request_fails_while_replicas_renew(replicas: Replicas, calls: 
     started = [replicas.replica(seed) for seed in range(3)]
     failures = []
     async with running(*started):
-        await asyncio.sleep(REPAIR)
         bundles = await replicas.bundles() * 3
         for number in range(calls):
             if number % 150 == 0:

@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, set_status
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named
 from upgrade_manager.kube.resources import ADDONS
 from webhook.checks.addons import CHECK
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.client import Client
-    from webhook.cluster import LiveReader
 
 BUSY = "Addon logging/fluent is {}, but in state {}. Wait until it has settled, or repair it: kubectl describe "
 
@@ -50,10 +46,3 @@ async def test_addons(*, enabled: Any, state: Any, expected: list[str]) -> None:
 )
 async def test_partial_addons(more: dict[str, Any], expected: list[str]) -> None:
     assert_messages(await find(CHECK, MemoryReader({ADDONS: [named("fluent", "logging", **more)]})), expected)
-
-
-@pytest.mark.servers
-async def test_addons_on_a_server(client: Client, live: LiveReader) -> None:
-    assert await find(CHECK, live) == []
-    await set_status(client, ADDONS, "descheduler", "kube-system", status="AddonUpdating")
-    assert_messages(await find(CHECK, live), ["Addon kube-system/descheduler is enabled, but in state AddonUpdating"])

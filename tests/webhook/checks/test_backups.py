@@ -4,15 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, create, find, named
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named
 from upgrade_manager.kube.resources import SCHEDULE_VM_BACKUPS, VIRTUAL_MACHINE_BACKUPS
 from webhook.checks.backups import CHECK
 from webhook.cluster import NotInstalled
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from webhook.cluster import LiveReader
 
 SOURCE = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "db"}
 RUNNING = "VirtualMachineBackup default/nightly is in progress ({} %). Wait until it is ready, or delete it: kubectl "
@@ -72,11 +70,3 @@ async def test_missing_kind_does_not_hide_the_other_one() -> None:
     reader = MemoryReader({VIRTUAL_MACHINE_BACKUPS: [backup({"readyToUse": True})]}, missing=[SCHEDULE_VM_BACKUPS])
     with pytest.raises(NotInstalled, match=SCHEDULE_VM_BACKUPS.name):
         await find(CHECK, reader)
-
-
-@pytest.mark.servers
-async def test_backups_on_a_server(client: Client, live: LiveReader) -> None:
-    assert await find(CHECK, live) == []
-    await create(client, VIRTUAL_MACHINE_BACKUPS, backup({"readyToUse": False, "progress": 7}))
-    await create(client, SCHEDULE_VM_BACKUPS, schedule({"suspended": False}, suspend=False))
-    assert_messages(await find(CHECK, live), [RUNNING.format(7), ACTIVE])

@@ -4,14 +4,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, create, find, named
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named
 from upgrade_manager.kube.resources import UPGRADES
 from webhook.checks.builtin_upgrade import CHECK
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from webhook.cluster import LiveReader
 
 STATE, CLEANUP = "harvesterhci.io/upgradeState", "harvesterhci.io/upgradeCleanup"
 
@@ -41,10 +39,3 @@ def upgrade(labels: object, namespace: str = "harvester-system") -> Object:
 )
 async def test_builtin_upgrade(upgrades: list[Object], expected: list[str]) -> None:
     assert_messages(await find(CHECK, MemoryReader({UPGRADES: upgrades})), expected)
-
-
-@pytest.mark.servers
-async def test_builtin_upgrade_on_a_server(client: Client, live: LiveReader) -> None:
-    assert await find(CHECK, live) == []
-    await create(client, UPGRADES, upgrade({STATE: "PreparingNodes"}))
-    assert_messages(await find(CHECK, live), ["up is in progress (state PreparingNodes)"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +16,7 @@ from upgrade_manager.kube import resources
 from upgrade_manager.kube.errors import Forbidden, KubeError, Transient
 from webhook.catalogue import CHECKS
 from webhook.check import Outcome, Subject
-from webhook.cluster import LiveReader, NotInstalled
-from webhook.listings import ADDONS
+from webhook.cluster import LiveReader
 from webhook.runner import run_checks
 
 if TYPE_CHECKING:
@@ -141,10 +139,3 @@ async def test_healthy_scenario_passes_all_checks(scenario: str) -> None:
     assert [(result.name, result.findings, result.warnings) for result in results] == [
         (check.name, (), ()) for check in CHECKS
     ]
-
-
-@pytest.mark.servers
-async def test_kind_that_is_not_served_is_not_installed(live: LiveReader) -> None:
-    missing = replace(ADDONS, resource=replace(ADDONS.resource, group="example.com"))
-    with pytest.raises(NotInstalled, match=r"addons\.example\.com"):
-        await live.list(missing)

@@ -4,14 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, set_status
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 from webhook.checks.cluster import CHECK
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from webhook.cluster import LiveReader
 
 ABSENT = "Cluster fleet-local/local does not exist. "
 NOT_READY = "Cluster fleet-local/local is not ready: {}. Wait until it is, or repair it: kubectl describe "
@@ -45,12 +43,3 @@ def cluster(status: Any, name: str = "local", namespace: str = "fleet-local") ->
 )
 async def test_cluster(clusters: list[Object], expected: list[str]) -> None:
     assert_messages(await find(CHECK, MemoryReader({PROVISIONING_CLUSTERS: clusters})), expected)
-
-
-@pytest.mark.servers
-async def test_cluster_on_a_server(client: Client, live: LiveReader) -> None:
-    assert await find(CHECK, live) == []
-    await set_status(client, PROVISIONING_CLUSTERS, "local", "fleet-local", ready=False)
-    assert_messages(await find(CHECK, live), ["Cluster fleet-local/local is not ready: "])
-    await client.delete(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
-    assert_messages(await find(CHECK, live), [ABSENT])

@@ -4,14 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, create, find, named
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from webhook.checks.concurrency import CHECK
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from webhook.cluster import LiveReader
 
 INTERVAL = {"object": "Setting longhorn-system/replica-replenishment-wait-interval", "field": "value"}
 STRATEGY = {"object": "Cluster fleet-local/local", "field": "spec.rkeConfig.upgradeStrategy"}
@@ -51,11 +49,3 @@ IN_PROGRESS = "UpgradePlan other is in progress (phase {}). Wait until it has en
 )
 async def test_concurrency(plans: list[Object], expected: list[str]) -> None:
     assert_messages(await find(CHECK, MemoryReader({UPGRADE_PLANS: plans})), expected)
-
-
-@pytest.mark.servers
-async def test_concurrency_on_a_server(client: Client, live: LiveReader) -> None:
-    assert await find(CHECK, live) == []
-    await create(client, UPGRADE_PLANS, {**plan("RepoCreating", "True"), "spec": {"version": "v1.8.0"}})
-    assert_messages(await find(CHECK, live), [IN_PROGRESS.format("RepoCreating")])
-    assert await find(CHECK, live, name="other") == []

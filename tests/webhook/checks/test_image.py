@@ -5,14 +5,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named
-from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 from webhook.checks.image import CHECK
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from webhook.cluster import LiveReader
 
 ANNOTATION = "harvesterhci.io/os-upgrade-image"
 LACKS = 'VirtualMachineImage harvester-system/iso lacks the annotation harvesterhci.io/os-upgrade-image: "True"'
@@ -54,13 +51,3 @@ GOOD = image({ANNOTATION: "True"})
 async def test_image(named_image: str, images: list[Object], expected: list[str]) -> None:
     reader = MemoryReader({VIRTUAL_MACHINE_IMAGES: images})
     assert_messages(await find(CHECK, reader, image=named_image), expected)
-
-
-@pytest.mark.servers
-async def test_image_on_a_server(client: Client, live: LiveReader) -> None:
-    name = "harvester-v1.8.0"
-    assert await find(CHECK, live, image=name) == []
-    assert_messages(await find(CHECK, live, image="iso"), ["harvester-system/iso does not exist"])
-    patch = MergePatch({"metadata": {"annotations": {ANNOTATION: None}}})
-    await client.patch(VIRTUAL_MACHINE_IMAGES, name, patch, namespace="harvester-system")
-    assert_messages(await find(CHECK, live, image=name), [f"{name} lacks the annotation"])

@@ -4,16 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, create, find, named, node, set_status
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, node
 from upgrade_manager.api.keys import WITNESS_LABEL
-from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES, NODES
 from webhook.checks.longhorn import CHECK
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from webhook.cluster import LiveReader
 
 SKIP = "management.harvesterhci.io/skip-single-replica-detached-vol"
 OF_CLAIM = "Volume longhorn-system/pvc-1 of PersistentVolumeClaim default/disk "
@@ -100,14 +97,3 @@ async def test_longhorn(present: int | list[Object], volumes: list[Object], expe
 async def test_annotation_accepts_detached_volumes(value: str, expected: list[str]) -> None:
     reader = MemoryReader({NODES: nodes(3), LONGHORN_VOLUMES: [ATTACHED, DETACHED]})
     assert_messages(await find(CHECK, reader, annotations={SKIP: value}), expected)
-
-
-@pytest.mark.servers
-async def test_longhorn_on_a_server(client: Client, live: LiveReader) -> None:
-    assert await find(CHECK, live) == []
-    name = objects.name((await client.list(LONGHORN_VOLUMES)).items[0])
-    await set_status(client, LONGHORN_VOLUMES, name, "longhorn-system", robustness="degraded")
-    await create(client, LONGHORN_VOLUMES, DETACHED)
-    degraded = f"Volume longhorn-system/{name} of PersistentVolumeClaim default/vm-"
-    assert_messages(await find(CHECK, live), [degraded, OF_CLAIM + UNUSED.format("detached")])
-    assert_messages(await find(CHECK, live, annotations={SKIP: "true"}), [degraded])

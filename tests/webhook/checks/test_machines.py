@@ -54,11 +54,3 @@ async def test_machines_are_read_in_the_version_that_is_served() -> None:
         name = (await simulation.client().list(MACHINES)).items[0]["metadata"]["name"]
         await set_status(simulation.client(), MACHINES, name, "fleet-local", phase="Failed")
         assert_messages(await find(CHECK, LiveReader(client)), [f"Machine fleet-local/{name} is in phase Failed"])
-
-
-@pytest.mark.servers
-async def test_machines_on_a_server(client: Client, live: LiveReader) -> None:
-    assert await find(CHECK, live) == []
-    name = (await client.list(MACHINES)).items[0]["metadata"]["name"]
-    await set_status(client, MACHINES, name, "fleet-local", phase="Failed")
-    assert_messages(await find(CHECK, live), [f"Machine fleet-local/{name} is in phase Failed"])

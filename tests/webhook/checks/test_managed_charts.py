@@ -4,14 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, set_status
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named
 from upgrade_manager.kube.resources import MANAGED_CHARTS
 from webhook.checks.managed_charts import CHECK
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from webhook.cluster import LiveReader
 
 NOT_READY = "ManagedChart fleet-local/harvester is not Ready: {}. Wait until it is, or repair it: kubectl describe "
 NOT_REPORTED = NOT_READY.format("Fleet has not reported")
@@ -50,10 +48,3 @@ DEFINED = {"type": "Defined", "status": "True"}
 )
 async def test_managed_charts(charts: list[Object], expected: list[str]) -> None:
     assert_messages(await find(CHECK, MemoryReader({MANAGED_CHARTS: charts})), expected)
-
-
-@pytest.mark.servers
-async def test_managed_charts_on_a_server(client: Client, live: LiveReader) -> None:
-    assert await find(CHECK, live) == []
-    await set_status(client, MANAGED_CHARTS, "harvester", "fleet-local", conditions=[ready("False", "Modified")])
-    assert_messages(await find(CHECK, live), [NOT_READY.format("Modified")])

@@ -4,15 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, node, set_status
-from upgrade_manager.kube.patch import MergePatch
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, node
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS
 from webhook.checks.nodes import CHECK
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from webhook.cluster import LiveReader
 
 NOT_REPORTED = "Node n1 is not Ready: its kubelet has not reported. Repair it"
 
@@ -82,11 +79,3 @@ async def test_node_that_an_earlier_upgrade_holds_must_be_ready() -> None:
     reader = MemoryReader({NODES: nodes, PROVISIONING_CLUSTERS: held({"workerDrainOptions": HOOKS})})
     [message] = await find(CHECK, reader)
     assert message.endswith("Repair it, then create the plan: kubectl describe node n1")
-
-
-@pytest.mark.servers
-async def test_nodes_on_a_server(client: Client, live: LiveReader) -> None:
-    assert await find(CHECK, live) == []
-    await client.patch(NODES, "node-1", MergePatch({"spec": {"unschedulable": True}}))
-    await set_status(client, NODES, "node-2", conditions=[{"type": "Ready", "status": "Unknown", "message": "Lost."}])
-    assert_messages(await find(CHECK, live), ["Node node-1 is cordoned. ", "Node node-2 is not Ready: Lost. "])

@@ -5,14 +5,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, node
-from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import MACHINES, NODES
 from webhook.checks.pairing import CHECK
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from webhook.cluster import LiveReader
 
 LABEL, ANNOTATION = "harvesterhci.io/managed", "cluster.x-k8s.io/machine"
 ANNOTATE = f"kubectl annotate --overwrite node n1 {ANNOTATION}"
@@ -67,12 +64,3 @@ NAMES_NONE = "Node n1 names Machine fleet-local/m-n1, which does not name it yet
 )
 async def test_pairing(nodes: list[Object], machines: list[Object], expected: list[str]) -> None:
     assert_messages(await find(CHECK, MemoryReader({NODES: nodes, MACHINES: machines})), expected)
-
-
-@pytest.mark.servers
-async def test_pairing_on_a_server(client: Client, live: LiveReader) -> None:
-    assert await find(CHECK, live) == []
-    await client.patch(NODES, "node-1", MergePatch({"metadata": {"labels": {LABEL: None}}}))
-    await client.patch(NODES, "node-2", MergePatch({"metadata": {"annotations": {ANNOTATION: "x"}}}))
-    expected = ["Node node-1 lacks the label", "Node node-2 names Machine fleet-local/x, which does not exist"]
-    assert_messages(await find(CHECK, live), expected)

@@ -1,15 +1,10 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, node
 from upgrade_manager.kube.resources import NODES
 from webhook.checks.pause_list import CHECK
-
-if TYPE_CHECKING:
-    from webhook.cluster import LiveReader
 
 FIELD = "spec.nodeUpgradeOption.pauseNodes"
 
@@ -37,9 +32,3 @@ async def test_empty_pause_list_reads_nothing() -> None:
     reader = MemoryReader({})
     assert await find(CHECK, reader) == []
     assert reader.listings == []
-
-
-@pytest.mark.servers
-async def test_pause_list_on_a_server(live: LiveReader) -> None:
-    found = await find(CHECK, live, nodeUpgradeOption={"pauseNodes": ["node-0", "node-9"]})
-    assert_messages(found, [f"{FIELD}[1]: Node node-9 does not exist"])

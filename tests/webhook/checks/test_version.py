@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -10,9 +10,6 @@ from upgrade_manager.kube.resources import VERSIONS
 from webhook.check import Outcome, Subject
 from webhook.checks.version import CHECK
 from webhook.runner import run_checks
-
-if TYPE_CHECKING:
-    from webhook.cluster import LiveReader
 
 CHECKED: dict[str, Any] = {"spec": {"isoURL": "https://x/a.iso", "isoChecksum": "ab" * 64}}
 READER = MemoryReader(
@@ -43,12 +40,6 @@ async def test_invalid_name_is_not_sent_as_a_selector() -> None:
     reader = MemoryReader({})
     await find(CHECK, reader, version="v9,metadata.name!=v9")
     assert reader.listings == []
-
-
-@pytest.mark.servers
-async def test_version_on_a_server(live: LiveReader) -> None:
-    assert await find(CHECK, live, version="v1.8.0") == []
-    assert_messages(await find(CHECK, live, version="v9"), ["Version harvester-system/v9 does not exist"])
 
 
 @pytest.mark.rule("admission: a Version without isoChecksum is an admission warning")

@@ -4,16 +4,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, create, find, named, node
+from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, node
 from tests.support.cluster.instances import GPU, WITNESS, affinity, instance, zone
-from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, VIRTUAL_MACHINE_INSTANCES
 from webhook.checks.vms import CHECK
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from webhook.cluster import LiveReader
 
 CANNOT = "VirtualMachine default/db cannot be live-migrated: {}. Set spec.restoreVM to true, "
 SELECTOR = CANNOT.format("it has a node selector")
@@ -74,16 +71,3 @@ async def test_vms_can_be_migrated_to_a_held_node() -> None:
 async def test_restore_vm_accepts_vms_that_are_shut_down() -> None:
     reader = MemoryReader({NODES: TWO, VIRTUAL_MACHINE_INSTANCES: [instance(hostDevices=[GPU])]})
     assert await find(CHECK, reader, restoreVM=True) == []
-
-
-@pytest.mark.servers
-async def test_vms_on_a_server(client: Client, live: LiveReader) -> None:
-    assert await find(CHECK, live) == []
-    host = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-0"]}]}
-    await create(client, VIRTUAL_MACHINE_INSTANCES, instance(affinity(host), on="node-1"))
-    assert await find(CHECK, live) == []
-    await client.patch(NODES, "node-0", MergePatch({"spec": {"unschedulable": True}}))
-    assert_messages(await find(CHECK, live), [NO_MATCH])
-    patch = MergePatch({"spec": {"domain": {"devices": {"hostDevices": [GPU]}}}})
-    await client.patch(VIRTUAL_MACHINE_INSTANCES, "db", patch, namespace="default")
-    assert_messages(await find(CHECK, live), [DEVICES])

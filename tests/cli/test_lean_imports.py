@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -41,45 +42,28 @@ from upgrade_manager.toolkit.run.catalogue import steps_of
 steps_of(sys.argv[1])
 print(json.dumps(sorted(sys.modules)))
 """
+#: Prints what a command for users has loaded that finds no cluster.
+USER_SCRIPT = """
+import json, sys
+sys.argv = ["upgrade-manager", *sys.argv[1:], "--kubeconfig=/missing"]
+from upgrade_manager.cli.main import main
+main()
+print(json.dumps(sorted(sys.modules)))
+"""
 #: What the manager does not use, or only in a child process, or only with a kubeconfig.
 UNUSED = {
-    "argcomplete",
-    "cffi",
-    "cryptography",
-    "importlib.metadata",
-    "jinja2",
-    "kubernetes_asyncio",
-    "multiprocessing",
-    "pdb",
-    "pydantic.v1",
-    "pydantic.networks",
-    "rich.console",
-    "setuptools",
-    "sqlite3",
-    "unittest",
-    "urllib3",
-    "uvloop",
-    "xml",
+    *("argcomplete", "cffi", "cryptography", "importlib.metadata", "jinja2", "kubernetes_asyncio", "multiprocessing"),
+    *("pdb", "pydantic.v1", "pydantic.networks", "rich.console", "setuptools", "sqlite3", "unittest", "urllib3"),
+    *("uvloop", "xml"),
 }
 UNUSED_OWN = {
-    "upgrade_manager.cli.preflight",
-    "upgrade_manager.cli.report",
-    "upgrade_manager.cli.status",
-    "upgrade_manager.display",
-    "upgrade_manager.api.crd",
-    "webhook.certificates.issuer",
-    "hack",
-    "tests",
+    *("upgrade_manager.cli.preflight", "upgrade_manager.cli.report", "upgrade_manager.cli.status"),
+    *("upgrade_manager.display", "upgrade_manager.api.crd", "webhook.certificates.issuer", "hack", "tests"),
 }
 #: What no command of a Job uses: aiohttp's server, the controller, and the metrics.
 UNUSED_BY_COMMANDS = UNUSED | {
-    "aiohttp.web",
-    "prometheus_client",
-    "pydantic",
-    "upgrade_manager.runtime.http_server",
-    "upgrade_manager.runtime.leader_election",
-    "upgrade_manager.runtime.manager",
-    "webhook",
+    *("aiohttp.web", "prometheus_client", "pydantic", "upgrade_manager.runtime.http_server", "webhook"),
+    *("upgrade_manager.runtime.leader_election", "upgrade_manager.runtime.manager"),
 }
 
 
@@ -102,19 +86,17 @@ def authorities(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
+def output_of(script: str, *arguments: str, environ: dict[str, str] | None = None) -> Any:
+    """Return what a script prints as JSON."""
+    command = [sys.executable, "-c", script, *arguments]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=40, check=False)  # noqa: S603  # the command under test
+    return json.loads(done.stdout)
+
+
 @pytest.fixture(scope="module")
 def loaded(authorities: str) -> Loaded:
     environ = {name: value for name, value in os.environ.items() if name != "SSL_CERT_DIR"}
-    done = subprocess.run(  # noqa: S603  # the command under test
-        [sys.executable, "-c", SCRIPT],
-        env={**environ, "SSL_CERT_FILE": authorities},
-        capture_output=True,
-        text=True,
-        timeout=40,
-        check=False,
-    )
-    assert "cannot start" in done.stderr
-    modules, found, trusted, verifies = json.loads(done.stdout)
+    modules, found, trusted, verifies = output_of(SCRIPT, environ=environ | {"SSL_CERT_FILE": authorities})
     return Loaded(modules=set(modules), authorities=found, trusted=trusted, verifies=verifies)
 
 
@@ -131,29 +113,14 @@ def test_default_tls_context_of_aiohttp_trusts_no_server(loaded: Loaded, authori
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.thin
 def test_command_of_a_job_loads_no_server_and_no_controller(command: str) -> None:
-    done = subprocess.run(  # noqa: S603  # the command under test
-        [sys.executable, "-c", COMMAND_SCRIPT, command], capture_output=True, text=True, timeout=40, check=True
-    )
-    modules = set(json.loads(done.stdout))
+    modules = {*output_of(COMMAND_SCRIPT, command)}
     assert "upgrade_manager.toolkit.run.steps" in modules
     assert UNUSED_BY_COMMANDS & modules == set()
 
 
-@pytest.mark.parametrize(
-    ("command", "library"), [(["status"], "rich.console"), (["report", "-o", "-"], "jinja2")], ids=["status", "report"]
-)
-def test_command_for_users_loads_its_library_only(command: list[str], library: str) -> None:
-    script = (
-        "import json, sys\n"
-        f"sys.argv = ['upgrade-manager', *{command!r}, '--kubeconfig=/missing']\n"
-        "from upgrade_manager.cli.main import main\n"
-        "main()\n"
-        "print(json.dumps(sorted(sys.modules)))\n"
-    )
-    done = subprocess.run(  # noqa: S603  # the command under test
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=40, check=True
-    )
-    modules = set(json.loads(done.stdout))
+@pytest.mark.parametrize(("line", "library"), [("status", "rich.console"), ("report -o -", "jinja2")])
+def test_command_for_users_loads_its_library_only(line: str, library: str) -> None:
+    modules = {*output_of(USER_SCRIPT, *line.split())}
     assert library in modules
     assert (UNUSED_BY_COMMANDS - {library}) & modules == set()
     assert "upgrade_manager.pipeline" not in modules

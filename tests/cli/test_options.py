@@ -84,34 +84,13 @@ def test_environment_variable_sets_its_option(environ: dict[str, str], field: st
 
 
 BAD_URLS = (
-    "ftp://x",
-    "http://",
-    "http:///path",
-    "http://:80",
-    "http://ho st/",
-    "http://host/a\tb",
-    "http://host\n",
-    "http://{nope}/",
-    "http://{service",
-    "http://x/{plan}}",
-    "http://host:99999",
-    "http://host:port",
-    "http://[::1",
-    "http://a,b",
-    "http://a b@host",
-    "http://host/?a=b",
-    "http://host/#a",
-    "http://-host",
-    "http://a..b",
+    *("ftp://x", "http://", "http:///path", "http://:80", "http://ho st/", "http://host/a\tb", "http://host\n"),
+    *("http://{nope}/", "http://{service", "http://x/{plan}}", "http://host:99999", "http://host:port", "http://[::1"),
+    *("http://a,b", "http://a b@host", "http://host/?a=b", "http://host/#a", "http://-host", "http://a..b"),
 )
 GOOD_URLS = (
-    "http://{service}.harvester-system",
-    "https://{plan}.example.org:8443/{service}/x",
-    "HTTP://host",
-    "http://127.0.0.1:8080/",
-    "http://[::1]:80",
-    "http://under_score.",
-    "http://user:pass@host",
+    *("http://{service}.harvester-system", "https://{plan}.example.org:8443/{service}/x", "HTTP://host"),
+    *("http://127.0.0.1:8080/", "http://[::1]:80", "http://under_score.", "http://user:pass@host"),
 )
 
 
@@ -129,45 +108,43 @@ def test_unknown_value_of_enable_webhooks_is_refused(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err == f"upgrade-manager run: {message} (see upgrade-manager run --help)\n"
 
 
+NOT_A_URL = "argument --repo-url: not of the form http[s]://HOST[:PORT][/PATH]"
+#: Command lines, and a part of the line that refuses them.
+USAGE_ERRORS = {
+    "": "COMMAND",
+    "walk": "walk",
+    "run --frobnicate": "unrecognized arguments: --frobnicate (see upgrade-manager run",
+    "status a b": "unrecognized arguments: b (see upgrade-manager status",
+    "status up/demo": "'up/demo'",
+    "status Demo,x=y": "'Demo,x=y'",
+    "status -o html": "invalid choice: 'html'",
+    "preflight -o yaml": "invalid choice: 'yaml'",
+    "preflight -f": "expected one argument",
+    "report": "the following arguments are required: -o",
+    "report up/demo -o -": "'up/demo'",
+    "report -o": "expected one argument",
+    "completion ksh": "invalid choice: 'ksh'",
+    "webhook --leader-elect": "--leader-elect",
+    "run surplus": "surplus",
+    "run --kubeconfig": "expected one argument",
+    "run --leader-elect=maybe": "neither true nor false",
+    "run --log-level=loud": "loud",
+    "run --log-format=xml": "xml",
+    "run --metrics-bind-address=8443": "argument --metrics-bind-address: '8443' is neither [HOST]:PORT nor 0",
+    "run --metrics-bind-address=:99999": "argument --metrics-bind-address: ':99999': port 99999 is above 65535",
+    "run --health-probe-bind-address=:x": "neither [HOST]:PORT nor 0",
+    "node": "the following arguments are required: type",
+    "node drain": "argument type: invalid choice: 'drain'",
+    "node prepare": "environment variable HARVESTER_UPGRADEPLAN_NAME is not set",
+    "version-guard ../x": "argument PLAN: '../x' is not a valid name",
+}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param([], "COMMAND", id="no command"),
-        pytest.param(["walk"], "walk", id="an unknown command"),
-        pytest.param(
-            ["run", "--frobnicate"],
-            "unrecognized arguments: --frobnicate (see upgrade-manager run",
-            id="an unknown flag",
-        ),
-        pytest.param(["status", "a", "b"], "unrecognized arguments: b (see upgrade-manager status", id="two plans"),
-        pytest.param(["status", "-o", "html"], "invalid choice: 'html'", id="not a format of status"),
-        pytest.param(["report"], "the following arguments are required: -o", id="a report without its file"),
-        pytest.param(["completion", "ksh"], "invalid choice: 'ksh'", id="not a shell"),
-        pytest.param(["webhook", "--leader-elect"], "--leader-elect", id="a flag of another command"),
-        pytest.param(["run", "surplus"], "surplus", id="an extra argument"),
-        pytest.param(["run", "--kubeconfig"], "expected one argument", id="a flag without its value"),
-        pytest.param(["run", "--leader-elect=maybe"], "neither true nor false", id="not a boolean"),
-        pytest.param(["run", "--log-level=loud"], "loud", id="not a level"),
-        pytest.param(["run", "--log-format=xml"], "xml", id="not a format"),
-        pytest.param(
-            ["run", "--metrics-bind-address=8443"],
-            "argument --metrics-bind-address: '8443' is neither [HOST]:PORT nor 0",
-            id="not an address",
-        ),
-        pytest.param(
-            ["run", "--metrics-bind-address=:99999"],
-            "argument --metrics-bind-address: ':99999': port 99999 is above 65535. Use [HOST]:PORT or 0",
-            id="not a port",
-        ),
-        pytest.param(["run", "--health-probe-bind-address=:x"], "neither [HOST]:PORT nor 0", id="not a number"),
-        *(
-            pytest.param(
-                ["run", f"--repo-url={url}"],
-                "argument --repo-url: not of the form http[s]://HOST[:PORT][/PATH]",
-                id=f"the URL {url!r}",
-            )
-            for url in BAD_URLS
-        ),
+        *(pytest.param(line.split(), message, id=line or "no command") for line, message in USAGE_ERRORS.items()),
+        *(pytest.param(["run", f"--repo-url={url}"], NOT_A_URL, id=f"the URL {url!r}") for url in BAD_URLS),
     ],
 )
 def test_usage_error_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
@@ -187,30 +164,17 @@ def test_usage_error_has_no_password(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
+    ("line", "expected"),
     [
-        pytest.param([], PreflightOptions(), id="defaults"),
-        pytest.param(["-f", "-", "-o", "json"], PreflightOptions(file="-", output="json"), id="short"),
-        pytest.param(["--filename=plan.yaml", "--output=table"], PreflightOptions(file="plan.yaml"), id="long"),
-        pytest.param(["--kubeconfig=/x"], PreflightOptions(kubeconfig="/x"), id="kubeconfig"),
+        ("preflight", PreflightOptions()),
+        ("preflight -f - -o json", PreflightOptions(file="-", output="json")),
+        ("preflight --filename=plan.yaml --output=table", PreflightOptions(file="plan.yaml")),
+        ("preflight --kubeconfig=/x", PreflightOptions(kubeconfig="/x")),
+        ("status", StatusOptions()),
+        ("status demo -w -o yaml", StatusOptions(plan="demo", watch=True, output="yaml")),
+        ("status --watch --output=json to-v1.8.0", StatusOptions(plan="to-v1.8.0", watch=True, output="json")),
+        ("status --kubeconfig=/x", StatusOptions(kubeconfig="/x")),
     ],
 )
-def test_preflight_flags_set_their_options(arguments: list[str], expected: PreflightOptions) -> None:
-    assert parse_options(["preflight", *arguments], {}) == expected
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        pytest.param([], StatusOptions(), id="defaults"),
-        pytest.param(["demo", "-w", "-o", "yaml"], StatusOptions(plan="demo", watch=True, output="yaml"), id="short"),
-        pytest.param(
-            ["--watch", "--output=json", "to-v1.8.0"],
-            StatusOptions(plan="to-v1.8.0", watch=True, output="json"),
-            id="long",
-        ),
-        pytest.param(["--kubeconfig=/x"], StatusOptions(kubeconfig="/x"), id="kubeconfig"),
-    ],
-)
-def test_status_flags_set_their_options(arguments: list[str], expected: StatusOptions) -> None:
-    assert parse_options(["status", *arguments], {}) == expected
+def test_flags_of_users_commands_set_their_options(line: str, expected: PreflightOptions | StatusOptions) -> None:
+    assert parse_options(line.split(), {}) == expected

@@ -31,24 +31,14 @@ async def test_page_is_written_to_a_file_or_standard_output(tmp_path: Path) -> N
         await cluster.client.create(UPGRADE_PLANS, MANIFEST)
         await cluster.set(currentPhase="Initializing", nodeUpgradeStatuses={"node-0": {"state": "ImagePreloaded"}})
         missing = await command(cluster.kubeconfig, "nope", "-o", "-")
-        assert (missing.code, missing.line.endswith("UpgradePlan nope not found. Run kubectl get upgradeplans")) == (
-            1,
-            True,
-        )
+        assert missing.code == 1
+        assert missing.line.endswith("UpgradePlan nope not found. Run kubectl get upgradeplans")
         written = await command(cluster.kubeconfig, "demo", "-o", str(file))
         assert (written.code, written.out, written.err) == (0, "", "")
         shown = await command(cluster.kubeconfig, "-o", "-")
     assert "<title>demo: Running" in file.read_text()
     assert "Harvester v1.7.1</td>" in file.read_text()
     assert shown.out.rpartition("Created at")[0] == file.read_text().rpartition("Created at")[0]
-
-
-@pytest.mark.parametrize("arguments", [[], ["up/demo", "-o", "-"], ["-o"]], ids=" ".join)
-@pytest.mark.thin
-@pytest.mark.real_loop
-async def test_usage_error_gives_status_2(tmp_path: Path, arguments: list[str]) -> None:
-    ended = await command(tmp_path / "missing", *arguments)
-    assert (ended.code, "--help" in ended.line) == (2, True)
 
 
 @pytest.mark.parametrize(

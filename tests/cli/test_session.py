@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.cluster.served import kubeconfig_of, manager, result
 from tests.support.programs.processes import interrupted
 from upgrade_manager.cli.session import CommandError, run_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-COMMANDS = (("status", "--watch"), ("preflight",), ("report", "-o", "-"))
+#: Command lines, and their status after a signal that comes before they do anything.
+COMMANDS = {"run": 0, "status --watch": 128, "preflight": 128, "report -o -": 128}
 
 
 @pytest.fixture(autouse=True)
@@ -29,11 +32,34 @@ def _handlers_as_before() -> Iterator[None]:
 @pytest.mark.rule("status: Ctrl-C ends a command silently with status 130 until a watch shows the plan")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 @pytest.mark.parametrize("module", ["argparse", "aiohttp", "upgrade_manager.kube.kubeconfig", "asyncio.runners"])
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-@pytest.mark.thin
-def test_signal_during_imports_ends_silently(command: tuple[str, ...], module: str, number: signal.Signals) -> None:
-    done = interrupted("upgrade_manager", *command, "--kubeconfig=/missing", module=module, number=number)
-    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "")
+@pytest.mark.parametrize("line", COMMANDS)
+def test_signal_during_imports_ends_silently(line: str, module: str, number: signal.Signals) -> None:
+    done = interrupted("upgrade_manager", *line.split(), "--kubeconfig=/missing", module=module, number=number)
+    expected = COMMANDS[line] + number if COMMANDS[line] else 0
+    assert (done.returncode, done.stdout, done.stderr) == (expected, "", "")
+
+
+NOT_FOUND = "not found. Set --kubeconfig or KUBECONFIG"
+
+
+@pytest.mark.rule("status: a missing plan or missing access is one line, with exit status 1")
+@pytest.mark.real_loop
+@pytest.mark.parametrize(
+    ("line", "server", "text"),
+    [
+        ("status", "", NOT_FOUND),
+        ("status -w", "https://127.0.0.1:1", "API server https://127.0.0.1:1: "),
+        ("preflight", "", NOT_FOUND),
+        ("preflight", "https://127.0.0.1:1", "API server https://127.0.0.1:1: "),
+        ("preflight", "https://127.0.0.1:99999", "upgrade-manager: "),
+    ],
+)
+async def test_missing_access_gives_status_1_and_one_line(tmp_path: Path, line: str, server: str, text: str) -> None:
+    if server:
+        (tmp_path / "config").write_text(kubeconfig_of(server))
+    refused = await result(await manager(*line.split(), f"--kubeconfig={tmp_path / 'config'}", home=tmp_path))
+    assert (refused.code, text in refused.line) == (1, True)
+    assert "a-secret-token" not in refused.err
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,26 @@ def environment(home: Path) -> dict[str, str]:
 async def manager(*arguments: str, home: Path, stdout: int = PIPE) -> asyncio.subprocess.Process:
     """Start the manager's command line."""
     program = (sys.executable, "-m", "upgrade_manager", *arguments)
-    return await asyncio.create_subprocess_exec(*program, env=environment(home), stdout=stdout, stderr=PIPE)
+    variables = environment(home)
+    return await asyncio.create_subprocess_exec(*program, env=variables, stdin=PIPE, stdout=stdout, stderr=PIPE)
 
 
-async def result(process: asyncio.subprocess.Process) -> ProcessResult:
-    """Wait for the end of a process."""
-    out, err = await process.communicate()
+def kubeconfig_of(server: str) -> str:
+    """Return a kubeconfig whose server's certificate is not verified."""
+    cluster = f'server: "{server}", insecure-skip-tls-verify: true'
+    return f"""\
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{{name: c, context: {{cluster: k, user: u}}}}]
+clusters: [{{name: k, cluster: {{{cluster}}}}}]
+users: [{{name: u, user: {{token: a-secret-token}}}}]
+"""
+
+
+async def result(process: asyncio.subprocess.Process, *, given: str = "") -> ProcessResult:
+    """Wait for the end of a process, whose standard input is what is given."""
+    out, err = await process.communicate(given.encode())
     return ProcessResult(process.returncode or 0, out.decode(), err.decode())
 
 

@@ -12,26 +12,27 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        pytest.param("namespace alpha", {"status": {"phase": "Active"}}, id="namespace"),
-        pytest.param("serviceaccount alpha", {}, id="service account"),
-        pytest.param("configmap alpha --from-literal=a=é", {"data": {"a": "é"}}, id="config map"),
-        pytest.param("secret generic alpha --from-literal=a=b", {"data": {"a": "Yg=="}, "type": "Opaque"}, id="secret"),
-        pytest.param(
-            "quota alpha --hard=pods=0,cpu=500m", {"spec": {"hard": {"cpu": "500m", "pods": "0"}}}, id="quota"
-        ),
-        pytest.param("clusterrole alpha --verb=get --resource=pods", {}, id="cluster role"),
-    ],
-)
-async def test_object_is_created(cluster: Cluster, arguments: str, expected: dict[str, Any]) -> None:
-    created = (await cluster.succeed("create", *arguments.split(), "-o", "json")).json
-    kind = arguments.partition(" ")[0]
-    stored = (await cluster.succeed("get", kind, "alpha", "-o", "json")).json
-    assert created["metadata"]["uid"] == stored["metadata"]["uid"]
-    assert {key: stored[key] for key in expected} == expected
-    await cluster.succeed("delete", kind, "alpha")
+#: Arguments, and fields of the object.
+CREATED: dict[str, dict[str, Any]] = {
+    "namespace alpha": {"status": {"phase": "Active"}},
+    "serviceaccount alpha": {},
+    "configmap alpha --from-literal=a=é": {"data": {"a": "é"}},
+    "secret generic alpha --from-literal=a=b": {"data": {"a": "Yg=="}, "type": "Opaque"},
+    "quota alpha --hard=pods=0,cpu=500m": {"spec": {"hard": {"cpu": "500m", "pods": "0"}}},
+    "clusterrole alpha --verb=get --resource=pods": {},
+}
+
+
+async def test_objects_are_created_once(cluster: Cluster) -> None:
+    for arguments, expected in CREATED.items():
+        created = (await cluster.succeed("create", *arguments.split(), "-o", "json")).json
+        kind = arguments.partition(" ")[0]
+        stored = (await cluster.succeed("get", kind, "alpha", "-o", "json")).json
+        assert created["metadata"]["uid"] == stored["metadata"]["uid"]
+        assert {key: stored[key] for key in expected} == expected
+        if kind == "configmap":
+            assert 'configmaps "alpha" already exists' in await cluster.fail("create", kind, "alpha")
+        await cluster.succeed("delete", kind, "alpha")
 
 
 async def test_job_is_created_in_a_dry_run(cluster: Cluster) -> None:
@@ -42,8 +43,3 @@ async def test_job_is_created_in_a_dry_run(cluster: Cluster) -> None:
     assert pod["restartPolicy"] == "Never"
     assert pod["containers"][0]["command"] == ["sleep", "9"]
     assert (await cluster.succeed("get", "jobs", "-o", "name")).out == ""
-
-
-async def test_existing_object_is_refused(cluster: Cluster) -> None:
-    await cluster.succeed("create", "configmap", "alpha")
-    assert 'configmaps "alpha" already exists' in await cluster.fail("create", "configmap", "alpha")

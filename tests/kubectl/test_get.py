@@ -14,23 +14,19 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
+CONDITIONS = (
+    ("Available", "True", "Executable", ""),
+    ("Progressing", "True", "NodeUpgrading", "waiting"),
+    ("Degraded", "False", "ReconcileSuccess", ""),
+)
 STATUS = {
     "currentPhase": "NodeUpgrading",
     "previousVersion": "v1.7.1",
     "releaseMetadata": {"harvester": "v1.8.0"},
     "conditions": [
-        {
-            "type": kind,
-            "status": value,
-            "reason": reason,
-            "message": message,
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-        }
-        for kind, value, reason, message in (
-            ("Available", "True", "Executable", ""),
-            ("Progressing", "True", "NodeUpgrading", "waiting"),
-            ("Degraded", "False", "ReconcileSuccess", ""),
-        )
+        dict(zip(("type", "status", "reason", "message"), one, strict=True))
+        | {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+        for one in CONDITIONS
     ],
 }
 
@@ -53,28 +49,20 @@ async def test_wide_output_adds_columns(cluster: Cluster) -> None:
     assert rows[1][-5:] == ["iso", "v1.7.1", "v1.8.0", estimate, "waiting"]
 
 
-async def test_plan_without_status_has_empty_cells(cluster: Cluster) -> None:
+async def test_empty_list_and_plan_without_status_are_shown(cluster: Cluster) -> None:
+    outcome = await cluster.succeed("get", "ups")
+    assert (outcome.out, outcome.err) == ("", "No resources found\n")
     await cluster.plan()
     assert len((await cluster.succeed("get", "ups", "--no-headers")).rows[0]) == 3
 
 
-async def test_empty_list_is_reported(cluster: Cluster) -> None:
-    outcome = await cluster.succeed("get", "ups")
-    assert (outcome.out, outcome.err) == ("", "No resources found\n")
-
-
-async def test_objects_are_printed_as_yaml_and_json(cluster: Cluster) -> None:
+async def test_objects_names_and_fields_are_printed(cluster: Cluster) -> None:
     plan = await cluster.plan()
     plan["metadata"].pop("managedFields", None)  # kubectl does not show them
     assert yaml.safe_load((await cluster.succeed("get", "up", "demo", "-o", "yaml")).out) == plan
     assert (await cluster.succeed("get", "up", "demo", "-o", "json")).json == plan
     listed = (await cluster.succeed("get", "up", "-o", "json")).json
-    assert listed["kind"] == "List"
-    assert listed["items"] == [plan]
-
-
-async def test_names_and_single_fields_are_printed(cluster: Cluster) -> None:
-    await cluster.plan()
+    assert (listed["kind"], listed["items"]) == ("List", [plan])
     named = await cluster.succeed("get", "up", "-o", "name")
     assert named.out == "upgradeplan.management.harvesterhci.io/demo\n"
     assert (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.spec.version}")).out == "v1.8.0"
@@ -87,27 +75,19 @@ async def test_unknown_kind_is_refused(cluster: Cluster) -> None:
     assert message == 'error: the server doesn\'t have a resource type "nosuchkinds"\n'
 
 
-async def test_label_and_field_selectors_select(cluster: Cluster) -> None:
-    for name in ("a", "b", "c"):
+async def test_selectors_select_and_chunks_are_joined(cluster: Cluster) -> None:
+    async def names(*flags: str) -> list[str]:
+        return [row[0] for row in (await cluster.succeed("get", "up", "--no-headers", *flags)).rows]
+
+    for name in "abcd":
         await cluster.plan(name)
     await cluster.succeed("label", "up", "a", "b", "team=blue")
-    assert [row[0] for row in (await cluster.succeed("get", "up", "-l", "team=blue", "--no-headers")).rows] == [
-        "a",
-        "b",
-    ]
-    others = await cluster.succeed("get", "up", "-l", "team notin (blue)", "--no-headers")
-    assert [row[0] for row in others.rows] == ["c"]
-    by_name = await cluster.succeed("get", "up", "--field-selector", "metadata.name=b", "-o", "name")
-    assert by_name.out == "upgradeplan.management.harvesterhci.io/b\n"
+    assert await names("-l", "team=blue") == ["a", "b"]
+    assert await names("-l", "team notin (blue)") == ["c", "d"]
+    assert await names("--field-selector", "metadata.name=b") == ["b"]
+    assert await names("--chunk-size", "3") == ["a", "b", "c", "d"]
     shown = await cluster.succeed("get", "up", "-L", "team", "--no-headers")
     assert [row[-1] for row in shown.rows][:2] == ["blue", "blue"]
-
-
-async def test_long_list_is_read_in_chunks(cluster: Cluster) -> None:
-    for number in range(7):
-        await cluster.plan(f"plan-{number}")
-    rows = (await cluster.succeed("get", "up", "--chunk-size", "3", "--no-headers")).rows
-    assert [row[0] for row in rows] == [f"plan-{number}" for number in range(7)]
 
 
 async def test_watch_prints_each_change(cluster: Cluster) -> None:

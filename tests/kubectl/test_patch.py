@@ -12,25 +12,25 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 
 
+NAME = "upgradeplan.management.harvesterhci.io/demo"
+
+
 @pytest.mark.parametrize(
-    ("kind", "patch"),
+    ("kind", "patch", "done", "force"),
     [
-        pytest.param("merge", '{"spec":{"force":true}}', id="merge"),
-        pytest.param("json", '[{"op":"add","path":"/spec/force","value":true}]', id="json"),
+        ("merge", '{"spec":{"force":true}}', "patched", {"force": True}),
+        ("json", '[{"op":"add","path":"/spec/force","value":true}]', "patched", {"force": True}),
+        ("merge", '{"spec":{"version":"v1.8.0"}}', "patched (no change)", {}),
     ],
 )
-async def test_patch_changes_one_field(cluster: Cluster, kind: str, patch: str) -> None:
+async def test_patch_changes_one_field(
+    cluster: Cluster, kind: str, patch: str, done: str, force: dict[str, bool]
+) -> None:
     await cluster.plan()
     outcome = await cluster.succeed("patch", "up", "demo", f"--type={kind}", "-p", patch)
-    assert outcome.out == "upgradeplan.management.harvesterhci.io/demo patched\n"
+    assert outcome.out == f"{NAME} {done}\n"
     spec = await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.spec}")
-    assert spec.json == {"version": "v1.8.0", "force": True}
-
-
-async def test_no_op_patch_is_reported(cluster: Cluster) -> None:
-    await cluster.plan()
-    outcome = await cluster.succeed("patch", "up", "demo", "--type=merge", "-p", '{"spec":{"version":"v1.8.0"}}')
-    assert outcome.out == "upgradeplan.management.harvesterhci.io/demo patched (no change)\n"
+    assert spec.json == {"version": "v1.8.0"} | force
 
 
 @pytest.mark.rule("api: pauseNodes may change while the plan runs")
@@ -56,47 +56,32 @@ async def test_status_is_patched_at_its_subresource(cluster: Cluster) -> None:
 async def test_annotations_and_labels_are_set_and_removed(cluster: Cluster) -> None:
     await cluster.plan()
     key = "management.harvesterhci.io/allow-deletion"
-    annotated = await cluster.succeed("annotate", "up", "demo", f"{key}=true")
-    assert annotated.out == "upgradeplan.management.harvesterhci.io/demo annotated\n"
-    labelled = await cluster.succeed("label", "up", "demo", "team=blue")
-    assert labelled.out == "upgradeplan.management.harvesterhci.io/demo labeled\n"
-    metadata = (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.metadata}")).json
-    assert metadata["annotations"] == {key: "true"}
-    assert metadata["labels"] == {"team": "blue"}
-    await cluster.succeed("annotate", "up", "demo", f"{key}-")
-    unlabelled = await cluster.succeed("label", "up", "demo", "team-")
-    assert unlabelled.out == "upgradeplan.management.harvesterhci.io/demo unlabeled\n"
-    metadata = (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.metadata}")).json
-    assert not metadata.keys() & {"annotations", "labels"}
 
+    async def metadata() -> dict[str, dict[str, str]]:
+        found = (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.metadata}")).json
+        return {field: found[field] for field in ("annotations", "labels") if field in found}
 
-async def test_label_is_overwritten_only_with_the_flag(cluster: Cluster) -> None:
-    await cluster.plan()
-    await cluster.succeed("label", "up", "demo", "team=blue")
+    assert (await cluster.succeed("annotate", "up", "demo", f"{key}=true")).out == f"{NAME} annotated\n"
+    assert (await cluster.succeed("label", "up", "demo", "team=blue")).out == f"{NAME} labeled\n"
+    assert await metadata() == {"annotations": {key: "true"}, "labels": {"team": "blue"}}
     message = await cluster.fail("label", "up", "demo", "team=red")
     assert "already has a value (blue), and --overwrite is false" in message
     await cluster.succeed("label", "up", "demo", "team=red", "--overwrite")
-
-
-async def test_edit_changes_a_plan(cluster: Cluster) -> None:
-    await cluster.plan(version="v1.8.0", force=True)
-    editor = "sed -i 's/force: true/force: false/'"
-    outcome = await cluster.succeed("edit", "up", "demo", EDITOR=editor)
-    assert outcome.out == "upgradeplan.management.harvesterhci.io/demo edited\n"
-    assert (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.spec.force}")).out == "false"
-
-
-async def test_edit_without_changes_is_cancelled(cluster: Cluster) -> None:
-    await cluster.plan()
-    outcome = await cluster.succeed("edit", "up", "demo", EDITOR="true")
-    assert outcome.err + outcome.out == "Edit cancelled, no changes made.\n"
+    await cluster.succeed("annotate", "up", "demo", f"{key}-")
+    assert (await cluster.succeed("label", "up", "demo", "team-")).out == f"{NAME} unlabeled\n"
+    assert await metadata() == {}
 
 
 @pytest.mark.rule("api: CEL rules of the schema enforce this without a webhook")
-async def test_edit_that_violates_a_rule_is_refused(cluster: Cluster) -> None:
-    await cluster.plan()
+async def test_edit_changes_a_plan(cluster: Cluster) -> None:
+    await cluster.plan(version="v1.8.0", force=True)
     message = await cluster.fail("edit", "up", "demo", EDITOR="sed -i 's/version: v1.8.0/version: v1.9.0/'")
     assert 'upgradeplans.management.harvesterhci.io "demo" is invalid' in message
+    outcome = await cluster.succeed("edit", "up", "demo", EDITOR="true")
+    assert outcome.err + outcome.out == "Edit cancelled, no changes made.\n"
+    outcome = await cluster.succeed("edit", "up", "demo", EDITOR="sed -i 's/force: true/force: false/'")
+    assert outcome.out == f"{NAME} edited\n"
+    assert (await cluster.succeed("get", "up", "demo", "-o", "jsonpath={.spec.force}")).out == "false"
 
 
 async def test_node_is_cordoned_and_uncordoned(cluster: Cluster) -> None:

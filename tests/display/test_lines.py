@@ -28,20 +28,16 @@ def phase(mark: PhaseState, seconds: float) -> dict[str, Any]:
     return {"phases": (PhaseRow(name="Initialize", state=mark, started=START, ended=None, seconds=seconds),)}
 
 
+STARTED, DONE = "phase Initialize: started", "phase Initialize: done after 2 s"
+FAILED = node("node-0", "PreDrainFailed", "no room")
+
+
 @pytest.mark.parametrize(
     ("change", "lines"),
     [
         pytest.param({}, [], id="nothing"),
-        pytest.param(
-            phase(PhaseState.DONE, 2.0),
-            ["phase Initialize: started", "phase Initialize: done after 2 s"],
-            id="phase started and ended",
-        ),
-        pytest.param(
-            {"nodes": (node("node-0", "PreDrainFailed", "no room"),)},
-            ["node node-0: PreDrainFailed (no room)"],
-            id="node with a message",
-        ),
+        pytest.param(phase(PhaseState.DONE, 2.0), [STARTED, DONE], id="phase started and ended"),
+        pytest.param({"nodes": (FAILED,)}, ["node node-0: PreDrainFailed (no room)"], id="node with a message"),
         pytest.param({"waiting": "for the image"}, ["now: for the image"], id="waiting"),
         pytest.param({"last_error": "no response"}, ["error: no response"], id="error"),
         pytest.param({"events": (WARNING,)}, ["event: Warning ImageCleanupSkipped: no list"], id="event"),
@@ -63,11 +59,7 @@ def test_final_node_states_precede_the_end_of_their_phase() -> None:
     states = {"node-0": "PostDrained", "node-1": "PreDrainFailed", "node-2": "ImagePreloading"}
     nodes = tuple(node(name, state) for name, state in states.items())
     assert list(changes(QUIET, replace(QUIET, nodes=nodes, **phase(PhaseState.DONE, 2.0)))) == [
-        "phase Initialize: started",
-        "node node-0: PostDrained",
-        "node node-1: PreDrainFailed",
-        "phase Initialize: done after 2 s",
-        "node node-2: ImagePreloading",
+        *(STARTED, "node node-0: PostDrained", "node node-1: PreDrainFailed", DONE, "node node-2: ImagePreloading"),
     ]
 
 

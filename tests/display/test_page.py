@@ -171,10 +171,6 @@ def test_many_nodes_are_folded(count: int, folded: bool) -> None:  # noqa: FBT00
     assert bool(Page(to_html(succeeded(count))).named("details")) is folded
 
 
-def test_equal_reports_are_equal_pages() -> None:
-    assert to_html(succeeded()) == to_html(succeeded())
-
-
 @pytest.mark.rule("status: the toolkit image and the plan's creator are shown where they are recorded")
 def test_toolkit_image_and_creator_are_in_the_page() -> None:
     page = Page(to_html(report(running_plan(), [], [], [], now=NOW)))

@@ -28,20 +28,24 @@ def show(screen: Screen) -> None:
         screen.show(LATER)
 
 
+def terminal(*, width: int, height: int) -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=width, height=height, record=True)
+
+
+def last_display(console: Console) -> str:
+    return console.export_text().rpartition("UpgradePlan")[2]
+
+
 def test_terminal_keeps_the_last_view_and_does_not_fold() -> None:
-    console = Console(file=io.StringIO(), force_terminal=True, width=60, height=60, record=True)
+    console = terminal(width=60, height=60)
     command = "kubectl --kubeconfig /tmp/a/rather/long/path/to/the/kubeconfig explain upgradeplans.spec"
     with Terminal(console) as screen:
         screen.show_message(command)
-        show_views = [
-            replace(VIEW, waiting=waiting, blockers=(), warnings=()) for waiting in ("for one", "for another")
-        ]
-        for view in show_views:
-            screen.show(view)
+        for waiting in ("for one", "for another"):
+            screen.show(replace(VIEW, waiting=waiting, blockers=(), warnings=()))
     text = console.export_text()
     assert command in text
-    last = text.rpartition("UpgradePlan")[2]
-    assert "now           for another" in last
+    assert "now           for another" in text.rpartition("UpgradePlan")[2]
 
 
 def test_terminal_shows_a_notice_until_it_ends_and_the_cursor() -> None:
@@ -56,10 +60,10 @@ def test_terminal_shows_a_notice_until_it_ends_and_the_cursor() -> None:
 @pytest.mark.rule("status: on a low terminal blockers come before phases that are done")
 @pytest.mark.parametrize(("height", "is_short"), [(24, True), (60, False)])
 def test_low_terminal_shows_blockers_before_other_phases(height: int, *, is_short: bool) -> None:
-    console = Console(file=io.StringIO(), force_terminal=True, width=100, height=height, record=True)
+    console = terminal(width=100, height=height)
     with Terminal(console) as screen:
         screen.show(VIEW)
-    last = console.export_text().rpartition("UpgradePlan")[2]
+    last = last_display(console)
     assert ("MetadataPopulate" in last) is not is_short
     assert "Run kubectl -n longhorn-system get poddisruptionbudgets" in last
     assert "NodeUpgrade" in last
@@ -73,11 +77,11 @@ NOTICE = "Connection to the API server lost at 13:10:00 UTC; retrying: connectio
 @pytest.mark.parametrize("count", [1, 2, 6])
 def test_low_terminal_shows_the_notice_and_counts_blockers(count: int, notice: str) -> None:
     (blocker,) = VIEW.blockers
-    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=24, record=True)
+    console = terminal(width=80, height=24)
     with Terminal(console) as screen:
         screen.notify(notice)
         screen.show(replace(VIEW, blockers=(blocker,) * count))
-    shown = [line.rstrip() for line in console.export_text().rpartition("UpgradePlan")[2].splitlines()]
+    shown = [line.rstrip() for line in last_display(console).splitlines()]
     assert len(shown) <= console.height
     assert shown[9].startswith("Connection to the API server lost") is bool(notice)
     assert "  Run kubectl -n longhorn-system get poddisruptionbudgets" in shown
@@ -87,7 +91,7 @@ def test_low_terminal_shows_the_notice_and_counts_blockers(count: int, notice: s
 @pytest.mark.parametrize(("height", "kept"), [(34, 2), (24, 0)])
 def test_low_terminal_shows_the_last_warnings_and_counts_others(height: int, kept: int) -> None:
     warnings = tuple(replace(VIEW.warnings[0], message=f"attempt {number}", count=1) for number in range(5))
-    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=height, record=True)
+    console = terminal(width=80, height=height)
     with Terminal(console) as screen:
         screen.show(replace(VIEW, warnings=warnings))
     shown = console.export_text().rpartition("LAST WARNINGS")[2].splitlines()
@@ -114,11 +118,8 @@ def test_report_is_tables_and_then_lines() -> None:
     show(screen)
     lines = output.getvalue().splitlines()
     assert lines[:2] == ["first", "UpgradePlan   demo  Running"]
-    assert [line[10:] for line in lines[-3:]] == [
-        "Connection lost",
-        "Connected again",
-        "now: node-2: waiting for Rancher",
-    ]
+    last = ["Connection lost", "Connected again", "now: node-2: waiting for Rancher"]
+    assert [line[10:] for line in lines[-3:]] == last
     assert "\x1b" not in output.getvalue()
     assert [line for line in lines if line != line.rstrip()] == []
 

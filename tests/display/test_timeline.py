@@ -42,35 +42,36 @@ def test_end_of_a_node_without_events_is_its_return() -> None:
     assert bars(succeeded(), "node-0") == [("unrecorded", 4900, 6590, False)]
 
 
+def since_7000(**milestones: int) -> list[dict[str, Any]]:
+    """Return the events of node-1, by seconds after its begin."""
+    return steps("node-1", begin=7000, **milestones)
+
+
 @pytest.mark.parametrize(
     ("state", "events", "expected"),
     [
         pytest.param("ImagePreloaded", [], [], id="not begun"),
-        pytest.param(
-            "PreDraining", steps("node-1", begin=7000, NodeDraining=0), [("draining", 7000, 7500, True)], id="running"
-        ),
-        pytest.param(
-            "UpgradePaused", steps("node-1", begin=7000, NodePaused=0), [("paused", 7000, 7500, True)], id="paused"
-        ),
+        pytest.param("PreDraining", since_7000(NodeDraining=0), [("draining", 7000, 7500, True)], id="running"),
+        pytest.param("UpgradePaused", since_7000(NodePaused=0), [("paused", 7000, 7500, True)], id="paused"),
         pytest.param(
             "PreDraining",
-            steps("node-1", begin=7000, NodePaused=0, NodeResumed=90, NodeDraining=100),
+            since_7000(NodePaused=0, NodeResumed=90, NodeDraining=100),
             [("paused", 7000, 7090, False), ("draining", 7100, 7500, True)],
             id="resumed",
         ),
         pytest.param(
             "WaitingReboot",
-            steps("node-1", begin=7000, NodeRebooting=0),
+            since_7000(NodeRebooting=0),
             [("unrecorded", 6800, 7000, False), ("rebooting", 7000, 7500, True)],
             id="only the last event is left",
         ),
         pytest.param(
             "PostDrained",
-            steps("node-1", begin=7000, NodeDraining=0, NodeUpgrading=100, NodeUpgraded=200),
+            since_7000(NodeDraining=0, NodeUpgrading=100, NodeUpgraded=200),
             [("draining", 7000, 7100, False), ("upgrading", 7100, 7200, False)],
             id="a reboot that passed unobserved",
         ),
-        pytest.param("PostDrained", steps("node-1", begin=7000, NodeDraining=0), [], id="an end that is not known"),
+        pytest.param("PostDrained", since_7000(NodeDraining=0), [], id="an end that is not known"),
     ],
 )
 def test_node_has_the_bars_of_its_milestones(

@@ -17,11 +17,16 @@ from upgrade_manager.nodes.milestones import MilestoneReason
 from upgrade_manager.pipeline.events import PlanEvents
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from upgrade_manager.kube.events import EventRecorder
 
 NOW = START + timedelta(minutes=1)
 #: Values that the CRD refuses, and plans of other versions could have.
 HOSTILE: list[Any] = [None, [], {}, [None], [[]], {"a": None}, {"a": []}, 7, "\x1b[2Jtext", True]
+
+
+CHECKED = {"isoChecked": True, "checked": True}
 
 
 def condition(type_: str, status: str, message: str, reason: str = "") -> dict[str, Any]:
@@ -47,49 +52,28 @@ def test_running_phase_counts_on_after_those_that_are_done(phase: PhaseName) -> 
     assert (view.state, view.elapsed_seconds, view.ended) == (PlanState.RUNNING, 60.0, None)
 
 
+def at_end(phase: str, reached: Sequence[str], *conditions: dict[str, Any]) -> dict[str, Any]:
+    return {"currentPhase": phase, "phaseTransitionTimestamps": times(*reached), "conditions": [*conditions]}
+
+
+SUCCESS = condition("Progressing", "False", "Upgraded from v1.7.1 to v1.8.0")
+FAILURES = [
+    condition("Progressing", "False", "the import failed"),
+    condition("Degraded", "True", "the import failed. Create a new plan"),
+]
+RUNNING = "UpgradePlan a is running"
+BLOCKED = {"conditions": [condition("Available", "False", RUNNING, CONCURRENT_UPGRADE_BLOCKED)]}
+
+
 @pytest.mark.parametrize(
     ("status", "state", "cause", "elapsed"),
     [
-        pytest.param(
-            {
-                "currentPhase": "Succeeded",
-                "phaseTransitionTimestamps": times(*PHASE_VALUES, "Succeeded"),
-                "conditions": [condition("Progressing", "False", "Upgraded from v1.7.1 to v1.8.0")],
-            },
-            PlanState.SUCCEEDED,
-            "",
-            float(len(PHASE_VALUES)),
-            id="succeeded",
-        ),
-        pytest.param(
-            {
-                "currentPhase": "Failed",
-                "phaseTransitionTimestamps": times(*PHASE_VALUES[:3], "Failed"),
-                "conditions": [
-                    condition("Progressing", "False", "the import failed"),
-                    condition("Degraded", "True", "the import failed. Create a new plan"),
-                ],
-            },
-            PlanState.FAILED,
-            "the import failed",
-            3.0,
-            id="failed",
-        ),
-        pytest.param(
-            {"currentPhase": "Failed", "phaseTransitionTimestamps": times(*PHASE_VALUES[:3])},
-            PlanState.FAILED,
-            "",
-            2.0,
-            id="failed without its time",
-        ),
-        pytest.param(
-            {"conditions": [condition("Available", "False", "UpgradePlan a is running", CONCURRENT_UPGRADE_BLOCKED)]},
-            PlanState.BLOCKED,
-            "UpgradePlan a is running",
-            0.0,
-            id="blocked",
-        ),
+        (at_end("Succeeded", [*PHASE_VALUES, "Succeeded"], SUCCESS), PlanState.SUCCEEDED, "", float(len(PHASE_VALUES))),
+        (at_end("Failed", [*PHASE_VALUES[:3], "Failed"], *FAILURES), PlanState.FAILED, "the import failed", 3.0),
+        (at_end("Failed", PHASE_VALUES[:3]), PlanState.FAILED, "", 2.0),
+        (BLOCKED, PlanState.BLOCKED, RUNNING, 0.0),
     ],
+    ids=["succeeded", "failed", "failed without its time", "blocked"],
 )
 def test_plan_that_has_ended(status: dict[str, Any], state: PlanState, cause: str, elapsed: float) -> None:
     view = build(plan(**status), [], now=NOW)
@@ -104,11 +88,12 @@ def test_plan_that_has_ended(status: dict[str, Any], state: PlanState, cause: st
 @pytest.mark.parametrize(
     ("recorded", "shown"),
     [
-        pytest.param(None, "", id="none"),
-        pytest.param({}, "r/t:v1 (kind own)", id="a tag"),
-        pytest.param({"digest": "sha256:ab"}, "r/t@sha256:ab (kind own)", id="a digest"),
-        pytest.param({"guessed": True}, "r/t:v1 (kind own, the tag is a guess)", id="a guess"),
+        (None, ""),
+        ({}, "r/t:v1 (kind own)"),
+        ({"digest": "sha256:ab"}, "r/t@sha256:ab (kind own)"),
+        ({"guessed": True}, "r/t:v1 (kind own, the tag is a guess)"),
     ],
+    ids=["none", "a tag", "a digest", "a guess"],
 )
 def test_toolkit_image_and_creator_are_shown(recorded: dict[str, Any] | None, shown: str) -> None:
     image = None if recorded is None else {"repository": "r/t", "tag": "v1", "kind": "own", **recorded}
@@ -118,15 +103,14 @@ def test_toolkit_image_and_creator_are_shown(recorded: dict[str, Any] | None, sh
 
 def test_waiting_is_empty_between_two_phases() -> None:
     status = {"currentPhase": "Initialized", "conditions": [condition("Progressing", "True", "waits")]}
-    reached = ("Initializing", "Initialized", "ISODownloading")
-    assert build(plan(**status, phaseTransitionTimestamps=times(*reached[:2])), [], now=NOW).waiting == ""
-    assert build(plan(**status, phaseTransitionTimestamps=times(*reached)), [], now=NOW).waiting == "waits"
+    reached = times("Initializing", "Initialized", "ISODownloading")
+    assert build(plan(**status, phaseTransitionTimestamps=reached[:2]), [], now=NOW).waiting == ""
+    assert build(plan(**status, phaseTransitionTimestamps=reached), [], now=NOW).waiting == "waits"
 
 
-def test_last_error_is_the_message_of_degraded() -> None:
-    degraded = condition("Degraded", "True", "the repository does not respond")
-    assert build(plan(conditions=[degraded]), [], now=NOW).last_error == "the repository does not respond"
-    assert build(plan(conditions=[{**degraded, "status": "False"}]), [], now=NOW).last_error == ""
+@pytest.mark.parametrize(("status", "shown"), [("True", "no response"), ("False", "")])
+def test_last_error_is_the_message_of_degraded(status: str, shown: str) -> None:
+    assert build(plan(conditions=[condition("Degraded", status, "no response")]), [], now=NOW).last_error == shown
 
 
 def test_deletion_and_cleanup_are_shown() -> None:
@@ -137,18 +121,18 @@ def test_deletion_and_cleanup_are_shown() -> None:
     assert build(deleted, [], now=NOW).deleting
 
 
-@pytest.mark.parametrize(
-    ("state", "reason"),
-    [
-        ("UpgradePaused", "NodePaused"),
-        ("PreDraining", "NodeDraining"),
-        ("PostDraining", "NodeUpgrading"),
-        ("SingleNodeUpgrading", "NodeUpgrading"),
-        ("WaitingReboot", "NodeRebooting"),
-        ("PostDrained", "NodeUpgraded"),
-        ("SingleNodeUpgraded", "NodeUpgraded"),
-    ],
-)
+MILESTONES = {
+    "UpgradePaused": "NodePaused",
+    "PreDraining": "NodeDraining",
+    "PostDraining": "NodeUpgrading",
+    "SingleNodeUpgrading": "NodeUpgrading",
+    "WaitingReboot": "NodeRebooting",
+    "PostDrained": "NodeUpgraded",
+    "SingleNodeUpgraded": "NodeUpgraded",
+}
+
+
+@pytest.mark.parametrize(("state", "reason"), MILESTONES.items())
 def test_nodes_state_began_at_its_milestone(state: str, reason: str) -> None:
     events = [
         milestone(reason, "node-0", second=20),
@@ -206,14 +190,8 @@ def test_blockers_of_newer_managers_are_shown() -> None:
 @pytest.mark.parametrize(
     "field",
     [
-        "blockers",
-        "conditions",
-        "currentPhase",
-        "estimatedCompletion",
-        "nodeUpgradeStatuses",
-        "phaseTransitionTimestamps",
-        "previousVersion",
-        "releaseMetadata",
+        *("blockers", "conditions", "currentPhase", "estimatedCompletion", "nodeUpgradeStatuses"),
+        *("phaseTransitionTimestamps", "previousVersion", "releaseMetadata"),
     ],
 )
 def test_invalid_values_count_as_absent(field: str, value: Any) -> None:
@@ -247,11 +225,7 @@ def test_same_objects_give_equal_views() -> None:
     [
         pytest.param(None, "", id="not recorded yet"),
         pytest.param({"isoChecked": True}, "ISO checked", id="files not known yet"),
-        pytest.param(
-            {"isoChecked": True, "checked": True, "files": {"/a": "b", "/c": "d"}},
-            "ISO checked, Jobs check 2 files of it",
-            id="all",
-        ),
+        pytest.param({**CHECKED, "files": {"/a": "b", "/c": "d"}}, "ISO checked, Jobs check 2 files of it", id="all"),
         pytest.param(
             {"isoChecked": False, "checked": False, "message": "the Job failed"},
             "ISO not checked (it has no checksum), Jobs check no files of it (the Job failed)",

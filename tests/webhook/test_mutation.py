@@ -9,27 +9,20 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from tests.support.webhook.webhook import review, webhook
+from tests.support.webhook.webhook import posted, review
 from upgrade_manager.api.attribution import last_changed_by
 from upgrade_manager.api.keys import ANNOTATION_CREATED_BY, ANNOTATION_LAST_CHANGED_BY, ANNOTATION_SKIP_WEBHOOK
 from upgrade_manager.api.spec import UpgradePlanSpec
 from webhook.mutation import MAX_ANNOTATIONS, PATH
 
-USERS = [
-    "alice",
-    "alice of accounting",
-    "system:serviceaccount:flux-system:kustomize-controller",
-    "Zoë/~Ünïcode",
-    "u" * 5000,
-]
+ACCOUNT = "system:serviceaccount:flux-system:kustomize-controller"
+USERS = ["alice", "alice of accounting", ACCOUNT, "Zoë/~Ünïcode", "u" * 5000]
 
 
 def plan(annotations: Any = None, /, *, pause: tuple[str, ...] = (), **metadata: Any) -> dict[str, Any]:
     spec = {"version": "v1.8.0"} | ({"nodeUpgradeOption": {"pauseNodes": [*pause]}} if pause else {})
-    return {
-        "metadata": {"name": "demo", **({"annotations": annotations} if annotations else {}), **metadata},
-        "spec": spec,
-    }
+    named = {"name": "demo", **({"annotations": annotations} if annotations else {})}
+    return {"metadata": named | metadata, "spec": spec}
 
 
 async def reviewed(new: Any, old: Any = None, *, user: str = "alice", **fields: Any) -> Any:
@@ -37,8 +30,7 @@ async def reviewed(new: Any, old: Any = None, *, user: str = "alice", **fields: 
     operation = "CREATE" if old is None else "UPDATE"
     info = {"username": user, "groups": ["system:authenticated"]}
     body = review(**{"operation": operation, "object": new, "oldObject": old, "userInfo": info, **fields})
-    async with webhook() as server:
-        response = (await server.post(body, path=PATH)).review
+    response = (await posted(body, path=PATH)).review
     assert (response["uid"], response["allowed"]) == ("a-uid", True)
     if "patch" not in response:
         assert "patchType" not in response

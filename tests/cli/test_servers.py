@@ -33,8 +33,7 @@ CACHES, SERVER = (Stage.OTHERS, "webhook-caches"), (Stage.WEBHOOKS, "webhook")
 READINESS = (Stage.OTHERS, "webhook-readiness")
 ROTATION, ADDRESSES = (Stage.WEBHOOKS, "webhook-certificate"), (Stage.WEBHOOKS, "webhook-api-servers")
 AFTER_ROTATION = [CACHES, ADDRESSES, SERVER, READINESS]
-
-
+EXPIRATION = "certificate_expiration_timestamp_seconds"
 #: Of a check that fails.
 ERROR = "internal server error"
 
@@ -105,25 +104,20 @@ async def test_webhook_is_ready_once_it_is_served(tmp_path: Path, monkeypatch: p
         (tmp_path / name).write_bytes(make_pem(now=datetime.now(UTC)))
     recorder, probes, metrics = Recorder(), Probes(), Metrics(CollectorRegistry())
 
-    def ready() -> float | None:
+    def sample(name: str) -> float | None:
         metrics.refresh()
-        return metrics.registry.get_sample_value("harvester_upgrade_admission_ready")
-
-    def expires_at() -> float:
-        metrics.refresh()
-        name = "harvester_upgrade_admission_certificate_expiration_timestamp_seconds"
-        return metrics.registry.get_sample_value(name) or 0
+        return metrics.registry.get_sample_value(f"harvester_upgrade_admission_{name}")
 
     async with Simulation(actors=False) as simulation, asyncio.TaskGroup() as group:
         options = RunOptions(webhook=("127.0.0.1", 0), webhook_certificates=str(tmp_path))
         add(recorder, options, probes=probes, metrics=metrics, simulation=simulation)
         assert await probes.readyz.report_one("webhook") == (500, f"{ERROR}: webhook is not served yet\n")
-        assert (ready(), expires_at()) == (0, 0)
+        assert (sample("ready"), sample(EXPIRATION) or 0) == (0, 0)
         run, bound = recorder.runnables["webhook"]
         task = group.create_task(run())
         await bound()
         assert await probes.readyz.report_one("webhook") == (200, "ok")
-        assert ready() == 1
+        assert sample("ready") == 1
         certificate = load_pem_x509_certificate((tmp_path / CERTIFICATE).read_bytes())
-        assert expires_at() == certificate.not_valid_after_utc.timestamp()
+        assert sample(EXPIRATION) == certificate.not_valid_after_utc.timestamp()
         task.cancel()

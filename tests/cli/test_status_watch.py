@@ -75,15 +75,10 @@ class Watched:
 
     async def record(self, reason: str) -> None:
         """Record an event of the plan."""
-        event = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": f"demo.{reason.lower()}", "namespace": "default"},
-            "involvedObject": {"kind": "UpgradePlan", "name": "demo", "uid": self.plan["metadata"]["uid"]},
-            "type": "Warning",
-            "reason": reason,
-            "message": "x",
-        }
+        about = {"kind": "UpgradePlan", "name": "demo", "uid": self.plan["metadata"]["uid"]}
+        named = {"name": f"demo.{reason.lower()}", "namespace": "default"}
+        event = {"apiVersion": "v1", "kind": "Event", "metadata": named, "involvedObject": about}
+        event |= {"type": "Warning", "reason": reason, "message": "x"}
         await self.simulation.client().create(EVENTS, event)
         await asyncio.sleep(SOON)
 

@@ -41,23 +41,19 @@ def readiness_of(server: Server, *, host: str = "") -> WebhookReadiness:
     return WebhookReadiness(cast("HttpServer", server), host=host, certificates=server, now=lambda: NOW)
 
 
+REFUSED = Transient("TLS handshake failed: X")
+EXPIRED = Validity(not_before=NOW - 2 * DAY, not_after=NOW - DAY)
+FUTURE = Validity(not_before=NOW + DAY, not_after=NOW + 2 * DAY)
+
+
 @pytest.mark.parametrize(
     ("server", "problem"),
     [
         (Server(), ""),
         (Server(port=0), "is not served yet"),
-        (
-            Server(certificate=Transient("TLS handshake failed: X")),
-            "does not respond on port 9443: TLS handshake failed",
-        ),
-        (
-            Server(certificate=Validity(not_before=NOW - 2 * DAY, not_after=NOW - DAY)),
-            "has a certificate that expired at 2025-12-31T00:00:00Z",
-        ),
-        (
-            Server(certificate=Validity(not_before=NOW + DAY, not_after=NOW + 2 * DAY)),
-            "has a certificate that is not valid before 2026-01-02T00:00:00Z",
-        ),
+        (Server(certificate=REFUSED), "does not respond on port 9443: TLS handshake failed"),
+        (Server(certificate=EXPIRED), "has a certificate that expired at 2025-12-31T00:00:00Z"),
+        (Server(certificate=FUTURE), "has a certificate that is not valid before 2026-01-02T00:00:00Z"),
     ],
     ids=["valid", "not bound", "no handshake", "expired", "not yet valid"],
 )

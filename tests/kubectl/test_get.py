@@ -92,19 +92,12 @@ async def test_selectors_select_and_chunks_are_joined(cluster: Cluster) -> None:
 
 async def test_watch_prints_each_change(cluster: Cluster) -> None:
     await cluster.plan()
-    async with cluster.running("get", "up", "-w") as output:
-        assert (await output.readline()).split()[0] == b"NAME"
-        assert (await output.readline()).split()[:2] == [b"demo", b"v1.8.0"]
-        await cluster.wire.patch(f"{PLANS}/demo/status", {"status": {"currentPhase": "Initializing"}})
-        assert (await output.readline()).split()[2] == b"Initializing"
-        await cluster.plan("other")
-        assert (await output.readline()).split()[0] == b"other"
-
-
-async def test_watch_prints_event_types(cluster: Cluster) -> None:
     async with cluster.running("get", "up", "-w", "--output-watch-events") as output:
-        await cluster.plan()
         assert (await output.readline()).split()[:2] == [b"EVENT", b"NAME"]
-        assert (await output.readline()).split()[:2] == [b"ADDED", b"demo"]
+        assert (await output.readline()).split()[:3] == [b"ADDED", b"demo", b"v1.8.0"]
+        await cluster.wire.patch(f"{PLANS}/demo/status", {"status": {"currentPhase": "Initializing"}})
+        assert (await output.readline()).split()[3] == b"Initializing"
+        await cluster.plan("other")
+        assert (await output.readline()).split()[:2] == [b"ADDED", b"other"]
         await cluster.wire.delete(f"{PLANS}/demo")
         assert (await output.readline()).split()[:2] == [b"DELETED", b"demo"]

@@ -207,6 +207,7 @@ async def test_caches_survive_an_unexpected_error() -> None:
         assert webhook.caches.are_in_sync()
 
 
+@pytest.mark.rule("admission: a review that takes too long denies before the API server's time-out")
 @pytest.mark.parametrize("resource", ["nodes", "addons.*"])
 async def test_cluster_that_stops_responding_denies_in_time(resource: str) -> None:
     async with running() as webhook:

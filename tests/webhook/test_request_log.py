@@ -27,32 +27,33 @@ async def logged(body: Any, *, path: str = PATH, host: str = STRANGER) -> list[d
     return [dict(line) for line in lines if line["event"] in EVENTS]
 
 
+def deletion(status: Any) -> dict[str, Any]:
+    return review("DELETE", oldObject={"metadata": {"name": "demo"}, "status": status}, userInfo=USER)
+
+
 @pytest.mark.rule("admission: the webhook logs the user of each create, delete and waiver")
-@pytest.mark.parametrize("operation", ["CREATE", "DELETE"])
-async def test_admission_names_the_user(operation: str) -> None:
-    (line,) = await logged(review(operation, userInfo=USER))
-    assert line.items() >= {"event": "admitted", "operation": operation, **DESCRIBED}.items()
+@pytest.mark.parametrize(
+    ("body", "path", "expected"),
+    [
+        pytest.param(review(userInfo=USER), PATH, {"event": "admitted"}, id="create"),
+        pytest.param(deletion({}), PATH, {"event": "admitted"}, id="delete"),
+        pytest.param(deletion(PROGRESSING), PATH, {"event": "denied", "findings": 1}, id="denied"),
+        *(
+            pytest.param(deletion(status), mutation.PATH, {"event": "deletion requested"}, id=f"deletion {number}")
+            for number, status in enumerate(({}, PROGRESSING, {"currentPhase": "Failed"}))
+        ),
+    ],
+)
+async def test_line_names_the_user(body: dict[str, Any], path: str, expected: dict[str, Any]) -> None:
+    (line,) = await logged(body, path=path)
+    assert line.items() >= {**expected, **DESCRIBED, "operation": body["request"]["operation"]}.items()
     assert "dry_run" not in line
-
-
-@pytest.mark.rule("admission: the webhook logs the user of each create, delete and waiver")
-@pytest.mark.parametrize("status", [{}, PROGRESSING, {"currentPhase": "Failed"}])
-async def test_deletion_of_any_plan_names_the_user(status: Any) -> None:
-    old = {"metadata": {"name": "demo"}, "status": status}
-    (line,) = await logged(review("DELETE", oldObject=old, userInfo=USER), path=mutation.PATH)
-    assert line.items() >= {"event": "deletion requested", "operation": "DELETE", **DESCRIBED}.items()
 
 
 @pytest.mark.parametrize(("host", "known"), [(API_SERVER, "yes"), (STRANGER, "no")])
 async def test_line_says_whether_an_api_server_sent_the_review(host: str, known: str) -> None:
     (line,) = await logged(review(userInfo=USER), host=host)
     assert (line["from_api_server"], line["peer"]) == (known, host)
-
-
-async def test_denial_names_the_user() -> None:
-    plan = {"metadata": {"name": "demo"}, "status": PROGRESSING}
-    (line,) = await logged(review("DELETE", oldObject=plan, userInfo=USER))
-    assert line.items() >= {"event": "denied", "operation": "DELETE", "findings": 1, **DESCRIBED}.items()
 
 
 async def test_update_without_findings_is_not_logged() -> None:
@@ -89,10 +90,7 @@ async def test_waiver_names_the_user(new: Any, old: Any, waivers: list[str]) -> 
 
 
 @pytest.mark.rule("security: strangers' reviews have at most 60 lines a minute, API servers' all of them")
-@pytest.mark.parametrize(
-    ("path", "event"),
-    [pytest.param(PATH, "admitted", id="admitted"), pytest.param(mutation.PATH, "waived", id="waived")],
-)
+@pytest.mark.parametrize(("path", "event"), [(PATH, "admitted"), (mutation.PATH, "waived")], ids=["create", "waiver"])
 async def test_made_up_users_have_few_lines(path: str, event: str) -> None:
     body = review(object=FORCED, userInfo=USER)
     with capture_logs() as lines:

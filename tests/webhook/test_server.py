@@ -28,7 +28,6 @@ from webhook.catalogue import CHECKS
 from webhook.check import Check, Finding
 from webhook.cluster import NotInstalled
 from webhook.review import MAX_MESSAGE
-from webhook.runner import DEADLINE
 from webhook.server import PATH
 
 if TYPE_CHECKING:
@@ -301,19 +300,6 @@ async def test_metrics_start_at_zero_and_count() -> None:
         assert server.metric("check_findings_total", check="nodes") == 1
         assert server.metric("check_duration_seconds_count", check="nodes") == 1
         assert server.metric("requests_in_flight") == 0
-
-
-@pytest.mark.rule("admission: a review that takes too long denies before the API server's time-out")
-async def test_cluster_that_does_not_respond_denies_in_time() -> None:
-    class Silent:
-        async def list(self, _: Listing) -> Sequence[Object]:
-            await asyncio.sleep(3600)
-            return []
-
-    async with webhook(admission(reader=Silent())) as server:
-        response = await server.post(review())
-        assert asyncio.get_running_loop().time() == DEADLINE
-    assert "spec: check 'nodes' cannot be made: the cluster was not read within 8 s. Try again" in response.messages
 
 
 async def test_api_that_is_not_installed_is_a_warning() -> None:

@@ -1,4 +1,4 @@
-"""The policies for the manager's account against its permissions and against what the manager writes."""
+"""The policies for plans and for the manager's account, against permissions and against what the manager writes."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ import re
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.support.managers.manager_policies import manager_policies
 from tests.support.managers.upgrade import ACCOUNT
+from tests.support.programs.kustomize import DEPLOY
 from tests.support.webhook.permissions import granted
+from upgrade_manager.api.annotations import TOOLKIT_ANNOTATIONS, WAIVER_ANNOTATIONS
 from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.keys import (
+    ADMISSION_ANNOTATIONS,
     DEFAULT_TOOLKIT_IMAGE,
     FINALIZER,
     FLEET_LOCAL,
+    GROUP,
     MACHINE_PLAN_SECRET_TYPE,
     MANAGER_ANNOTATIONS,
     SUC_NODE_LABEL_PREFIX,
     TAINT_KUBEVIRT_DRAIN,
 )
 from upgrade_manager.cli.options import RunOptions
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline.settings.overrides import DESCHEDULER, INTERVAL
 
 POLICIES = {
@@ -110,3 +116,40 @@ def test_defaults_are_those_of_the_options() -> None:
         assert literals(variable(policy, "prefixes")) == [DEFAULT_TOOLKIT_IMAGE]
     assert literals(variable("pods", "accounts")) == ["jobs", options.job_service_account, "", "default"]
     assert literals(variable("suc-plans", "account")) == [options.plan_service_account]
+
+
+POLICY, BINDING = yaml.safe_load_all((DEPLOY / "admission-policies/upgradeplans.yaml").read_text())
+SPEC = POLICY["spec"]
+VARIABLES = {one["name"]: one["expression"] for one in SPEC["variables"]}
+
+
+def keys(text: str) -> set[str]:
+    return set(re.findall(rf"{GROUP}/[-a-z]+", text))
+
+
+def test_policy_decides_about_each_change_of_a_plan() -> None:
+    (rule,) = SPEC["matchConstraints"]["resourceRules"]
+    assert rule == {
+        "apiGroups": [GROUP],
+        "apiVersions": [UPGRADE_PLANS.version],
+        "resources": [UPGRADE_PLANS.plural],
+        "operations": ["CREATE", "UPDATE"],
+        "scope": "Cluster",
+    }
+    assert SPEC["failurePolicy"] == "Fail"
+    assert "matchConditions" not in SPEC
+    assert BINDING["spec"] == {"policyName": POLICY["metadata"]["name"], "validationActions": ["Deny"]}
+
+
+def test_policy_lists_the_annotations_of_the_tables() -> None:
+    assert keys(VARIABLES["codeChanges"]) == {*TOOLKIT_ANNOTATIONS}
+    assert keys(VARIABLES["waiverChanges"]) == {*WAIVER_ANNOTATIONS}
+    assert "spec.?force" in VARIABLES["waiverChanges"]
+    assert keys(yaml.safe_dump(SPEC)) >= {*TOOLKIT_ANNOTATIONS, *WAIVER_ANNOTATIONS, *ADMISSION_ANNOTATIONS}
+
+
+def test_verbs_are_those_of_the_roles() -> None:
+    checked = {verb for one in SPEC["validations"] for verb in re.findall(r"check\('([-a-z]+)'\)", one["expression"])}
+    roles = yaml.safe_load_all((DEPLOY / "rbac/upgradeplan-roles.yaml").read_text())
+    verbs = {verb for role in roles for verb in role["rules"][0]["verbs"]}
+    assert checked == {"delete", "set-toolkit-image", "waive"} <= verbs

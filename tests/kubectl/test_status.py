@@ -1,4 +1,4 @@
-"""`upgrade-manager status` with a user's rights, and as a plugin of kubectl."""
+"""`upgrade-manager status` and `report` with a user's rights, and as a plugin of kubectl."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import asyncio
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
-from tests.support.cluster.kubectl import installed
+from tests.support.cluster.kubectl import ROLES, installed
 from tests.support.programs.polling import eventually
 from tests.support.programs.process_result import ProcessResult
 from tests.support.programs.programs import install
@@ -19,6 +21,7 @@ from tests.support.server.accounts import grant
 
 if TYPE_CHECKING:
     from tests.support.cluster.kubectl import Cluster
+
 
 ROOT = Path(__file__).parents[2]
 STATUS = [sys.executable, "-m", "upgrade_manager", "status"]
@@ -29,14 +32,10 @@ pytestmark = [pytest.mark.real_loop]
 
 
 async def run(*program: str, kubeconfig: Path, path: str = "") -> ProcessResult:
+    environment = {"PATH": f"{path}:{os.environ['PATH']}", "HOME": str(kubeconfig.parent), "PYTHONPATH": str(ROOT)}
     process = await asyncio.create_subprocess_exec(
         *program,
-        env={
-            "PATH": f"{path}:{os.environ['PATH']}",
-            "HOME": str(kubeconfig.parent),
-            "KUBECONFIG": str(kubeconfig),
-            "PYTHONPATH": str(ROOT),
-        },
+        env=environment | {"KUBECONFIG": str(kubeconfig)},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -72,10 +71,47 @@ async def test_status_needs_rights_to_list_only(cluster: Cluster, tmp_path: Path
     await eventually(is_shown, seconds=30)
 
 
-async def test_distribution_installs_a_plugin_of_kubectl(cluster: Cluster, tmp_path: Path) -> None:
+NODES = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}
+
+
+@pytest.mark.rule("report: the viewer role suffices; what it may not read is named in the page")
+@pytest.mark.servers
+async def test_viewer_may_write_a_report(cluster: Cluster, tmp_path: Path) -> None:
+    await cluster.plan(status={"currentPhase": "NodeUpgrading"})
+    config = await kubeconfig_of(cluster, tmp_path)
+    roles = yaml.safe_load_all(ROLES.read_text())
+    (viewer,) = [role for role in roles if role["metadata"]["name"].endswith("-viewer")]
+    command = [sys.executable, "-m", "upgrade_manager", "report", "--context=bob", "-o", "-"]
+    refused = await run(*command, kubeconfig=config)
+    assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1)
+
+    async def is_written() -> bool:
+        written = await run(*command, kubeconfig=config)
+        named = [what in written.out and what in written.err for what in ("Events and the", "Versions of nodes")]
+        return written.code == 0 and "Running</span>" in written.out and named == [not may_read_others] * 2
+
+    may_read_others = False
+    await grant(cluster.wire, "bob", *viewer["rules"])
+    await eventually(is_written, seconds=30)
+    may_read_others = True
+    await grant(cluster.wire, "bob", NODES, name="nodes")
+    await grant(cluster.wire, "bob", READ_EVENTS, name="events", namespace="default")
+    await eventually(is_written, seconds=30)
+
+
+#: A busy machine needs more than the seconds for which a user waits.
+LONG_TIMEOUT = "from upgrade_manager.cli import completion; completion.TIMEOUT = 30"
+
+
+async def test_distribution_installs_a_plugin_that_kubectl_completes(cluster: Cluster, tmp_path: Path) -> None:
     await cluster.plan()
-    install("kubectl-upgradeplan", tmp_path)
+    for name in ("kubectl-upgradeplan", "kubectl_complete-upgradeplan"):
+        install(name, tmp_path, before=LONG_TIMEOUT)
     admin = await kubeconfig_of(cluster, tmp_path)
-    result = await run(str(installed()), "upgradeplan", "status", "demo", kubeconfig=admin, path=str(tmp_path))
+    kubectl = partial(run, str(installed()), kubeconfig=admin, path=str(tmp_path))
+    result = await kubectl("upgradeplan", "status", "demo")
     assert (result.code, result.err) == (0, "")
     assert result.out.startswith("UpgradePlan  demo  Pending\n")
+    for words, found in ((["rep"], ["report"]), (["status", ""], ["demo"]), (["status", "--context", "b"], ["bob"])):
+        done = await kubectl("__complete", "upgradeplan", *words)
+        assert (done.code, done.lines) == (0, [*found, ":4"])

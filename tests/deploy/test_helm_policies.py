@@ -34,31 +34,30 @@ def test_policies_are_left_out_where_they_are_not_served(helm: Helm, kinds: list
     assert POLICIES - rendered_kinds == missing
 
 
+def notes(helm: Helm, *flags: str, chart: Path = CHART) -> str:
+    return helm.run("install", "x", str(chart), "--dry-run=client", *flags).stdout.partition("NOTES:")[2]
+
+
 def test_notes_warn_of_missing_policies(helm: Helm, tmp_path: Path) -> None:
     """A client-side dry run takes no list of kinds, so a kind is replaced that Helm knows without a server."""
     chart = tmp_path / "chart"
     copytree(CHART, chart)
     helpers = chart / "templates/_helpers.tpl"
     helpers.write_text(helpers.read_text().replace('"v1/Pod"', '"v1"'))
-    notes = helm.run("install", "x", str(chart), "--dry-run=client").stdout
-    assert "WARNING: the API server does not serve admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy" in notes
-    notes = helm.run("install", "x", str(CHART), "--dry-run=client").stdout
-    assert "ValidatingAdmissionPolicy" not in notes.partition("NOTES:")[2]
+    missing = "WARNING: the API server does not serve admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy"
+    assert missing in notes(helm, chart=chart)
 
 
-@pytest.mark.parametrize(
-    ("setting", "warning"),
-    [
-        pytest.param("admissionPolicies.enabled=false", "admissionPolicies.enabled is false", id="no policies"),
-        pytest.param("rbac.aggregateToBuiltInRoles=true", "run any image as root on its nodes", id="aggregated roles"),
-    ],
-)
-def test_notes_warn_of_who_may_choose_code(helm: Helm, setting: str, warning: str) -> None:
-    notes = [
-        helm.run("install", "x", str(CHART), "--dry-run=client", *flags).stdout.partition("NOTES:")[2]
-        for flags in (["--set", setting], [])
-    ]
-    assert [warning in one for one in notes] == [True, False]
+def test_notes_warn_of_who_may_choose_code(helm: Helm) -> None:
+    warnings = {
+        "admissionPolicies.enabled=false": "admissionPolicies.enabled is false",
+        "rbac.aggregateToBuiltInRoles=true": "run any image as root on its nodes",
+    }
+    default = notes(helm)
+    assert "ValidatingAdmissionPolicy" not in default
+    for setting, warning in warnings.items():
+        assert warning not in default
+        assert warning in notes(helm, "--set", setting)
 
 
 def test_roles_are_added_to_those_of_kubernetes(helm: Helm) -> None:
@@ -115,23 +114,21 @@ def test_api_servers_alone_reach_the_webhook(helm: Helm) -> None:
     assert rule["from"] == [{"ipBlock": {"cidr": "192.0.2.11/32"}}]
 
 
-@pytest.mark.parametrize("name", [MANAGER, WEBHOOK])
-def test_more_ports_are_added_to_those_of_the_default(helm: Helm, name: str) -> None:
-    (default,) = policy(helm.rendered(), name)["egress"]
-    assert policy(helm.rendered("networkPolicy.egressPorts={8080,443}"), name)["egress"] == [
-        {"ports": [*default["ports"], {"port": 8080}, {"port": 443}]}
-    ]
+def test_more_ports_are_added_to_those_of_the_default(helm: Helm) -> None:
+    default, changed = helm.rendered(), helm.rendered("networkPolicy.egressPorts={8080,443}")
+    for name in (MANAGER, WEBHOOK):
+        (rule,) = policy(default, name)["egress"]
+        assert policy(changed, name)["egress"] == [{"ports": [*rule["ports"], {"port": 8080}, {"port": 443}]}]
 
 
 @pytest.mark.rule("pipeline: nodes/proxy is granted for older kubelets only, by a value of the chart")
 @pytest.mark.parametrize(
     ("settings", "resources", "flags"),
     [
-        pytest.param([], ["nodes/stats", "nodes/configz"], [], id="directly"),
-        pytest.param(
-            ["kubelets.viaProxy=true"], ["nodes/proxy"], ["--kubelet-access=proxy"], id="through the API server"
-        ),
+        ([], ["nodes/stats", "nodes/configz"], []),
+        (["kubelets.viaProxy=true"], ["nodes/proxy"], ["--kubelet-access=proxy"]),
     ],
+    ids=["directly", "through the API server"],
 )
 def test_kubelets_are_read_by_the_value(
     helm: Helm, settings: list[str], resources: list[str], flags: list[str]

@@ -168,14 +168,14 @@ async def test_webhook_that_is_down_blocks_only_what_it_may_deny(cluster: Cluste
 @pytest.mark.full
 async def test_running_review_is_answered_when_the_webhook_stops(cluster: Cluster, hook: Webhook) -> None:
     await hook.node("node-0")
-    hook.reader.hold()
+    hook.reader.released.clear()
     hook.reader.waiting.clear()
     async with asyncio.TaskGroup() as group:
         creation = group.create_task(cluster.kubectl("create", "-f", "-", stdin=manifest()))
         await hook.reader.waiting.wait()
         stopping = group.create_task(hook.stop())
         await cluster.wire.get(PLANS)
-        hook.reader.release()
+        hook.reader.released.set()
         await stopping
     assert creation.result().code == 0, creation.result().err
 

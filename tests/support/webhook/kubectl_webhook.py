@@ -64,27 +64,19 @@ class _Clock:
 
 
 class HeldReader:
-    """Reads while it is not held."""
+    """Reads while `released` is set."""
 
     def __init__(self, inner: ClusterReader) -> None:
         self._inner = inner
-        self._released = asyncio.Event()
-        self._released.set()
+        self.released = asyncio.Event()
+        self.released.set()
         #: Set when a read waits.
         self.waiting = asyncio.Event()
-
-    def hold(self) -> None:
-        """Let reads wait."""
-        self._released.clear()
-
-    def release(self) -> None:
-        """Let reads go on."""
-        self._released.set()
 
     async def list(self, listing: Listing) -> Sequence[Object]:
         """Read after the release."""
         self.waiting.set()
-        await self._released.wait()
+        await self.released.wait()
         return await self._inner.list(listing)
 
 

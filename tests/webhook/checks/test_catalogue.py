@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.resources import Resource
     from webhook.check import Check
 
-SCENARIOS = sorted(path.stem for path in Path("hack/scenarios").glob("*.yaml") if path.stem != "nodes-1000")
+SCENARIOS = [
+    pytest.param(name, marks=pytest.mark.full if name == "nodes-100" else ())
+    for name in sorted(path.stem for path in Path("hack/scenarios").glob("*.yaml"))
+    if name != "nodes-1000"
+]
 SPEC = {"version": "v1.8.0", "image": "iso", "nodeUpgradeOption": {"pauseNodes": ["n1"]}}
 #: The kinds that each check reads.
 READS = {
@@ -47,13 +51,7 @@ PAIRS = [(check, resource) for check in CHECKS for resource in READS[check.name]
 IDS = [f"{check.name} {resource.name}" for check, resource in PAIRS]
 #: Values that no schema allows, at any depth.
 HOSTILE: list[Any] = [
-    None,
-    [],
-    {},
-    "x",
-    7,
-    True,
-    [None, "x", {}],
+    *(None, [], {}, "x", 7, True, [None, "x", {}]),
     {"conditions": [None, {"type": None}], "nodeName": {}},
 ]
 

@@ -212,6 +212,15 @@ def test_texts_are_single_printable_lines() -> None:
     shown = [view.nodes[0].name, view.nodes[0].message, view.blockers[0].remedy, view.warnings[0].message]
     assert all(part.isprintable() and len(part) <= 1000 for part in shown)
     assert view.nodes[0].message.startswith("a [31m b c x")
+    longest = {"node-0": {"state": "PreDraining", "message": "x" * 1000}}
+    assert build(plan(nodeUpgradeStatuses=longest), [], now=NOW).nodes[0].message == "x" * 1000
+
+
+def test_time_without_a_phase_is_no_start() -> None:
+    entries = [{"phaseTransitionTimestamp": at(5)}, *times("Initializing")]
+    view = build(plan(currentPhase="Initializing", phaseTransitionTimestamps=entries[::-1]), [], now=NOW)
+    assert view.started == START
+    assert build(plan(phaseTransitionTimestamps=entries[:1]), [], now=NOW).started is None
 
 
 def test_same_objects_give_equal_views() -> None:

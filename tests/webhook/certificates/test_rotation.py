@@ -259,8 +259,9 @@ async def test_certificate_is_renewed_at_two_thirds_of_its_life(replicas: Replic
     replica = replicas.replica()
     await replica.rotate()
     replicas.shift = RENEWAL - timedelta(days=2)
+    served = replica._context
     await replica.rotate()
-    assert len(replicas.issued) == 1
+    assert (len(replicas.issued), replica._context) == (1, served)
     replicas.shift = RENEWAL
     await replica.rotate()
     assert (len(replicas.issued), await replicas.call(replica)) == (2, "")

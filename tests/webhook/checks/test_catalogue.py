@@ -48,6 +48,7 @@ READS = {
     "addons": (resources.ADDONS,),
 }
 PAIRS = [(check, resource) for check in CHECKS for resource in READS[check.name]]
+GRANT = "Grant the permission; the webhook gets its own by kubectl apply -k deploy"
 IDS = [f"{check.name} {resource.name}" for check, resource in PAIRS]
 #: Values that no schema allows, at any depth.
 HOSTILE: list[Any] = [
@@ -90,10 +91,7 @@ async def test_missing_api_is_a_warning(check: Check, resource: Resource) -> Non
 @pytest.mark.rule("admission: an error while checking denies and says why")
 @pytest.mark.parametrize(
     ("error", "remedy"),
-    [
-        (Forbidden("list: 403 Forbidden"), "Grant the permission; the webhook gets its own by kubectl apply -k deploy"),
-        (Transient("list: no response"), "Try again"),
-    ],
+    [(Forbidden("list: 403 Forbidden"), GRANT), (Transient("list: no response"), "Try again")],
     ids=["forbidden", "no response"],
 )
 @pytest.mark.parametrize(("check", "resource"), PAIRS, ids=IDS)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 ABSENT = "Cluster fleet-local/local does not exist. "
 NOT_READY = "Cluster fleet-local/local is not ready: {}. Wait until it is, or repair it: kubectl describe "
+NOT_REPORTED = NOT_READY.format("Rancher has not reported")
+LOST = {"type": "Ready", "status": "False", "message": "node lost.\n"}
 
 
 def cluster(status: Any, name: str = "local", namespace: str = "fleet-local") -> Object:
@@ -27,18 +29,10 @@ def cluster(status: Any, name: str = "local", namespace: str = "fleet-local") ->
         pytest.param([], [ABSENT], id="absent"),
         pytest.param([cluster({"ready": True}, "other")], [ABSENT], id="another name"),
         pytest.param([cluster({"ready": True}, namespace="default")], [ABSENT], id="another namespace"),
-        pytest.param(
-            [cluster({"conditions": [{"type": "Ready", "status": "False", "message": "node lost.\n"}]})],
-            [NOT_READY.format("node lost")],
-            id="not ready",
-        ),
-        pytest.param([cluster({"ready": False})], [NOT_READY.format("Rancher has not reported")], id="no reason"),
-        pytest.param([cluster(None)], [NOT_READY.format("Rancher has not reported")], id="no status"),
-        pytest.param(
-            [cluster({"ready": "true", "conditions": {}})],
-            [NOT_READY.format("Rancher has not reported")],
-            id="wrong types",
-        ),
+        pytest.param([cluster({"conditions": [LOST]})], [NOT_READY.format("node lost")], id="not ready"),
+        pytest.param([cluster({"ready": False})], [NOT_REPORTED], id="no reason"),
+        pytest.param([cluster(None)], [NOT_REPORTED], id="no status"),
+        pytest.param([cluster({"ready": "true", "conditions": {}})], [NOT_REPORTED], id="wrong types"),
     ],
 )
 async def test_cluster(clusters: list[Object], expected: list[str]) -> None:

@@ -21,6 +21,8 @@ def plan(phase: str, progressing: str = "", *, name: str = "other", **status: An
     return named(name, status={"currentPhase": phase, "conditions": conditions, **status})
 
 
+BUSY = [("Initializing", "True"), ("CleaningUp", "False")]
+NAMELESS = plan("NodeUpgrading", "True") | {"metadata": None}
 IN_PROGRESS = "UpgradePlan other is in progress (phase {}). Wait until it has ended: kubectl wait "
 
 
@@ -35,16 +37,10 @@ IN_PROGRESS = "UpgradePlan other is in progress (phase {}). Wait until it has en
         pytest.param([plan("NodeUpgrading", "True")], [IN_PROGRESS.format("NodeUpgrading")], id="in progress"),
         pytest.param([plan("CleaningUp", "False")], [IN_PROGRESS.format("CleaningUp")], id="cleaning up"),
         pytest.param([plan("Failed", "False", originals=[INTERVAL, STRATEGY])], [], id="restoring"),
-        pytest.param(
-            [plan("Initializing", "True"), plan("CleaningUp", "False")],
-            [IN_PROGRESS.format("Initializing"), IN_PROGRESS.format("CleaningUp")],
-            id="two",
-        ),
+        pytest.param([plan(*one) for one in BUSY], [IN_PROGRESS.format(phase) for phase, _ in BUSY], id="two"),
         pytest.param([named("other"), named("other", status=None)], [], id="no status"),
         pytest.param([named("other", status={"conditions": None, "originals": {}})], [], id="wrong types"),
-        pytest.param(
-            [plan("NodeUpgrading", "True") | {"metadata": None}], ["is in progress (phase NodeUpgrading)"], id="no name"
-        ),
+        pytest.param([NAMELESS], ["is in progress (phase NodeUpgrading)"], id="no name"),
     ],
 )
 async def test_concurrency(plans: list[Object], expected: list[str]) -> None:

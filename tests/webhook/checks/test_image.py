@@ -19,7 +19,8 @@ def image(annotations: object = None, namespace: str = "harvester-system") -> Ob
     return named("iso", namespace, annotations=annotations)
 
 
-GOOD = image({ANNOTATION: "True"})
+GOOD, OTHER = image({ANNOTATION: "True"}), image({ANNOTATION: "True"}, "default")
+ABSENT = "VirtualMachineImage harvester-system/iso does not exist. Choose one of: kubectl get "
 
 
 @pytest.mark.rule(
@@ -32,15 +33,8 @@ GOOD = image({ANNOTATION: "True"})
         pytest.param("iso", [GOOD], [], id="name"),
         pytest.param("harvester-system/iso", [GOOD], [], id="namespace and name"),
         pytest.param("a/b/c", [GOOD], ["'a/b/c' is not a valid VirtualMachineImage name. "], id="malformed"),
-        pytest.param(
-            "default/iso", [image({ANNOTATION: "True"}, "default")], ["Import the ISO there"], id="other namespace"
-        ),
-        pytest.param(
-            "iso",
-            [image({ANNOTATION: "True"}, "default")],
-            ["VirtualMachineImage harvester-system/iso does not exist. Choose one of: kubectl get "],
-            id="absent",
-        ),
+        pytest.param("default/iso", [OTHER], ["Import the ISO there"], id="other namespace"),
+        pytest.param("iso", [OTHER], [ABSENT], id="absent"),
         pytest.param("iso", [image()], [LACKS], id="null annotations"),
         pytest.param("iso", [image({})], [LACKS], id="no annotation"),
         pytest.param("iso", [image({ANNOTATION: "true"})], [LACKS], id="small letter"),

@@ -25,6 +25,10 @@ def volume(replicas: Any = 3, **status: Any) -> Object:
     return named("pvc-1", "longhorn-system", spec={"numberOfReplicas": replicas}, status=status)
 
 
+def of_claim(claim: Any) -> Object:
+    return volume(1, state="attached", kubernetesStatus=claim)
+
+
 def nodes(count: int) -> list[Object]:
     return [node(f"n{index}") for index in range(count)]
 
@@ -32,6 +36,8 @@ def nodes(count: int) -> list[Object]:
 LABELS: dict[str, Any] = {WITNESS_LABEL: "true"}
 WITNESS = node("n9", **LABELS)
 ATTACHED = volume(1, state="attached")
+DEGRADED_VOLUME = volume(robustness="degraded")
+NO_CLAIM = {"namespace": "", "pvcName": ""}
 DETACHED = volume(1, state="detached", robustness="unknown")
 
 
@@ -44,11 +50,9 @@ DETACHED = volume(1, state="detached", robustness="unknown")
     [
         pytest.param(3, [volume(state="attached"), volume(2, state="detached")], [], id="healthy"),
         pytest.param(3, [], [], id="no volumes"),
-        pytest.param(3, [volume(robustness="degraded")], [OF_CLAIM + DEGRADED], id="degraded"),
-        pytest.param(2, [volume(robustness="degraded")], [], id="degraded on two nodes"),
-        pytest.param(
-            [*nodes(2), WITNESS], [volume(robustness="degraded")], [OF_CLAIM + DEGRADED], id="degraded with a witness"
-        ),
+        pytest.param(3, [DEGRADED_VOLUME], [OF_CLAIM + DEGRADED], id="degraded"),
+        pytest.param(2, [DEGRADED_VOLUME], [], id="degraded on two nodes"),
+        pytest.param([*nodes(2), WITNESS], [DEGRADED_VOLUME], [OF_CLAIM + DEGRADED], id="degraded with a witness"),
         pytest.param([*nodes(1), WITNESS], [ATTACHED], [IN_USE.format("attached")], id="one node with a witness"),
         pytest.param(3, [ATTACHED], [OF_CLAIM + IN_USE.format("attached")], id="attached"),
         pytest.param(3, [volume(1, state="attaching")], [IN_USE.format("attaching")], id="attaching"),
@@ -58,21 +62,9 @@ DETACHED = volume(1, state="detached", robustness="unknown")
         pytest.param(3, [volume(1, state="deleting")], [], id="deleting"),
         pytest.param(2, [ATTACHED, DETACHED], [IN_USE.format("attached"), UNUSED.format("detached")], id="two nodes"),
         pytest.param(1, [volume(1, state="attached", robustness="degraded"), DETACHED], [], id="one node"),
-        pytest.param(
-            3, [volume(robustness="degraded"), ATTACHED], [DEGRADED, IN_USE.format("attached")], id="two volumes"
-        ),
-        pytest.param(
-            3,
-            [volume(1, state="attached", kubernetesStatus=None)],
-            ["Volume longhorn-system/pvc-1 " + IN_USE.format("attached")],
-            id="no claim",
-        ),
-        pytest.param(
-            3,
-            [volume(1, state="attached", kubernetesStatus={"namespace": "", "pvcName": ""})],
-            ["Volume longhorn-system/pvc-1 " + IN_USE.format("attached")],
-            id="empty claim",
-        ),
+        pytest.param(3, [DEGRADED_VOLUME, ATTACHED], [DEGRADED, IN_USE.format("attached")], id="two volumes"),
+        pytest.param(3, [of_claim(None)], ["Volume longhorn-system/pvc-1 " + IN_USE.format("attached")], id="no claim"),
+        pytest.param(3, [of_claim(NO_CLAIM)], ["longhorn-system/pvc-1 " + IN_USE.format("attached")], id="empty claim"),
         pytest.param(3, [named("pvc-1", "longhorn-system")], [], id="no spec and status"),
         pytest.param(3, [volume(1) | {"status": None}], ["Volume longhorn-system/pvc-1 is detached"], id="null status"),
         pytest.param(3, [volume(replicas=True), volume("1"), volume(None)], [], id="replicas of wrong types"),

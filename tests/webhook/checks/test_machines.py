@@ -16,6 +16,8 @@ from webhook.cluster import LiveReader
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
+FAILED = "Machine fleet-local/m1 is in phase Failed, not Running. Wait until it is Running, or repair it: "
+UPDATING = "is in phase Updating, not Running"
 NO_PHASE = "Machine fleet-local/m1 is not Running: it has no phase yet. "
 
 
@@ -30,14 +32,7 @@ def machine(status: Any, namespace: str = "fleet-local") -> Object:
         pytest.param([machine({"phase": "Running"})], [], id="running"),
         pytest.param([], [], id="none"),
         pytest.param([machine({"phase": "Failed"}, "default")], [], id="another namespace"),
-        pytest.param(
-            [machine({"phase": "Failed"}), machine({"phase": "Updating"})],
-            [
-                "Machine fleet-local/m1 is in phase Failed, not Running. Wait until it is Running, or repair it: ",
-                "is in phase Updating, not Running",
-            ],
-            id="other phases",
-        ),
+        pytest.param([machine({"phase": "Failed"}), machine({"phase": "Updating"})], [FAILED, UPDATING], id="others"),
         pytest.param([machine({})], [NO_PHASE], id="no phase"),
         pytest.param([machine(None)], [NO_PHASE], id="no status"),
         pytest.param([machine({"phase": ["Running"]})], [NO_PHASE], id="a list"),

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 NOT_READY = "ManagedChart fleet-local/harvester is not Ready: {}. Wait until it is, or repair it: kubectl describe "
+MODIFIED = "Modified(1)\n [Cluster fleet-local/local]."
+NOT_MODIFIED = NOT_READY.format("Modified(1) [Cluster fleet-local/local]")
 NOT_REPORTED = NOT_READY.format("Fleet has not reported")
 
 
@@ -33,11 +35,7 @@ DEFINED = {"type": "Defined", "status": "True"}
         pytest.param([chart(DEFINED, ready("True"))], [], id="ready"),
         pytest.param([], [], id="none"),
         pytest.param([chart(ready("False"), namespace="default")], [], id="another namespace"),
-        pytest.param(
-            [chart(ready("False", "Modified(1)\n [Cluster fleet-local/local]."))],
-            [NOT_READY.format("Modified(1) [Cluster fleet-local/local]")],
-            id="not ready",
-        ),
+        pytest.param([chart(ready("False", MODIFIED))], [NOT_MODIFIED], id="modified"),
         pytest.param([chart(ready("False", "x" * 999))], [NOT_READY.format("x" * 300 + "…")], id="long message"),
         pytest.param([chart(ready("Unknown"))], [NOT_REPORTED], id="unknown"),
         pytest.param([chart(DEFINED)], [NOT_REPORTED], id="no condition"),

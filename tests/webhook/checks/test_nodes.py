@@ -11,6 +11,9 @@ from webhook.checks.nodes import CHECK
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
+UNKNOWN = node("n1", ready="Unknown")
+NOT_READY = "Node n1 is not Ready: kubelet is posting ready status. Repair it"
+BOTH = "Repair it, then create the plan: kubectl describe node n1. It is cordoned. Run kubectl uncordon n1"
 NOT_REPORTED = "Node n1 is not Ready: its kubelet has not reported. Repair it"
 
 
@@ -20,17 +23,9 @@ NOT_REPORTED = "Node n1 is not Ready: its kubelet has not reported. Repair it"
     [
         pytest.param([node("n1"), node("n2")], [], id="ready"),
         pytest.param([], ["The cluster has no nodes. "], id="none"),
-        pytest.param(
-            [node("n1", ready="Unknown"), node("n2", ready="False")],
-            ["Node n1 is not Ready: kubelet is posting ready status. Repair it", "Node n2 is not Ready: "],
-            id="not ready",
-        ),
+        pytest.param([UNKNOWN, node("n2", ready="False")], [NOT_READY, "Node n2 is not Ready: "], id="not ready"),
         pytest.param([node("n1", cordoned=True)], ["Node n1 is cordoned. Run kubectl uncordon n1"], id="cordoned"),
-        pytest.param(
-            [node("n1", ready="False", cordoned=True)],
-            ["Repair it, then create the plan: kubectl describe node n1. It is cordoned. Run kubectl uncordon n1"],
-            id="not ready and cordoned",
-        ),
+        pytest.param([node("n1", ready="False", cordoned=True)], [BOTH], id="not ready and cordoned"),
         pytest.param([named("n1")], [NOT_REPORTED], id="no status"),
         pytest.param([named("n1", spec=None, status={"conditions": None})], [NOT_REPORTED], id="null"),
         pytest.param([named("n1", spec=[], status={"conditions": ["Ready"]})], [NOT_REPORTED], id="wrong types"),

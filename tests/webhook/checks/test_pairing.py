@@ -22,7 +22,12 @@ def machine(name: str, of: object) -> Object:
     return named(name, "fleet-local", status={"nodeRef": of})
 
 
-ONE = machine("m-n1", {"name": "n1"})
+ONE, TWO = (machine(f"m-{name}", {"name": name}) for name in ("n1", "n2"))
+ITS_MACHINE = {ANNOTATION: "m-n1"}
+NO_ANNOTATION = f"Node n1 lacks the annotation {ANNOTATION}. Add it: {ANNOTATE}=m-n1"
+CORRECT = f"Correct its annotation: {ANNOTATE}=m-n1"
+UNKNOWN = f"Node n1 names Machine fleet-local/m-x, which does not exist. {CORRECT}"
+OF_ANOTHER = f"Node n1 names Machine fleet-local/m-n2 of node n2. {CORRECT}"
 NO_NODE = "Machine fleet-local/m-n1 has no node. Wait until its node has joined"
 NAMES_NONE = "Node n1 names Machine fleet-local/m-n1, which does not name it yet. Wait"
 
@@ -31,35 +36,18 @@ NAMES_NONE = "Node n1 names Machine fleet-local/m-n1, which does not name it yet
 @pytest.mark.parametrize(
     ("nodes", "machines", "expected"),
     [
-        pytest.param([node("n1"), node("n2")], [ONE, machine("m-n2", {"name": "n2"})], [], id="paired"),
+        pytest.param([node("n1"), node("n2")], [ONE, TWO], [], id="paired"),
         pytest.param([node("n1")], [], [NUMBERS.format(1, 0), "m-n1, which does not exist. "], id="no machine"),
         pytest.param([node("n1")], [ONE, machine("m2", {"name": "n2"})], [NUMBERS.format(1, 2)], id="no node"),
         pytest.param([node("n1")], [machine("m-n1", None)], [NAMES_NONE, NO_NODE], id="no nodeRef"),
         pytest.param([node("n1")], [machine("m-n1", ["n1"])], [NAMES_NONE, NO_NODE], id="nodeRef of a wrong type"),
         pytest.param([node("n1")], [named("m-n1", "fleet-local")], [NAMES_NONE, NO_NODE], id="no status"),
         pytest.param([node("n1", **UNMANAGED)], [ONE], [NO_LABEL], id="not managed"),
-        pytest.param(
-            [named("n1", labels={LABEL: True}, annotations={ANNOTATION: "m-n1"})], [ONE], [NO_LABEL], id="bool"
-        ),
-        pytest.param(
-            [named("n1", labels={LABEL: "true"})],
-            [ONE],
-            [f"Node n1 lacks the annotation {ANNOTATION}. Add it: {ANNOTATE}=m-n1"],
-            id="no annotation",
-        ),
+        pytest.param([named("n1", labels={LABEL: True}, annotations=ITS_MACHINE)], [ONE], [NO_LABEL], id="bool"),
+        pytest.param([named("n1", labels={LABEL: "true"})], [ONE], [NO_ANNOTATION], id="no annotation"),
         pytest.param([named("n1", labels=None, annotations=None)], [ONE], [NO_LABEL], id="null labels and annotations"),
-        pytest.param(
-            [node("n1", machine="m-x")],
-            [ONE],
-            [f"Node n1 names Machine fleet-local/m-x, which does not exist. Correct its annotation: {ANNOTATE}=m-n1"],
-            id="unknown machine",
-        ),
-        pytest.param(
-            [node("n1", machine="m-n2"), node("n2")],
-            [ONE, machine("m-n2", {"name": "n2"})],
-            [f"Node n1 names Machine fleet-local/m-n2 of node n2. Correct its annotation: {ANNOTATE}=m-n1"],
-            id="machine of another node",
-        ),
+        pytest.param([node("n1", machine="m-x")], [ONE], [UNKNOWN], id="unknown machine"),
+        pytest.param([node("n1", machine="m-n2"), node("n2")], [ONE, TWO], [OF_ANOTHER], id="machine of another node"),
     ],
 )
 async def test_pairing(nodes: list[Object], machines: list[Object], expected: list[str]) -> None:

@@ -18,6 +18,11 @@ DEVICES = CANNOT.format("it uses host devices")
 NO_NODE = CANNOT.format("no other node is schedulable")
 NO_MATCH = CANNOT.format("no other schedulable node matches its node affinity")
 TWO = [node("n1", zone="a"), node("n2", zone="b")]
+CORDONED = [TWO[0], node("n2", zone="b", cordoned=True), node("n3", zone="a")]
+
+
+def zonal(*, on: str = "n1") -> Object:
+    return instance(affinity(zone("b")), on=on)
 
 
 @pytest.mark.rule("admission: VMs must be able to live-migrate, if there is a second node for VMs")
@@ -28,19 +33,9 @@ TWO = [node("n1", zone="a"), node("n2", zone="b")]
         pytest.param(TWO, [], [], id="no instance"),
         pytest.param(TWO, [instance({"nodeSelector": {}})], [SELECTOR], id="node selector"),
         pytest.param(TWO, [instance(hostDevices=[GPU])], [DEVICES], id="host device"),
-        pytest.param(TWO, [instance(affinity(zone("b")))], [], id="affinity to another node"),
-        pytest.param(
-            TWO,
-            [instance(affinity(zone("b")), on=name) for name in ("n1", "n2", "n1")],
-            [NO_MATCH],
-            id="equal affinity on two nodes",
-        ),
-        pytest.param(
-            [TWO[0], node("n2", zone="b", cordoned=True), node("n3", zone="a")],
-            [instance(affinity(zone("b"))), instance()],
-            [NO_MATCH],
-            id="matching node is cordoned",
-        ),
+        pytest.param(TWO, [zonal()], [], id="affinity to another node"),
+        pytest.param(TWO, [zonal(on=name) for name in ("n1", "n2", "n1")], [NO_MATCH], id="equal affinity on both"),
+        pytest.param(CORDONED, [zonal(), instance()], [NO_MATCH], id="matching node is cordoned"),
         pytest.param([TWO[0], node("n2", cordoned=True)], [instance()], [NO_NODE], id="other node is cordoned"),
         pytest.param([TWO[0], node("n2", **WITNESS)], [instance(hostDevices=[GPU])], [], id="one node and a witness"),
         pytest.param([TWO[0]], [instance(hostDevices=[GPU])], [], id="one node"),

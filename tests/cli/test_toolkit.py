@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.programs.polling import eventually
 from tests.support.toolkit.prepare import iso
 from upgrade_manager.api.checksums import read_checksums
 from upgrade_manager.cli.options import parse_options
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 PLAN, POD = {"HARVESTER_UPGRADEPLAN_NAME": "demo"}, {"HARVESTER_UPGRADE_POD_NAME": "demo-post-drain-x7k2p"}
 ON_A_NODE = PLAN | {"HARVESTER_UPGRADE_NODE_NAME": "node-0"}
+INVALID_CHECKSUMS = "node prepare: the checksums of the ISO's files are invalid: "
 DETECTOR = "vm-live-migrate-detector"
 KUBECONFIG = """
 apiVersion: v1
@@ -124,17 +124,22 @@ async def test_stopped_command_is_not_complete_and_leaves_no_file(tmp_path: Path
 
 
 @pytest.mark.real_loop
-async def test_failure_is_the_termination_message(tmp_path: Path) -> None:
-    async with _command(tmp_path, "version-guard", "demo", server="ftp://nowhere") as process:
+@pytest.mark.parametrize(
+    ("line", "server", "variables", "start"),
+    [
+        ("version-guard demo", "ftp://nowhere", {}, "version-guard: "),
+        ("node prepare", "", PLAN | {"HARVESTER_UPGRADE_CHECKSUMS": "{"}, INVALID_CHECKSUMS),
+    ],
+    ids=["no server", "invalid checksums"],
+)
+async def test_failure_is_the_termination_message(
+    tmp_path: Path, line: str, server: str, variables: dict[str, str], start: str
+) -> None:
+    async with _command(tmp_path, *line.split(), server=server or await _unused(), **variables) as process:
         _, errors = await process.communicate()
         assert process.returncode == 1
-
-    async def written() -> bool:
-        return (tmp_path / "message").exists()
-
-    await eventually(written)
     message = (tmp_path / "message").read_text()
-    assert message.startswith("version-guard: ")
+    assert message.startswith(start)
     assert errors.decode().endswith(message)
 
 
@@ -158,13 +163,3 @@ async def test_checksums_are_the_termination_message(tmp_path: Path) -> None:
         assert process.returncode == 0, errors.decode()
     found = read_checksums((tmp_path / "message").read_text())
     assert found == {path: sha256(content).hexdigest() for path, content in files.items()}
-
-
-@pytest.mark.real_loop
-async def test_invalid_checksums_fail_before_anything_is_done(tmp_path: Path) -> None:
-    variables = {"HARVESTER_UPGRADEPLAN_NAME": "demo", "HARVESTER_UPGRADE_CHECKSUMS": "{"}
-    async with _command(tmp_path, "node", "prepare", server=await _unused(), **variables) as process:
-        _, errors = await process.communicate()
-        assert process.returncode == 1, errors.decode()
-    message = (tmp_path / "message").read_text()
-    assert message.startswith("node prepare: the checksums of the ISO's files are invalid: ")

@@ -44,20 +44,12 @@ SPACE = f"/api/v1/namespaces/{NS}"
     [
         ("GET", f"{SPACE}/secrets", "list secrets", "", "", IN_NS),
         ("GET", f"{SPACE}/secrets/x", "get secrets", "x", "", IN_NS),
-        ("GET", "/api/v1/secrets", "list secrets", "", "", CLUSTER),
-        ("POST", f"{SPACE}/secrets", "create secrets", "", "", IN_NS),
-        ("PUT", f"{SPACE}/secrets/x", "update secrets", "x", "", IN_NS),
-        ("PATCH", f"{SPACE}/secrets/x", "patch secrets", "x", "", IN_NS),
-        ("DELETE", f"{SPACE}/secrets/x", "delete secrets", "x", "", IN_NS),
         ("DELETE", f"{SPACE}/secrets", "deletecollection secrets", "", "", IN_NS),
-        ("GET", "/api/v1/nodes/n", "get nodes", "n", "", CLUSTER),
         ("GET", f"/apis/apps/v1/namespaces/{NS}/deployments/x", "get deployments", "x", "apps", IN_NS),
-        ("PUT", f"{SPACE}/pods/x/status", "update pods/status", "x", "", IN_NS),
         ("POST", f"{SPACE}/pods/x/eviction", "create pods/eviction", "x", "", IN_NS),
         ("GET", "/api/v1/nodes/n/proxy/stats/summary", "get nodes/proxy", "n", "", CLUSTER),
         ("GET", f"/apis/nosuch.io/v1/namespaces/{NS}/foos", "list foos", "", "nosuch.io", IN_NS),
         ("GET", SPACE, "get namespaces", NS, "", IN_NS),
-        ("GET", "/api/v1/namespaces", "list namespaces", "", "", CLUSTER),
         (
             "PUT",
             f"/apis/subresources.kubevirt.io/v1/namespaces/{NS}/virtualmachines/a/stop",
@@ -82,21 +74,11 @@ async def test_request_is_forbidden_without_a_rule(
     assert body["details"] == {key: value for key, value in details.items() if value}
 
 
-async def test_watch_is_forbidden_as_a_separate_verb(api: BareApi) -> None:
-    body = await refused(api, "eve", "GET", "/api/v1/secrets", watch="true")
-    assert body["message"] == (
-        'secrets is forbidden: User "eve" cannot watch resource "secrets" in API group "" at the cluster scope'
-    )
-
-
 @pytest.mark.parametrize(
     ("verb", "where", "word"),
     [
         ("GET", "/metrics", "get"),
-        ("GET", "/foo/bar", "get"),
-        ("GET", "/", "get"),
         ("GET", "/readyz/ping", "get"),
-        ("POST", "/version", "post"),
         ("POST", "/apis/batch/v1", "post"),
     ],
 )
@@ -104,11 +86,6 @@ async def test_non_resource_path_is_forbidden_without_a_rule(api: BareApi, verb:
     body = await refused(api, "eve", verb, where)
     assert body["message"] == f'forbidden: User "eve" cannot {word} path "{where}"'
     assert body["details"] == {}
-
-
-@pytest.mark.parametrize("where", ["/version", "/healthz", "/livez", "/readyz", "/openapi/v3"])
-async def test_every_user_may_read_public_paths(api: BareApi, where: str) -> None:
-    assert (await api.acting_as("eve").get(where)).status == 200
 
 
 async def granted(api: BareApi, *rules: dict[str, Any]) -> str:
@@ -130,7 +107,6 @@ async def granted(api: BareApi, *rules: dict[str, Any]) -> str:
         pytest.param(
             "secrets", {"fieldSelector": "metadata.name=one", "watch": "1", "timeoutSeconds": "1"}, 200, id="watch"
         ),
-        pytest.param("secrets", {"fieldSelector": "metadata.name==one"}, 200, id="list of the name with =="),
         pytest.param(
             "secrets",
             {"fieldSelector": f"metadata.name=one,metadata.namespace={NS}"},
@@ -138,7 +114,6 @@ async def granted(api: BareApi, *rules: dict[str, Any]) -> str:
             id="list of name and namespace",
         ),
         pytest.param("secrets", {"fieldSelector": "metadata.name=two"}, 403, id="list of another name"),
-        pytest.param("secrets", {"fieldSelector": "metadata.name!=one"}, 403, id="list except the name"),
     ],
 )
 async def test_resource_names_restrict_a_rule(api: BareApi, where: str, query: dict[str, str], status: int) -> None:
@@ -154,34 +129,16 @@ async def test_resource_names_restrict_a_rule(api: BareApi, where: str, query: d
     [
         pytest.param({"resources": ["pods"]}, "pods/x", 404, id="resource"),
         pytest.param({"resources": ["pods"]}, "pods/x/status", 403, id="resource does not cover its subresources"),
-        pytest.param({"resources": ["pods/status"]}, "pods/x", 403, id="subresource does not cover its resource"),
         pytest.param({"resources": ["pods/status"]}, "pods/x/status", 404, id="subresource"),
         pytest.param({"resources": ["*/status"]}, "pods/x/status", 404, id="status of all resources"),
         pytest.param({"resources": ["pods/*"]}, "pods/x/status", 403, id="pods/* is not a wildcard"),
         pytest.param({"resources": ["*"]}, "pods/x/status", 404, id="all resources"),
-        pytest.param({"resources": ["pods"], "verbs": ["*"]}, "pods/x", 404, id="all verbs"),
-        pytest.param({"resources": ["pods"], "apiGroups": ["*"]}, "pods/x", 404, id="all groups"),
-        pytest.param({"resources": ["pods"], "apiGroups": ["apps"]}, "pods/x", 403, id="another group"),
         pytest.param({"resources": ["pods"], "verbs": ["list"]}, "pods/x", 403, id="another verb"),
     ],
 )
 async def test_rule_covers_matching_requests(api: BareApi, rule: dict[str, Any], where: str, status: int) -> None:
     user = await granted(api, {"apiGroups": [""], "verbs": ["get"]} | rule)
     assert (await api.acting_as(user).get(api.path(where))).status == status
-
-
-async def test_binding_to_a_missing_role_is_named(api: BareApi) -> None:
-    user = f"user-{api.word}"
-    subject = {"kind": "User", "name": user, "apiGroup": RBAC}
-    reference = {"apiGroup": RBAC, "kind": "Role", "name": "missing"}
-    bindings = api.path("rolebindings", group=RBAC)
-    await api.admin.post(bindings, {"metadata": {"name": "b"}, "roleRef": reference, "subjects": [subject]})
-    where = api.path("secrets")
-    answer = await until(api, where, lambda answer: "not found" in answer.body["message"], wire=api.acting_as(user))
-    assert answer.body["message"] == (
-        f'secrets is forbidden: User "{user}" cannot list resource "secrets" in API group "" in the namespace '
-        f'"{api.namespace}": RBAC: role.rbac.authorization.k8s.io "missing" not found'
-    )
 
 
 async def test_unknown_token_is_unauthorized(api: BareApi) -> None:

@@ -9,21 +9,15 @@ import pytest
 from tests.support.server.conformance_objects import (
     DEPLOYMENTS,
     JOBS,
-    LEASE,
-    LEASES,
     NODE,
     NODES,
-    NOW,
     WIDGETS_KIND,
-    with_metadata,
 )
 from tests.support.server.conformance_rows import (
     Row,
-    conflict,
     delete,
     get,
     merge,
-    not_found,
     play,
     post,
     put,
@@ -37,20 +31,15 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.servers
 
-BINDINGS = "/apis/rbac.authorization.k8s.io/v1/namespaces/$ns/rolebindings"
 _META = {"metadata": {"name": "one"}}
-_NOW = "2026-01-02T03:04:05.000000Z"
-JOB = f"{JOBS}/one"
 CONTAINER = {"name": "c", "image": "i"}
 EVENTS = "/api/v1/namespaces/$ns/events"
-DEFAULT_EVENTS = "/api/v1/namespaces/default/events"
 _EVENT = {
     "involvedObject": {"kind": "Pod", "namespace": "$ns", "name": "p"},
     "reason": "Why",
     "message": "so",
     "type": "Normal",
 }
-_LEASE = {"holderIdentity": "me", "leaseDurationSeconds": 15, "leaseTransitions": 0}
 #: The Pod spec of a template with CONTAINER, besides its restartPolicy.
 _POD_SPEC = {
     "containers": [
@@ -104,45 +93,6 @@ def _terminating(kind: str) -> dict[str, Any]:
 
 
 ROWS = {
-    "Lease is stored": Row(
-        when=post(LEASES, _META | {"spec": _LEASE | {"acquireTime": _NOW, "renewTime": _NOW}}),
-        then={"code": 201, "spec": _LEASE | {"acquireTime": "$time", "renewTime": "$time"}},
-    ),
-    "old resourceVersion of a Lease is a conflict": Row(
-        given=(post(LEASES, _META), merge(LEASE, {"spec": {"holderIdentity": "me"}})),
-        when=put(LEASE, with_metadata({"spec": {"holderIdentity": "you"}}, resourceVersion=NOW)),
-        then=conflict("leases.coordination.k8s.io"),
-    ),
-    "RoleBinding gets defaults": Row(
-        when=post(
-            BINDINGS,
-            _META
-            | {
-                "roleRef": {"kind": "Role", "name": "a"},
-                "subjects": [{"kind": "User", "name": "u"}, {"kind": "ServiceAccount", "name": "s", "namespace": "n"}],
-            },
-        ),
-        then={
-            "code": 201,
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "a"},
-            "subjects": [
-                {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "u"},
-                {"kind": "ServiceAccount", "name": "s", "namespace": "n"},
-            ],
-        },
-    ),
-    "Node gets defaults": Row(
-        when=post(
-            NODES,
-            {"metadata": {"name": "$word"}, "spec": {"taints": [{"key": "a.io/b", "effect": "NoExecute"}]}},
-        ),
-        then={"code": 201, "spec.taints.0.key": "a.io/b", "spec.unschedulable": "absent"},
-    ),
-    "Node is cordoned": Row(
-        given=(post(NODES, {"metadata": {"name": "$word"}}),),
-        when=merge(NODE, {"spec": {"unschedulable": True}}),
-        then={"code": 200, "spec.unschedulable": True},
-    ),
     "Node is uncordoned": Row(
         given=(post(NODES, {"metadata": {"name": "$word"}, "spec": {"unschedulable": True}}),),
         when=merge(NODE, {"spec": {"unschedulable": False}}),
@@ -178,25 +128,10 @@ ROWS = {
         when=merge(SCALE, {"spec": {"replicas": 3}}, dryRun="All"),
         then={"code": 200, **_SCALE, "spec": {"replicas": 3}},
     ),
-    "Scale is replaced": Row(
-        given=(post(DEPLOYMENTS, _deployment(a="b")),),
-        when=put(SCALE, _META | _SCALE_KIND | {"spec": {"replicas": 2}}, dryRun="All"),
-        then={"code": 200, **_SCALE, "spec": {"replicas": 2}},
-    ),
     "Scale changes the replicas": Row(
         given=(post(DEPLOYMENTS, _deployment(a="b")), merge(SCALE, _TWO)),
         when=get(DEPLOYMENT),
         then={"code": 200, "spec.replicas": 2, "metadata.generation": 2},
-    ),
-    "old resourceVersion of a Scale is a conflict": Row(
-        given=(post(DEPLOYMENTS, _deployment(a="b")),),
-        when=put(SCALE, with_metadata(_SCALE_KIND | _TWO, resourceVersion="1")),
-        then=conflict("deployments.apps"),
-    ),
-    "Scale of a missing Deployment": Row(when=get(SCALE), then=not_found("deployments.apps")),
-    "DaemonSet has no Scale": Row(
-        when=get("/apis/apps/v1/namespaces/$ns/daemonsets/one/scale"),
-        then=refused(404, "NotFound", "the server could not find the requested resource", {}),
     ),
     "Job gets defaults": Row(
         when=post(JOBS, _META | {"spec": _JOB}),
@@ -220,11 +155,6 @@ ROWS = {
             "metadata.generation": 1,
         },
     ),
-    "suspended Job is resumed": Row(
-        given=(post(JOBS, _META | {"spec": _JOB}),),
-        when=merge(JOB, {"spec": {"suspend": False}}),
-        then={"code": 200, "spec.suspend": False},
-    ),
     "Event is stored": Row(
         when=post(EVENTS, _META | _EVENT),
         then={
@@ -239,12 +169,6 @@ ROWS = {
             "reportingComponent": "",
         },
     ),
-    "Event about a cluster-scoped object is stored in default": Row(
-        when=post(
-            DEFAULT_EVENTS, _EVENT | {"involvedObject": {"kind": "Node", "name": "n"}, "metadata": {"name": "$word"}}
-        ),
-        then={"code": 201, "metadata.namespace": "default"},
-    ),
     "Event count is patched": Row(
         given=(post(EVENTS, _META | _EVENT | {"count": 1}),),
         when=strategic(f"{EVENTS}/one", {"count": 2, "lastTimestamp": "2026-01-02T03:04:05Z", "message": "again"}),
@@ -258,11 +182,6 @@ ROWS = {
             "spec": {"finalizers": ["kubernetes"]},
             "status": {"phase": "Active"},
         },
-    ),
-    "namespace status is written at its endpoint": Row(
-        given=(post(SPACES, {"metadata": {"name": "$word-2"}}),),
-        when=merge(f"{OTHER}/status", {"status": {"conditions": [{"type": "A", "status": "True"}]}}),
-        then={"code": 200, "status.phase": "Active", "status.conditions.0.type": "A"},
     ),
     "namespace deletion continues in the background": Row(
         given=TERMINATING[:1],
@@ -283,12 +202,6 @@ ROWS = {
         when=post("/apis/shapes.example.io/v1/namespaces/$word-2/widgets", widget()),
         then=_terminating(WIDGETS_KIND),
     ),
-    "terminating namespace can be labelled": Row(
-        given=TERMINATING,
-        when=merge(OTHER, {"metadata": {"labels": {"a": "b"}}}),
-        then={"code": 200, "metadata.labels.a": "b", "status.phase": "Terminating"},
-    ),
-    "missing namespace is not found": Row(when=get(OTHER), then=not_found("namespaces", "$ns-2")),
     "namespace is finalized": Row(
         given=(post(SPACES, {"metadata": {"name": "$word-2"}}),),
         when=put(f"{OTHER}/finalize", {"metadata": {"name": "$word-2"}, "spec": {"finalizers": []}}),

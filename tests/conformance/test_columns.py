@@ -50,12 +50,6 @@ async def test_built_in_kind_has_its_columns(api: BareApi, path: str, columns: s
     assert found == columns.split()
 
 
-async def test_job_has_its_narrow_columns(api: BareApi) -> None:
-    definitions = (await table(api, "/apis/batch/v1/jobs", limit="1"))["columnDefinitions"]
-    narrow = [one["name"] for one in definitions if not one["priority"]]
-    assert narrow == ["Name", "Status", "Completions", "Duration", "Age"]
-
-
 def state(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "image": "i", "imageID": "", "ready": False, "restartCount": 0} | more
 
@@ -134,36 +128,6 @@ async def test_cells_of_a_node(
     await api.admin.delete(node)
 
 
-ON_FAILURE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
-ANY = object()
-
-
-@pytest.mark.parametrize(
-    ("group", "plural", "content", "cells"),
-    [
-        pytest.param(
-            "batch",
-            "jobs",
-            {"spec": {"completions": 3, "suspend": True, "template": ON_FAILURE}},
-            [ANY, "0/3", "", ANY],
-            id="a Job",
-        ),
-        pytest.param("", "secrets", {"data": {"a": ""}}, ["Opaque", 1, ANY], id="a Secret"),
-        pytest.param("", "configmaps", {"data": {"a": "", "b": ""}}, [2, ANY], id="a ConfigMap"),
-    ],
-)
-async def test_cells_of_other_kinds(
-    api: BareApi, group: str, plural: str, content: dict[str, Any], cells: list[Any]
-) -> None:
-    path = api.path(plural, group=group)
-    answer = await api.admin.post(path, {"metadata": {"name": "a"}} | content)
-    assert answer.status == 201, answer.body
-    found = await table(api, f"{path}/a")
-    narrow = sum(not one["priority"] for one in found["columnDefinitions"])
-    shown = found["rows"][0]["cells"][1:narrow]
-    assert [ANY if wanted is ANY else cell for cell, wanted in zip(shown, cells, strict=True)] == cells
-
-
 COLUMNS: list[dict[str, Any]] = [
     {"name": "Size", "type": "integer", "jsonPath": ".spec.size"},
     {"name": "Share", "type": "number", "jsonPath": ".spec.share"},
@@ -223,13 +187,4 @@ async def test_cells_of_a_custom_kind(api: BareApi, content: dict[str, Any], cel
     assert definitions[0]["description"] == "Custom resource definition column (in JSONPath format): .spec.size"
     assert (definitions[-1]["priority"], definitions[-1]["format"]) == (1, "password")
     assert found["rows"][0]["cells"] == ["a", *cells]
-    await drop(api)
-
-
-async def test_custom_kind_without_columns_has_name_and_age(api: BareApi) -> None:
-    path = await define(api)
-    await api.admin.post(path, widget(api, "a"))
-    found = await table(api, path)
-    assert [(one["name"], one["type"]) for one in found["columnDefinitions"]] == [("Name", TEXT), ("Age", "date")]
-    assert found["rows"][0]["cells"][0] == "a"
     await drop(api)

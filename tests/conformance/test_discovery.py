@@ -46,29 +46,6 @@ async def test_custom_kind_is_in_aggregated_discovery(api: BareApi) -> None:
     await drop(api)
 
 
-async def test_scale_is_in_aggregated_discovery(api: BareApi) -> None:
-    answer = await RawClient(api.transport, headers={"accept": ACCEPT}).get("/apis")
-    (group,) = [one for one in answer.body["items"] if one["metadata"].get("name") == "apps"]
-    (found,) = [one for one in group["versions"][0]["resources"] if one["resource"] == "deployments"]
-    kind = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
-    assert found["subresources"][0] == {"subresource": "scale", "responseKind": kind, "verbs": READ_WRITE}
-
-
-async def test_core_group_is_in_aggregated_discovery(api: BareApi) -> None:
-    answer = await RawClient(api.transport, headers={"accept": ACCEPT}).get("/api")
-    (group,) = answer.body["items"]
-    (version,) = group["versions"]
-    (found,) = [one for one in version["resources"] if one["resource"] == "configmaps"]
-    assert found == {
-        "resource": "configmaps",
-        "responseKind": {"group": "", "version": "", "kind": "ConfigMap"},
-        "scope": "Namespaced",
-        "singularResource": "configmap",
-        "shortNames": ["cm"],
-        "verbs": VERBS,
-    }
-
-
 @pytest.mark.parametrize("where", ["/apis/nosuch.io", "/apis/nosuch.io/v1", "/nosuch", "/apis/nosuch.io/v1/foos"])
 async def test_unknown_path_is_not_found(api: BareApi, where: str) -> None:
     answer = await api.admin.get(where)
@@ -79,12 +56,6 @@ async def test_unknown_path_is_not_found(api: BareApi, where: str) -> None:
 async def test_version_is_served(api: BareApi) -> None:
     version = (await api.admin.get("/version")).body
     assert (version["major"], version["minor"], version["gitVersion"]) == ("1", "35", "v1.35.4")
-
-
-@pytest.mark.parametrize("root", ["/healthz", "/livez", "/readyz"])
-async def test_health_is_served(api: BareApi, root: str) -> None:
-    whole = await api.admin.get(root)
-    assert (whole.status, whole.body, whole.headers["content-type"]) == (200, b"ok", "text/plain; charset=utf-8")
 
 
 async def test_openapi_document_of_a_custom_group(api: BareApi) -> None:
@@ -108,9 +79,3 @@ async def test_openapi_document_of_a_custom_group(api: BareApi) -> None:
     stale = await api.admin.get(path, hash="STALE")
     assert stale.status in {200, 301}
     await drop(api)
-
-
-@pytest.mark.parametrize("where", ["/api/v1/configmaps", "/api/v1/secrets", "/apis/batch/v1/jobs"])
-async def test_collection_delete_needs_a_namespace(api: BareApi, where: str) -> None:
-    answer = await api.admin.delete(where)
-    assert (answer.status, answer.body["reason"]) == (405, "MethodNotAllowed")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.server.raw_client import RawClient
-from tests.support.tiers import EMBEDDED
 
 if TYPE_CHECKING:
     from tests.support.server.bareapi import BareApi
@@ -65,23 +64,6 @@ async def test_unsupported_format_is_not_acceptable(api: BareApi, accept: str, n
     assert "application/json" in answer.body["message"]
 
 
-@pytest.mark.parametrize("accept", ["application/vnd.kubernetes.protobuf", "application/yaml"])
-async def test_embedded_server_refuses_other_encodings(api: BareApi, accept: str) -> None:
-    answer = await asking(api, accept).get(await secret(api))
-    if api.server == EMBEDDED:
-        assert answer.status == 406
-        assert answer.body["message"] == "only the following media types are accepted: application/json"
-    else:
-        assert (answer.status, answer.headers["content-type"]) == (200, accept)
-
-
-async def test_metadata_of_an_object(api: BareApi) -> None:
-    path = await secret(api)
-    whole = (await api.admin.get(f"{path}/a")).body
-    answer = await asking(api, METADATA).get(f"{path}/a")
-    assert answer.body == {"kind": "PartialObjectMetadata", "apiVersion": META, "metadata": whole["metadata"]}
-
-
 async def test_metadata_of_a_list(api: BareApi) -> None:
     path = await secret(api)
     answer = await asking(api, METADATA_LIST).get(path, fieldSelector="metadata.name=a")
@@ -90,22 +72,6 @@ async def test_metadata_of_a_list(api: BareApi) -> None:
     assert set(item) - {"kind", "apiVersion"} == {"metadata"}
     assert item["metadata"]["labels"] == {"app": "x"}
     assert answer.version
-
-
-async def test_table_of_one_object(api: BareApi) -> None:
-    path = await secret(api)
-    stored = await api.admin.get(f"{path}/a")
-    table = (await asking(api, TABLE).get(f"{path}/a")).body
-    assert [(one["name"], one["type"], one["format"], one["priority"]) for one in table["columnDefinitions"]] == [
-        ("Name", "string", "name", 0),
-        ("Type", "string", "", 0),
-        ("Data", "string", "", 0),
-        ("Age", "string", "", 0),
-    ]
-    assert table["metadata"] == {"resourceVersion": stored.version}
-    (row,) = table["rows"]
-    assert row["cells"][:3] == ["a", "Opaque", 1]
-    assert row["object"] == {"kind": "PartialObjectMetadata", "apiVersion": META, "metadata": stored.body["metadata"]}
 
 
 @pytest.mark.parametrize(
@@ -118,16 +84,6 @@ async def test_include_object_selects_the_row_object(api: BareApi, include: str,
     assert (table["rows"][0]["object"] or {}).get("kind") == kind
 
 
-async def test_empty_table_has_columns_and_no_rows(api: BareApi) -> None:
-    table = (await asking(api, TABLE).get(api.path("secrets"))).body
-    assert (len(table["columnDefinitions"]), table["rows"]) == (4, [])
-
-
-async def test_error_is_a_status_in_every_format(api: BareApi) -> None:
-    answer = await asking(api, TABLE).get(api.path("secrets", "nope"))
-    assert (answer.status, answer.body["kind"], answer.body["reason"]) == (404, "Status", "NotFound")
-
-
 async def test_table_watch_sends_column_definitions_once(api: BareApi) -> None:
     path = await secret(api)
     await api.admin.post(path, {"metadata": {"name": "b"}})
@@ -136,12 +92,3 @@ async def test_table_watch_sends_column_definitions_once(api: BareApi) -> None:
         tables = [event["object"] for event in await events.rest()]
     assert [table["rows"][0]["cells"][0] for table in tables] == ["a", "b"]
     assert [len(table["columnDefinitions"] or []) for table in tables] == [4, 0]
-
-
-async def test_watch_of_metadata(api: BareApi) -> None:
-    path = await secret(api)
-    async with asking(api, METADATA).watch(path, timeoutSeconds="1") as events:
-        (event,) = await events.rest()
-    assert event["type"] == "ADDED"
-    assert set(event["object"]) == {"kind", "apiVersion", "metadata"}
-    assert event["object"]["kind"] == "PartialObjectMetadata"

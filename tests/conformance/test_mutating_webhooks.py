@@ -57,16 +57,6 @@ async def test_patch_changes_what_is_stored(api: BareApi, hook: WebhookServer) -
     assert hook.reviews[1]["oldObject"]["metadata"]["annotations"] == {"a/b": "ä ~"}
 
 
-async def test_dry_run_shows_the_patch_and_stores_nothing(api: BareApi, hook: WebhookServer) -> None:
-    hook.answers["/patch"] = patch(added("/data/c", "d"))
-    async with hook.configured(api, "/patch", at=MUTATING):
-        answer = await create(api, dryRun="All")
-    assert (answer.status, answer.body["data"]) == (201, {"a": "b", "c": "d"})
-    assert (await api.admin.get(api.path("configmaps", "a"))).status == 404
-    (review,) = hook.reviews
-    assert review["dryRun"] is True
-
-
 async def test_name_is_generated_after_the_review(api: BareApi, hook: WebhookServer) -> None:
     async with hook.configured(api, "/allow", at=MUTATING):
         answer = await api.admin.post(api.path("configmaps"), {"metadata": {"generateName": "g-"}})
@@ -85,39 +75,6 @@ async def test_validating_webhook_sees_the_patched_object(api: BareApi, hook: We
     mutating, validating = hook.reviews
     assert [one["object"]["data"] for one in (mutating, validating)] == [{"a": "b"}, {"a": "b", "c": "d"}]
     assert validating["object"]["metadata"]["uid"]
-
-
-async def test_webhooks_patch_in_the_order_of_their_configurations(api: BareApi, hook: WebhookServer) -> None:
-    hook.answers |= {"/first": patch(added("/data/c", "d")), "/second": patch(added("/data/e", "f"))}
-    second = hook.configured(api, "/second", at=MUTATING, name=f"{api.word}-b")
-    first = hook.configured(api, "/first", at=MUTATING, name=f"{api.word}-a")
-    async with second, first:
-        answer = await create(api)
-    assert answer.body["data"] == {"a": "b", "c": "d", "e": "f"}
-    assert [one["object"]["data"].keys() for one in hook.reviews] == [{"a"}, {"a", "c"}]
-
-
-async def test_update_without_a_change_is_patched(api: BareApi, hook: WebhookServer) -> None:
-    created = await create(api)
-    async with hook.configured(api, "/allow", at=MUTATING):
-        same = await api.admin.patch(api.path("configmaps", "a"), {"data": {"a": "b"}})
-        hook.answers["/allow"] = patch(added("/data/c", "d"))
-        changed = await api.admin.patch(api.path("configmaps", "a"), {"data": {"a": "b"}})
-    assert (same.version, changed.body["data"]) == (created.version, {"a": "b", "c": "d"})
-
-
-async def test_condition_that_is_false_skips_the_webhook(api: BareApi, hook: WebhookServer) -> None:
-    condition = {"name": "user", "expression": "request.userInfo.username == 'alice'"}
-    async with hook.configured(api, "/allow", at=MUTATING, matchConditions=[condition]):
-        assert (await create(api)).status == 201
-    assert hook.reviews == []
-
-
-async def test_mutating_webhook_denies_a_request(api: BareApi, hook: WebhookServer) -> None:
-    hook.answers["/deny"] = {"allowed": False, "status": {"message": "no"}} | {"patch": None}
-    async with hook.configured(api, "/deny", at=MUTATING, failurePolicy="Ignore"):
-        answer = await create(api)
-    assert answer.body["message"] == 'admission webhook "check.example.io" denied the request: no'
 
 
 EMPTY = base64.b64encode(b"[]").decode()
@@ -166,10 +123,3 @@ async def test_patch_that_does_not_apply_fails_whatever_the_policy(
     async with hook.configured(api, "/patch", at=MUTATING, failurePolicy="Ignore"):
         found = await create(api)
     assert (found.status, found.body["reason"]) == (500, "InternalError")
-
-
-async def test_validating_webhook_may_not_patch(api: BareApi, hook: WebhookServer) -> None:
-    hook.answers["/patch"] = patch(added("/data/c", "d"))
-    async with hook.configured(api, "/patch"):
-        answer = await create(api)
-    assert answer.body["message"] == f"{INVALID}validating webhook may not return response.patch"

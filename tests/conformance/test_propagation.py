@@ -97,12 +97,3 @@ async def test_foreground_ignores_dependents_that_do_not_block(api: BareApi) -> 
 async def test_dependent_without_its_owner_is_deleted(api: BareApi, change: dict[str, str]) -> None:
     await _dependent(api, await _owner(api) | change)
     await _dependent_deleted(api)
-
-
-async def test_dependent_keeps_its_remaining_owner(api: BareApi) -> None:
-    owner = await _owner(api)
-    other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "never", "uid": "u-never"}
-    metadata = {"name": "dependent", "ownerReferences": [owner, other]}
-    assert (await api.admin.post(api.path("secrets"), {"metadata": metadata})).status == 201
-    found = await _dependent_when(api, lambda found: len(found["ownerReferences"]) == 1)
-    assert found["ownerReferences"][0]["uid"] == owner["uid"]

@@ -69,32 +69,6 @@ async def test_object_leaving_the_selection_has_its_last_state(api: BareApi) -> 
     assert left["metadata"]["resourceVersion"] == now
 
 
-async def test_deleted_object_has_the_version_of_its_deletion(api: BareApi) -> None:
-    path = api.path("secrets")
-    created = await api.admin.post(path, {"metadata": {"name": "a"}})
-    async with api.admin.watch(path, resourceVersion=created.version) as events:
-        await api.admin.delete(f"{path}/a")
-        event = await events.next()
-    assert event["type"] == "DELETED"
-    assert int(event["object"]["metadata"]["resourceVersion"]) > int(created.version)
-    assert (event["object"]["kind"], event["object"]["apiVersion"]) == ("Secret", "v1")
-
-
-async def test_watch_of_one_object_in_all_namespaces(api: BareApi) -> None:
-    path, version = await history(api)
-    chosen = f"metadata.namespace={api.namespace},metadata.name=c"
-    events = await watched(api, "/api/v1/secrets", resourceVersion=version, fieldSelector=chosen)
-    assert events == [("ADDED", "c"), ("MODIFIED", "c")]
-    assert path
-
-
-async def test_watch_from_a_future_version_is_silent_until_then(api: BareApi) -> None:
-    path, _ = await history(api)
-    async with api.admin.watch(path, resourceVersion="999999999", timeoutSeconds="1") as events:
-        await api.admin.delete(f"{path}/c")
-        assert await events.rest() == []
-
-
 async def test_watch_from_a_compacted_version_gets_one_error(api: BareApi) -> None:
     before = (await api.admin.get(api.path("secrets"))).version
     path = await define(api)
@@ -109,12 +83,6 @@ async def test_watch_from_a_compacted_version_gets_one_error(api: BareApi) -> No
     assert (status["kind"], status["code"], status["reason"]) == ("Status", 410, "Expired")
     assert status["message"].startswith(f"too old resource version: {before} (")
     await drop(api)
-
-
-async def test_watch_of_a_named_path_is_a_get(api: BareApi) -> None:
-    path, _ = await history(api)
-    answer = await api.admin.get(f"{path}/a", watch="true", timeoutSeconds="1")
-    assert (answer.status, answer.body["kind"]) == (200, "Secret")
 
 
 async def test_bookmark_has_only_a_version(api: BareApi) -> None:

@@ -62,27 +62,6 @@ async def test_webhook_receives_an_admission_review(api: BareApi, hook: WebhookS
     assert "system:masters" in first["userInfo"]["groups"]
 
 
-async def test_admission_review_shows_a_dry_run(api: BareApi, hook: WebhookServer) -> None:
-    async with hook.configured(api, "/allow", sideEffects="NoneOnDryRun"):
-        assert (await create(api, dryRun="All")).status == 201
-    (review,) = hook.reviews
-    assert review["dryRun"] is True
-    assert review["options"] == {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"]}
-
-
-async def test_admission_review_has_the_generated_name(api: BareApi, hook: WebhookServer) -> None:
-    async with hook.configured(api, "/allow"):
-        answer = await api.admin.post(api.path("configmaps"), {"metadata": {"generateName": "g-"}})
-    (review,) = hook.reviews
-    assert review["name"] == answer.body["metadata"]["name"] != ""
-
-
-async def test_invalid_object_is_not_reviewed(api: BareApi, hook: WebhookServer) -> None:
-    async with hook.configured(api, "/allow"):
-        assert (await create(api, "Not_a_name")).status == 422
-    assert hook.reviews == []
-
-
 async def test_warning_reaches_the_client(api: BareApi, hook: WebhookServer) -> None:
     hook.answers["/warn"] = {"allowed": True, "warnings": ['mind "this"']}
     async with hook.configured(api, "/warn"):
@@ -94,11 +73,9 @@ async def test_warning_reaches_the_client(api: BareApi, hook: WebhookServer) -> 
     ("status", "code", "reason", "message"),
     [
         pytest.param({"message": "no"}, 400, None, f"{DENIED}: no", id="with a message"),
-        pytest.param({"reason": "Because"}, 400, "Because", f"{DENIED}: Because", id="with a reason"),
         pytest.param(
             {"code": 422, "reason": "Invalid", "message": "bad"}, 422, "Invalid", f"{DENIED}: bad", id="with a code"
         ),
-        pytest.param({"message": "no", "code": 200}, 400, None, f"{DENIED}: no", id="with a code of success"),
         pytest.param(None, 400, None, f"{DENIED} without explanation", id="without a status"),
     ],
 )
@@ -113,15 +90,6 @@ async def test_webhook_denies_a_request(
     assert (await api.admin.get(api.path("configmaps", "a"))).status == 404
 
 
-async def test_denial_has_details_and_warnings(api: BareApi, hook: WebhookServer) -> None:
-    details = {"name": "n", "causes": [{"field": "f", "message": "m", "reason": "r"}]}
-    status = {"code": 422, "reason": "Invalid", "message": "bad", "details": details}
-    hook.answers["/deny"] = {"allowed": False, "status": status, "warnings": ["w"]}
-    async with hook.configured(api, "/deny"):
-        answer = await create(api)
-    assert (answer.body["details"], answer.headers["warning"]) == (details, '299 - "w"')
-
-
 NOT_A = "object.metadata.name != 'a'"
 FAILING = "object.data.missing == 'x'"
 
@@ -134,8 +102,6 @@ FAILING = "object.data.missing == 'x'"
         pytest.param("Fail", ["true", FAILING], 0, 403, id="an error"),
         pytest.param("Ignore", ["true", FAILING], 0, 201, id="an ignored error"),
         pytest.param("Fail", [FAILING, NOT_A], 0, 201, id="an error and false"),
-        pytest.param("Fail", [f"true || {FAILING}"], 1, 201, id="an error that does not matter"),
-        pytest.param("Fail", ["oldObject == null"], 1, 201, id="no old object"),
     ],
 )
 async def test_match_conditions_select_requests(
@@ -161,19 +127,10 @@ async def test_match_conditions_select_requests(
             f"{CALL}the server could not find the requested resource",
             id="not found",
         ),
-        pytest.param(
-            FixedResponse(body="hello"), f"{CALL}couldn't get version/kind; json parse error: ", id="not JSON"
-        ),
-        pytest.param(
-            FixedResponse(body=""),
-            f"{CALL}0-length response with status code: 200 and content type: text/plain; charset=utf-8",
-            id="empty body",
-        ),
         pytest.param(review(), f"{INVALID}webhook response was absent", id="no response"),
         pytest.param(
             review(response={"uid": "other", "allowed": True}), f'{INVALID}expected response.uid="', id="another uid"
         ),
-        pytest.param(review("Pod", "v1"), CALL, id="another kind"),
     ],
 )
 async def test_invalid_review_fails_the_request(api: BareApi, hook: WebhookServer, answer: Any, message: str) -> None:
@@ -186,12 +143,6 @@ async def test_invalid_review_fails_the_request(api: BareApi, hook: WebhookServe
     assert f"Internal error occurred: {cause['message']}" == refused.body["message"]
 
 
-async def test_failure_policy_ignore_allows_the_request(api: BareApi, hook: WebhookServer) -> None:
-    hook.answers["/invalid"] = FixedResponse(status=500, body="boom")
-    async with hook.configured(api, "/invalid", failurePolicy="Ignore"):
-        assert (await create(api)).status == 201
-
-
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
 async def test_slow_webhook_times_out(api: BareApi, hook: WebhookServer, policy: str) -> None:
     async with hook.configured(api, "/slow", failurePolicy=policy, timeoutSeconds=1):
@@ -201,16 +152,6 @@ async def test_slow_webhook_times_out(api: BareApi, hook: WebhookServer, policy:
     else:
         message = f'Internal error occurred: {CALL}Post "{hook.url}/slow?timeout=1s": context deadline exceeded'
         assert (answer.status, answer.body["message"]) == (500, message)
-
-
-async def test_unreachable_webhook_fails_the_request(api: BareApi, hook: WebhookServer) -> None:
-    client = {"url": "https://127.0.0.1:1/x", "caBundle": hook.bundle()}
-    async with hook.configured(api, "/", clientConfig=client, timeoutSeconds=5):
-        answer = await create(api)
-    assert answer.body["message"] == (
-        f'Internal error occurred: {CALL}Post "https://127.0.0.1:1/x?timeout=5s": dial tcp 127.0.0.1:1: connect: '
-        "connection refused"
-    )
 
 
 async def test_untrusted_certificate_fails_the_request(api: BareApi, hook: WebhookServer) -> None:
@@ -225,14 +166,6 @@ async def test_untrusted_certificate_fails_the_request(api: BareApi, hook: Webho
     )
 
 
-async def test_missing_service_fails_the_request(api: BareApi, hook: WebhookServer) -> None:
-    service = {"namespace": api.namespace, "name": "nosuch", "path": "/x"}
-    async with hook.configured(api, "/", clientConfig={"service": service}, timeoutSeconds=5):
-        answer = await create(api)
-    url = f"https://nosuch.{api.namespace}.svc:443/x?timeout=5s"
-    assert answer.body["message"] == f'Internal error occurred: {CALL}Post "{url}": service "nosuch" not found'
-
-
 @pytest.mark.parametrize(
     ("given", "seen"),
     [
@@ -240,9 +173,6 @@ async def test_missing_service_fails_the_request(api: BareApi, hook: WebhookServ
         pytest.param(rule("pods/status"), ["UPDATE status"], id="a subresource"),
         pytest.param(rule("pods/*"), ["CREATE ", "UPDATE status", "UPDATE "], id="a kind with its subresources"),
         pytest.param(rule("*/status"), ["UPDATE status"], id="a subresource of all kinds"),
-        pytest.param(rule("pods", operations=["CREATE"]), ["CREATE "], id="one operation"),
-        pytest.param(rule("pods", apiGroups=["*"], apiVersions=["*"]), ["CREATE ", "UPDATE "], id="all groups"),
-        pytest.param(rule("pods", apiGroups=["apps"]), [], id="another group"),
     ],
 )
 async def test_rules_select_requests(api: BareApi, hook: WebhookServer, given: dict[str, Any], seen: list[str]) -> None:
@@ -264,11 +194,6 @@ async def test_rules_select_requests(api: BareApi, hook: WebhookServer, given: d
     [
         pytest.param({}, ["CREATE", "UPDATE", "UPDATE", "DELETE"], id="without a selector"),
         pytest.param({"objectSelector": {"matchLabels": {"x": "y"}}}, ["CREATE", "UPDATE"], id="labels, old or new"),
-        pytest.param(
-            {"objectSelector": {"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}},
-            ["UPDATE", "UPDATE", "DELETE"],
-            id="absent labels",
-        ),
         pytest.param({"namespaceSelector": {"matchLabels": {"no": "no"}}}, [], id="another namespace"),
     ],
 )
@@ -291,11 +216,8 @@ TIMEOUT = "the timeout value must be between 1 and 30 seconds"
     ("field", "value", "message"),
     [
         ("sideEffects", "Unknown", 'Unsupported value: "Unknown": supported values: "None", "NoneOnDryRun"'),
-        ("sideEffects", None, "Required value: must specify one of None, NoneOnDryRun"),
         ("clientConfig", {}, "Required value: exactly one of url or service is required"),
         ("timeoutSeconds", 31, f"Invalid value: 31: {TIMEOUT}"),
-        ("timeoutSeconds", 0, f"Invalid value: 0: {TIMEOUT}"),
-        ("name", "x", 'Invalid value: "x": should be a domain with at least three segments separated by dots'),
         ("failurePolicy", "Foo", 'Unsupported value: "Foo": supported values: "Fail", "Ignore"'),
         ("admissionReviewVersions", [], "Required value: must specify one of v1, v1beta1"),
     ],

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import sys
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -49,43 +48,6 @@ def test_missing_prerequisite_is_one_line_and_exit_code_1(
     assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "config").exists()
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        pytest.param([], id="no kubeconfig"),
-        pytest.param(["--kubeconfig", "x", "--time-scale", "0"], id="time scale 0"),
-        pytest.param(["--kubeconfig", "x", "--time-scale", "2", "--instant"], id="scale and instant"),
-        pytest.param(["--kubeconfig", "x", "--port", "70000"], id="invalid port"),
-        pytest.param(["--kubeconfig", "x", "--seed", "a"], id="invalid seed"),
-    ],
-)
-def test_invalid_command_line_is_rejected(arguments: list[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert caught.value.code == 2
-
-
-@pytest.mark.full
-@pytest.mark.real_loop
-async def test_used_port_or_unwritable_kubeconfig_ends_the_program(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
-        code, _, error = await _run("--kubeconfig", str(tmp_path / "config"), "--port", port)
-    assert (code, error.count("\n")) == (1, 1)
-    assert error == f"error: --port {port} is in use. Set another port\n"
-    code, _, error = await _run("--kubeconfig", str(tmp_path / "no" / "config"), "--scenario", "one-node")
-    assert (code, error.count("\n")) == (1, 1)
-
-
-async def _run(*arguments: str) -> tuple[int, str, str]:
-    process = await _start(*arguments)
-    async with asyncio.timeout(50):
-        output, error = await process.communicate()
-    return process.returncode or 0, output.decode(), error.decode()
 
 
 async def _start(*arguments: str) -> asyncio.subprocess.Process:

@@ -11,21 +11,6 @@ from upgrade_manager.kube.clock import SystemClock
 RATE = 1000.0
 
 
-def test_timers_are_due_earlier() -> None:
-    async def main() -> float:
-        before = asyncio.get_running_loop().time()
-        await asyncio.sleep(20)
-        return asyncio.get_running_loop().time() - before
-
-    with asyncio.Runner(loop_factory=lambda: FastEventLoop(RATE)) as runner:
-        assert runner.run(main()) >= 20
-
-
-def test_arguments_make_the_same_time() -> None:
-    time = FastTime(rate=RATE, equal_at=datetime.now(UTC))
-    assert FastTime.parse(*time.arguments()) == time
-
-
 def test_manager_runs_in_it() -> None:
     start = datetime.now(UTC) - timedelta(hours=1)
 

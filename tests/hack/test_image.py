@@ -80,18 +80,6 @@ def script(tmp_path: Path) -> Script:
     return Script(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("tools", "action", "calls"),
-    [
-        pytest.param("podman docker", "build", [f"docker build {MANAGER} --tag r/a:v1 ."], id="docker first"),
-        pytest.param("buildah podman", "build", [f"podman build {MANAGER} --tag r/a:v1 ."], id="podman before buildah"),
-        pytest.param("buildah", "push", ["buildah push r/a:v1"], id="buildah alone"),
-    ],
-)
-def test_first_tool_builds_and_pushes(script: Script, tools: str, action: str, calls: list[str]) -> None:
-    assert script.run(action, "r/a:v1", tools=tools) == (0, calls, "")
-
-
 def test_release_pins_its_base_and_is_attested(script: Script) -> None:
     attested = "--sbom=true --provenance=mode=max --metadata-file build/manager.json"
     call = f"docker buildx build {MANAGER} {PINNED} {PLATFORMS} {attested} --push --tag r/a:v1 ."
@@ -132,31 +120,3 @@ def test_release_without_a_digest_is_not_built(script: Script, tools: str) -> No
     status, calls, error = script.run("buildx", "r/a:v1", tools=tools, FOUND="")
     assert (status, calls) == (1, [])
     assert f"image: the digest of {BASE} is not known. Set BASE_DIGEST=sha256:…" in error
-
-
-def test_revision_shows_changes_after_the_commit(script: Script) -> None:
-    status, (call,), _ = script.run("build", "a:v1", tools="docker", CHANGED=" M a\\n")
-    assert status == 0
-    assert f"REVISION={COMMIT}-dirty " in call
-
-
-def test_sources_without_git_have_no_revision(script: Script) -> None:
-    (script.folder / "bin/git").unlink()
-    found = script.run("build", "a:v1", tools="docker")
-    assert found == (0, [f"docker build --target manager --build-arg VERSION={__version__} --tag a:v1 ."], "")
-
-
-def test_named_tool_and_target_are_taken(script: Script) -> None:
-    status, (call,), _ = script.run("build", "a:v1", tools="docker nerdctl", CONTAINER_TOOL="nerdctl", TARGET="toolkit")
-    assert status == 0
-    assert call.startswith("nerdctl build --target toolkit ")
-
-
-def test_missing_tools_are_one_line(script: Script) -> None:
-    status, calls, error = script.run("build", "a:v1", tools="")
-    assert (status, calls, error.count("\n")) == (1, [], 1)
-    assert error.startswith("image: docker, podman or buildah is needed, and is not on the PATH. Install one")
-
-
-def test_unknown_action_is_a_usage_error(script: Script) -> None:
-    assert script.run("run", "a:v1", tools="docker")[0] == 2

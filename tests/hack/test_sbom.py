@@ -28,11 +28,20 @@ Version: {version}
 Description: what it is
  in several lines
 """
+(HELM,) = re.findall(r"^ARG HELM=(\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
 
 
 def made(output: Path, *arguments: str) -> dict[str, Any]:
     assert main([*arguments, str(output)]) == 0
     return dict(json.loads(output.read_text()))
+
+
+@pytest.fixture(scope="module")
+def manager(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the document of the Python packages."""
+    path: Path = tmp_path_factory.mktemp("sbom") / "manager.cdx.json"
+    made(path)
+    return path
 
 
 def purls(document: dict[str, Any]) -> set[str]:
@@ -41,20 +50,21 @@ def purls(document: dict[str, Any]) -> set[str]:
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
-    """Return a root file system with two Debian packages."""
+    """Return a root file system with two Debian packages and Helm."""
     records = tmp_path / "image/var/lib/dpkg/status.d"
     records.mkdir(parents=True)
     for name, version in (("libc6", "2.36-9+deb12u10"), ("dash", "0.5.12-2")):
         (records / name).write_text(RECORD.format(name=name, version=version))
-    (tmp_path / "image/usr/lib").mkdir(parents=True)
+    for folder in ("usr/lib", "usr/local/bin"):
+        (tmp_path / "image" / folder).mkdir(parents=True)
     (tmp_path / "image/usr/lib/os-release").write_text('VERSION_ID="12"\nID=debian\n')
+    (tmp_path / "image/usr/local/bin/helm").touch()
     return tmp_path / "image"
 
 
-def test_every_locked_package_is_listed_with_its_hashes(tmp_path: Path) -> None:
-    output = tmp_path / "sbom/manager.cdx.json"
-    document = made(output)
-    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(output.read_text()) is None
+def test_every_locked_package_is_listed_with_its_hashes(manager: Path) -> None:
+    document = json.loads(manager.read_text())
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(manager.read_text()) is None
     found = {
         (component["name"], component["version"]): {
             digest["content"] for reference in component["externalReferences"] for digest in reference["hashes"]
@@ -68,27 +78,20 @@ def test_every_locked_package_is_listed_with_its_hashes(tmp_path: Path) -> None:
     assert (described["name"], described["version"]) == ("harvester-upgrade-manager", __version__)
 
 
-def test_document_is_the_same_each_time_and_names_no_machine(tmp_path: Path) -> None:
-    first, second = tmp_path / "a.json", tmp_path / "b.json"
-    assert made(first) == made(second)
-    urls = set(re.findall(r"https?://([^/\"]+)", first.read_text()))
+def test_document_is_the_same_each_time_and_names_no_machine(manager: Path, tmp_path: Path) -> None:
+    text = manager.read_text()
+    assert made(tmp_path / "b.json") == json.loads(text)
+    urls = set(re.findall(r"https?://([^/\"]+)", text))
     assert urls <= {"pypi.org", "github.com", "cyclonedx.org"} | {url for url in urls if url.endswith("readthedocs.io")}
-    assert str(ROOT) not in first.read_text()
+    assert str(ROOT) not in text
 
 
-def test_debian_packages_of_an_image_are_listed(tmp_path: Path, image: Path) -> None:
-    python = purls(made(tmp_path / "a.json"))
-    assert purls(made(tmp_path / "b.json", "--root", str(image))) - python == {
+def test_debian_packages_and_helm_of_an_image_are_listed(manager: Path, tmp_path: Path, image: Path) -> None:
+    assert purls(made(tmp_path / "b.json", "--root", str(image))) - purls(json.loads(manager.read_text())) == {
         "pkg:deb/debian/dash@0.5.12-2?arch=amd64&distro=debian-12",
         "pkg:deb/debian/libc6@2.36-9%2Bdeb12u10?arch=amd64&distro=debian-12",
+        f"pkg:golang/helm.sh/helm/v4@{HELM}",
     }
-
-
-def test_helm_of_the_toolkit_is_listed(tmp_path: Path, image: Path) -> None:
-    (image / "usr/local/bin").mkdir(parents=True)
-    (image / "usr/local/bin/helm").touch()
-    (version,) = re.findall(r"^ARG HELM=(\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
-    assert f"pkg:golang/helm.sh/helm/v4@{version}" in purls(made(tmp_path / "a.json", "--root", str(image)))
 
 
 def test_other_root_file_system_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

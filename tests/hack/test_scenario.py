@@ -24,15 +24,6 @@ def test_documented_scenarios_exist() -> None:
     assert set(scenario.names()) == promised
 
 
-def test_custom_file_loads(tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text("nodes: {count: 2}\nfaults: [{work: pre-drain, node: node-1}]\n")
-    loaded = scenario.load(str(path))
-    assert (loaded.name, loaded.nodes.names) == ("mine", ("node-0", "node-1"))
-    assert loaded.fault_of("pre-drain", "node-1") is not None
-    assert loaded.fault_of("pre-drain", "node-0") is None
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -50,19 +41,3 @@ def test_invalid_file_gives_a_one_line_error(tmp_path: Path, text: str, message:
         scenario.load(str(path))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_changed_scenario_keeps_other_values() -> None:
-    base = scenario.load("three-nodes")
-    other = base.changed(durations={"reboot": 9}, jitter=0)
-    assert other.durations.reboot == 9
-    assert other.durations.prepare == base.durations.prepare
-    with pytest.raises(scenario.ScenarioError):
-        base.changed(durations={"rebot": 9})
-
-
-def test_node_names_can_have_prefix_and_suffix() -> None:
-    nodes = scenario.load("three-nodes").changed(nodes={"prefix": "rack-7.", "suffix": ".lab"}).nodes
-    assert nodes.names == ("rack-7.0.lab", "rack-7.1.lab", "rack-7.2.lab")
-    assert [nodes.index(name) for name in nodes.names] == [0, 1, 2]
-    assert all(nodes.is_management(name) for name in nodes.names)

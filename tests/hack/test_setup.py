@@ -84,25 +84,6 @@ def test_interrupted_installation_starts_over(tree: Tree, *, is_update: bool) ->
     assert tree.calls[0] == "venv"
 
 
-@pytest.mark.parametrize("changed", INSTALLED)
-def test_a_changed_lock_file_is_installed_on_top(tree: Tree, changed: str) -> None:
-    tree.set_up()
-    assert tree.calls
-    (tree.root / changed).write_text("changed")
-    assert tree.set_up().returncode == 0
-    assert [call.split()[0] for call in tree.calls] == ["pip", "pip"]
-    tree.set_up()
-    assert tree.calls == []
-
-
-def test_a_moved_tree_gets_a_new_environment(tree: Tree) -> None:
-    tree.set_up()
-    assert tree.calls
-    moved = Tree(tree.root.rename(tree.root.with_name("moved")))
-    moved.set_up()
-    assert moved.calls[0] == "venv"
-
-
 def test_without_a_usable_python_nothing_is_changed(tree: Tree) -> None:
     (tree.root / "old").touch()
     ended = tree.set_up()
@@ -125,14 +106,3 @@ def test_the_environment_of_another_tree_is_kept(tree: Tree) -> None:
     (linked.root / ".venv").unlink()
     assert linked.set_up().returncode == 0
     assert (tree.set_up().returncode, tree.calls) == (0, [])
-
-
-def test_a_linked_environment_of_the_tree_is_updated(tree: Tree) -> None:
-    tree.set_up()
-    assert tree.calls
-    venv = tree.root / ".venv"
-    venv.rename(tree.root.with_name("elsewhere"))
-    venv.symlink_to(tree.root.with_name("elsewhere"))
-    (tree.root / "pyproject.toml").write_text("changed")
-    assert tree.set_up().returncode == 0
-    assert [call.split()[0] for call in tree.calls] == ["pip", "pip"]

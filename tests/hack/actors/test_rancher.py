@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,7 +12,7 @@ from hack.simulation import Simulation
 from tests.support.programs.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import MACHINES, NODES, PROVISIONING_CLUSTERS, SECRETS
+from upgrade_manager.kube.resources import MACHINES, PROVISIONING_CLUSTERS, SECRETS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -33,15 +33,12 @@ class Cluster:
     """Machine-plan Secrets seen by their nodes."""
 
     def __init__(self, simulation: Simulation) -> None:
-        self.simulation = simulation
         self.client = simulation.client()
 
-    async def start(self, version: str = RELEASE) -> None:
+    async def start(self) -> None:
         strategy = {"controlPlaneDrainOptions": DRAIN_OPTIONS, "workerDrainOptions": DRAIN_OPTIONS}
-        await self.patch(version, provisionGeneration=9, upgradeStrategy=strategy)
-
-    async def patch(self, version: str, **rke_config: Any) -> None:
-        body = {"spec": {"kubernetesVersion": version, "rkeConfig": rke_config}}
+        rke_config = {"provisionGeneration": 9, "upgradeStrategy": strategy}
+        body = {"spec": {"kubernetesVersion": RELEASE, "rkeConfig": rke_config}}
         await self.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(body), namespace="fleet-local")
 
     async def secrets(self) -> dict[str, Object]:
@@ -67,9 +64,6 @@ class Cluster:
 
     async def annotations(self, node: str) -> dict[str, str]:
         return objects.annotations_of((await self.secrets())[node])
-
-    async def node(self, name: str) -> Object:
-        return await self.client.get(NODES, name)
 
 
 @pytest.fixture
@@ -97,60 +91,3 @@ async def test_leftover_acknowledgement_counts_at_once(cluster: Cluster) -> None
     await cluster.until_pending("post-drain")
     await cluster.acknowledge(node, POST_HOOK, text)
     await eventually(lambda: cluster.pending("post-drain"))
-
-
-async def test_manual_uncordon_is_reverted_during_a_hook(cluster: Cluster) -> None:
-    await cluster.start()
-    node, _ = await cluster.until_pending("pre-drain")
-    await cluster.client.patch(NODES, node, MergePatch({"spec": {"unschedulable": None}}))
-    await cluster.acknowledge(node, "unrelated", "x")
-
-    async def cordoned() -> bool:
-        return bool((await cluster.node(node))["spec"].get("unschedulable"))
-
-    await eventually(cordoned)
-
-
-async def test_drain_waits_for_a_node_that_is_registered_again(cluster: Cluster) -> None:
-    node = await cluster.node("node-0")
-    await cluster.client.delete(NODES, "node-0")
-    await cluster.start()
-    await asyncio.sleep(20)
-    assert await cluster.pending("pre-drain") == {}
-    metadata = {key: objects.metadata(node)[key] for key in ("name", "labels", "annotations")}
-    await cluster.client.create(NODES, {**node, "metadata": metadata})
-    assert (await cluster.until_pending("pre-drain"))[0] == "node-0"
-
-
-async def test_changed_drain_options_restart_the_drain(cluster: Cluster) -> None:
-    await cluster.start()
-    node, text = await cluster.until_pending("pre-drain")
-    await cluster.patch(RELEASE, upgradeStrategy={"controlPlaneDrainOptions": {"gracePeriod": 7}})
-
-    async def renewed() -> str:
-        return (await cluster.pending("pre-drain")).get(node, text).replace(text, "")
-
-    assert '"gracePeriod":7' in await eventually(renewed)
-
-
-async def test_new_generation_drains_without_a_new_version(cluster: Cluster) -> None:
-    await cluster.start(cluster.simulation.scenario.software.kubernetes)
-    await cluster.until_pending("pre-drain")
-
-
-async def test_unknown_kubernetes_version_is_not_planned(cluster: Cluster) -> None:
-    await cluster.start("v1.99.0+rke2r1")
-    await asyncio.sleep(20)
-    secrets = await cluster.secrets()
-    assert all(one["data"]["plan"] == one["data"]["appliedPlan"] for one in secrets.values())
-
-
-async def test_undrainable_node_keeps_the_drain_waiting() -> None:
-    scenario = load("three-nodes").changed(vms={"count": 0}, node_faults={"undrainable": ["node-0"]})
-    async with Simulation(scenario) as simulation:
-        cluster = Cluster(simulation)
-        await cluster.start()
-        node, text = await cluster.until_pending("pre-drain")
-        await cluster.acknowledge(node, PRE_HOOK, text)
-        await asyncio.sleep(60)
-        assert RKE + "drain-done" not in await cluster.annotations(node)

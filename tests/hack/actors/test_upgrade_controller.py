@@ -13,7 +13,7 @@ from tests.support.cluster.actor_cluster import ActorCluster, ScriptedPods
 from tests.support.programs.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import JOBS, NODES, SUC_PLANS
+from upgrade_manager.kube.resources import JOBS, SUC_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -109,46 +109,6 @@ async def test_job_deadline_rules(given: Given, seconds: Any, deadline: int | No
     assert {objects.spec(job).get("activeDeadlineSeconds") for job in await given.jobs()} == {deadline}
 
 
-async def test_failed_node_keeps_its_slot(given: Given) -> None:
-    given.containers.failing = {"n1"}
-    await given.create(concurrency=2)
-    await asyncio.sleep(60)
-    plan = await given.plan()
-    assert objects.status(plan)["applying"] == ["n1"]
-    failed = [objects.name(job) for job in await given.jobs() if objects.is_condition_true(job, "Failed")]
-    assert len(failed) == 1
-    labelled = {objects.name(node) for node in (await given.client.list(NODES)).items if _is_marked(node)}
-    assert labelled == {"n2", "n3"}
-
-
-async def test_recreated_plan_is_complete_without_jobs(given: Given) -> None:
-    await given.create()
-    await given.until("True", "Complete")
-    await given.client.delete(SUC_PLANS, "work", namespace=NAMESPACE)
-    await asyncio.sleep(5)
-    assert await given.jobs() == []
-    await given.create()
-    await given.until("True", "Complete")
-    assert await given.jobs() == []
-
-
-async def test_removed_node_label_reopens_the_plan(given: Given) -> None:
-    await given.create()
-    await given.until("True", "Complete")
-    await given.client.patch(NODES, "n2", MergePatch({"metadata": {"labels": {"plan.upgrade.cattle.io/work": None}}}))
-    await given.until("False", "SyncJob")
-    await given.until("True", "Complete")
-
-
-async def test_joining_node_reopens_a_complete_plan(given: Given) -> None:
-    await given.create()
-    await given.until("True", "Complete")
-    await given.stage.add_node("n4")
-    await given.until("False", "SyncJob")
-    await given.until("True", "Complete")
-    assert len(await given.jobs()) == 4
-
-
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
@@ -165,7 +125,3 @@ async def test_invalid_plan_reports_the_reason(given: Given, spec: dict[str, Any
     assert message in str(objects.status(plan)["conditions"])
     await asyncio.sleep(30)
     assert await given.jobs() == []
-
-
-def _is_marked(node: Object) -> bool:
-    return "plan.upgrade.cattle.io/work" in objects.labels(node)

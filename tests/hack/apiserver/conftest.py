@@ -1,4 +1,4 @@
-"""A separate server for each test, with two custom kinds and a client."""
+"""A separate server for each test, with a custom kind and a client."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.server.apiserver import DEFINITIONS, ROBOT, WIDGET, make_server
+from tests.support.server.apiserver import DEFINITIONS, WIDGET, make_server
 from tests.support.server.raw_client import RawClient
 
 if TYPE_CHECKING:
@@ -24,9 +24,8 @@ async def server() -> ApiServer:
 @pytest.fixture
 async def wire(server: ApiServer) -> RawClient:
     wire = RawClient(server)
-    for definition in (WIDGET, ROBOT):
-        created = await wire.post(DEFINITIONS, definition)
-        assert created.status == 201, created.body
+    created = await wire.post(DEFINITIONS, WIDGET)
+    assert created.status == 201, created.body
     return wire
 
 

@@ -11,7 +11,6 @@ import pytest
 from tests.support.server.apiserver import WIDGETS, widget
 
 if TYPE_CHECKING:
-    from hack.apiserver.server import ApiServer
     from tests.support.server.raw_client import RawClient
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -38,67 +37,6 @@ async def test_history_keeps_recent_and_last_hundred_events(wire: RawClient) -> 
         assert (await events.next())["type"] == "ERROR"
     async with wire.watch(MAPS, resourceVersion=recent) as events:
         assert (await events.next())["type"] == "MODIFIED"
-
-
-async def test_slow_reader_gets_an_error_event(server: ApiServer, wire: RawClient) -> None:
-    version = await _fill(wire, "a")
-    async with wire.watch(MAPS, resourceVersion=version) as events:
-        await _fill(wire, "b")
-        server.compact()
-        (event,) = await events.rest()
-    assert event["object"]["code"] == 410
-
-
-async def test_bookmarks_are_sent_each_minute_and_at_the_end(server: ApiServer, wire: RawClient) -> None:
-    version = await _fill(wire, "a")
-    loop = asyncio.get_running_loop()
-    begin, seen = loop.time(), []
-    query = {"resourceVersion": version, "timeoutSeconds": "150", "allowWatchBookmarks": "true"}
-    async with wire.watch(MAPS, **query) as events:
-        while True:
-            try:
-                event = await events.next()
-            except StopAsyncIteration:
-                break
-            seen.append((event["type"], round(loop.time() - begin), event["object"]))
-    assert [(kind, when) for kind, when, _ in seen] == [("BOOKMARK", 60), ("BOOKMARK", 120), ("BOOKMARK", 148)]
-    assert round(loop.time() - begin) == 150
-    mark = seen[0][2]
-    assert (mark["kind"], mark["apiVersion"]) == ("ConfigMap", "v1")
-    assert mark["metadata"]["resourceVersion"] == str(server.storage.revision)
-
-
-async def test_watch_without_timeout_ends_within_an_hour(wire: RawClient) -> None:
-    loop = asyncio.get_running_loop()
-    begin = loop.time()
-    async with wire.watch(MAPS, allowWatchBookmarks="true") as events:
-        await events.rest()
-    assert 1800 <= loop.time() - begin < 3600
-
-
-async def test_watch_is_limited_to_its_namespace(wire: RawClient) -> None:
-    async with wire.watch(MAPS) as events:
-        await wire.post(MAPS.replace("default", "kube-system"), {"metadata": {"name": "x"}})
-        await _fill(wire, "a")
-        assert await events.take(1) == [("ADDED", "a")]
-
-
-async def test_closed_watch_leaves_no_tasks(server: ApiServer, wire: RawClient) -> None:
-    tasks = len(asyncio.all_tasks())
-    async with wire.watch(MAPS) as events:
-        reading = asyncio.create_task(events.next())
-        await asyncio.sleep(1)
-        assert server.storage.collection("configmaps").wakers
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
-    assert not server.storage.collection("configmaps").wakers
-    assert len(asyncio.all_tasks()) == tasks
-
-
-async def test_closing_the_server_ends_the_watch(server: ApiServer, wire: RawClient) -> None:
-    async with wire.watch(MAPS) as events:
-        asyncio.get_running_loop().call_later(5, server.close)
-        assert await events.rest() == []
 
 
 async def _random_writes(wire: RawClient, random: Random, steps: int) -> None:

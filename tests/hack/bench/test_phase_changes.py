@@ -7,14 +7,12 @@ import pytest
 
 from hack.bench.phase_changes import phase_changes
 from hack.bench.recorder import Exchange
-from upgrade_manager.api.keys import RKE_POST_DRAIN
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube.transport import Request
 
 PLAN = "/apis/management.harvesterhci.io/v1beta1/upgradeplans/demo"
 IMAGE = {"kind": "VirtualMachineImage", "metadata": {"uid": "1"}}
 IMPORTED = {**IMAGE, "status": {"conditions": [{"type": "Imported", "status": "True"}]}}
-DEPLOYMENT = {"kind": "Deployment", "metadata": {"uid": "3"}, "spec": {"replicas": 2}}
 
 
 def write(who: str, began: float, obj: dict[str, Any] | None = None, **more: str) -> Exchange:
@@ -41,11 +39,6 @@ def found(*exchanges: Exchange) -> dict[PhaseName, float]:
     return phase_changes(exchanges, manager="manager")
 
 
-def test_phase_change_ends_with_the_next_write() -> None:
-    writes = [record(0, "ISODownloading"), write("images", 5, IMAGE), write("images", 10, IMPORTED)]
-    assert found(*writes, manager_write(13), record(15, "RepoCreating")) == {PhaseName.ISO_DOWNLOAD: 2}
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -57,21 +50,3 @@ def test_phase_change_ends_with_the_next_write() -> None:
 def test_other_writes_do_not_end_a_phase_change(other: Exchange) -> None:
     writes = [record(0, "ISODownloading"), write("images", 10, IMPORTED), other]
     assert found(*writes, manager_write(20), record(22, "RepoCreating")) == {PhaseName.ISO_DOWNLOAD: 9}
-
-
-def test_last_acknowledged_hook_ends_the_node_upgrade() -> None:
-    def secret(uid: str, **annotations: str) -> dict[str, Any]:
-        return {"kind": "Secret", "metadata": {"uid": uid, "annotations": annotations}}
-
-    pending = [write("rancher", at, secret(uid, **{RKE_POST_DRAIN: "{}"})) for at, uid in ((2, "a"), (4, "b"))]
-    acknowledged = [write("rancher", at, secret(uid)) for at, uid in ((10, "a"), (20, "b"), (21, "b"))]
-    writes = [
-        record(0, "NodeUpgrading"),
-        *pending,
-        acknowledged[0],
-        manager_write(15),
-        *acknowledged[1:],
-        manager_write(30),
-        record(31, "CleaningUp"),
-    ]
-    assert found(*writes) == {PhaseName.NODE_UPGRADE: 9}

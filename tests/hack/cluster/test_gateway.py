@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from datetime import UTC, datetime
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
@@ -66,27 +65,6 @@ async def session(authority: Authority, gateway: Gateway) -> AsyncIterator[aioht
         yield session
 
 
-async def _line(response: aiohttp.ClientResponse) -> dict[str, Any]:
-    async with asyncio.timeout(5):
-        event: dict[str, Any] = json.loads(await response.content.readline())
-    return event
-
-
-async def test_watch_streams_until_its_client_disconnects(session: aiohttp.ClientSession, server: ApiServer) -> None:
-    inside = RawClient(server)
-    collection = server.storage.collection("configmaps")
-    async with session.get(MAPS, params={"watch": "1"}) as response:
-        assert response.headers["transfer-encoding"] == "chunked"
-        await inside.post(MAPS, {"metadata": {"name": "a"}})
-        assert (await _line(response))["type"] == "ADDED"
-        await inside.delete(f"{MAPS}/a")
-        assert (await _line(response))["type"] == "DELETED"
-        assert collection.wakers
-    async with asyncio.timeout(5):
-        while collection.wakers:  # noqa: ASYNC110  # the other end of a real connection reports nothing
-            await asyncio.sleep(0.01)
-
-
 async def test_broken_stream_breaks_the_connection(session: aiohttp.ClientSession, faults: Middleware) -> None:
     faults.add(Rule(match=Match(verbs=("watch",)), action=Cut(events=1, clean=False)))
     for name in "ab":
@@ -115,9 +93,3 @@ async def test_shutdown_ends_streams_properly(faults: Middleware, tls: ssl.SSLCo
             assert response.status == 200
         async with asyncio.timeout(5):
             assert await response.read() == b""
-
-
-def test_key_file_is_readable_by_owner_only(authority: Authority, tmp_path: Path) -> None:
-    certificate, key = authority.server(["example.test"]).write(tmp_path, "server")
-    assert key.stat().st_mode & 0o077 == 0
-    assert b"BEGIN CERTIFICATE" in certificate.read_bytes()

@@ -41,13 +41,6 @@ def test_incomplete_cache_is_an_error(tmp_path: Path, cached: Assets, missing: s
         find_assets({"XDG_CACHE_HOME": str(tmp_path)})
 
 
-def test_environment_variable_overrides_the_cache(tmp_path: Path) -> None:
-    folder = programs(tmp_path / "mine", *PROGRAMS)
-    found = find_assets({"XDG_CACHE_HOME": str(tmp_path), "KUBEBUILDER_ASSETS": str(folder)})
-    assert found.folder == folder
-    assert not found.crds.exists()
-
-
 @pytest.mark.parametrize(("mode", "missing"), [(0o755, "kube-controller-manager"), (0o644, "etcd, kube-apiserver, .*")])
 def test_missing_programs_are_named(tmp_path: Path, mode: int, missing: str) -> None:
     folder = programs(tmp_path / "mine", "etcd", "kube-apiserver", "kubectl", mode=mode)

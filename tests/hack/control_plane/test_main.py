@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hack.control_plane import __main__ as program
-from hack.control_plane.assets import GO_FOLDER, PROGRAMS, find_assets, find_tool
+from hack.control_plane.assets import GO_FOLDER, PROGRAMS, find_assets
 from tests.support.programs.processes import becomes_true, is_alive
 
 ROOT = Path(__file__).parents[3]
@@ -104,27 +104,6 @@ def test_programs_and_crds_are_built_once(machine: Machine) -> None:
     assert download.count("@v") == len(FILES)
     assert program.provision(machine.environ) == assets
     assert machine.calls == []
-
-
-def test_helm_is_built_once_without_a_control_plane(machine: Machine) -> None:
-    helm = program.provision_tool("helm", machine.environ)
-    assert find_tool("helm", machine.environ) == helm
-    assert os.access(helm, os.X_OK)
-    (build,) = machine.calls
-    assert build.startswith("helm ")
-    assert build.endswith("helm.sh/helm/v4/cmd/helm")
-    assert machine.cached == ["helm"]
-    assert program.provision_tool("helm", machine.environ) == helm
-    assert machine.calls == []
-
-
-def test_helm_is_linked_beside_the_interpreter(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", str(machine.home / "python"))
-    for version in ("old", "new"):
-        (machine.home / version).mkdir()
-        (machine.home / version / "helm").touch()
-        assert program.link_tool(machine.home / version / "helm") == 0
-    assert (machine.home / "helm").resolve() == (machine.home / "new/helm").resolve()
 
 
 def test_helm_has_the_version_of_the_image() -> None:

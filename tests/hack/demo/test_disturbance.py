@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.demo.commands import scale
-from hack.demo.disturbance import SETTLED, SHOWN, TIMEOUT, UNEXPECTED, Disturbances
+from hack.demo.disturbance import SHOWN, TIMEOUT, Disturbances
 from hack.demo.stalls import STALLS
 from hack.scenario import load
 from hack.simulation import Simulation
@@ -92,49 +92,6 @@ async def frozen(client: Client) -> list[str]:
     return [one["data"]["frozen"] for one in (await client.list(CONFIG_MAPS, namespace="kube-system")).items]
 
 
-async def test_held_break_is_cleared_only_when_the_upgrade_moves() -> None:
-    said: list[str] = []
-    async with Simulation("one-node") as simulation:
-        breaks = await broken(simulation.client(), "scheduler", said=said, hold=True)
-        for reasons in (["PodPending"], [], ["PodPending"], []):
-            await breaks.advance(plan_with(*reasons))
-            await asyncio.sleep(60)
-        await breaks.advance(plan_with())
-        assert [text.split()[0] for text in said] == ["Blocked"]
-        await breaks.advance(plan_with(node="PreDrained"))
-        assert CLEARED in said[-1]
-
-
-async def test_mended_break_is_cleared_once_no_blocker_comes_back() -> None:
-    said: list[str] = []
-    async with Simulation("one-node") as simulation:
-        breaks = await broken(simulation.client(), "scheduler", said=said)
-        for reasons, wait in ((["PodPending"], SHOWN), ([], SETTLED - 1), (["PodPending"], 0), ([], SETTLED - 1)):
-            await breaks.advance(plan_with(*reasons))
-            await after(wait)
-        await breaks.advance(plan_with())
-        assert [text.split()[0] for text in said] == ["Blocked"]
-        assert await frozen(simulation.client()) == []
-        await after(1)
-        await breaks.advance(plan_with())
-        assert CLEARED in said[-1]
-
-
-async def test_unexpected_blocker_is_mended_too_once_it_lasts() -> None:
-    said: list[str] = []
-    async with Simulation("one-node") as simulation:
-        breaks = await broken(simulation.client(), "scheduler", "image-pull", said=said)
-        # Explained by the other break.
-        await after(UNEXPECTED)
-        await breaks.advance(plan_with("ImagePullFailed"))
-        assert len(said) == 1
-        await breaks.advance(plan_with("ImagePullFailed", "JobSlow"))
-        assert said[-1].startswith("\nBlocked (JobSlow): m\n")
-        await after(SHOWN)
-        await breaks.advance(plan_with("JobSlow"))
-        assert await frozen(simulation.client()) == []
-
-
 @pytest.mark.parametrize("rate", [1.0, 10.0])
 async def test_break_without_a_blocker_is_mended_after_a_limit(rate: float) -> None:
     said: list[str] = []
@@ -151,29 +108,3 @@ async def test_break_without_a_blocker_is_mended_after_a_limit(rate: float) -> N
         await after(SHOWN)
         await breaks.advance(plan_with(node="PreDrained"))
         assert await frozen(simulation.client()) == []
-
-
-async def test_upgrade_that_a_break_does_not_hold_up_is_reported() -> None:
-    said: list[str] = []
-    async with Simulation("one-node") as simulation:
-        breaks = await broken(simulation.client(), "scheduler", said=said)
-        for _ in range(2):
-            await breaks.advance(plan_with(ended=True))
-        assert said == ["\nThe upgrade ended without a blocker of this break (scheduler)."]
-
-
-async def test_refused_jobs_are_reported_whenever_it_begins() -> None:
-    """The system-upgrade-controller's Jobs are refused first."""
-    said: list[str] = []
-    async with Simulation() as simulation, started(simulation) as stage:
-        damage, remedy = await STALLS["write-refused"].steps(stage.client, await stage.plan())
-        await damage[0].run(stage.client)
-        breaks = Disturbances.of(["write-refused"], client=stage.client, screen=Lines(said.append), hold=True, rate=1.0)
-        breaks.items[0].remedy, breaks.items[0].is_broken = remedy, True
-        async with asyncio.timeout(LATEST):
-            while not said:
-                await breaks.advance(await stage.plan())
-                await after(1)
-        assert said[0].startswith("\nBlocked (UpgradeControllerSilent): ")
-        await remedy[0].run(stage.client)
-        await stage.succeed()

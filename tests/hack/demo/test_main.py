@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.programs.processes import interrupted, started_with
+from tests.support.programs.processes import started_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,29 +102,6 @@ def test_failed_upgrade_shows_the_cause_and_the_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_refusal_of_the_users_plan_is_printed(tmp_path: Path) -> None:
-    plan = tmp_path / "plan.yaml"
-    plan.write_text(
-        "{apiVersion: management.harvesterhci.io/v1beta1, kind: UpgradePlan, metadata: {name: own}, "
-        "spec: {version: v9.9.9}}"
-    )
-    folder = tmp_path / "tmp"
-    folder.mkdir()
-    status, output = run(folder, "--instant", "--plan-file", str(plan))
-    assert status == 1, output
-    assert 'The UpgradePlan "own" is invalid: spec.version: ' in output
-    assert left_behind(folder) == []
-
-
-def test_file_without_a_plan_is_an_error(tmp_path: Path) -> None:
-    plan = tmp_path / "plan.yaml"
-    plan.write_text("kind: ConfigMap")
-    status, output = run(tmp_path, "--instant", "--plan-file", str(plan))
-    assert status == 1
-    assert f"The demo failed: {plan} is not an UpgradePlan" in output
-
-
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("number", "status"),
     [pytest.param(signal.SIGINT, 130, id="Ctrl-C"), pytest.param(signal.SIGTERM, 143, id="SIGTERM")],
@@ -135,43 +112,6 @@ def test_signal_ends_the_demo_and_leaves_nothing_behind(tmp_path: Path, number: 
         demo.send_signal(number)
         demo.communicate()
         assert demo.returncode == status
-    assert left_behind(tmp_path) == []
-
-
-@pytest.mark.parametrize("module", ["argparse", "rich"])
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
-@pytest.mark.thin
-def test_signal_during_imports_ends_the_demo_silently(module: str, number: signal.Signals, status: int) -> None:
-    done = interrupted("hack.demo", "--plain", module=module, number=number)
-    assert (done.returncode, done.stdout, done.stderr) == (status, "", "")
-
-
-@pytest.mark.thin
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_signal_while_the_cluster_starts_ends_the_demo(tmp_path: Path, number: signal.Signals) -> None:
-    with started(tmp_path) as demo:
-        read_until(demo, "Starting a simulated")
-        demo.send_signal(number)
-        output, _ = demo.communicate()
-        assert demo.returncode == 128 + number
-    assert output == "\nStopped; all processes have ended.\n"
-    assert left_behind(tmp_path) == []
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("first", ["Starting a simulated", "phase Initialize: started"])
-def test_closed_output_ends_the_demo_silently(tmp_path: Path, first: str) -> None:
-    command = [sys.executable, "-m", "hack.demo", "--plain", "--instant"]
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    with subprocess.Popen(  # noqa: S603  # our own program
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as demo:
-        read_until(demo, first)
-        assert demo.stdout is not None
-        assert demo.stderr is not None
-        demo.stdout.close()
-        assert demo.stderr.read() == ""
-        assert demo.wait() == 128 + signal.SIGPIPE
     assert left_behind(tmp_path) == []
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-
 import pytest
 
-from hack.demo.options import RATE, parse
+from hack.demo.options import parse
 
 
 @pytest.mark.parametrize(
@@ -27,15 +25,3 @@ def test_unknown_break_is_a_usage_error(text: str, capsys: pytest.CaptureFixture
         parse(["--break", text])
     assert exit_.value.code == 2
     assert "names are degraded-volume, cordoned-node, single-replica" in capsys.readouterr().err
-
-
-def test_clock_is_behind_until_the_time_limit() -> None:
-    before = datetime.now(UTC)
-    fast = parse(["--break", "suc", "--timeout", "600"]).time
-    assert fast.rate == RATE
-    assert fast.equal_at >= before + timedelta(seconds=600)
-    assert fast.now() < before
-
-
-def test_clock_of_a_real_api_server_is_right() -> None:
-    assert parse(["--break", "suc", "--api", "real"]).time.rate == 1

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.demo.processes import Child, ProcessGroup, process_group
-from hack.demo.programs import DemoError, Programs, ready_line
+from hack.demo.programs import DemoError, Programs
 from tests.support.programs.processes import becomes_true, is_alive
 
 if TYPE_CHECKING:
@@ -67,13 +67,6 @@ async def test_other_exit_ends_the_demo(group: ProcessGroup, which: str) -> None
     with pytest.raises(DemoError, match=f"the {which} was terminated by SIGTERM") as caught:
         await programs.check()
     assert caught.value.child is getattr(programs, which)
-
-
-async def test_cluster_exit_before_ready_is_an_error(group: ProcessGroup) -> None:
-    child = await group.start("cluster", [sys.executable, "-S", "-c", "raise SystemExit('no port')"])
-    with pytest.raises(DemoError, match="the cluster exited with status 1"):
-        await ready_line(child, within=20)
-    assert child.tail(1) == "no port"
 
 
 async def test_no_child_outlives_a_killed_demo(tmp_path: Path) -> None:

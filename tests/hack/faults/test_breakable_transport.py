@@ -54,16 +54,6 @@ async def test_cut_refuses_requests_and_breaks_streams(line: BreakableTransport,
     assert (await wire.get(MAPS)).names == []
 
 
-async def test_break_fails_pending_reads_only(line: BreakableTransport, wire: RawClient) -> None:
-    async with wire.watch(MAPS) as events:
-        reading = asyncio.create_task(events.next())
-        await asyncio.sleep(1)
-        line.tear()
-        with pytest.raises(Transient, match="torn"):
-            await reading
-    assert (await wire.get(MAPS)).names == []
-
-
 async def test_streams_break_in_opening_order(line: BreakableTransport, wire: RawClient) -> None:
     broken: list[int] = []
 

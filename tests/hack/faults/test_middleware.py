@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.apiserver.call import Call, call_of
 from hack.faults.counts import NO_ANSWER
 from hack.faults.middleware import Middleware
 from hack.faults.rules import (
@@ -28,9 +27,9 @@ from hack.faults.rules import (
 from tests.support.server.apiserver import make_server
 from tests.support.server.raw_client import RawClient
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.transport import Request
 
 if TYPE_CHECKING:
+    from hack.apiserver.call import Call
     from hack.faults.rules import Action
     from upgrade_manager.kube.transport import Response
 
@@ -56,44 +55,6 @@ async def fill(wire: RawClient, names: str) -> None:
         await wire.post(MAPS, {"metadata": {"name": name}})
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "query", "expected"),
-    [
-        pytest.param("GET", MAPS, {}, Call(verb="list", resource="configmaps", namespace="default"), id="list"),
-        pytest.param(
-            "PATCH",
-            "/apis/example.io/v1/namespaces/x/widgets/a%2Fb/status",
-            {},
-            Call(verb="patch", resource="widgets.example.io", namespace="x", name="a/b", subresource="status"),
-            id="patch of a status",
-        ),
-        pytest.param(
-            "DELETE", "/apis/batch/v1/jobs", {}, Call(verb="deletecollection", resource="jobs.batch"), id="collection"
-        ),
-        pytest.param(
-            "PUT",
-            "/api/v1/namespaces/x/finalize",
-            {},
-            Call(verb="update", resource="namespaces", name="x", subresource="finalize"),
-            id="finalize",
-        ),
-        pytest.param(
-            "GET",
-            "/api/v1/nodes/n/proxy/stats/summary",
-            {},
-            Call(verb="get", resource="nodes", name="n", subresource="proxy/stats/summary"),
-            id="proxy",
-        ),
-        pytest.param("POST", "/apis/x.io/v1/ys", {"dryRun": "All"}, Call(verb="create", resource="ys.x.io"), id="dry"),
-    ],
-)
-def test_call_is_derived_from_the_path(method: str, path: str, query: dict[str, str], expected: Call) -> None:
-    call = call_of(Request(method=method, path=path, query=tuple(query.items())))
-    fields = ("verb", "resource", "subresource", "namespace", "name")
-    assert [getattr(call, field) for field in fields] == [getattr(expected, field) for field in fields]
-    assert call.is_write == (expected.verb in {"patch", "deletecollection", "update"})
-
-
 async def test_requests_without_rules_pass_and_are_counted(faults: Middleware, wire: RawClient) -> None:
     await fill(wire, "ab")
     await wire.get(f"{MAPS}/a")
@@ -114,16 +75,6 @@ async def test_delay_is_reproducible(faults: Middleware, wire: RawClient) -> Non
     loop = asyncio.get_running_loop()
     await wire.get(f"{MAPS}/a")
     assert loop.time() == pytest.approx(1 + 2 * Random(1).random())
-
-
-async def test_delay_beyond_the_timeout_raises_transient(faults: Middleware, wire: RawClient) -> None:
-    arm(faults, Delay(least=60, most=60))
-    with pytest.raises(Transient):
-        await wire.get(MAPS)
-    with pytest.raises(Transient):
-        async with wire.watch(MAPS):
-            pass
-    assert faults.counts.total(code=NO_ANSWER) == 2
 
 
 async def test_refusal_has_status_and_headers_without_effect(faults: Middleware, wire: RawClient) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.control_plane.assets import AssetsError
 from hack.prometheus.__main__ import provision
 from hack.prometheus.programs import find
 
@@ -44,39 +43,3 @@ def test_package_is_downloaded_once(environ: Mapping[str, str], tmp_path: Path) 
     assert str(programs.promtool).startswith(str(tmp_path / ".cache"))
     assert (tmp_path / "calls").read_text() == "--quiet download prometheus\n"
     assert [path.name for path in programs.promtool.parents[3].iterdir()] == [programs.promtool.parents[2].name]
-
-
-def test_lists_are_updated_where_they_lack_the_package(
-    environ: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("os.geteuid", lambda: 0)
-    updated = '[ "$2" = update ] && exec touch "$HOME/updated"; [ -e "$HOME/updated" ] || exit 100'
-    program(environ, "apt-get", f"{updated}\n{DOWNLOAD}")
-    program(environ, "dpkg-deb", UNPACK)
-    assert provision(environ).prometheus.exists()
-    assert (tmp_path / "updated").exists()
-
-
-def test_programs_on_the_path_are_used(environ: Mapping[str, str]) -> None:
-    for name in ("prometheus", "promtool"):
-        program(environ, name, "true")
-    assert str(provision(environ).prometheus) == f"{environ['PATH']}/prometheus"
-
-
-@pytest.mark.parametrize(
-    ("apt_get", "message"),
-    [
-        pytest.param("", "has no apt-get: install Prometheus", id="another distribution"),
-        pytest.param("echo no network >&2; exit 100", "failed: no network. Else install Prometheus", id="no network"),
-    ],
-)
-def test_failure_is_one_line_with_a_remedy(
-    environ: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, apt_get: str, message: str
-) -> None:
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    if apt_get:
-        program(environ, "apt-get", apt_get)
-    with pytest.raises(AssetsError, match=message):
-        provision(environ)
-    with pytest.raises(AssetsError, match="run `make prometheus`"):
-        find(environ)

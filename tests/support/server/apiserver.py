@@ -17,7 +17,6 @@ def make_server(seed: int = 1, *, poster: Poster | None = None) -> ApiServer:
 
 GROUP = "example.io"
 WIDGETS = f"/apis/{GROUP}/v1/namespaces/default/widgets"
-ROBOTS = f"/apis/{GROUP}/v1/robots"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -30,7 +29,6 @@ def definition(
     schema: dict[str, Any] = _SCHEMA,
     *,
     group: str = GROUP,
-    namespaced: bool = True,
     status: bool = False,
     **more: Any,
 ) -> dict[str, Any]:
@@ -42,7 +40,7 @@ def definition(
         "metadata": {"name": f"{plural}.{group}"},
         "spec": {
             "group": group,
-            "scope": "Namespaced" if namespaced else "Cluster",
+            "scope": "Namespaced",
             "names": {"plural": plural, "kind": kind},
             "versions": [version | ({"subresources": {"status": {}}} if status else {})],
         },
@@ -51,15 +49,8 @@ def definition(
 
 #: Namespaced, with a status subresource.
 WIDGET = definition("widgets", "Widget", status=True)
-#: Cluster-scoped, without one.
-ROBOT = definition("robots", "Robot", namespaced=False)
 
 
 def widget(name: str, **spec: Any) -> dict[str, Any]:
     """Return a Widget."""
     return {"apiVersion": f"{GROUP}/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec}
-
-
-def robot(name: str, **more: Any) -> dict[str, Any]:
-    """Return a Robot."""
-    return {"apiVersion": f"{GROUP}/v1", "kind": "Robot", "metadata": {"name": name}} | more

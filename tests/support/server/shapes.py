@@ -10,7 +10,6 @@ GROUP = "shapes.example.io"
 VERSION = f"{GROUP}/v1"
 #: The path of each kind's objects.
 WIDGETS = f"/apis/{VERSION}/namespaces/$ns/widgets"
-PLAINS = f"/apis/{VERSION}/namespaces/$ns/plains"
 RULED = f"/apis/{VERSION}/namespaces/$ns/ruled"
 
 _TEXT = {"type": "string"}
@@ -51,8 +50,6 @@ WIDGET = definition(
     group=GROUP,
     status=True,
 )
-#: Without a status subresource.
-PLAIN = definition("plains", "Plain", _object(spec=_object(size=_NUMBER), status=_object(phase=_TEXT)), group=GROUP)
 
 
 def _rule(rule: str, **more: Any) -> dict[str, Any]:
@@ -96,17 +93,12 @@ _RULED = _object(
 #: With CEL rules.
 RULE = definition("ruled", "Rule", _object(spec=_RULED, status=_object(phase=_TEXT)), group=GROUP, status=True)
 
-SHAPES = (WIDGET, PLAIN, RULE)
+SHAPES = (WIDGET, RULE)
 
 
 def widget(name: str = "one", /, **spec: Any) -> dict[str, Any]:
     """Return a Widget."""
     return {"apiVersion": VERSION, "kind": "Widget", "metadata": {"name": name}, "spec": spec}
-
-
-def plain(name: str = "one", /, **more: Any) -> dict[str, Any]:
-    """Return a Plain."""
-    return {"apiVersion": VERSION, "kind": "Plain", "metadata": {"name": name}} | more
 
 
 def ruled(name: str = "one", /, **spec: Any) -> dict[str, Any]:

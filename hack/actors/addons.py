@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.conditions import with_condition
-from hack.actors.controller_loop import ControllerLoop, Timers
+from hack.actors.controller import NamespacedController
 from hack.actors.helm_storage import HelmStorage
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -13,38 +13,26 @@ from upgrade_manager.kube.resources import ADDONS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
+    from hack.actors.controller import Key
     from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.store import Change
 
 #: The final states, the transitional state, and the final state that follows it.
 _ON = ({"AddonDeploySuccessful"}, "AddonEnabling", "AddonDeploySuccessful")
 _OFF = ({"", "AddonDisabled"}, "AddonDisabling", "AddonDisabled")
 
 
-class AddonController:
+class AddonController(NamespacedController):
     """Reconciles the Addons of all namespaces."""
 
     def __init__(self, context: ActorContext) -> None:
-        self._context = context
-        self._client = context.client("harvester-addon-controller")
-        self._addons = context.caches.of(ADDONS)
-        self._loop: ControllerLoop[tuple[str, str]] = context.loop("addons", self._reconcile)
+        super().__init__(context, ADDONS, user_agent="harvester-addon-controller", loop="addons")
         self._storage = HelmStorage(self._client)
-        self._timers = Timers()
         #: The version of the chart that an enabled add-on runs, by uid.
         self._deployed: dict[str, str] = {}
-        self._addons.subscribe(self._addon_changed)
 
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await self._context.run_loop(self._loop, self._addons, objects.key)
-
-    def _addon_changed(self, change: Change) -> None:
-        self._loop.add(objects.key(change.obj))
-
-    async def _reconcile(self, key: tuple[str, str]) -> RequeueAfter:
-        addon = self._addons.store.get(key[1], key[0])
+    async def _reconcile(self, key: Key) -> RequeueAfter:
+        addon = self._cached(key)
         if addon is None:
             return None
         settled, moving, end = _ON if objects.spec(addon).get("enabled") else _OFF
@@ -88,4 +76,4 @@ class AddonController:
         conditions = with_condition(conditions, "Completed", "True" if done else "False", at=at)
         conditions = with_condition(conditions, "OperationFailed", "False", at=at)
         patch = MergePatch({"status": {"status": state, "conditions": conditions}})
-        await self._addons.patch(self._client, addon, patch)
+        await self._cache.patch(self._client, addon, patch)

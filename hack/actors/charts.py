@@ -5,44 +5,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.conditions import with_condition
-from hack.actors.controller_loop import ControllerLoop, Timers
+from hack.actors.controller import NamespacedController
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import MANAGED_CHARTS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
+    from hack.actors.controller import Key
     from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.store import Change
 
 
-class ChartController:
+class ChartController(NamespacedController):
     """Reconciles ManagedCharts; their observedGeneration is the Bundle's and only grows."""
 
     def __init__(self, context: ActorContext) -> None:
-        self._context = context
-        self._client = context.client("rancher-managed-chart")
-        self._charts = context.caches.of(MANAGED_CHARTS)
-        self._loop: ControllerLoop[tuple[str, str]] = context.loop("charts", self._reconcile)
-        self._timers = Timers()
+        super().__init__(context, MANAGED_CHARTS, user_agent="rancher-managed-chart", loop="charts")
         #: The deployed generation of each chart by uid; existing charts are deployed at the start.
         self._deployed: dict[str, int] = {}
-        self._charts.subscribe(self._chart_changed)
 
     async def run(self) -> None:
         """Run until cancelled."""
         await self._context.caches.synced()
-        for chart in self._charts.store.list():
+        for chart in self._cache.store.list():
             self._deployed.setdefault(objects.uid(chart), _generation(chart))
             self._loop.add(objects.key(chart))
         await self._loop.run()
 
-    def _chart_changed(self, change: Change) -> None:
-        self._loop.add(objects.key(change.obj))
-
-    async def _reconcile(self, key: tuple[str, str]) -> RequeueAfter:
-        chart = self._charts.store.get(key[1], key[0])
+    async def _reconcile(self, key: Key) -> RequeueAfter:
+        chart = self._cached(key)
         if chart is None or objects.spec(chart).get("paused"):
             return None
         uid, generation = objects.uid(chart), _generation(chart)
@@ -75,7 +67,7 @@ class ChartController:
             "observedGeneration": int(status.get("observedGeneration") or 0) + (0 if up else 1),
         }
         patch = MergePatch({"status": body})
-        await self._charts.patch(self._client, chart, patch)
+        await self._cache.patch(self._client, chart, patch)
 
 
 def _generation(chart: Object) -> int:

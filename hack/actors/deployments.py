@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_OWNER
 from hack.actors.conditions import TRANSITION, with_condition
+from hack.actors.controller import NamespacedController
 from hack.actors.kinds import controller_reference
 from hack.actors.pod_status import is_over, is_ready
 from upgrade_manager.kube import objects
@@ -16,40 +17,29 @@ from upgrade_manager.kube.resources import DEPLOYMENTS, PODS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.controller_loop import ControllerLoop, RequeueAfter
+    from hack.actors.controller import Key
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
-_USER_AGENT = "deployment-controller"
 _HASH_LABEL = "pod-template-hash"
 
 
-class DeploymentController:
+class DeploymentController(NamespacedController):
     """Reconciles all namespaces; not started where a real kube-controller-manager runs."""
 
     def __init__(self, context: ActorContext) -> None:
-        self._context = context
-        self._client = context.client(_USER_AGENT)
-        self._deployments = context.caches.of(DEPLOYMENTS)
+        super().__init__(context, DEPLOYMENTS, user_agent="deployment-controller", loop="deployments")
         self._pods = context.caches.of(PODS)
-        self._loop: ControllerLoop[tuple[str, str]] = context.loop("deployments", self._sync)
-        self._deployments.subscribe(self._deployment_changed)
         self._pods.subscribe(self._pod_changed)
-
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await self._context.run_loop(self._loop, self._deployments, objects.key)
-
-    def _deployment_changed(self, change: Change) -> None:
-        self._loop.add(objects.key(change.obj))
 
     def _pod_changed(self, change: Change) -> None:
         for owner in objects.metadata(change.obj).get("ownerReferences") or ():
             if owner.get("kind") == "Deployment":
                 self._loop.add((objects.namespace(change.obj), owner["name"]))
 
-    async def _sync(self, key: tuple[str, str]) -> RequeueAfter:
-        deployment = self._deployments.store.get(key[1], key[0])
+    async def _reconcile(self, key: Key) -> RequeueAfter:
+        deployment = self._cached(key)
         if deployment is None or objects.is_deleting(deployment):
             return None
         pods = self._pods.by_index(BY_OWNER, objects.uid(deployment))
@@ -71,7 +61,7 @@ class DeploymentController:
         if not difference:
             return
         patch = MergePatch({"status": difference}).at(objects.resource_version(deployment))
-        await self._deployments.patch(self._client, deployment, patch)
+        await self._cache.patch(self._client, deployment, patch)
 
     def _status(self, deployment: Object, pods: list[Object], wanted: int) -> Object:
         up, at = sum(1 for pod in pods if is_ready(pod)), self._context.timestamp()

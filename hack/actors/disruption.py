@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hack.actors.controller import NamespacedController
 from hack.actors.pod_status import is_over, is_ready
 from hack.actors.selectors import matches
 from upgrade_manager.kube import objects
@@ -14,36 +15,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hack.actors.context import ActorContext
+    from hack.actors.controller import Key
     from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
 
-class DisruptionController:
+class DisruptionController(NamespacedController):
     """Reconciles PodDisruptionBudgets; not started where a real kube-controller-manager runs."""
 
     def __init__(self, context: ActorContext) -> None:
-        self._context = context
-        self._client = context.client("disruption-controller")
-        self._budgets = context.caches.of(POD_DISRUPTION_BUDGETS)
+        super().__init__(context, POD_DISRUPTION_BUDGETS, user_agent="disruption-controller", loop="disruption")
         self._pods = context.caches.of(PODS)
-        self._loop = context.loop("disruption", self._sync)
-        self._budgets.subscribe(self._budget_changed)
         self._pods.subscribe(self._pod_changed)
 
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await self._context.run_loop(self._loop, self._budgets, objects.key)
-
-    def _budget_changed(self, change: Change) -> None:
-        self._loop.add(objects.key(change.obj))
-
     def _pod_changed(self, change: Change) -> None:
-        for budget in budgets_of(change.obj, self._budgets.store.list()):
+        for budget in budgets_of(change.obj, self._cache.store.list()):
             self._loop.add(objects.key(budget))
 
-    async def _sync(self, key: tuple[str, str]) -> RequeueAfter:
-        budget = self._budgets.store.get(key[1], key[0])
+    async def _reconcile(self, key: Key) -> RequeueAfter:
+        budget = self._cached(key)
         if budget is None:
             return None
         spec = objects.spec(budget)
@@ -60,7 +51,7 @@ class DisruptionController:
         }
         difference = merge_diff(objects.status(budget), {**objects.status(budget), **status})
         if difference:
-            await self._budgets.patch(self._client, budget, MergePatch({"status": difference}))
+            await self._cache.patch(self._client, budget, MergePatch({"status": difference}))
         return None
 
 

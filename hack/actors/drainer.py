@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors import machine_plan as plans
 from hack.actors.caches import BY_NODE
+from hack.actors.controller import Controller
 from hack.actors.disruption import budgets_of
 from hack.actors.machine_plan import DRAIN_DONE, DRAIN_OPTIONS, POST_DRAIN, PRE_DRAIN, UNCORDON
 from hack.actors.placement import is_final
@@ -27,7 +28,7 @@ from upgrade_manager.kube.resources import (
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.controller_loop import ControllerLoop, RequeueAfter
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -37,34 +38,33 @@ _SHORTEST_LOOK = 0.05
 _MIRROR = "kubernetes.io/config.mirror"
 
 
-class Drainer:
+class Drainer(Controller[str]):
     """Follows the drain annotations of machine-plan Secrets, one step per reconcile."""
 
     def __init__(self, context: ActorContext) -> None:
-        self._context = context
-        self._client = context.client("rancher-drain")
+        super().__init__(
+            context,
+            SECRETS,
+            user_agent="rancher-drain",
+            loop="drainer",
+            key_of=objects.name,
+            field_selector=SECRET_SELECTOR,
+        )
         caches = context.caches
         self._machines = caches.of(MACHINES)
         self._nodes = caches.of(NODES)
         self._pods = caches.of(PODS)
         self._budgets = caches.of(POD_DISRUPTION_BUDGETS)
         self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
-        self._secrets = caches.of(SECRETS, field_selector=SECRET_SELECTOR)
-        self._loop: ControllerLoop[str] = context.loop("drainer", self._reconcile)
         #: The Pods of each node when its drain began; a later Pod tolerates the cordon and stays.
         self._doomed: dict[str, frozenset[str]] = {}
-        self._secrets.subscribe(self._secret_changed)
 
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await self._context.run_loop(self._loop, self._secrets, objects.name)
-
-    def _secret_changed(self, change: Change) -> None:
+    def _changed(self, change: Change) -> None:
         if objects.namespace(change.obj) == FLEET_LOCAL:
-            self._loop.add(objects.name(change.obj))
+            super()._changed(change)
 
-    async def _reconcile(self, name: str) -> RequeueAfter:
-        secret = self._secrets.store.get(name, FLEET_LOCAL)
+    async def _reconcile(self, key: str) -> RequeueAfter:
+        secret = self._cache.store.get(key, FLEET_LOCAL)
         if secret is None:
             return None
         annotations = objects.annotations_of(secret)
@@ -116,7 +116,7 @@ class Drainer:
     async def _annotate(self, secret: Object, annotations: dict[str, str] | dict[str, None]) -> None:
         patch = MergePatch({"metadata": {"annotations": annotations}}).at(objects.resource_version(secret))
         written = await self._client.patch(SECRETS, objects.name(secret), patch, namespace=FLEET_LOCAL)
-        await self._secrets.seen(written)
+        await self._cache.seen(written)
 
     async def _cordon(self, node: Object, *, on: bool) -> None:
         if bool(objects.spec(node).get("unschedulable")) == on:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from hack.actors.controller import NamespacedController
 from hack.actors.kinds import controller_reference
 from hack.actors.pod_status import is_over, is_ready
 from upgrade_manager.api.keys import LABEL_SERVICE_NAME
@@ -14,7 +15,8 @@ from upgrade_manager.kube.resources import ENDPOINT_SLICES, PODS, SERVICES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.controller_loop import ControllerLoop, RequeueAfter
+    from hack.actors.controller import Key
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -22,33 +24,22 @@ _MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 _CONTROLLER = "endpointslice-controller.k8s.io"
 
 
-class EndpointSliceController:
+class EndpointSliceController(NamespacedController):
     """Reconciles all namespaces; not started where a real kube-controller-manager runs."""
 
     def __init__(self, context: ActorContext) -> None:
-        self._context = context
-        self._client = context.client("endpointslice-controller")
-        self._services = context.caches.of(SERVICES)
+        super().__init__(context, SERVICES, user_agent="endpointslice-controller", loop="endpoint slices")
         self._pods = context.caches.of(PODS)
         self._slices = context.caches.of(ENDPOINT_SLICES)
-        self._loop: ControllerLoop[tuple[str, str]] = context.loop("endpoint slices", self._sync)
-        self._services.subscribe(self._service_changed)
         self._pods.subscribe(self._pod_changed)
 
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await self._context.run_loop(self._loop, self._services, objects.key)
-
-    def _service_changed(self, change: Change) -> None:
-        self._loop.add(objects.key(change.obj))
-
     def _pod_changed(self, change: Change) -> None:
-        for service in self._services.store.list():
+        for service in self._cache.store.list():
             if objects.namespace(service) == objects.namespace(change.obj) and _selects(service, change.obj):
                 self._loop.add(objects.key(service))
 
-    async def _sync(self, key: tuple[str, str]) -> RequeueAfter:
-        service = self._services.store.get(key[1], key[0])
+    async def _reconcile(self, key: Key) -> RequeueAfter:
+        service = self._cached(key)
         if service is None or objects.is_deleting(service) or not objects.spec(service).get("selector"):
             return None
         wanted = self._slice_of(service)

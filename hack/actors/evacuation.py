@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
+from hack.actors.controller import Controller
 from hack.actors.placement import is_final
 from hack.actors.virt_api import VMI_LABEL
 from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN
@@ -14,7 +15,7 @@ from upgrade_manager.kube.resources import MIGRATIONS, NODES, VIRTUAL_MACHINE_IN
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.controller_loop import ControllerLoop, RequeueAfter
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -26,26 +27,19 @@ _MIN_INTERVAL = 0.1
 EVACUATION = "kubevirt.io/evacuationMigration"
 
 
-class EvacuationController:
+class EvacuationController(Controller[str]):
     """Creates migrations; its keys are node names."""
 
     def __init__(self, context: ActorContext) -> None:
-        self._context = context
-        self._client = context.client("virt-controller")
-        caches = context.caches
-        self._nodes = caches.of(NODES)
-        self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
-        self._migrations = caches.of(MIGRATIONS)
-        self._loop: ControllerLoop[str] = context.loop("evacuation", self._reconcile, workers=1)
-        self._nodes.subscribe(self._node_changed)
+        super().__init__(
+            context, NODES, user_agent="virt-controller", loop="evacuation", key_of=objects.name, workers=1
+        )
+        self._instances = context.caches.of(VIRTUAL_MACHINE_INSTANCES)
+        self._migrations = context.caches.of(MIGRATIONS)
         self._instances.subscribe(self._instance_changed)
         self._migrations.subscribe(self._migration_changed)
 
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await self._context.run_loop(self._loop, self._nodes, objects.name)
-
-    def _node_changed(self, change: Change) -> None:
+    def _changed(self, change: Change) -> None:
         if objects.spec(change.old or {}).get("taints") != objects.spec(change.obj).get("taints"):
             self._loop.add(objects.name(change.obj))
 
@@ -59,8 +53,8 @@ class EvacuationController:
         if source:
             self._loop.add(source)
 
-    async def _reconcile(self, name: str) -> RequeueAfter:
-        node = self._nodes.store.get(name)
+    async def _reconcile(self, key: str) -> RequeueAfter:
+        name, node = key, self._cache.store.get(key)
         if node is None:
             return None
         tainted = any(one.get("key") == TAINT_KUBEVIRT_DRAIN for one in objects.spec(node).get("taints") or ())

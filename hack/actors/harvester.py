@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from hack.actors.conditions import TRANSITION, with_condition
-from hack.actors.controller_loop import ControllerLoop, Timers
+from hack.actors.controller import NamespacedController
 from hack.actors.kinds import DAEMON_SETS
 from hack.actors.repository import release_text
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LONGHORN_SYSTEM, SETTING_SERVER_VERSION
@@ -17,37 +17,25 @@ from upgrade_manager.kube.resources import KUBEVIRTS, MANAGED_CHARTS, SETTINGS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
+    from hack.actors.controller import Key
     from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.store import Change
 
 _CHART = "harvester"
 _DEFAULT_METHODS = ["LiveMigrate"]
 
 
-class Harvester:
+class Harvester(NamespacedController):
     """Follows the ManagedChart harvester, each time that Fleet has deployed it."""
 
     def __init__(self, context: ActorContext) -> None:
-        self._context = context
-        self._client = context.client("harvester")
-        self._charts = context.caches.of(MANAGED_CHARTS)
+        super().__init__(context, MANAGED_CHARTS, user_agent="harvester", loop="harvester")
         self._kubevirts = context.caches.of(KUBEVIRTS)
-        self._loop: ControllerLoop[tuple[str, str]] = context.loop("harvester", self._deploy)
-        self._timers = Timers()
         #: Fleet's generation of the previous chart: while it stays, the status is stale.
         self._before = 0
-        self._charts.subscribe(self._chart_changed)
 
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await self._context.run_loop(self._loop, self._charts, objects.key)
-
-    def _chart_changed(self, change: Change) -> None:
-        self._loop.add(objects.key(change.obj))
-
-    async def _deploy(self, key: tuple[str, str]) -> RequeueAfter:
-        chart = self._charts.store.get(key[1], key[0])
+    async def _reconcile(self, key: Key) -> RequeueAfter:
+        chart = self._cached(key)
         if key[1] != _CHART or chart is None or not objects.is_condition_true(chart, "Ready"):
             return None
         release = yaml.safe_load(release_text(self._context.scenario))

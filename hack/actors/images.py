@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from hack.actors.conditions import with_condition
-from hack.actors.controller_loop import ControllerLoop, Timers
+from hack.actors.controller import NamespacedController
 from hack.actors.kinds import controller_reference
 from upgrade_manager.api.keys import (
     ANNOTATION_OS_UPGRADE_IMAGE,
@@ -22,6 +22,7 @@ from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, VIRTUAL_MAC
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
+    from hack.actors.controller import Key
     from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
@@ -35,29 +36,20 @@ _DEFAULT_RETRY = 3
 _CLASSES = ("harvester-longhorn", IMAGE_STORAGE_CLASS, "longhorn")
 
 
-class ImageController:
+class ImageController(NamespacedController):
     """Reconciles the VirtualMachineImages that download through the CDI backend and ignores others."""
 
     def __init__(self, context: ActorContext) -> None:
-        self._context = context
-        self._client = context.client("harvester-image-controller")
-        self._images = context.caches.of(VIRTUAL_MACHINE_IMAGES)
+        super().__init__(context, VIRTUAL_MACHINE_IMAGES, user_agent="harvester-image-controller", loop="images")
         self._claims = context.caches.of(PERSISTENT_VOLUME_CLAIMS)
-        self._loop: ControllerLoop[tuple[str, str]] = context.loop("images", self._reconcile)
-        self._timers = Timers()
-        self._images.subscribe(self._image_changed)
 
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await self._context.run_loop(self._loop, self._images, objects.key)
-
-    def _image_changed(self, change: Change) -> None:
-        self._loop.add(objects.key(change.obj))
+    def _changed(self, change: Change) -> None:
+        super()._changed(change)
         if change.kind.value == "deleted":
             self._timers.forget(objects.uid(change.obj))
 
-    async def _reconcile(self, key: tuple[str, str]) -> RequeueAfter:
-        image = self._images.store.get(key[1], key[0])
+    async def _reconcile(self, key: Key) -> RequeueAfter:
+        image = self._cached(key)
         if image is None or objects.is_deleting(image) or objects.is_condition_true(image, "RetryLimitExceeded"):
             return None
         if objects.is_condition_true(image, "Imported"):
@@ -187,7 +179,7 @@ class ImageController:
 
     async def _write(self, image: Object, body: Object) -> None:
         patch = MergePatch(body).at(objects.resource_version(image))
-        await self._images.patch(self._client, image, patch, subresource="")
+        await self._cache.patch(self._client, image, patch, subresource="")
 
 
 def claim_of(image: Object) -> Object:

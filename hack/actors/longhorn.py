@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_VOLUME
-from hack.actors.controller_loop import ControllerLoop, Timers
+from hack.actors.controller import Controller
 from hack.actors.kinds import LONGHORN_NODES
 from hack.actors.longhorn_disks import conditions, longhorn_node, refusal
 from hack.actors.placement import is_final
@@ -33,39 +33,30 @@ def replica_name(volume: str, node: str) -> str:
     return f"{volume}-r-{node}"
 
 
-class LonghornManager:
+class LonghornManager(Controller[str]):
     """Reconciles Volumes and their Engines; the replicas' modes are kept in the Engine's status."""
 
     def __init__(self, context: ActorContext) -> None:
-        self._context = context
-        self._client = context.client("longhorn-manager")
+        super().__init__(context, LONGHORN_VOLUMES, user_agent="longhorn-manager", loop="volumes", key_of=objects.name)
         caches = context.caches
-        self._volumes = caches.of(LONGHORN_VOLUMES)
         self._engines = caches.of(LONGHORN_ENGINES)
         self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
         #: Without it, no disk has tags.
         self._nodes = caches.of(LONGHORN_NODES) if context.scenario.operators else None
-        self._loop: ControllerLoop[str] = context.loop("volumes", self._reconcile)
-        self._timers = Timers()
         #: Volumes by claim; a claim keeps its volume.
         self._by_claim: dict[tuple[str, str], str] = {}
         #: Volumes by the nodes with a replica.
         self._by_node: dict[str, dict[str, None]] = {}
-        self._volumes.subscribe(self._volume_changed)
         self._engines.subscribe(self._engine_changed)
         self._instances.subscribe(self._instance_changed)
         if self._nodes is not None:
             self._nodes.subscribe(lambda change: self._host_changed(objects.name(change.obj)))
         context.hosts.subscribe(self._host_changed)
 
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await self._context.run_loop(self._loop, self._volumes, objects.name)
-
-    def _volume_changed(self, change: Change) -> None:
+    def _changed(self, change: Change) -> None:
         claim = objects.status(change.obj).get("kubernetesStatus") or {}
         self._by_claim[claim.get("namespace") or "", claim.get("pvcName") or ""] = objects.name(change.obj)
-        self._loop.add(objects.name(change.obj))
+        super()._changed(change)
 
     def _engine_changed(self, change: Change) -> None:
         volume = objects.spec(change.obj).get("volumeName") or ""
@@ -88,9 +79,9 @@ class LonghornManager:
         for volume in self._by_node.get(node, ()):
             self._loop.add(volume)
 
-    async def _reconcile(self, name: str) -> RequeueAfter:
-        volume = self._volumes.store.get(name, LONGHORN_SYSTEM)
-        engines = self._engines.by_index(BY_VOLUME, name)
+    async def _reconcile(self, key: str) -> RequeueAfter:
+        volume = self._cache.store.get(key, LONGHORN_SYSTEM)
+        engines = self._engines.by_index(BY_VOLUME, key)
         if volume is None or not engines:
             return None
         node = self._user_of(volume)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hack.actors.controller import Controller
 from upgrade_manager.api.keys import ANNOTATION_MACHINE, FLEET_LOCAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch, merge_diff
@@ -11,7 +12,7 @@ from upgrade_manager.kube.resources import MACHINES, NODES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.controller_loop import ControllerLoop, RequeueAfter
+    from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
@@ -29,28 +30,20 @@ INFO = (
 )
 
 
-class MachineController:
+class MachineController(Controller[str]):
     """Reconciles status.nodeInfo of Machines."""
 
     def __init__(self, context: ActorContext) -> None:
-        self._context = context
-        self._client = context.client("capi-machine-controller")
-        self._nodes = context.caches.of(NODES)
+        super().__init__(context, NODES, user_agent="capi-machine-controller", loop="machines", key_of=objects.name)
         self._machines = context.caches.of(MACHINES)
-        self._loop: ControllerLoop[str] = context.loop("machines", self._reconcile)
-        self._nodes.subscribe(self._node_changed)
 
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await self._context.run_loop(self._loop, self._nodes, objects.name)
-
-    def _node_changed(self, change: Change) -> None:
+    def _changed(self, change: Change) -> None:
         old = objects.status(change.old or {}).get("nodeInfo")
         if old != objects.status(change.obj).get("nodeInfo"):
-            self._loop.add(objects.name(change.obj))
+            super()._changed(change)
 
-    async def _reconcile(self, name: str) -> RequeueAfter:
-        node = self._nodes.store.get(name)
+    async def _reconcile(self, key: str) -> RequeueAfter:
+        node = self._cache.store.get(key)
         machine = self._machines.store.get(
             objects.annotations_of(node or {}).get(ANNOTATION_MACHINE) or "", FLEET_LOCAL
         )

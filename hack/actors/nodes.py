@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.conditions import TRANSITION, with_condition
-from hack.actors.controller_loop import ControllerLoop, Timers
+from hack.actors.controller import Controller
 from hack.actors.freezer import boot_of, kubelet_of
 from hack.actors.selectors import NO_EXECUTE, NO_SCHEDULE, NOT_READY, UNREACHABLE, UNSCHEDULABLE
 from upgrade_manager.kube import objects
@@ -30,23 +30,14 @@ _FALLBACK = 35.0
 _TAINT_KEYS = {UNREACHABLE, NOT_READY, UNSCHEDULABLE}
 
 
-class NodeKeeper:
+class NodeKeeper(Controller[str]):
     """Reboots hosts and keeps the status of each Node in line with its host."""
 
     def __init__(self, context: ActorContext) -> None:
-        self._context = context
-        self._client = context.client("kubelet")
+        super().__init__(context, NODES, user_agent="kubelet", loop="nodes", key_of=objects.name)
         self._lifecycle = context.client("node-lifecycle-controller")
-        self._nodes = context.caches.of(NODES)
-        self._loop: ControllerLoop[str] = context.loop("nodes", self._reconcile)
-        self._timers = Timers()
-        self._nodes.subscribe(self._node_changed)
         context.hosts.subscribe(self._loop.add)
         context.freezer.subscribe(self._wake)
-
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await self._context.run_loop(self._loop, self._nodes, objects.name)
 
     def _wake(self, thawed: str) -> None:
         for name in self._context.hosts.names():
@@ -54,15 +45,15 @@ class NodeKeeper:
                 self._context.hosts.boot_again(name)
             self._loop.add(name)
 
-    def _node_changed(self, change: Change) -> None:
+    def _changed(self, change: Change) -> None:
         if change.kind.value != "deleted":
             self._context.hosts.adopt(change.obj)
-            self._loop.add(objects.name(change.obj))
+            super()._changed(change)
 
-    async def _reconcile(self, name: str) -> RequeueAfter:
-        host = self._context.hosts.of(name)
-        later = self._reboot(name, host)
-        node = self._nodes.store.get(name)
+    async def _reconcile(self, key: str) -> RequeueAfter:
+        host = self._context.hosts.of(key)
+        later = self._reboot(key, host)
+        node = self._cache.store.get(key)
         left = self._until_unreachable(host)
         if node is not None and self._context.hosts.have_quorum and not left:
             await self._update_status(node, host, posts=left is None)
@@ -105,7 +96,7 @@ class NodeKeeper:
         return self._timers.left(host.name, (what, host.boots), self._context.seconds(duration))
 
     def _is_not_ready(self, name: str) -> bool:
-        node = self._nodes.store.get(name)
+        node = self._cache.store.get(name)
         return node is None or not objects.is_condition_true(node, "Ready")
 
     async def _update_status(self, node: Object, host: Host, *, posts: bool) -> None:
@@ -126,7 +117,7 @@ class NodeKeeper:
 
     async def _seen(self, node: Object) -> None:
         """Wait for the cache, unless the API server is down until this host boots."""
-        await self._nodes.seen(node, unless=lambda: not self._context.hosts.have_quorum)
+        await self._cache.seen(node, unless=lambda: not self._context.hosts.have_quorum)
 
     def _status(self, node: Object, host: Host, *, posts: bool) -> Object:
         old, at = objects.status(node), self._context.timestamp()

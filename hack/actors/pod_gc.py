@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
-from hack.actors.controller_loop import ControllerLoop, Timers
+from hack.actors.controller import Controller
 from hack.actors.pod_status import ended, is_over
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -21,17 +21,12 @@ if TYPE_CHECKING:
 _QUARANTINE = 40.0
 
 
-class PodCollector:
+class PodCollector(Controller[str]):
     """Fails Pods of deleted nodes; its keys are node names."""
 
     def __init__(self, context: ActorContext) -> None:
-        self._context = context
-        self._client = context.client("pod-garbage-collector")
-        self._nodes = context.caches.of(NODES)
+        super().__init__(context, NODES, user_agent="pod-garbage-collector", loop="pod gc", key_of=objects.name)
         self._pods = context.caches.of(PODS)
-        self._loop: ControllerLoop[str] = context.loop("pod gc", self._reconcile)
-        self._timers = Timers()
-        self._nodes.subscribe(self._node_changed)
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -40,12 +35,13 @@ class PodCollector:
             self._loop.add(objects.spec(pod).get("nodeName") or "")
         await self._loop.run()
 
-    def _node_changed(self, change: Change) -> None:
+    def _changed(self, change: Change) -> None:
         if change.kind.value == "deleted":
-            self._loop.add(objects.name(change.obj))
+            super()._changed(change)
 
-    async def _reconcile(self, node: str) -> RequeueAfter:
-        if not node or self._nodes.store.get(node) is not None:
+    async def _reconcile(self, key: str) -> RequeueAfter:
+        node = key
+        if not node or self._cache.store.get(node) is not None:
             self._timers.forget(node)
             return None
         left = self._timers.left(node, "quarantine", self._context.seconds(_QUARANTINE))

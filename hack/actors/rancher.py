@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from hack.actors.controller_loop import ControllerLoop, Timers
+from hack.actors.controller import Controller
 from hack.actors.helm_storage import HelmStorage, is_blocked
 from hack.actors.kinds import CLUSTER_REPOS, RANCHER_SETTINGS
 from hack.actors.repository import release_text
@@ -28,37 +28,25 @@ _POLL = 1.0
 _SECOND = timedelta(seconds=1)
 
 
-class Rancher:
+class Rancher(Controller[str]):
     """Reconciles Rancher's own Deployment and its ClusterRepos."""
 
     def __init__(self, context: ActorContext) -> None:
-        self._context = context
-        self._client = context.client("rancher")
+        super().__init__(context, CLUSTER_REPOS, user_agent="rancher", loop="rancher", key_of=objects.name)
         self._deployments = context.caches.of(DEPLOYMENTS)
-        self._repositories = context.caches.of(CLUSTER_REPOS)
         self._storage = HelmStorage(self._client)
-        self._timers = Timers()
-        self._loop: ControllerLoop[str] = context.loop("rancher", self._reconcile)
         self._deployments.subscribe(self._deployment_changed)
-        self._repositories.subscribe(self._repository_changed)
-
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await self._context.run_loop(self._loop, self._repositories, objects.name)
 
     def _deployment_changed(self, change: Change) -> None:
         if objects.key(change.obj) == (CATTLE_SYSTEM, "rancher"):
             self._loop.add("")
 
-    def _repository_changed(self, change: Change) -> None:
-        self._loop.add(objects.name(change.obj))
-
-    async def _reconcile(self, repository: str) -> RequeueAfter:
-        return await self._index(repository) if repository else await self._start()
+    async def _reconcile(self, key: str) -> RequeueAfter:
+        return await self._index(key) if key else await self._start()
 
     async def _index(self, name: str) -> RequeueAfter:
         """Download the index of a repository after its spec.forceUpdate."""
-        found = self._repositories.store.get(name)
+        found = self._cache.store.get(name)
         if found is None:
             return None
         wanted = parse_time(objects.spec(found).get("forceUpdate"))
@@ -71,7 +59,7 @@ class Rancher:
         if left > 0:
             return left
         patch = MergePatch({"status": {"downloadTime": self._context.timestamp()}})
-        await self._repositories.patch(self._client, found, patch)
+        await self._cache.patch(self._client, found, patch)
         self._timers.forget(name)
         return None
 

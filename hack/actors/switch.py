@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from hack.actors.container_work import process_of
+from hack.actors.controller import NamespacedController
 from hack.actors.freezer import PROCESSES
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -14,6 +15,7 @@ from upgrade_manager.kube.store import ChangeKind
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
+    from hack.actors.controller import Key
     from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
@@ -27,7 +29,7 @@ KEY = "frozen"
 _TEMPLATE = "pod-template-hash"
 
 
-class FreezerSwitch:
+class FreezerSwitch(NamespacedController):
     """Freezes what a ConfigMap names, until it is deleted.
 
     A restart ends a hanging process: the ConfigMap is deleted when one of the Pods that hang is, or when a Pod of
@@ -35,27 +37,16 @@ class FreezerSwitch:
     """
 
     def __init__(self, context: ActorContext) -> None:
+        super().__init__(context, CONFIG_MAPS, user_agent="freezer-switch", loop="switch")
         self._freezer = context.freezer
-        self._context = context
-        self._client = context.client("freezer-switch")
-        self._maps = context.caches.of(CONFIG_MAPS)
         self._pods = context.caches.of(PODS)
-        self._loop = context.loop("switch", self._follow)
         #: What each ConfigMap freezes.
         self._frozen: dict[str, str] = {}
         #: For each ConfigMap, the Pods that hang: the template by uid.
         self._hung: dict[str, dict[str, str]] = {}
         #: ConfigMaps whose process was restarted.
         self._restarted: set[str] = set()
-        self._maps.subscribe(self._changed)
         self._pods.subscribe(self._pod_changed)
-
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await self._context.run_loop(self._loop, self._maps, objects.key)
-
-    def _changed(self, change: Change) -> None:
-        self._loop.add(objects.key(change.obj))
 
     def _pod_changed(self, change: Change) -> None:
         for name, frozen in self._frozen.items():
@@ -63,14 +54,14 @@ class FreezerSwitch:
                 self._restarted.add(name)
                 self._loop.add((NAMESPACE, name))
 
-    async def _follow(self, key: tuple[str, str]) -> RequeueAfter:
+    async def _reconcile(self, key: Key) -> RequeueAfter:
         namespace, name = key
         if namespace != NAMESPACE:
             return None
         if name in self._restarted:
             await self._thaw_restarted(name)
             return None
-        found = self._maps.store.get(name, namespace) or {}
+        found = self._cached(key) or {}
         wanted = str((found.get("data") or {}).get(KEY) or "")
         before = self._frozen.pop(name, "")
         if wanted:

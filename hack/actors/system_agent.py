@@ -9,7 +9,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from hack.actors import machine_plan as plans
-from hack.actors.controller_loop import ControllerLoop, Timers
+from hack.actors.controller import Controller
 from hack.actors.planner import SECRET_SELECTOR
 from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.kube import objects
@@ -26,36 +26,34 @@ if TYPE_CHECKING:
 _LOOK = 1.0
 
 
-class SystemAgent:
+class SystemAgent(Controller[str]):
     """Simulates the agents of all nodes."""
 
     def __init__(self, context: ActorContext) -> None:
-        self._context = context
-        self._client = context.client("rancher-system-agent")
+        super().__init__(
+            context,
+            SECRETS,
+            user_agent="rancher-system-agent",
+            loop="system agent",
+            key_of=objects.name,
+            field_selector=SECRET_SELECTOR,
+        )
         self._planner = context.client("rancher-plan-secret")
         self._machines = context.caches.of(MACHINES)
-        self._secrets = context.caches.of(SECRETS, field_selector=SECRET_SELECTOR)
-        self._loop: ControllerLoop[str] = context.loop("system agent", self._reconcile)
-        self._timers = Timers()
-        self._secrets.subscribe(self._secret_changed)
 
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await self._context.run_loop(self._loop, self._secrets, objects.name)
-
-    def _secret_changed(self, change: Change) -> None:
+    def _changed(self, change: Change) -> None:
         if objects.namespace(change.obj) == FLEET_LOCAL:
-            self._loop.add(objects.name(change.obj))
+            super()._changed(change)
 
-    async def _reconcile(self, name: str) -> RequeueAfter:
-        secret = self._secrets.store.get(name, FLEET_LOCAL)
+    async def _reconcile(self, key: str) -> RequeueAfter:
+        secret = self._cache.store.get(key, FLEET_LOCAL)
         if secret is None or plans.is_in_sync(secret):
             return None
         plan = plans.data(secret, "plan")
         checksum = hashlib.sha256(plan).hexdigest()
         if plans.data(secret, "applied-checksum").decode() == checksum:
             patch = MergePatch({"data": {"appliedPlan": plans.encoded(plan)}})
-            await self._seen(await self._planner.patch(SECRETS, name, patch, namespace=FLEET_LOCAL))
+            await self._seen(await self._planner.patch(SECRETS, key, patch, namespace=FLEET_LOCAL))
             return None
         return await self._apply(secret, plan, checksum)
 
@@ -80,4 +78,4 @@ class SystemAgent:
         return None
 
     async def _seen(self, written: Object) -> None:
-        await self._secrets.seen(written)
+        await self._cache.seen(written)

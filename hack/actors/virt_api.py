@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hack.actors.controller import NamespacedController
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import MIGRATIONS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
-    from hack.actors.controller_loop import ControllerLoop, RequeueAfter
+    from hack.actors.controller import Key
+    from hack.actors.controller_loop import RequeueAfter
     from hack.apiserver.admission import Operation, WriteOptions
     from hack.apiserver.resources import Row
     from upgrade_manager.kube.objects import Object
@@ -32,28 +34,20 @@ def migration_stage(row: Row, new: Object, old: Object | None, operation: Operat
     return new | {"metadata": new["metadata"] | {"labels": labels}}
 
 
-class VirtApi:
+class VirtApi(NamespacedController):
     """Labels migrations after their creation, on an API server without that stage."""
 
     def __init__(self, context: ActorContext) -> None:
-        self._context = context
-        self._client = context.client("virt-api")
-        self._migrations = context.caches.of(MIGRATIONS)
-        self._loop: ControllerLoop[tuple[str, str]] = context.loop("virt-api", self._reconcile)
-        self._migrations.subscribe(self._migration_changed)
+        super().__init__(context, MIGRATIONS, user_agent="virt-api", loop="virt-api")
 
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await self._context.run_loop(self._loop, self._migrations, objects.key)
-
-    def _migration_changed(self, change: Change) -> None:
+    def _changed(self, change: Change) -> None:
         if VMI_LABEL not in objects.labels(change.obj):
-            self._loop.add(objects.key(change.obj))
+            super()._changed(change)
 
-    async def _reconcile(self, key: tuple[str, str]) -> RequeueAfter:
-        migration = self._migrations.store.get(key[1], key[0])
+    async def _reconcile(self, key: Key) -> RequeueAfter:
+        migration = self._cached(key)
         if migration is not None and VMI_LABEL not in objects.labels(migration):
             labels = {VMI_LABEL: objects.spec(migration).get("vmiName") or ""}
             patch = MergePatch({"metadata": {"uid": objects.uid(migration), "labels": labels}})
-            await self._migrations.patch(self._client, migration, patch, subresource="")
+            await self._cache.patch(self._client, migration, patch, subresource="")
         return None

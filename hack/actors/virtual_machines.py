@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
 from hack.actors.conditions import TRANSITION, with_condition
-from hack.actors.controller_loop import ControllerLoop, Timers
+from hack.actors.controller import NamespacedController
 from hack.actors.kinds import controller_reference
 from hack.actors.placement import is_final, place
 from upgrade_manager.kube import objects
@@ -16,39 +16,26 @@ from upgrade_manager.kube.resources import NODES, VIRTUAL_MACHINE_INSTANCES, VIR
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
+    from hack.actors.controller import Key
     from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.store import Change
 
 NODE_LABEL = "kubevirt.io/nodeName"
 #: Seconds between attempts to place an instance.
 _LOOK = 2.0
 
 
-class VirtualMachineController:
+class VirtualMachineController(NamespacedController):
     """Reconciles the VirtualMachines of all namespaces."""
 
     def __init__(self, context: ActorContext) -> None:
-        self._context = context
-        self._client = context.client("virt-controller")
-        caches = context.caches
-        self._machines = caches.of(VIRTUAL_MACHINES)
-        self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
-        self._nodes = caches.of(NODES)
-        self._loop: ControllerLoop[tuple[str, str]] = context.loop("virtual machines", self._reconcile)
-        self._timers = Timers()
-        self._machines.subscribe(self._changed)
+        super().__init__(context, VIRTUAL_MACHINES, user_agent="virt-controller", loop="virtual machines")
+        self._instances = context.caches.of(VIRTUAL_MACHINE_INSTANCES)
+        self._nodes = context.caches.of(NODES)
         self._instances.subscribe(self._changed)
 
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await self._context.run_loop(self._loop, self._machines, objects.key)
-
-    def _changed(self, change: Change) -> None:
-        self._loop.add(objects.key(change.obj))
-
-    async def _reconcile(self, key: tuple[str, str]) -> RequeueAfter:
-        machine = self._machines.store.get(key[1], key[0])
+    async def _reconcile(self, key: Key) -> RequeueAfter:
+        machine = self._cached(key)
         instance = self._instances.store.get(key[1], key[0])
         if machine is None:
             return None
@@ -128,7 +115,7 @@ class VirtualMachineController:
 
     async def _write_status(self, machine: Object, status: Object) -> None:
         patch = MergePatch({"status": status})
-        await self._machines.patch(self._client, machine, patch)
+        await self._cache.patch(self._client, machine, patch)
 
 
 def _is_wanted(machine: Object, instance: Object | None) -> bool:

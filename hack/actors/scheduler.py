@@ -10,6 +10,7 @@ from hack.actors.conditions import TRANSITION, with_condition
 from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.kinds import BINDINGS
 from hack.actors.pod_failures import PodFailures
+from hack.actors.pod_status import is_over
 from hack.actors.selectors import fits_node, matches, refusal
 from upgrade_manager.api.keys import LABEL_HOSTNAME
 from upgrade_manager.kube import objects
@@ -53,7 +54,7 @@ class Scheduler:
             self._failures.forget(change.obj)
         if not objects.spec(change.obj).get("nodeName"):
             self._loop.add(objects.key(change.obj))
-        elif change.kind.value == "deleted" or _is_over(change.obj):
+        elif change.kind.value == "deleted" or is_over(change.obj):
             self._wake()
 
     def _node_changed(self, _: Change) -> None:
@@ -66,7 +67,7 @@ class Scheduler:
     async def _bind(self, key: tuple[str, str]) -> RequeueAfter:
         namespace, name = key
         pod = self._pods.store.get(name, namespace)
-        if pod is None or objects.spec(pod).get("nodeName") or objects.is_deleting(pod) or _is_over(pod):
+        if pod is None or objects.spec(pod).get("nodeName") or objects.is_deleting(pod) or is_over(pod):
             self._waiting.pop(key, None)
             return None
         left = self._timers.left(objects.uid(pod), "bind", self._context.seconds(self._delay()))
@@ -123,7 +124,7 @@ class Scheduler:
                 reasons[why] = reasons.get(why, 0) + 1
                 continue
             name = objects.name(node)
-            others = [one for one in self._pods.by_index(BY_NODE, name) if not _is_over(one)]
+            others = [one for one in self._pods.by_index(BY_NODE, name) if not is_over(one)]
             peers = sum(1 for one in others if objects.owner_uid(one) == objects.owner_uid(pod))
             rank = (peers, len(others), name)
             best = rank if best is None or rank < best else best
@@ -162,13 +163,13 @@ class Scheduler:
             matches(term.get("labelSelector"), objects.labels(other))
             for term in affinity.get(_REQUIRED) or ()
             for other in there
-            if not _is_over(other) and objects.namespace(other) == objects.namespace(pod)
+            if not is_over(other) and objects.namespace(other) == objects.namespace(pod)
         )
 
     def _has_companions(self, pod: Object, node: str) -> bool:
         """Report whether the node has the Pods of each affinity term; other topologies are not simulated."""
         affinity = (objects.spec(pod).get("affinity") or {}).get("podAffinity") or {}
-        there = [one for one in self._pods.by_index(BY_NODE, node) if not _is_over(one)]
+        there = [one for one in self._pods.by_index(BY_NODE, node) if not is_over(one)]
         return all(
             any(
                 matches(term.get("labelSelector"), objects.labels(other))
@@ -187,10 +188,6 @@ def _wanted_host(pod: Object) -> str:
             if one.get("key") == LABEL_HOSTNAME and one.get("operator") == "In" and len(values) == 1:
                 return str(values[0])
     return ""
-
-
-def _is_over(pod: Object) -> bool:
-    return objects.status(pod).get("phase") in {"Succeeded", "Failed"}
 
 
 def _unscheduled(pod: Object, why: str, *, at: str) -> list[Object]:

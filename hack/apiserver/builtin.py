@@ -8,8 +8,6 @@ from hack.apiserver.columns import COLUMNS
 from hack.apiserver.resources import REVIEW_VERBS, Row
 from upgrade_manager.kube.resources import Resource
 
-#: Holds a CustomResourceDefinition until all objects of its kind are deleted.
-INSTANCES = "customresourcecleanup.apiextensions.k8s.io"
 _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _EVENT_FIELDS = (*(f"involvedObject.{field}" for field in _INVOLVED), "reason", "reportingComponent", "type")
 _POD_FIELDS = ("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "status.phase")
@@ -95,7 +93,6 @@ ROWS: tuple[Row, ...] = (
         categories=("api-extensions",),
         status_subresource=True,
         generation=True,
-        deletion_finalizer=INSTANCES,
         unconditional_update=False,
     ),
     _workload(

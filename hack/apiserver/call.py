@@ -22,6 +22,7 @@ class Call:
     verb: str
     #: Resource with group, `jobs.batch`, `nodes`; empty for other paths.
     resource: str = ""
+    version: str = ""
     subresource: str = ""
     namespace: str = ""
     name: str = ""
@@ -38,7 +39,7 @@ class Call:
 def call_of(request: Request) -> Call:
     """Derive the call from a request."""
     agent = request.headers.get("user-agent", "")
-    group, rest = _split(request.path)
+    group, version, rest = _split(request.path)
     if not rest:
         return Call(verb=request.method.lower(), path=request.path, user_agent=agent)
     namespace, rest = _namespace(rest)
@@ -47,6 +48,7 @@ def call_of(request: Request) -> Call:
     return Call(
         verb=_verb(request, name=name, subresource=subresource),
         resource=f"{rest[0]}.{group}" if group else rest[0],
+        version=version,
         subresource=subresource,
         namespace=namespace,
         name=name,
@@ -56,14 +58,22 @@ def call_of(request: Request) -> Call:
     )
 
 
-def _split(path: str) -> tuple[str, list[str]]:
+def truthy(value: str) -> bool:
+    """Parse a boolean parameter: `watch` without a value is true."""
+    return value.lower() not in {"false", "0"}
+
+
+def _split(path: str) -> tuple[str, str, list[str]]:
+    """Return group, version, and the segments from the resource on."""
     parts = [unquote(part) if "%" in part else part for part in path.split("/") if part]
-    if parts[:1] == ["api"]:
-        return "", parts[2:]
-    return (parts[1], parts[3:]) if parts[:1] == ["apis"] and len(parts) > 1 else ("", [])
+    parts = ["apis", "", *parts[1:]] if parts[:1] == ["api"] else parts
+    if parts[:1] != ["apis"] or len(parts) < 4:  # noqa: PLR2004  # apis, group, version, resource
+        return "", "", []
+    return parts[1], parts[2], parts[3:]
 
 
 def _namespace(rest: list[str]) -> tuple[str, list[str]]:
+    """Split `namespaces/NAME/...`; the namespace itself and its subresources stay a resource."""
     if rest[0] != "namespaces" or len(rest) < 3 or rest[2:] in (["status"], ["finalize"]):  # noqa: PLR2004
         return "", rest
     return rest[1], rest[2:]
@@ -73,5 +83,5 @@ def _verb(request: Request, *, name: str, subresource: str) -> str:
     if subresource and request.method == "POST":
         return "create"
     verb = (_ITEM_VERBS if name else _COLLECTION_VERBS).get(request.method, request.method.lower())
-    watching = any(key == "watch" and value not in {"false", "0"} for key, value in request.query)
+    watching = any(key == "watch" and truthy(value) for key, value in request.query)
     return "watch" if verb == "list" and watching else verb

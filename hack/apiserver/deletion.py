@@ -107,8 +107,6 @@ def mark_deleted(row: Row, obj: Object, options: DeleteOptions, *, now: datetime
     """Return the object with its deletion recorded, and whether finalizers or a grace period hold it."""
     metadata = obj["metadata"]
     finalizers = _finalizers(metadata.get("finalizers", []), options.propagation)
-    if row.deletion_finalizer and "deletionTimestamp" not in metadata:
-        finalizers = [*finalizers, row.deletion_finalizer]
     grace = _grace(row, obj, options)
     marked = metadata | {"finalizers": finalizers}
     if "deletionTimestamp" not in metadata:

@@ -25,13 +25,12 @@ def attributes_of(request: Request) -> Attributes:
     call = call_of(request)
     if not call.resource:
         return Attributes(verb=request.method.lower(), path=request.path)
-    parts = [part for part in request.path.split("/") if part]
     plural, _, group = call.resource.partition(".")
     name = call.name or (_selected(request) if call.verb in _MANY else "")
     return Attributes(
         verb=call.verb,
         group=group,
-        version=parts[2 if group else 1],
+        version=call.version,
         resource=plural,
         subresource=call.subresource.partition("/")[0],
         namespace=name if call.resource == "namespaces" else call.namespace,

@@ -69,8 +69,6 @@ class Row:
     orphan_by_default: bool = False
     #: Whether a delete waits for a grace period, as for a running Pod.
     graceful: bool = False
-    #: A finalizer that every delete adds, for cleanup by the server.
-    deletion_finalizer: str = ""
 
     @property
     def storage(self) -> str:

@@ -11,10 +11,9 @@ from hack.apiserver.admission import Chain
 from hack.apiserver.authentication import Authenticator, acting
 from hack.apiserver.binding import Binder
 from hack.apiserver.collector import GarbageCollector
-from hack.apiserver.crds import DefinitionController, crd_stage
+from hack.apiserver.crds import Definitions, crd_stage
 from hack.apiserver.defaults import defaults_stage
 from hack.apiserver.handlers import Handlers
-from hack.apiserver.hook_rules import hook_stage
 from hack.apiserver.jobs import job_labels_stage, job_stage
 from hack.apiserver.listing import Lister
 from hack.apiserver.namespace_controller import NamespaceController
@@ -53,7 +52,7 @@ class ApiServer:
     """An embedded Kubernetes API server; a `Transport` itself.
 
     Reproducible: times come from `now`, identifiers and generated names from `random`. `poster` calls admission
-    webhooks. Garbage collection and cleanup of namespaces and definitions need `run()`.
+    webhooks. Garbage collection and cleanup of namespaces need `run()`.
     """
 
     def __init__(self, *, now: Callable[[], datetime], random: Random, poster: Poster) -> None:
@@ -63,13 +62,13 @@ class ApiServer:
         self.handlers = Handlers()
         self.chain = Chain(
             mutating=[stages.shape, namespace_stage, crd_stage, defaults_stage],
-            validating=[job_stage, stages.validate, job_labels_stage, hook_stage],
+            validating=[job_stage, stages.validate, job_labels_stage],
         )
         self.lister = Lister(self.storage, now=now)
         webhooks = Webhooks(storage=self.storage, poster=poster, random=random)
         writer = Writer(storage=self.storage, chain=self.chain, webhooks=webhooks, now=now, random=random)
+        Definitions(self.storage, table=self.table, now=now)
         self._controllers = (
-            DefinitionController(self.storage, table=self.table, writer=writer, now=now),
             NamespaceController(self.storage, table=self.table, writer=writer),
             GarbageCollector(self.storage, table=self.table, writer=writer),
         )
@@ -80,7 +79,7 @@ class ApiServer:
         bootstrap(self.storage, now=now, random=random)
 
     async def run(self) -> None:
-        """Run the garbage collector, the namespace controller and the definition controller until cancelled."""
+        """Run the garbage collector and the namespace controller until cancelled."""
         async with asyncio.TaskGroup() as group:
             for controller in self._controllers:
                 group.create_task(controller.worker.run(), name=type(controller).__name__)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hack.apiserver import metadata
-from hack.apiserver.crds import check_definition
 from hack.apiserver.deletion import check_preconditions, mark_deleted, settle
 from hack.apiserver.namespaces import check_immortal, check_namespace
 from hack.apiserver.status import already_exists, modified, not_found
@@ -53,7 +52,6 @@ class Writer:
         if route.row.resource.namespaced:
             known = sent["metadata"].get("name") or sent["metadata"].get("generateName", "")
             check_namespace(self.storage, route, known)
-        check_definition(self.storage, row)
         sent = await self._mutated(route, sent, None, options)
         new = metadata.initialized(row, sent, now=self.now(), random=self.random)
         key = (route.namespace, new["metadata"]["name"])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from aiohttp import web
 
+from hack.apiserver.call import truthy
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request
 
@@ -123,7 +124,7 @@ class Gateway:
 
 
 def _is_watch(request: Request) -> bool:
-    return any(key == "watch" and value not in {"false", "0"} for key, value in request.query)
+    return any(key == "watch" and truthy(value) for key, value in request.query)
 
 
 async def _translated(incoming: web.Request) -> Request:

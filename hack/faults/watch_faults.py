@@ -48,11 +48,22 @@ class Whole:
         return self._lines.popleft()
 
 
-class Cutting:
+class _Fault:
+    """Filters the lines of a source by one action."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+
+    async def next(self) -> bytes | None:
+        """Return the next line, as Lines defines."""
+        return await self._lines.next()
+
+
+class Cutting(_Fault):
     """Ends the stream early."""
 
     def __init__(self, lines: Lines, action: Cut) -> None:
-        self._lines = lines
+        super().__init__(lines)
         self._action = action
         self._left = action.events or -1
         loop = asyncio.get_running_loop()
@@ -60,14 +71,14 @@ class Cutting:
         self._torn = False
 
     async def next(self) -> bytes | None:
-        """Return the next line, as Lines defines."""
+        """See Lines."""
         if self._torn:
             raise _reset()
         try:
             async with asyncio.timeout_at(self._deadline):
                 if self._left == 0 and not self._action.torn:
                     return self._ending()
-                line = await self._lines.next()
+                line = await super().next()
         except TimeoutError:
             return self._ending()
         if line is not None and self._left == 0:
@@ -82,73 +93,71 @@ class Cutting:
         return None
 
 
-class Expiring:
+class Expiring(_Fault):
     """Sends 410 after some events."""
 
     def __init__(self, lines: Lines, action: Expire) -> None:
-        self._lines = lines
+        super().__init__(lines)
         self._left = action.events
 
     async def next(self) -> bytes | None:
-        """Return the next line, as Lines defines."""
+        """See Lines."""
         self._left -= 1
         if self._left >= 0:
-            return await self._lines.next()
+            return await super().next()
         return error_line(expired("too old resource version")) if self._left == -1 else None
 
 
-class Stalling:
+class Stalling(_Fault):
     """Stalls for a while."""
 
     def __init__(self, lines: Lines, action: Stall) -> None:
-        self._lines = lines
+        super().__init__(lines)
         self._left = action.events
         self._seconds = action.seconds
 
     async def next(self) -> bytes | None:
-        """Return the next line, as Lines defines."""
+        """See Lines."""
         if self._left == 0:
             await asyncio.sleep(self._seconds)
         self._left -= 1
-        return await self._lines.next()
+        return await super().next()
 
 
-class Thinning:
+class Thinning(_Fault):
     """Loses some events."""
 
     def __init__(self, lines: Lines, action: Thin, random: Random) -> None:
-        self._lines = lines
+        super().__init__(lines)
         self._action = action
         self._random = random
 
     async def next(self) -> bytes | None:
-        """Return the next line, as Lines defines."""
-        while True:
-            line = await self._lines.next()
-            if line is None or not self._lost(line):
-                return line
+        """See Lines."""
+        while (line := await super().next()) is not None and self._lost(line):
+            continue
+        return line
 
     def _lost(self, line: bytes) -> bool:
-        kind = json.loads(line)["type"]
-        chosen = kind in self._action.types if self._action.types else kind in {"ADDED", "MODIFIED", "DELETED"}
+        chosen = json.loads(line)["type"] in (self._action.types or ("ADDED", "MODIFIED", "DELETED"))
         return chosen and self._random.random() < self._action.probability
 
 
-class Doubling:
+class Doubling(_Fault):
     """Repeats some events."""
 
     def __init__(self, lines: Lines, action: Duplicate, random: Random) -> None:
-        self._lines = lines
+        super().__init__(lines)
         self._action = action
         self._random = random
         self._again: bytes | None = None
 
     async def next(self) -> bytes | None:
-        """Return the next line, as Lines defines."""
-        again, self._again = self._again, None
-        if again is not None:
-            return again
-        line = await self._lines.next()
+        """See Lines."""
+        line, self._again = self._again, None
+        if line is not None:
+            return line
+        line = await super().next()
         if line is not None and self._random.random() < self._action.probability:
             self._again = line
         return line

@@ -10,7 +10,7 @@ import pytest
 
 from hack.control_plane.certificates import Authority
 from tests.support.server import hooks
-from tests.support.server.hooks import VALIDATING, FixedResponse, review, rule
+from tests.support.server.hooks import FixedResponse, review, rule
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -207,32 +207,3 @@ async def test_selectors_select_objects(
         await api.admin.patch(path, {"data": {"k": "v"}})
         await api.admin.delete(path)
     assert [one["operation"] for one in hook.reviews if one["name"] == "a"] == seen
-
-
-TIMEOUT = "the timeout value must be between 1 and 30 seconds"
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "message"),
-    [
-        ("sideEffects", "Unknown", 'Unsupported value: "Unknown": supported values: "None", "NoneOnDryRun"'),
-        ("clientConfig", {}, "Required value: exactly one of url or service is required"),
-        ("timeoutSeconds", 31, f"Invalid value: 31: {TIMEOUT}"),
-        ("failurePolicy", "Foo", 'Unsupported value: "Foo": supported values: "Fail", "Ignore"'),
-        ("admissionReviewVersions", [], "Required value: must specify one of v1, v1beta1"),
-    ],
-)
-async def test_invalid_webhook_configuration_is_refused(api: BareApi, field: str, value: Any, message: str) -> None:
-    hook = {
-        "name": hooks.NAME,
-        "clientConfig": {"url": "https://127.0.0.1/x"},
-        "rules": [rule("nosuch")],
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-    }
-    body = {"metadata": {"name": api.word}, "webhooks": [hook | {field: value}]}
-    answer = await api.admin.post(VALIDATING, body)
-    assert (answer.status, answer.body["reason"]) == (422, "Invalid")
-    (cause,) = answer.body["details"]["causes"]
-    assert cause["field"] == f"webhooks[0].{field}"
-    assert cause["message"].startswith(message)

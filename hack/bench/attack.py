@@ -30,7 +30,7 @@ from hack.bench.attackers import (
 )
 from hack.bench.catalogue import Figure
 from hack.bench.in_process import MANAGER, BenchError
-from hack.bench.local_processes import INTERVAL, PROGRAM, READY_TIMEOUT, free_port, local_processes
+from hack.bench.local_processes import free_port, local_processes
 from hack.bench.recorder import Recorder
 from hack.control_plane.certificates import Authority
 from webhook.server import PATH
@@ -283,20 +283,13 @@ async def _target() -> AsyncIterator[Target]:
         certificates = local.processes.folder / "certificates"
         certificates.mkdir()
         Authority(now=datetime.now(UTC)).server().write(certificates, "tls")
-        program = os.environ.get(PROGRAM) or str(Path(sys.executable).with_name("upgrade-manager"))
-        command = [program, "run", "--kubeconfig", str(local.kubeconfig), "--repo-url", local.repo_url]
-        command += [
+        manager = await local.start_manager(
             f"--webhook-bind-address=127.0.0.1:{webhook.port}",
             f"--webhook-cert-path={certificates}",
             "--leader-elect",
             f"--metrics-bind-address=127.0.0.1:{metrics.port}",
-            f"--health-probe-bind-address=127.0.0.1:{probes.port}",
-        ]
-        manager = await local.processes.start("manager", command)
-        url = f"http://127.0.0.1:{probes.port}/readyz"
-        async with asyncio.timeout(READY_TIMEOUT):
-            if not await manager.is_ready(url, interval=INTERVAL):
-                raise BenchError(f"{manager.ending()}\n{manager.tail(20)}")
+            probes=probes.port,
+        )
         yield Target(
             local=local, manager=manager, reviews=local.recorder, webhook=webhook, metrics=metrics, probes=probes
         )

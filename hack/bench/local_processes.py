@@ -57,19 +57,12 @@ class LocalProcesses:
     kubeconfig: Path
     repo_url: str
 
-    async def start_manager(self) -> Child:
-        """Start a manager and wait until it is ready."""
-        port = free_port()
+    async def start_manager(self, *flags: str, probes: int = 0) -> Child:
+        """Start a manager, without servers unless flags name them, and wait until it is ready."""
         program = os.environ.get(PROGRAM) or str(Path(sys.executable).with_name("upgrade-manager"))
-        command = [program, "run", "--kubeconfig", str(self.kubeconfig), "--repo-url", self.repo_url]
-        command += [
-            "--metrics-bind-address=0",
-            "--webhook-bind-address=0",
-            f"--health-probe-bind-address=127.0.0.1:{port}",
-        ]
-        manager = await self.processes.start("manager", command)
-        await _ready(port, manager)
-        return manager
+        servers = flags or ("--metrics-bind-address=0", "--webhook-bind-address=0")
+        command = (program, "run", f"--kubeconfig={self.kubeconfig}", f"--repo-url={self.repo_url}", *servers)
+        return await start_program(self.processes, "manager", *command, probes=probes)
 
     async def create_plan(self) -> Object:
         """Create the plan."""
@@ -129,7 +122,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def _ready(port: int, manager: Child) -> None:
+async def start_program(children: ProcessGroup, name: str, *command: str, probes: int = 0) -> Child:
+    """Start a program, and wait until its probes on that port, by default a free one, report that it is ready."""
+    port = probes or free_port()
+    child = await children.start(name, [*command, f"--health-probe-bind-address=127.0.0.1:{port}"])
     async with asyncio.timeout(READY_TIMEOUT):
-        if not await manager.is_ready(f"http://127.0.0.1:{port}/readyz", interval=INTERVAL):
-            raise BenchError(f"{manager.ending()}\n{manager.tail(20)}")
+        if not await child.is_ready(f"http://127.0.0.1:{port}/readyz", interval=INTERVAL):
+            raise BenchError(f"{child.ending()}\n{child.tail(20)}")
+    return child

@@ -25,7 +25,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from hack import scenario as scenarios
 from hack.bench.catalogue import Figure
 from hack.bench.in_process import BenchError, plan_manifest
-from hack.bench.local_processes import free_port
+from hack.bench.local_processes import free_port, start_program
 from hack.bench.process import memory
 from hack.bench.real_cluster import SimulatedBackend
 from hack.bench.scale import MACHINES, NODES, VOLUMES_IN_ALL, create_volumes
@@ -55,7 +55,6 @@ COLD_STARTS, AT_ONCE, WARM_REVIEWS, DENIALS = 5, 50, 200, 10
 SETTLE = 8.0
 #: The API server's time-out.
 REVIEW_TIMEOUT = 10.0
-START_TIMEOUT = 30.0
 _P99, _MS = 0.99, 1000.0
 _PREFIX = "harvester_upgrade_admission"
 
@@ -193,7 +192,7 @@ async def _warm(plane: ControlPlane, webhook: Webhook) -> Measurement:
 
 @contextlib.asynccontextmanager
 async def _webhook(children: ProcessGroup) -> AsyncIterator[Webhook]:
-    """Run a webhook. Raises TimeoutError."""
+    """Run a webhook. Raises BenchError, TimeoutError."""
     port, metrics_port = free_port(), free_port()
     certificates = children.folder / "certificates"
     certificates.mkdir(exist_ok=True)
@@ -201,25 +200,12 @@ async def _webhook(children: ProcessGroup) -> AsyncIterator[Webhook]:
     command = [sys.executable, "-m", "upgrade_manager", "webhook", f"--kubeconfig={children.folder / 'kubeconfig'}"]
     command += [f"--webhook-bind-address=127.0.0.1:{port}", f"--webhook-cert-path={certificates}"]
     command += [f"--metrics-bind-address=127.0.0.1:{metrics_port}", "--metrics-secure=false"]
-    command += ["--health-probe-bind-address=0"]
-    child = await children.start("webhook", command)
+    child = await start_program(children, "webhook", *command)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False, limit=0)) as session:
-        url = f"https://127.0.0.1:{port}"
         try:
-            await _wait_until_ready(session, url)
-            yield Webhook(child, session, url, f"http://127.0.0.1:{metrics_port}/metrics")
+            yield Webhook(child, session, f"https://127.0.0.1:{port}", f"http://127.0.0.1:{metrics_port}/metrics")
         finally:
             await child.stop()
-
-
-async def _wait_until_ready(session: aiohttp.ClientSession, url: str) -> None:
-    async with asyncio.timeout(START_TIMEOUT):
-        while True:
-            with contextlib.suppress(aiohttp.ClientConnectionError):
-                async with session.get(f"{url}/readyz") as response:
-                    if response.status == 200:  # noqa: PLR2004
-                        return
-            await asyncio.sleep(0.05)
 
 
 def _review() -> dict[str, Any]:

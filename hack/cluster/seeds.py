@@ -6,13 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from hack.actors.images import claim_of
-from hack.actors.kinds import (
-    CAPI_CLUSTERS,
-    CLUSTER_REPOS,
-    DAEMON_SETS,
-    LONGHORN_NODES,
-    RANCHER_SETTINGS,
-)
+from hack.actors.kinds import CAPI_CLUSTERS, CLUSTER_REPOS, DAEMON_SETS, LONGHORN_NODES, RANCHER_SETTINGS
 from hack.actors.longhorn_disks import longhorn_node
 from hack.actors.virtual_machines import instance_of
 from hack.apiserver.crds import CRDS
@@ -112,16 +106,42 @@ class Seeds:
     async def create(self) -> None:
         """Create the cluster's objects."""
         scenario, at = self._scenario, format_time(self._now())
-        for namespace in seed_harvester.namespaces(scenario):
-            await self._create(NAMESPACES, namespace)
-        for account in seed_harvester.service_accounts():
-            await self._create(SERVICE_ACCOUNTS, account)
-        await self._create(ENDPOINT_SLICES, seed_harvester.api_endpoints(self._api_url, scenario.api_servers))
-        await self._create_harvester(at)
+        image = seed_harvester.image(scenario, self._iso_url, at=at)
+        await self._create_all(
+            (NAMESPACES, seed_harvester.namespaces(scenario)),
+            (SERVICE_ACCOUNTS, seed_harvester.service_accounts()),
+            (ENDPOINT_SLICES, [seed_harvester.api_endpoints(self._api_url, scenario.api_servers)]),
+            (SETTINGS, seed_harvester.settings(scenario)),
+            (VERSIONS, [seed_harvester.version(scenario, self._iso_url)]),
+        )
+        claim = claim_of(await self._create(VIRTUAL_MACHINE_IMAGES, image))
+        bound = {"phase": "Bound", "accessModes": claim["spec"]["accessModes"]}
+        await self._create_all(
+            (PERSISTENT_VOLUME_CLAIMS, [{**claim, "status": bound}]),
+            (CAPI_CLUSTERS, [seed_harvester.capi_cluster()]),
+            (MANAGED_CHARTS, seed_harvester.charts(scenario, at=at)),
+            (LONGHORN_SETTINGS, seed_harvester.longhorn_settings(scenario)),
+            (ADDONS, map(seed_harvester.addon, scenario.addons)),
+            (KUBEVIRTS, [seed_harvester.kubevirt()]),
+            (DEPLOYMENTS, seed_services.controllers(scenario)),
+        )
+        if scenario.services:
+            await self._create_all(
+                (DEPLOYMENTS, seed_services.deployments(scenario)),
+                (DAEMON_SETS, [seed_services.daemon_set(scenario)]),
+                (RANCHER_SETTINGS, [seed_services.setting(scenario)]),
+                (CLUSTER_REPOS, seed_services.repositories(at=at)),
+                (SECRETS, seed_services.releases(scenario)),
+            )
         await self._create_nodes(at)
         async with asyncio.TaskGroup() as group:
             for machine in seed_machines.machines_of(scenario):
                 group.create_task(self._in_turn(self._create_machine(machine)))
+
+    async def _create_all(self, *groups: tuple[Resource, Iterable[Object]]) -> None:
+        for resource, listed in groups:
+            for obj in listed:
+                await self._create(resource, obj)
 
     async def _in_turn(self, work: Coroutine[Any, Any, None]) -> None:
         async with self._places:
@@ -132,44 +152,11 @@ class Seeds:
         if machine.run_strategy != "Halted":
             await self._create(VIRTUAL_MACHINE_INSTANCES, instance_of(created, node=machine.node))
         if machine.volume:
-            await self._create(LONGHORN_VOLUMES, seed_machines.volume(machine, at=format_time(self._now())))
-            await self._create(LONGHORN_ENGINES, seed_machines.engine(machine, self._scenario))
-            for replica in seed_machines.replicas(machine, self._scenario):
-                await self._create(LONGHORN_REPLICAS, replica)
-
-    async def _create_harvester(self, at: str) -> None:
-        scenario = self._scenario
-        for setting in seed_harvester.settings(scenario):
-            await self._create(SETTINGS, setting)
-        await self._create(VERSIONS, seed_harvester.version(scenario, self._iso_url))
-        image = await self._create(VIRTUAL_MACHINE_IMAGES, seed_harvester.image(scenario, self._iso_url, at=at))
-        claim = claim_of(image)
-        await self._create(
-            PERSISTENT_VOLUME_CLAIMS,
-            {**claim, "status": {"phase": "Bound", "accessModes": claim["spec"]["accessModes"]}},
-        )
-        await self._create(CAPI_CLUSTERS, seed_harvester.capi_cluster())
-        for chart in seed_harvester.charts(scenario, at=at):
-            await self._create(MANAGED_CHARTS, chart)
-        for setting in seed_harvester.longhorn_settings(scenario):
-            await self._create(LONGHORN_SETTINGS, setting)
-        for addon in scenario.addons:
-            await self._create(ADDONS, seed_harvester.addon(addon))
-        await self._create(KUBEVIRTS, seed_harvester.kubevirt())
-        for deployment in seed_services.controllers(scenario):
-            await self._create(DEPLOYMENTS, deployment)
-        if scenario.services:
-            await self._create_services(at)
-
-    async def _create_services(self, at: str) -> None:
-        for deployment in seed_services.deployments(self._scenario):
-            await self._create(DEPLOYMENTS, deployment)
-        await self._create(DAEMON_SETS, seed_services.daemon_set(self._scenario))
-        await self._create(RANCHER_SETTINGS, seed_services.setting(self._scenario))
-        for repository in seed_services.repositories(at=at):
-            await self._create(CLUSTER_REPOS, repository)
-        for release in seed_services.releases(self._scenario):
-            await self._create(SECRETS, release)
+            await self._create_all(
+                (LONGHORN_VOLUMES, [seed_machines.volume(machine, at=format_time(self._now()))]),
+                (LONGHORN_ENGINES, [seed_machines.engine(machine, self._scenario)]),
+                (LONGHORN_REPLICAS, seed_machines.replicas(machine, self._scenario)),
+            )
 
     async def _create_nodes(self, at: str) -> None:
         scenario = self._scenario

@@ -48,22 +48,11 @@ class Whole:
         return self._lines.popleft()
 
 
-class _Fault:
-    """Filters the lines of a source by one action."""
-
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
-
-    async def next(self) -> bytes | None:
-        """Return the next line, as Lines defines."""
-        return await self._lines.next()
-
-
-class Cutting(_Fault):
+class Cutting:
     """Ends the stream early."""
 
     def __init__(self, lines: Lines, action: Cut) -> None:
-        super().__init__(lines)
+        self._lines = lines
         self._action = action
         self._left = action.events or -1
         loop = asyncio.get_running_loop()
@@ -71,14 +60,14 @@ class Cutting(_Fault):
         self._torn = False
 
     async def next(self) -> bytes | None:
-        """See Lines."""
+        """Return the next line, as Lines defines."""
         if self._torn:
             raise _reset()
         try:
             async with asyncio.timeout_at(self._deadline):
                 if self._left == 0 and not self._action.torn:
                     return self._ending()
-                line = await super().next()
+                line = await self._lines.next()
         except TimeoutError:
             return self._ending()
         if line is not None and self._left == 0:
@@ -93,71 +82,73 @@ class Cutting(_Fault):
         return None
 
 
-class Expiring(_Fault):
+class Expiring:
     """Sends 410 after some events."""
 
     def __init__(self, lines: Lines, action: Expire) -> None:
-        super().__init__(lines)
+        self._lines = lines
         self._left = action.events
 
     async def next(self) -> bytes | None:
-        """See Lines."""
+        """Return the next line, as Lines defines."""
         self._left -= 1
         if self._left >= 0:
-            return await super().next()
+            return await self._lines.next()
         return error_line(expired("too old resource version")) if self._left == -1 else None
 
 
-class Stalling(_Fault):
+class Stalling:
     """Stalls for a while."""
 
     def __init__(self, lines: Lines, action: Stall) -> None:
-        super().__init__(lines)
+        self._lines = lines
         self._left = action.events
         self._seconds = action.seconds
 
     async def next(self) -> bytes | None:
-        """See Lines."""
+        """Return the next line, as Lines defines."""
         if self._left == 0:
             await asyncio.sleep(self._seconds)
         self._left -= 1
-        return await super().next()
+        return await self._lines.next()
 
 
-class Thinning(_Fault):
+class Thinning:
     """Loses some events."""
 
     def __init__(self, lines: Lines, action: Thin, random: Random) -> None:
-        super().__init__(lines)
+        self._lines = lines
         self._action = action
         self._random = random
 
     async def next(self) -> bytes | None:
-        """See Lines."""
-        while (line := await super().next()) is not None and self._lost(line):
-            continue
-        return line
+        """Return the next line, as Lines defines."""
+        while True:
+            line = await self._lines.next()
+            if line is None or not self._lost(line):
+                return line
 
     def _lost(self, line: bytes) -> bool:
-        chosen = json.loads(line)["type"] in (self._action.types or ("ADDED", "MODIFIED", "DELETED"))
+        kind = json.loads(line)["type"]
+        chosen = kind in self._action.types if self._action.types else kind in {"ADDED", "MODIFIED", "DELETED"}
         return chosen and self._random.random() < self._action.probability
 
 
-class Doubling(_Fault):
+class Doubling:
     """Repeats some events."""
 
     def __init__(self, lines: Lines, action: Duplicate, random: Random) -> None:
-        super().__init__(lines)
+        self._lines = lines
         self._action = action
         self._random = random
         self._again: bytes | None = None
 
     async def next(self) -> bytes | None:
-        """See Lines."""
-        line, self._again = self._again, None
-        if line is not None:
-            return line
-        line = await super().next()
+        """Return the next line, as Lines defines."""
+        again, self._again = self._again, None
+        if again is not None:
+            return again
+        line = await self._lines.next()
         if line is not None and self._random.random() < self._action.probability:
             self._again = line
         return line

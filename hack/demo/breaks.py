@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from hack.demo.commands import Patch
 from hack.demo.polling import until
 from hack.demo.programs import DemoError
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from upgrade_manager.kube.client import Client
-    from upgrade_manager.kube.objects import Object
 
 #: Seconds in which Longhorn has to notice a failed replica, and to rebuild it.
 LONGHORN_TIMEOUT = 300.0
@@ -43,6 +42,7 @@ Break: TypeAlias = "Callable[[Client], Awaitable[Broken]]"
 async def _degrade_volume(client: Client) -> Broken:
     """Fail a replica that Longhorn cannot rebuild, because no disk fits."""
     volume = await _volume(client, 0)
+    damage, remedy = _volume_patch(volume, diskSelector=[_TAG]), _volume_patch(volume, diskSelector=None)
 
     async def is_degraded() -> bool:
         await _fail_replica(client, volume)
@@ -52,39 +52,36 @@ async def _degrade_volume(client: Client) -> Broken:
         return await _robustness(client, volume) == "healthy"
 
     async def mend() -> None:
-        await _patch(client, volume, {"diskSelector": None})
+        await remedy.run(client)
         await until(is_healthy, within=LONGHORN_TIMEOUT, otherwise=f"Volume {volume} has not been rebuilt")
 
-    await _patch(client, volume, {"diskSelector": [_TAG]})
+    await damage.run(client)
     await until(is_degraded, within=LONGHORN_TIMEOUT, otherwise=f"Volume {volume} has not become degraded")
     return Broken(
-        damage=f"# a replica of Volume {volume} fails, and no disk has the tag {_TAG} for another one\n"
-        f"{_command(volume, {'diskSelector': [_TAG]})}",
-        remedy=f"{_command(volume, {'diskSelector': None})}\n# wait until Longhorn has rebuilt the replica",
+        damage=f"# a replica of Volume {volume} fails, and no disk has the tag {_TAG} for another one\n{damage}",
+        remedy=f"{remedy}\n# wait until Longhorn has rebuilt the replica",
         mend=mend,
     )
 
 
 async def _cordon_node(client: Client) -> Broken:
     name = max(objects.name(node) for node in (await client.list(NODES)).items)
-
-    async def mend() -> None:
-        await client.patch(NODES, name, MergePatch({"spec": {"unschedulable": None}}))
-
-    await client.patch(NODES, name, MergePatch({"spec": {"unschedulable": True}}))
-    return Broken(damage=f"kubectl cordon {name}", remedy=f"kubectl uncordon {name}", mend=mend)
+    damage, remedy = (
+        Patch(resource=NODES, name=name, body={"spec": {"unschedulable": value}}, text=f"kubectl {verb} {name}")
+        for verb, value in (("cordon", True), ("uncordon", None))
+    )
+    return await _broken(client, damage, remedy)
 
 
 async def _leave_single_replica(client: Client) -> Broken:
     volume = await _volume(client, 1)
+    damage, remedy = (_volume_patch(volume, numberOfReplicas=number) for number in (1, 2))
+    return await _broken(client, damage, remedy)
 
-    async def mend() -> None:
-        await _patch(client, volume, {"numberOfReplicas": 2})
 
-    await _patch(client, volume, {"numberOfReplicas": 1})
-    return Broken(
-        damage=_command(volume, {"numberOfReplicas": 1}), remedy=_command(volume, {"numberOfReplicas": 2}), mend=mend
-    )
+async def _broken(client: Client, damage: Patch, remedy: Patch) -> Broken:
+    await damage.run(client)
+    return Broken(damage=str(damage), remedy=str(remedy), mend=lambda: remedy.run(client))
 
 
 BREAKS: Mapping[str, Break] = {
@@ -116,11 +113,5 @@ async def _robustness(client: Client, volume: str) -> str:
     return str(objects.status(found).get("robustness"))
 
 
-async def _patch(client: Client, volume: str, spec: Object) -> None:
-    await client.patch(LONGHORN_VOLUMES, volume, MergePatch({"spec": spec}), namespace=LONGHORN_SYSTEM)
-
-
-def _command(volume: str, spec: Object) -> str:
-    """Return the command of `_patch`."""
-    patch = json.dumps({"spec": spec}, separators=(",", ":"))
-    return f"kubectl patch {LONGHORN_VOLUMES.name} -n {LONGHORN_SYSTEM} {volume} --type merge -p '{patch}'"
+def _volume_patch(volume: str, **spec: Any) -> Patch:
+    return Patch(resource=LONGHORN_VOLUMES, name=volume, namespace=LONGHORN_SYSTEM, body={"spec": spec})

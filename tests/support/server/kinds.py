@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from tests.support.server import apiserver
+from tests.support.server.conformance_rows import served
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from tests.support.server.raw_client import JsonResponse, RawClient
 
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-_CREATED = 201
-_OK = 200
 _NOT_FOUND = 404
 #: The number of polls and the seconds between them.
 _POLLS, _INTERVAL = 200, 0.05
@@ -26,12 +25,8 @@ async def define(api: BareApi, *, schema: dict[str, Any] = _ANYTHING, **version:
     group = f"{api.word}.example.io"
     definition = apiserver.definition("widgets", "Widget", schema, group=group, **version)
     definition["spec"]["names"] |= {"shortNames": ["wd"], "categories": ["things"]}
-    answer = await api.admin.post(apiserver.DEFINITIONS, definition)
-    assert answer.status == _CREATED, answer.body
-    await until(api, f"{apiserver.DEFINITIONS}/widgets.{group}", _is_established)
-    path = api.path("widgets", group=group)
-    await until(api, path, lambda answer: answer.status == _OK)
-    return path
+    await served(api, definition)
+    return api.path("widgets", group=group)
 
 
 async def drop(api: BareApi) -> None:
@@ -59,8 +54,3 @@ async def until(
 def is_not_found(answer: JsonResponse) -> bool:
     """Whether the response is 404."""
     return answer.status == _NOT_FOUND
-
-
-def _is_established(answer: JsonResponse) -> bool:
-    conditions = (answer.body.get("status") or {}).get("conditions") or []
-    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)

@@ -101,10 +101,6 @@ class Nodes(_Part):
     #: Indexes of witness nodes, which hold etcd and no VMs.
     witness: tuple[int, ...] = ()
     cordoned: tuple[str, ...] = ()
-    #: Nodes whose kubelet is down: their Pods neither start nor end.
-    dead: tuple[str, ...] = ()
-    #: The kubernetes.io/hostname label, where it differs from the node's name.
-    hostnames: dict[str, str] = Field(default_factory=dict)
     disks: dict[str, Disk] = Field(default_factory=dict)
 
     @cached_property
@@ -238,8 +234,6 @@ class NodeFaults(_Part):
     lost_on_reboot: tuple[str, ...] = ()
     #: Nodes that boot the old operating system.
     unchanged_by_reboot: tuple[str, ...] = ()
-    #: Nodes whose drain never completes.
-    undrainable: tuple[str, ...] = ()
 
 
 class UpgradeController(_Part):
@@ -249,8 +243,6 @@ class UpgradeController(_Part):
     deadline: int = 900
     ttl: int = 900
     pull_policy: str = "IfNotPresent"
-    #: The controller hangs.
-    wedged: bool = False
 
 
 class ApiServer(_Part):
@@ -283,7 +275,6 @@ class Scenario(_Part):
     services: bool = False
     #: Whether there is what operators repair: Deployments of CDI's and KubeVirt's controllers, Longhorn's nodes.
     operators: bool = False
-    provision_generation: int = 3
     #: Longhorn's replica-replenishment-wait-interval; None means that the setting does not exist.
     replenishment_interval: str | None = "600"
     #: The fraction by which durations vary in both directions.

@@ -137,8 +137,7 @@ class Drainer(Controller[str]):
         for instance in machines:
             if objects.status(instance).get("evacuationNodeName") != node:
                 await self._mark(instance, node)
-        held = node in self._context.scenario.node_faults.undrainable
-        return not pods and not machines and not held
+        return not pods and not machines
 
     def _is_protected(self, pod: Object) -> bool:
         """Report whether the API server refuses the eviction; kubectl's drain retries that until its timeout."""

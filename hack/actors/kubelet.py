@@ -120,8 +120,7 @@ class Kubelet:
             return None
         name = objects.spec(pod)["nodeName"]
         host = self._context.hosts.of(name)
-        is_frozen = self._context.freezer.hangs(kubelet_of(name))
-        if not host.up or is_frozen or name in self._context.scenario.nodes.dead:
+        if not host.up or self._context.freezer.hangs(kubelet_of(name)):
             return None
         return await self._stage(pod, host.boot_id)(pod)
 

@@ -82,8 +82,7 @@ class KubeletStats:
     def _refusal(self, name: str) -> Response | None:
         if self._nodes.store.get(name) is None:
             return refused(404, f'nodes "{name}" not found')
-        dead = name in self._context.scenario.nodes.dead or not self._context.hosts.of(name).up
-        dead = dead or self._context.freezer.hangs(kubelet_of(name))
+        dead = not self._context.hosts.of(name).up or self._context.freezer.hangs(kubelet_of(name))
         if dead or not self._disk(name).answers or self._since_first_request(name) < self._disk(name).unreachable:
             return refused(503, f"error trying to reach service: dial tcp: connect: connection refused ({name})")
         return None

@@ -101,7 +101,7 @@ class UpgradeController:
             self._jobs.add(objects.name(job))
 
     def _is_served(self, plan: Object) -> bool:
-        return objects.namespace(plan) == self._namespace and not self._settings.wedged
+        return objects.namespace(plan) == self._namespace
 
     def _is_managed(self, job: Object) -> bool:
         labels = objects.labels(job)
@@ -109,7 +109,6 @@ class UpgradeController:
             objects.namespace(job) == self._namespace
             and labels.get(suc_job.LABEL_CONTROLLER) == suc_job.NAME
             and suc_job.LABEL_PLAN in labels
-            and not self._settings.wedged
         )
 
     # Plans

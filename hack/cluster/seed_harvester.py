@@ -111,7 +111,7 @@ def provisioning_cluster(scenario: Scenario, *, at: str) -> Object:
         "spec": {
             "kubernetesVersion": scenario.software.kubernetes,
             "rkeConfig": {
-                "provisionGeneration": scenario.provision_generation,
+                "provisionGeneration": 3,
                 "registries": {"mirrors": {"docker.io": {"endpoint": ["https://mirror.example.com"]}}},
             },
         },

@@ -48,7 +48,7 @@ def node(name: str, scenario: Scenario, *, at: str) -> Object:
         "status": {
             "addresses": [
                 {"type": "InternalIP", "address": _address(index)},
-                {"type": "Hostname", "address": nodes.hostnames.get(name, name)},
+                {"type": "Hostname", "address": name},
             ],
             "capacity": size,
             "allocatable": size,
@@ -161,7 +161,7 @@ def _roles(name: str, scenario: Scenario) -> dict[str, str]:
 def _labels(name: str, scenario: Scenario) -> dict[str, str]:
     nodes = scenario.nodes
     labels = {
-        LABEL_HOSTNAME: nodes.hostnames.get(name, name),
+        LABEL_HOSTNAME: name,
         LABEL_ARCH: "amd64",
         "kubernetes.io/os": "linux",
         MANAGED_LABEL: "true",

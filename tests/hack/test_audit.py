@@ -82,6 +82,7 @@ def test_only_a_known_vulnerability_fails_the_step(
     assert audit.main() == status
 
 
+@pytest.mark.full
 def test_real_tool_reads_every_lock() -> None:
     """Without the network: --dry-run collects the packages, and asks for none."""
     locks = sorted((ROOT / "requirements").glob("*.txt"))

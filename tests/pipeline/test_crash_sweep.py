@@ -28,29 +28,17 @@ from tests.support.managers.upgrade import (
     UpgradeRun,
     node_states,
     phases_of,
-    provision_generation,
 )
+from tests.support.random_runs import acts_on_objects, acts_on_settings
 from upgrade_manager.api.keys import (
-    ADDON_DESCHEDULER,
-    FLEET_LOCAL,
     HARVESTER_SYSTEM,
-    KUBE_SYSTEM,
-    LONGHORN_REPLENISHMENT_SETTING,
-    LONGHORN_SYSTEM,
-    PROVISIONING_CLUSTER,
 )
 from upgrade_manager.api.names import restore_vm_config_map
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound, Transient
-from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
-    ADDONS,
     CONFIG_MAPS,
-    DEPLOYMENTS,
-    LONGHORN_SETTINGS,
-    PROVISIONING_CLUSTERS,
-    SERVICES,
 )
 
 if TYPE_CHECKING:
@@ -114,30 +102,19 @@ async def _at_the_last_node(stage: UpgradeRun, *, act: Callable[[UpgradeRun], Co
 
 
 async def _remove_hooks(stage: UpgradeRun) -> None:
-    await _patch_cluster(stage, {"upgradeStrategy": None})
-
-
-async def _plan_again(stage: UpgradeRun) -> None:
-    await _patch_cluster(stage, {"provisionGeneration": await provision_generation(stage.simulation) + 1})
-
-
-async def _patch_cluster(stage: UpgradeRun, members: dict[str, Any]) -> None:
-    patch = MergePatch({"spec": {"rkeConfig": members}})
-    await stage.client.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL)
+    await stage.patch_cluster(upgradeStrategy=None)
 
 
 async def _delete_repository(stage: UpgradeRun) -> None:
-    for kind in (DEPLOYMENTS, SERVICES):
-        await stage.client.delete(kind, "upgrade-repo", namespace=HARVESTER_SYSTEM)
+    await acts_on_objects.repository_deleted(stage)
+    await acts_on_objects.service_deleted(stage)
 
 
 async def _change_settings(stage: UpgradeRun) -> None:
     """Change every setting that the upgrade has overridden."""
-    interval = MergePatch({"value": "777"})
-    await stage.client.patch(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, interval, namespace=LONGHORN_SYSTEM)
-    enabled = MergePatch({"spec": {"enabled": True}})
-    await stage.client.patch(ADDONS, ADDON_DESCHEDULER, enabled, namespace=KUBE_SYSTEM)
-    await _patch_cluster(stage, {"upgradeStrategy": {"workerConcurrency": "4"}})
+    await acts_on_settings.interval_set(stage)
+    await acts_on_settings.descheduler_enabled(stage)
+    await stage.patch_cluster(upgradeStrategy={"workerConcurrency": "4"})
 
 
 async def _leave_list(stage: UpgradeRun) -> None:
@@ -201,7 +178,7 @@ SPECIAL = {
         spec=PAUSING_LAST,
         # Of three nodes Rancher could come back to the second one after the node upgrade.
         scenario=TWO,
-        user=partial(_at_the_last_node, act=_plan_again),
+        user=partial(_at_the_last_node, act=UpgradeRun.plan_again),
         since=RANCHER,
         repeated=("upgrade-node-upgrade-pre-drain-node-0",),
     ),

@@ -138,7 +138,10 @@ def _assert_restored(ended: Run, *, held: bool) -> None:
     assert (strategy != ended.originals[2]) == held
 
 
-@pytest.mark.rule("pipeline: cleanup may be interrupted and repeated")
+@pytest.mark.rule(
+    "pipeline: cleanup may be interrupted and repeated",
+    "pipeline: deletion in any phase runs the same cleanup and then removes the finalizer",
+)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("phase", cases(DELETED, default=["ISODownloading", "NodeUpgrading", "Succeeded"]))
 @pytest.mark.thin

@@ -13,9 +13,9 @@ from hack.faults.middleware import NoHook
 from hack.faults.rules import Delay, Match, Rule
 from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import created_objects, overridden_settings
-from tests.support.cluster.simulate import RepairableScenario, fault
+from tests.support.cluster.simulate import RepairableScenario
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, provision_generation, started
-from upgrade_manager.api.phases import PHASE_VALUES, SUCCEEDED
+from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
@@ -25,6 +25,7 @@ from upgrade_manager.pipeline.controller import PlanController
 if TYPE_CHECKING:
     from hack.apiserver.call import Call
     from tests.support.cluster.simulate import Simulate
+    from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.transport import Response
     from upgrade_manager.pipeline.controller import Dependencies
 
@@ -53,36 +54,22 @@ async def succeed(stage: UpgradeRun, *, force: bool = False) -> None:
     assert sorted(stage.ledger.names("jobs")) == ["next-cluster-upgrade", *steps]
 
 
-async def reach(stage: UpgradeRun, point: str, node: str = "") -> None:
-    """Wait until the plan records a phase value, or a node's state."""
-    await (stage.until_recorded(point) if point in PHASE_VALUES else stage.until_node(point, node=node))
-
-
-async def delete_at(simulation: Simulation, point: str, node: str = "", *, then_next: bool = True) -> None:
+async def delete_at(simulation: Simulation, point: str, node: str = "") -> None:
     """Delete a plan at that point, check that nothing is left, and let the next one succeed."""
     before = await overridden_settings(simulation)
     async with started(simulation) as stage:
-        await reach(stage, point, node)
+        await stage.reach(point, node=node)
         await stage.delete()
         assert await created_objects(simulation) == []
         after = await overridden_settings(simulation)
         # Rancher's strategy holds the nodes that are left: tests/pipeline/ending/test_held_nodes.py.
         assert after[:2] + after[3:] == before[:2] + before[3:]
-        if then_next:
-            was = await provision_generation(simulation)
-            # After the node upgrade there is nothing left to do.
-            await succeed(stage, force=point == "CleaningUp")
-            assert await overridden_settings(simulation) == before
-            assert await provision_generation(simulation) == was + 1
+        was = await provision_generation(simulation)
+        # After the node upgrade there is nothing left to do.
+        await succeed(stage, force=point == "CleaningUp")
+        assert await overridden_settings(simulation) == before
+        assert await provision_generation(simulation) == was + 1
     assert stage.ledger.conflicts == []
-
-
-@pytest.mark.rule("pipeline: deletion in any phase runs the same cleanup and then removes the finalizer")
-@pytest.mark.parametrize("phase", PHASE_VALUES)
-@pytest.mark.thin
-async def test_deletion_in_any_phase_removes_everything(simulate: Simulate, phase: str) -> None:
-    async with simulate(scale=0.2) as simulation:
-        await delete_at(simulation, phase, then_next=False)
 
 
 @pytest.mark.rule("pipeline: deletion in any phase runs the same cleanup and then removes the finalizer")
@@ -108,30 +95,13 @@ async def test_next_plan_upgrades_a_node_in_progress(simulate: Simulate, point: 
         await delete_at(simulation, point, node)
 
 
-@pytest.mark.parametrize("step", ["pre-drain", "post-drain"])
-@pytest.mark.thin
-async def test_next_plan_upgrades_a_worker_that_failed(simulate: Simulate, step: str) -> None:
-    scenario = RepairableScenario.of(**WORKER, **fault(step, "node-3"))
-    async with simulate(scenario) as simulation:
-        before = await overridden_settings(simulation)
-        async with started(simulation) as stage:
-            await stage.fail()
-            scenario.repair()
-            await succeed(stage)
-        assert await overridden_settings(simulation) == before
-
-
 @pytest.mark.parametrize("state", ["PreDraining", "PreDrained", "PostDraining"])
 @pytest.mark.parametrize("node", ["node-2", "node-3"])
 @pytest.mark.thin
 async def test_next_plan_handles_hooks_left_by_a_forced_deletion(simulate: Simulate, node: str, state: str) -> None:
     async with simulate(RepairableScenario.of(**WORKER)) as simulation:
         client, before = simulation.client(), await overridden_settings(simulation)
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life() as first:
-            await stage.create_plan()
-            await stage.until_node(state, node=node)
-            await first.kill()
+        stage = await UpgradeRun.abandoned(simulation, state, node=node)
         await stage.patch(metadata={"finalizers": None})
         await stage.delete()
         # As the plan's clean-up would have left it, if it had been let.
@@ -147,18 +117,24 @@ async def test_next_plan_handles_hooks_left_by_a_forced_deletion(simulate: Simul
         assert "management.harvesterhci.io" not in str(after[2])
 
 
-#: The phase in which the plan is deleted, and the kinds and namespaces that are missing then.
+#: The point at which the plan is deleted, and what is missing then.
 MISSING = [
-    pytest.param("ISODownloading", ["virtualmachineimages.harvesterhci.io"], [], id="the images' kind"),
-    pytest.param("ImagePreloading", ["plans.upgrade.cattle.io"], ["cattle-system"], id="Plans, kind and namespace"),
+    pytest.param("ISODownloading", {CRDS: ["virtualmachineimages.harvesterhci.io"]}, id="the images' kind"),
+    pytest.param(
+        "ImagePreloading",
+        {CRDS: ["plans.upgrade.cattle.io"], NAMESPACES: ["cattle-system"]},
+        id="Plans, kind and namespace",
+    ),
     pytest.param(
         "NodeUpgrading",
-        ["clusters.provisioning.cattle.io", "machines.cluster.x-k8s.io"],
-        ["fleet-local"],
+        {CRDS: ["clusters.provisioning.cattle.io", "machines.cluster.x-k8s.io"], NAMESPACES: ["fleet-local"]},
         id="Rancher",
     ),
-    pytest.param("NodeUpgrading", ["settings.longhorn.io"], ["longhorn-system"], id="Longhorn"),
-    pytest.param("NodeUpgrading", ["addons.harvesterhci.io"], [], id="add-ons"),
+    pytest.param("NodeUpgrading", {CRDS: ["settings.longhorn.io"], NAMESPACES: ["longhorn-system"]}, id="Longhorn"),
+    pytest.param("NodeUpgrading", {CRDS: ["addons.harvesterhci.io"]}, id="add-ons"),
+    pytest.param(
+        "PreDraining", {NODES: ["node-1", "node-2"], CRDS: ["machines.cluster.x-k8s.io"]}, id="nodes and Machines"
+    ),
 ]
 
 
@@ -167,38 +143,16 @@ MISSING = [
     "pipeline: an API group that was never installed does not block deletion",
     "pipeline: missing namespaces do not block deletion",
 )
-@pytest.mark.parametrize(("phase", "kinds", "namespaces"), MISSING)
+@pytest.mark.parametrize(("point", "missing"), MISSING)
 @pytest.mark.thin
 async def test_missing_objects_do_not_block_deletion(
-    simulate: Simulate, phase: str, kinds: list[str], namespaces: list[str]
+    simulate: Simulate, point: str, missing: dict[Resource, list[str]]
 ) -> None:
     async with simulate() as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life() as life:
-            await stage.create_plan()
-            await stage.until_recorded(phase)
-            await life.kill()
-        for kind in kinds:
-            await stage.client.delete(CRDS, kind)
-        for namespace in namespaces:
-            await stage.client.delete(NAMESPACES, namespace)
-        await stage.client.delete(UPGRADE_PLANS, stage.name)
-        async with stage.life(seed="successor"):
-            assert await stage.until("deleted") == "deleted"
-        assert await stage.events("ReconcileError") == []
-
-
-@pytest.mark.rule("pipeline: missing kinds do not block deletion")
-async def test_missing_machines_do_not_block_deletion(simulate: Simulate) -> None:
-    async with simulate() as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life() as life:
-            await stage.create_plan()
-            await stage.until_node("PreDraining")
-            await life.kill()
-        await stage.client.delete(NODES, "node-1")
-        await stage.client.delete(NODES, "node-2")
-        await stage.client.delete(CRDS, "machines.cluster.x-k8s.io")
+        stage = await UpgradeRun.abandoned(simulation, point)
+        for resource, names in missing.items():
+            for name in names:
+                await stage.client.delete(resource, name)
         await stage.client.delete(UPGRADE_PLANS, stage.name)
         async with stage.life(seed="successor"):
             assert await stage.until("deleted") == "deleted"

@@ -65,16 +65,6 @@ async def test_estimate_is_right_within_a_factor_of_two(scenario: Any, seed: int
     assert estimate(plan) == ""
 
 
-async def test_estimate_is_absent_while_a_node_is_paused() -> None:
-    async with Simulation(THREE, scale=SCALE) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life():
-            await stage.create_plan({**BY_VERSION, "nodeUpgradeOption": {"pauseNodes": ["node-1"]}})
-            plan = await stage.until_plan(lambda plan: "UpgradePaused" in node_states(plan).values(), seconds=3600)
-            assert "PostDrained" in node_states(plan).values()
-            assert estimate(plan) == ""
-
-
 async def test_estimate_that_has_passed_is_removed() -> None:
     async with Simulation(THREE, scale=SCALE) as simulation:
         stage = await UpgradeRun.set_up(simulation)

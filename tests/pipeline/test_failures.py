@@ -18,6 +18,7 @@ from upgrade_manager.kube.resources import PODS, UPGRADE_PLANS
 if TYPE_CHECKING:
     from hack.simulation import Simulation
     from tests.support.cluster.simulate import Simulate
+    from tests.support.managers.upgrade import UpgradeRun
     from upgrade_manager.kube.objects import Object
 
 #: Longer than the quarter of an hour that the system-upgrade-controller leaves to Jobs that ended.
@@ -179,32 +180,7 @@ async def assert_kept(simulation: Simulation, titles: tuple[str, ...]) -> None:
     "pipeline: Failed keeps the failed Job and its Pods until the plan is deleted",
     "pipeline: Failed removes everything else",
     "workloads: a failed node fails the phase while other nodes are running",
-)
-@pytest.mark.servers
-@failures
-@pytest.mark.thin
-async def test_cause_is_reported_and_failed_jobs_are_kept(simulate: Simulate, failure: Failure) -> None:
-    async with simulate(RepairableScenario.of(**failure.faults)) as simulation:
-        is_real = simulation.backend.has_controllers
-        before = await overridden_settings(simulation)
-        async with started(simulation) as stage:
-            plan = await stage.fail()
-            # In which order others take the nodes is chance, which only the embedded server's dice repeat.
-            assert_reported(plan, await stage.events(), failure, in_order=not is_real)
-            await (stage.settle() if is_real else asyncio.sleep(LONG))
-            await assert_kept(simulation, failure.kept)
-            after = await overridden_settings(simulation)
-            assert after[:2] + after[3:] == before[:2] + before[3:]
-            # Rancher's strategy holds the nodes that are left.
-            assert (after[2] == before[2]) == (failure.last != "NodeUpgrading")
-            assert objects.finalizers(await stage.plan()) == []
-            await stage.delete()
-            await assert_kept(simulation, ())
-            assert await overridden_settings(simulation) == after
-        assert stage.ledger.conflicts == []
-
-
-@pytest.mark.rule(
+    "nodes: the finalizer of an ended plan is removed after its clean-up",
     "api: force skips the version check before ImagePreload",
     "nodes: a stale hook is logged and not fatal",
     "pipeline: a new plan runs after the previous one has ended",
@@ -220,15 +196,23 @@ async def test_cause_is_reported_and_failed_jobs_are_kept(simulate: Simulate, fa
     ],
 )
 @pytest.mark.thin
-async def test_next_plan_succeeds(simulate: Simulate, failure: Failure, *, deleted: bool) -> None:
+async def test_cause_is_reported_and_the_next_plan_succeeds(
+    simulate: Simulate, failure: Failure, *, deleted: bool
+) -> None:
     scenario = RepairableScenario.of(**failure.faults)
     async with simulate(scenario) as simulation:
         before = await overridden_settings(simulation)
         async with started(simulation) as stage:
-            failed, following = await stage.fail(), replace(stage, name="next")
+            failed = await stage.fail()
+            await assert_ended(stage, failed, failure, before)
+            assert stage.ledger.conflicts == []
+            following = replace(stage, name="next")
             scenario.repair()
             if deleted:
+                after = await overridden_settings(simulation)
                 await stage.delete()
+                await assert_kept(simulation, ())
+                assert await overridden_settings(simulation) == after
             await following.create_plan(failure.again)
             if not deleted:
                 await following.until("NodeUpgrading")
@@ -242,3 +226,17 @@ async def test_next_plan_succeeds(simulate: Simulate, failure: Failure, *, delet
         assert await overridden_settings(simulation) == before
         assert await created_objects(simulation, "next") == []
         assert [reason for reason, _ in await following.warnings()] == list(failure.warnings)
+
+
+async def assert_ended(stage: UpgradeRun, plan: Object, failure: Failure, before: list[Any]) -> None:
+    """Check the cause, the Jobs that are kept and the settings."""
+    simulation, is_real = stage.simulation, stage.simulation.backend.has_controllers
+    # In which order others take the nodes is chance, which only the embedded server's dice repeat.
+    assert_reported(plan, await stage.events(), failure, in_order=not is_real)
+    await (stage.settle() if is_real else asyncio.sleep(LONG))
+    await assert_kept(simulation, failure.kept)
+    after = await overridden_settings(simulation)
+    assert after[:2] + after[3:] == before[:2] + before[3:]
+    # Rancher's strategy holds the nodes that are left.
+    assert (after[2] == before[2]) == (failure.last != "NodeUpgrading")
+    assert objects.finalizers(await stage.plan()) == []

@@ -4,45 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.faults.rules import Match, Refuse, Rule
 from tests.pipeline.ending.test_held_nodes import nodes, set_strategy, strategy
 from tests.support.cluster.cluster_state import overridden_settings
 from tests.support.cluster.simulate import RepairableScenario, fault
-from tests.support.managers.upgrade import UpgradeRun, condition, node_states, provision_generation, started
+from tests.support.managers.upgrade import REFUSAL, UpgradeRun, condition, node_states, provision_generation, started
 from tests.support.random_runs.end_state_checks import check_nodes
 from upgrade_manager.api.keys import FINALIZER, FLEET_LOCAL, MANAGED_LABEL, RKE_POST_DRAIN
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
-    ADDONS,
     JOBS,
-    LONGHORN_SETTINGS,
     NODES,
     PROVISIONING_CLUSTERS,
     SECRETS,
-    UPGRADE_PLANS,
 )
 
 if TYPE_CHECKING:
     from hack.simulation import Simulation
     from tests.support.cluster.simulate import Simulate
-    from upgrade_manager.kube.resources import Resource
 
 pytestmark = pytest.mark.sampled
 
 INTERVAL = "replica-replenishment-wait-interval"
 
 
-async def set_managed(simulation: Simulation, *names: str, managed: bool) -> None:
-    """Set or remove the nodes' managed label."""
+async def set_managed(simulation: Simulation, node: str, *, managed: bool) -> None:
+    """Set or remove the node's managed label."""
     patch = MergePatch({"metadata": {"labels": {MANAGED_LABEL: "true" if managed else None}}})
-    for name in names:
-        await simulation.client().patch(NODES, name, patch)
+    await simulation.client().patch(NODES, node, patch)
 
 
 async def assert_true(stage: UpgradeRun) -> None:
@@ -59,29 +53,11 @@ def progress(plan: Any) -> str:
     return condition(plan, "Progressing")[2]
 
 
-@pytest.mark.rule("nodes: a managed label that is missing for a moment changes nothing")
-@pytest.mark.servers
-async def test_labels_missing_at_the_start_do_not_drop_nodes(simulate: Simulate) -> None:
-    async with simulate() as simulation, started(simulation) as stage:
-        await stage.until_recorded("ClusterUpgrading")
-        await set_managed(simulation, "node-1", "node-2", managed=False)
-        await stage.until_recorded("NodeUpgrading")
-        await stage.until_plan(lambda plan: f"label {MANAGED_LABEL}=true is missing" in progress(plan))
-        assert "singleNode" not in objects.status(await stage.plan())
-        await set_managed(simulation, "node-1", "node-2", managed=True)
-        await assert_true(stage)
-
-
 @pytest.mark.rule("nodes: a recorded node that cannot be observed while its Machine exists holds the phase")
-@pytest.mark.parametrize("missing", ["label", "Node"])
-@pytest.mark.thin
-async def test_missing_node_holds_the_phase(simulate: Simulate, missing: str) -> None:
+async def test_node_without_its_label_holds_the_phase(simulate: Simulate) -> None:
     async with simulate() as simulation, started(simulation) as stage:
         await stage.until_node("PreDraining", node="node-0")
-        if missing == "label":
-            await set_managed(simulation, "node-1", managed=False)
-        else:
-            await simulation.client().delete(NODES, "node-1")
+        await set_managed(simulation, "node-1", managed=False)
         await stage.until_node("PostDrained", node="node-2")
         await asyncio.sleep(300)
         plan = await stage.plan()
@@ -89,65 +65,8 @@ async def test_missing_node_holds_the_phase(simulate: Simulate, missing: str) ->
         assert progress(plan).startswith("node-1: its ")
         assert objects.status(plan)["nodeUpgradeStatuses"]["node-1"]["message"].startswith("Node node-1: its ")
         assert [one["reason"] for one in objects.status(plan)["blockers"]] == ["NodeMissing"]
-        if missing == "label":
-            await set_managed(simulation, "node-1", managed=True)
-            await assert_true(stage)
-
-
-#: Seconds that Rancher waits before it reaches the next node, and that a reboot takes.
-SLOW = {"planner": 10, "reboot": 40}
-DONE_NODE = "node-0"
-
-
-@pytest.mark.rule(
-    "nodes: a done node that is NotReady or runs another OS holds the phase, and is named",
-    "nodes: no node starts while a done node is NotReady, runs another OS or is missing",
-)
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        pytest.param({}, "is NotReady", id="NotReady"),
-        pytest.param({"os_image": "Harvester v1.7.1"}, "runs Harvester v1.7.1 instead of", id="rolled back"),
-    ],
-)
-@pytest.mark.thin
-async def test_lost_done_node_holds_the_others(simulate: Simulate, changes: dict[str, str], problem: str) -> None:
-    scenario = RepairableScenario.of(durations=SLOW)
-    async with simulate(scenario) as simulation, started(simulation) as stage:
-        await stage.until_node("PostDrained", node=DONE_NODE)
-        host = simulation.hosts.of(DONE_NODE)
-        if changes:
-            host.next_os = changes["os_image"]
-        simulation.hosts.power_off(DONE_NODE)
-        await stage.until_plan(lambda plan: f"{DONE_NODE}: was upgraded, but {problem}" in progress(plan))
-        jobs = stage.ledger.names("jobs")
-        await asyncio.sleep(30)
-        assert stage.ledger.names("jobs") == jobs
-        assert node_states(await stage.plan())[DONE_NODE] == "PostDrained"
-        if changes:
-            simulation.hosts.install(DONE_NODE, simulation.scenario.release.os_image, reboot_after="no-pod")
-            simulation.hosts.power_off(DONE_NODE)
+        await set_managed(simulation, "node-1", managed=True)
         await assert_true(stage)
-        assert stage.ledger.names("jobs").count(f"upgrade-node-upgrade-pre-drain-{DONE_NODE}") == 1
-
-
-@pytest.mark.rule("nodes: a done node that is cordoned holds the end of the phase, and blocks no other node")
-async def test_cordoned_done_node_holds_the_end(simulate: Simulate) -> None:
-    async with simulate() as simulation, started(simulation) as stage:
-        await stage.until_node("PreDraining", node="node-2")
-        await cordon(simulation, DONE_NODE, cordoned=True)
-        await stage.until_plan(lambda plan: f"kubectl uncordon {DONE_NODE}" in progress(plan))
-        assert set(node_states(await stage.plan()).values()) == {"PostDrained"}
-        await asyncio.sleep(300)
-        assert objects.status(await stage.plan())["currentPhase"] == "NodeUpgrading"
-        await cordon(simulation, DONE_NODE, cordoned=False)
-        await assert_true(stage)
-
-
-async def cordon(simulation: Simulation, node: str, *, cordoned: bool) -> None:
-    """Cordon or uncordon the node as a user does."""
-    patch = MergePatch({"spec": {"unschedulable": True if cordoned else None}})
-    await simulation.client().patch(NODES, node, patch)
 
 
 @pytest.mark.rule("nodes: a node that runs the release's Kubernetes before its drain is named, with the next step")
@@ -156,7 +75,7 @@ async def test_advice_makes_rancher_drain_the_rest(simulate: Simulate) -> None:
         stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan()
-            await stage.until_node("PostDrained", node=DONE_NODE)
+            await stage.until_node("PostDrained", node="node-0")
         # Without a manager nothing adds the hooks again, so Rancher upgrades the other nodes without a drain.
         await set_strategy(simulation, None)
         await asyncio.sleep(60)
@@ -176,9 +95,7 @@ async def test_advice_makes_rancher_drain_the_rest(simulate: Simulate) -> None:
 async def test_repeated_hook_runs_another_job(simulate: Simulate) -> None:
     async with simulate() as simulation, started(simulation) as stage:
         await stage.until_node("PreDraining", node="node-2")
-        # Rancher plans all nodes again.
-        again = MergePatch({"spec": {"rkeConfig": {"provisionGeneration": await provision_generation(simulation) + 1}}})
-        await simulation.client().patch(PROVISIONING_CLUSTERS, "local", again, namespace=FLEET_LOCAL)
+        await stage.plan_again()
         await stage.until_plan(lambda plan: "runs again" in progress(plan))
         assert node_states(await stage.plan())["node-0"] == "PostDrained"
         await assert_true(stage)
@@ -221,40 +138,28 @@ async def test_removed_hooks_are_added_again(simulate: Simulate, removed: Any) -
         assert await strategy(simulation) == removed
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A webhook that refuses writes of the manager."""
-
-    resource: Resource
-    status: int
-    reason: str
-
-
-REFUSALS = [
-    Refusal(ADDONS, 403, "Forbidden"),
-    Refusal(ADDONS, 400, "BadRequest"),
-    Refusal(LONGHORN_SETTINGS, 422, "Invalid"),
-    Refusal(LONGHORN_SETTINGS, 403, "Forbidden"),
-]
-
-
 @pytest.mark.rule("nodes: a refused write of a setting is retried, and named while it lasts")
 @pytest.mark.servers
-@pytest.mark.parametrize("point", ["ClusterUpgrading", "PostDrained"])
-@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda one: f"{one.resource.plural}-{one.status}")
+@pytest.mark.parametrize(
+    ("resource", "status", "reason", "point"),
+    [
+        ("addons.*", 403, "Forbidden", "ClusterUpgrading"),
+        ("addons.*", 400, "BadRequest", "PostDrained"),
+        ("settings.*", 422, "Invalid", "ClusterUpgrading"),
+        ("settings.*", 403, "Forbidden", "PostDrained"),
+    ],
+)
 @pytest.mark.thin
-async def test_refused_settings_are_retried(simulate: Simulate, refusal: Refusal, point: str) -> None:
+async def test_refused_settings_are_retried(
+    simulate: Simulate, resource: str, status: int, reason: str, point: str
+) -> None:
     async with simulate() as simulation:
         before = await overridden_settings(simulation)
         async with started(simulation) as stage:
-            await (stage.until_recorded(point) if point == "ClusterUpgrading" else stage.until_node(point))
-            rule = Rule(
-                match=Match(verbs=("patch",), resource=f"{refusal.resource.plural}.*"),
-                action=Refuse(status=refusal.status, reason=refusal.reason, message="the webhook refuses it"),
-            )
-            simulation.middleware.add(rule)
-            await stage.until_plan(lambda plan: "the webhook refuses it" in condition(plan, "Degraded")[2])
-            simulation.middleware.remove(rule)
+            await stage.reach(point)
+            allow = stage.refuse("patch", resource, status=status, reason=reason)
+            await stage.until_plan(lambda plan: REFUSAL in condition(plan, "Degraded")[2])
+            allow()
             await assert_true(stage)
             assert {reason for reason, _ in await stage.warnings()} == {"ReconcileError"}
         assert await overridden_settings(simulation) == before
@@ -280,9 +185,13 @@ async def test_replaced_plan_gives_settings_back(simulate: Simulate, end: str) -
                 assert await overridden_settings(simulation) == before
 
 
-@pytest.mark.rule("nodes: parts of the strategy that a user changes during the upgrade are kept")
+@pytest.mark.rule(
+    "nodes: parts of the strategy that a user changes during the upgrade are kept",
+    "nodes: a pre-drain value that changes while the Job runs is acknowledged in its latest form",
+)
 @pytest.mark.servers
 async def test_users_strategy_is_kept(simulate: Simulate) -> None:
+    """The drain options change while the pre-drain Job runs, and are acknowledged as they are."""
     async with simulate() as simulation:
         await set_strategy(simulation, {"workerConcurrency": "4"})
         async with started(simulation) as stage:
@@ -293,6 +202,7 @@ async def test_users_strategy_is_kept(simulate: Simulate) -> None:
             await set_strategy(simulation, patch)
             await assert_true(stage)
             assert [reason for reason, _ in await stage.warnings()] == ["SettingNotRestored"]
+            assert len(stage.ledger.names("jobs")) == 1 + 2 * len(simulation.scenario.nodes.names)
         assert await strategy(simulation) == {"workerConcurrency": "4", "controlPlaneConcurrency": "2", **options}
 
 
@@ -301,9 +211,7 @@ async def test_next_plan_waits_for_the_failed_one(simulate: Simulate) -> None:
     scenario = RepairableScenario.of(**fault("pre-drain", "node-2"))
     async with simulate(scenario) as simulation, started(simulation) as stage:
         await stage.until_node("PostDrained")
-        refusal = Refuse(status=403, reason="Forbidden", message="the webhook refuses it")
-        rule = Rule(match=Match(verbs=("patch",), resource="addons.*"), action=refusal)
-        simulation.middleware.add(rule)
+        allow = stage.refuse("patch", "addons.*")
         await stage.until_ended()
         following = replace(stage, name="next")
         await following.create_plan()
@@ -314,39 +222,20 @@ async def test_next_plan_waits_for_the_failed_one(simulate: Simulate) -> None:
             "Waiting for UpgradePlan upgrade, which has failed, to give the settings back that it changed",
         )
         scenario.repair()
-        simulation.middleware.remove(rule)
+        allow()
         await following.succeed()
-
-
-@pytest.mark.rule("nodes: the finalizer of an ended plan is removed after its clean-up")
-@pytest.mark.servers
-@pytest.mark.parametrize("fails", [True, False])
-@pytest.mark.thin
-async def test_ended_plan_has_no_finalizer(simulate: Simulate, fails: bool) -> None:  # noqa: FBT001  # a table
-    scenario = RepairableScenario.of(**(fault("prepare") if fails else {}))
-    async with simulate(scenario) as simulation:
-        async with started(simulation) as stage:
-            await stage.until("Failed" if fails else "Succeeded")
-            await stage.until_plan(lambda plan: FINALIZER not in objects.finalizers(plan))
-        # Deleted without a manager.
-        await stage.client.delete(UPGRADE_PLANS, stage.name)
-        assert await stage.phase() == "deleted"
 
 
 @pytest.mark.rule("pipeline: a 409 that is not the manager's own precondition is reported")
 @pytest.mark.servers
-@pytest.mark.parametrize("verb", ["create", "patch"])
+@pytest.mark.parametrize(("verb", "resource"), [("create", "virtualmachineimages.*"), ("patch", "addons.*")])
 @pytest.mark.thin
-async def test_lasting_conflict_is_reported(simulate: Simulate, verb: str) -> None:
-    async with simulate() as simulation:
-        refusal = Refuse(status=409, reason="Conflict", message="a webhook refuses the display name")
-        resource = "virtualmachineimages.*" if verb == "create" else "addons.*"
-        rule = Rule(match=Match(verbs=(verb,), resource=resource), action=refusal)
-        simulation.middleware.add(rule)
-        async with started(simulation) as stage:
-            await stage.until_plan(lambda plan: "refuses the display name" in condition(plan, "Degraded")[2])
-            simulation.middleware.remove(rule)
-            await assert_true(stage)
+async def test_lasting_conflict_is_reported(simulate: Simulate, verb: str, resource: str) -> None:
+    async with simulate() as simulation, started(simulation) as stage:
+        allow = stage.refuse(verb, resource, status=409, reason="Conflict")
+        await stage.until_plan(lambda plan: REFUSAL in condition(plan, "Degraded")[2])
+        allow()
+        await assert_true(stage)
 
 
 @pytest.mark.rule("nodes: a hook of another controller beside the manager's is reported with its name")

@@ -7,7 +7,6 @@ from functools import partial
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.managers.upgrade import UpgradeRun
 from upgrade_manager.kube import objects
@@ -39,9 +38,7 @@ def keyed_by(root: object, uid: str) -> list[Any]:
 async def test_deleted_plan_is_forgotten() -> None:
     async with Simulation() as simulation:
         stage = await UpgradeRun.set_up(simulation)
-        refused = Refuse(status=403, reason="Forbidden", message="a webhook refuses the write")
-        rule = Rule(match=Match(verbs=("create",), resource="plans.upgrade.cattle.io"), action=refused)
-        simulation.middleware.add(rule)
+        stage.refuse("create", "plans.upgrade.cattle.io")
         async with stage.life() as life:
             await stage.create_plan()
             plan = await stage.until_plan(lambda plan: bool(objects.status(plan).get("blockers")))

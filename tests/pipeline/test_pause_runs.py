@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.cluster.cluster_state import created_objects
 from tests.support.managers.announcements import milestone_errors, milestones, without_milestones
 from tests.support.managers.upgrade import BY_VERSION, condition, node_states, started
 from upgrade_manager.api.attribution import signed
@@ -119,33 +118,6 @@ async def test_events_name_the_user_of_the_last_change() -> None:
     assert "last change" not in events["NodeDraining"]
 
 
-@pytest.mark.rule(
-    "api: pauseNodes may change while the plan runs",
-    "nodes: a name may be listed during the run",
-)
-@pytest.mark.full
-async def test_name_added_during_another_nodes_upgrade_pauses() -> None:
-    async with Simulation("three-nodes") as simulation, started(simulation) as stage:
-        await until_state(stage, FIRST, "PostDraining")
-        await pause(stage, THIRD)
-        plan = await until_state(stage, THIRD, "UpgradePaused")
-        assert node_states(plan)[SECOND] == "PostDrained"
-        await pause(stage)
-        await stage.succeed()
-
-
-@pytest.mark.rule("nodes: listing a node that has started does not stop it")
-@pytest.mark.parametrize("state", ["PreDraining", "PreDrained", "PostDraining", "WaitingReboot", "PostDrained"])
-@pytest.mark.thin
-async def test_started_node_is_not_paused(state: str) -> None:
-    async with Simulation("three-nodes") as simulation, started(simulation) as stage:
-        await until_state(stage, FIRST, state)
-        await pause(stage, FIRST)
-        await until_state(stage, THIRD, "PostDrained")
-        assert not await is_suspended(stage, FIRST)
-        await stage.succeed()
-
-
 @pytest.mark.rule("nodes: a listed node without pending hook is not paused yet")
 async def test_all_nodes_pause_and_resume_one_at_a_time() -> None:
     left = [FIRST, SECOND, THIRD]
@@ -159,15 +131,6 @@ async def test_all_nodes_pause_and_resume_one_at_a_time() -> None:
             del left[0]
         await stage.succeed()
         assert await stage.warnings() == []
-
-
-@pytest.mark.full
-async def test_removed_list_resumes_all_nodes() -> None:
-    spec = pausing(FIRST, SECOND, THIRD)
-    async with Simulation("three-nodes") as simulation, started(simulation, spec) as stage:
-        await until_state(stage, FIRST, "UpgradePaused")
-        await stage.patch(spec={"nodeUpgradeOption": None})
-        await stage.succeed()
 
 
 async def test_unknown_name_is_reported_and_ignored() -> None:
@@ -190,10 +153,3 @@ async def test_single_node_pauses() -> None:
         await assert_resumes(stage, "node-0", "SingleNodeUpgrading", "single-node-upgrade")
         await stage.succeed()
         assert await stage.warnings() == []
-
-
-async def test_deleting_a_paused_plan_removes_everything() -> None:
-    async with Simulation("three-nodes") as simulation, started(simulation, pausing(FIRST)) as stage:
-        await until_state(stage, FIRST, "UpgradePaused")
-        await stage.delete()
-        assert await created_objects(simulation) == []

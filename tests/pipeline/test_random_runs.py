@@ -71,14 +71,13 @@ async def restart(stage: UpgradeRun) -> None:
 
 
 @pytest.mark.parametrize(
-    ("act", "found"),
+    ("end", "act", "found"),
     [
-        (upgrade_kubernetes, "node-0 is upgraded to v1.35.2+rke2r1 without a drain"),
-        (restart, "node-1 reboots without a Job"),
+        ("Failed", upgrade_kubernetes, "node-0 is upgraded to v1.35.2+rke2r1 without a drain"),
+        ("deleted", restart, "node-1 reboots without a Job"),
     ],
 )
-@pytest.mark.parametrize("end", ["Failed", "deleted"])
-async def test_nodes_out_of_turn_are_found(act: Callable[[UpgradeRun], Awaitable[None]], found: str, end: str) -> None:
+async def test_nodes_out_of_turn_are_found(end: str, act: Callable[[UpgradeRun], Awaitable[None]], found: str) -> None:
     scenario = RepairableScenario.of(**(fault("pre-drain") if end == "Failed" else {}))
     async with Simulation(scenario) as simulation:
         order = NodeOrder(simulation.server.storage, release_os="Harvester v1.8.0", loose=False, restarted=())

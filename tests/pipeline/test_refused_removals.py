@@ -1,4 +1,7 @@
-"""Webhooks that refuse to let the manager remove its objects: neither a plan nor the next one waits for them."""
+"""Webhooks that refuse to let the manager remove its objects: neither a plan nor the next one waits for them.
+
+An ended plan that loses its finalizer meanwhile is cleaned up all the same.
+"""
 
 from __future__ import annotations
 
@@ -10,45 +13,64 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack import scenario as scenarios
-from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
+from tests.pipeline.test_active_label import marks
 from tests.support.cluster.cluster_state import created_objects
-from tests.support.managers.upgrade import REAL_LOOK, UpgradeRun, started
+from tests.support.cluster.simulate import RepairableScenario, fault
+from tests.support.managers.upgrade import REAL_LOOK, REFUSAL, UpgradeRun, started
 from tests.support.programs.polling import eventually
+from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, FINALIZER
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import JOBS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import JOBS, NODES, UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from tests.support.cluster.simulate import Simulate
 
 
+pytestmark = pytest.mark.sampled
+
+
 async def is_refusal_reported(stage: UpgradeRun) -> bool:
-    return "a webhook refuses the removal" in str(await stage.warnings())
+    return REFUSAL in str(await stage.warnings())
 
 
-@pytest.mark.rule("pipeline: a refused removal does not keep a plan that is deleted, nor one that has ended")
+@pytest.mark.rule(
+    "pipeline: a refused removal does not keep a plan that is deleted, nor one that has ended",
+    "api: at most one plan has the label active",
+)
 @pytest.mark.servers
-@pytest.mark.parametrize(("status", "reason"), [(403, "Forbidden"), (409, "Conflict")])
-@pytest.mark.parametrize("end", ["deletion", "success"])
+@pytest.mark.parametrize(
+    ("end", "status", "reason"),
+    [
+        ("success", 403, "Forbidden"),
+        ("success", 409, "Conflict"),
+        ("deletion", 403, "Forbidden"),
+        ("deletion", 409, "Conflict"),
+    ],
+)
 @pytest.mark.thin
 async def test_refused_removal_blocks_nothing(simulate: Simulate, end: str, status: int, reason: str) -> None:
     async with simulate() as simulation, started(simulation) as stage:
-        refusal = Refuse(status=status, reason=reason, message="a webhook refuses the removal")
-        rule = Rule(match=Match(verbs=("deletecollection",), resource="services"), action=refusal)
-        simulation.middleware.add(rule)
+        allow = stage.refuse("deletecollection", "services", status=status, reason=reason)
         if end == "deletion":
             # No Job runs that would keep the Service.
             await stage.until_recorded("ImagePreloading")
             await stage.delete()
         else:
             assert await stage.until_ended() == "Succeeded"
+            assert marks(await stage.plan()) == (True, True)
         await eventually(partial(is_refusal_reported, stage), seconds=60, pause=REAL_LOOK)
         following = replace(stage, name="next")
         await following.create_plan({"version": "v1.8.0", "force": True})
         assert await following.until("ISODownloading", "Failed") == "ISODownloading"
-        simulation.middleware.remove(rule)
+        if end == "success":
+            assert marks(await following.plan()) == (True, True)
+            assert marks(await stage.plan()) == (True, False)
+        allow()
         await following.succeed()
         assert await created_objects(simulation) == []
+        if end == "success":
+            assert marks(await stage.plan()) == (False, False)
 
 
 @pytest.mark.rule("nodes: a Job that runs when its plan is deleted runs to its end, whatever the propagation policy")
@@ -56,11 +78,65 @@ async def test_refused_orphaning_keeps_neither_plan_nor_job() -> None:
     scenario = scenarios.load("three-nodes").changed(durations={"post_drain": 60})
     async with Simulation(scenario) as simulation, started(simulation) as stage:
         await stage.until_node("PostDraining", node="node-1")
-        refusal = Refuse(status=403, reason="Forbidden", message="a webhook refuses the change")
-        simulation.middleware.add(Rule(match=Match(verbs=("patch",), resource="jobs.batch"), action=refusal))
+        stage.refuse("patch", "jobs.batch")
         await stage.client.delete(UPGRADE_PLANS, stage.name)
         assert await stage.until("deleted") == "deleted"
         await asyncio.sleep(20)
         job = await stage.client.get(JOBS, "upgrade-node-upgrade-post-drain-node-1", namespace="harvester-system")
         assert objects.status(job)["active"] == 1
         assert not objects.is_deleting(job)
+
+
+@pytest.mark.rule("pipeline: an ended plan that loses its finalizer during its clean-up is cleaned up all the same")
+async def test_clean_up_continues_without_the_finalizer(simulate: Simulate) -> None:
+    async with simulate() as simulation, started(simulation) as stage:
+        allow = stage.refuse("deletecollection", "services")
+        assert await stage.until_ended() == "Succeeded"
+        await stage.settle()
+        await stage.patch(metadata={"finalizers": None})
+        await stage.settle()
+        allow()
+        await asyncio.sleep(60)
+        assert await created_objects(simulation) == []
+
+
+@pytest.mark.rule("pipeline: an ended plan that loses its finalizer during its clean-up is cleaned up all the same")
+@pytest.mark.parametrize("fails", [True, False], ids=["failed", "succeeded"])
+async def test_clean_up_continues_after_replace_and_restart(simulate: Simulate, *, fails: bool) -> None:
+    scenario = RepairableScenario.of(**(fault("manifests") if fails else {}))
+    async with simulate(scenario) as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        allow = stage.refuse("deletecollection", "services")
+        async with stage.life() as first:
+            await stage.create_plan()
+            await stage.until_ended()
+            await stage.settle()
+            await first.kill()
+        await stage.patch(metadata={"finalizers": None, "annotations": None})
+        allow()
+        assert await created_objects(simulation) != []
+        async with stage.life(seed="successor"):
+            await asyncio.sleep(60)
+            left = await created_objects(simulation)
+            assert [name for name in left if not name.startswith("Job ")] == []
+            plan = await stage.plan()
+            assert "cleanupPending" not in objects.status(plan)
+            assert FINALIZER not in objects.finalizers(plan)
+
+
+@pytest.mark.rule("pipeline: a refused removal after the end does not hold up the next plan")
+async def test_refused_removal_leaves_the_next_plan_alone() -> None:
+    scenario = RepairableScenario.of(durations={"reboot": 40}, **fault("post-drain", "node-1"))
+    async with Simulation(scenario) as simulation, started(simulation) as stage:
+        await stage.until_recorded("NodeUpgrading")
+        allow = stage.refuse("deletecollection", "services")
+        await stage.until_ended()
+        await asyncio.sleep(30)
+        scenario.repair()
+        following = replace(stage, name="second")
+        await following.create_plan()
+        await following.until_node("WaitingReboot", node="node-1")
+        node = await stage.client.get(NODES, "node-1")
+        assert ANNOTATION_PENDING_OS_IMAGE in objects.annotations_of(node)
+        allow()
+        assert await following.until_ended() == "Succeeded"

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.faults.rules import Match, Refuse, Rule
 from tests.support.managers.upgrade import REAL_LOOK, UpgradeRun, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.kube import objects
@@ -79,8 +78,13 @@ async def until_served(stage: UpgradeRun) -> None:
 )
 @pytest.mark.thin
 async def test_repository_is_restored(simulate: Simulate, phase: str, disturb: Disturb) -> None:
+    await assert_restored(simulate, phase, disturb)
+
+
+async def assert_restored(simulate: Simulate, phase: str, disturb: Disturb) -> None:
+    """Disturb the repository in that phase, and check that it is restored without an error."""
     async with simulate() as simulation, started(simulation) as stage:
-        await (stage.until_node(phase) if phase.endswith("Draining") else stage.until(phase))
+        await stage.reach(phase)
         await disturb(stage)
         await until_served(stage)
         await stage.succeed()
@@ -91,24 +95,18 @@ async def test_repository_is_restored(simulate: Simulate, phase: str, disturb: D
 async def test_repository_is_restored_between_two_phases(simulate: Simulate) -> None:
     async with simulate() as simulation, started(simulation) as stage:
         await stage.until_node("PostDraining", node="node-2")
-        refusal = Refuse(status=403, reason="Forbidden", message="a webhook refuses it")
-        rule = Rule(match=Match(verbs=("patch",), resource="addons.*"), action=refusal)
-        simulation.middleware.add(rule)
+        allow = stage.refuse("patch", "addons.*")
         await stage.until_recorded("NodeUpgraded")
         await delete_deployment(stage)
         await until_served(stage)
-        simulation.middleware.remove(rule)
+        allow()
         await stage.succeed()
 
 
 @pytest.mark.rule("pipeline: the repository is recreated and scaled back up to ImageCleanup")
-@pytest.mark.parametrize("disturb", [orphan_deployment, orphan_service])
-@pytest.mark.parametrize("phase", ["ImagePreloading", "PostDraining"])
+@pytest.mark.parametrize(
+    ("phase", "disturb"), [("ImagePreloading", orphan_deployment), ("PostDraining", orphan_service)]
+)
 @pytest.mark.servers
 async def test_orphaning_deletion_is_repaired(simulate: Simulate, phase: str, disturb: Disturb) -> None:
-    async with simulate() as simulation, started(simulation) as stage:
-        await (stage.until_node(phase) if phase.endswith("Draining") else stage.until(phase))
-        await disturb(stage)
-        await until_served(stage)
-        await stage.succeed()
-        assert await stage.events("ReconcileError") == []
+    await assert_restored(simulate, phase, disturb)

@@ -183,17 +183,6 @@ class TestConditions:
         assert after == [{k: v for k, v in c.items() if k != "observedGeneration"} for c in before["conditions"]]
 
     @pytest.mark.rule("api: lastTransitionTime changes only with the condition's status")
-    def test_transition_time_changes_with_the_status_only(self) -> None:
-        clock = Clock()
-        patch = accepted(clock=clock)
-        clock.time += timedelta(hours=1)
-        patch.waiting("something else")
-        patch.degraded("x")
-        times = {c["type"]: c["lastTransitionTime"] for c in written(patch)["conditions"]}
-        first, later = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"
-        assert times == {"Available": first, "Progressing": first, "Degraded": later}
-
-    @pytest.mark.rule("api: lastTransitionTime changes only with the condition's status")
     def test_restored_condition_status_keeps_its_time(self) -> None:
         clock = Clock()
         first = accepted(clock=clock)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -14,13 +13,10 @@ from hack import scenario as scenarios
 from hack.bench.in_process import LoopClock
 from tests.support.cluster.simulate import PACE
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, phases_of, started
-from tests.support.programs.polling import eventually
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import AlreadyExists
 from upgrade_manager.kube.resources import (
     ENDPOINT_SLICES,
-    PERSISTENT_VOLUME_CLAIMS,
     VERSIONS,
     VIRTUAL_MACHINE_IMAGES,
 )
@@ -205,16 +201,7 @@ async def test_annotations_skip_the_checks(simulate: Simulate, annotations: dict
         assert await stage.until_ended() == SUCCEEDED
 
 
-async def test_skip_annotation_takes_effect_immediately(simulate: Simulate) -> None:
-    async with simulate(cluster(disks=SILENT)) as simulation, paced(simulation) as stage:
-        await wait_for(stage, "node-1")
-        began = asyncio.get_running_loop().time()
-        await stage.patch(metadata={"annotations": {SKIP: "true"}})
-        await stage.until("ISODownloading")
-        assert asyncio.get_running_loop().time() - began < 2
-
-
-async def test_wait_writes_nothing_and_probes_only_silent_nodes(simulate: Simulate) -> None:
+async def test_wait_probes_only_silent_nodes_until_it_is_skipped(simulate: Simulate) -> None:
     async with simulate(cluster(disks=SILENT)) as simulation:
         stage = await UpgradeRun.set_up(simulation)
         async with stage.life() as manager:
@@ -224,6 +211,10 @@ async def test_wait_writes_nothing_and_probes_only_silent_nodes(simulate: Simula
             await asyncio.sleep(50)
             assert len(manager.wire.writes) == writes
             assert 4 <= requests_to_nodes(simulation) - before <= 8
+            began = asyncio.get_running_loop().time()
+            await stage.patch(metadata={"annotations": {SKIP: "true"}})
+            await stage.until("ISODownloading")
+            assert asyncio.get_running_loop().time() - began < 2
 
 
 async def test_next_manager_continues_the_wait(simulate: Simulate) -> None:
@@ -254,34 +245,6 @@ async def test_missing_version_does_not_use_up_the_probes_minute(simulate: Simul
             metadata = {"name": "v1.8.0", "namespace": "harvester-system"}
             await client.create(VERSIONS, {**version, "metadata": metadata})
             assert await stage.until("ISODownloading", FAILED) == "ISODownloading"
-
-
-@pytest.mark.rule("api: an image whose volume several Pods cannot mount fails the plan with the remedy")
-@pytest.mark.servers
-async def test_image_for_a_single_pod_fails_the_plan(simulate: Simulate) -> None:
-    async with simulate(cluster()) as simulation:
-        client = simulation.client()
-        name = BY_IMAGE["image"]
-        claim = await client.get(PERSISTENT_VOLUME_CLAIMS, name, namespace="harvester-system")
-        metadata = {"name": name, "namespace": "harvester-system"}
-        spec = {**claim["spec"], "accessModes": ["ReadWriteOnce"], "volumeMode": "Block"}
-
-        async def is_replaced() -> bool:
-            found = await client.find(PERSISTENT_VOLUME_CLAIMS, name, namespace="harvester-system")
-            if found is not None and found["spec"]["accessModes"] == spec["accessModes"]:
-                return True
-            # CDI may have created the shared one again.
-            if found is not None and not objects.is_deleting(found):
-                await client.delete(PERSISTENT_VOLUME_CLAIMS, name, namespace="harvester-system")
-            with contextlib.suppress(AlreadyExists):
-                await client.create(PERSISTENT_VOLUME_CLAIMS, {**claim, "metadata": metadata, "spec": spec})
-            return False
-
-        await eventually(is_replaced)
-        async with started(simulation, BY_IMAGE) as stage:
-            plan = await stage.fail()
-        assert phases_of(plan)[-2:] == ["ISODownloading", FAILED]
-        assert "several Pods cannot mount its PersistentVolumeClaim" in condition(plan, "Progressing")[2]
 
 
 async def test_next_plan_upgrades_a_repaired_cluster(simulate: Simulate) -> None:

@@ -26,6 +26,8 @@ MISHAPS: tuple[Mishap, ...] = get_args(Mishap)
 SHARES = 2
 #: The distance between two events: there are far more of them than of writes.
 STRIDE = 10
+#: The distance between two events of the default tier, in strides.
+THIN = 24
 
 
 async def upgrade(spec: dict[str, Any], *, event: int = 0, mishap: Mishap = "late") -> tuple[dict[str, Any], int]:
@@ -57,6 +59,7 @@ async def test_late_lost_or_duplicate_watch_event_changes_nothing(
 ) -> None:
     golden, events = await upgrade(spec)
     assert events > 100
-    for event in sweep.points(1 + MISHAPS.index(mishap), events, share=share, shares=SHARES, stride=STRIDE):
+    first = 1 + MISHAPS.index(mishap)
+    for event in sweep.points(first, events, share=share, shares=SHARES, stride=STRIDE, thin=THIN):
         ending, _ = await upgrade(spec, event=event, mishap=mishap)
         assert ending == golden, f"event {event} of {events} is {mishap}"

@@ -64,11 +64,13 @@ async def created(*, options: RunOptions = DEFAULTS, annotations: Any = None, **
 @pytest.mark.rule(
     "workloads: an upgrade creates a fixed set of objects, each once",
     "workloads: objects are in harvester-system; Plans and their Secrets are in cattle-system",
+    "workloads: the image's url and checksum are the Version's",
+    "workloads: the image's displayName is PLAN-VERSION",
 )
 async def test_upgrade_creates_exactly_these_objects() -> None:
-    made = [title(obj) for obj in await created()]
+    made = await created()
     steps = [f"{step}-node-{number}" for number in range(3) for step in ("pre-drain", "post-drain")]
-    assert sorted(re.sub("cleanup-[0-9a-f]{10}-", "cleanup-HASH-", title) for title in made) == sorted(
+    assert sorted(re.sub("cleanup-[0-9a-f]{10}-", "cleanup-HASH-", title(obj)) for obj in made) == sorted(
         [
             "VirtualMachineImage harvester-system/upgrade-iso",
             "Deployment harvester-system/upgrade-repo",
@@ -80,6 +82,29 @@ async def test_upgrade_creates_exactly_these_objects() -> None:
             "Plan cattle-system/upgrade-image-cleanup",
         ]
     )
+    async with Simulation("three-nodes") as simulation:
+        (version,) = (await simulation.client().list(VERSIONS)).items
+    (image,) = [objects.spec(obj) for obj in made if obj["kind"] == "VirtualMachineImage"]
+    assert (image["url"], image["checksum"]) == (version["spec"]["isoURL"], version["spec"]["isoChecksum"])
+    assert image["checksum"]
+    assert image["displayName"] == "upgrade-v1.8.0"
+    assert_toolkit(
+        made, "rancher/harvester-upgrade-toolkit", "v1.8.0", job="harvester", plan="system-upgrade-controller"
+    )
+
+
+def assert_toolkit(made: list[Object], repository: str, tag: str, *, job: str, plan: str) -> None:
+    """Check the image and the service account of every workload."""
+    for obj in made:
+        kind, described = obj["kind"], objects.spec(obj)
+        if kind == "Plan":
+            assert (described["upgrade"]["image"], described["version"]) == (repository, tag)
+            assert described["serviceAccountName"] == plan
+        elif "template" in described:
+            pod = described["template"]["spec"]
+            assert [container["image"] for container in pod["containers"]] == [f"{repository}:{tag}"]
+            assert pod.get("serviceAccountName") == (job if kind == "Job" else None)
+    assert {obj["kind"] for obj in made} >= {"Deployment", "Job", "Plan"}
 
 
 @pytest.mark.rule(
@@ -89,53 +114,6 @@ async def test_upgrade_creates_exactly_these_objects() -> None:
     "workloads: Jobs use the service account harvester or UPGRADE_JOB_SERVICE_ACCOUNT",
     "workloads: Plans use the service account system-upgrade-controller or UPGRADE_PLAN_SERVICE_ACCOUNT",
 )
-@pytest.mark.parametrize(
-    ("values", "repository", "tag", "accounts"),
-    [
-        pytest.param(
-            {},
-            "rancher/harvester-upgrade-toolkit",
-            "v1.8.0",
-            {"Job": "harvester", "Plan": "system-upgrade-controller"},
-            id="defaults: the published image and the Version's name",
-        ),
-        pytest.param(
-            {"upgrade": "fix", "annotations": {ANNOTATION: "registry:5000/mine/toolkit"}, "options": OPTIONS},
-            "registry:5000/mine/toolkit",
-            "fix",
-            {"Job": "worker", "Plan": "planner"},
-            id="the user's own image, tag and accounts",
-        ),
-    ],
-)
-@pytest.mark.thin
-async def test_jobs_have_the_toolkit_image_and_service_account(
-    values: dict[str, Any], repository: str, tag: str, accounts: dict[str, str]
-) -> None:
-    made = await created(**values)
-    for obj in made:
-        kind, described = obj["kind"], objects.spec(obj)
-        if kind == "Plan":
-            assert (described["upgrade"]["image"], described["version"]) == (repository, tag)
-            assert described["serviceAccountName"] == accounts[kind]
-        elif "template" in described:
-            pod = described["template"]["spec"]
-            assert [container["image"] for container in pod["containers"]] == [f"{repository}:{tag}"]
-            assert pod.get("serviceAccountName") == accounts.get(kind)
-    assert {obj["kind"] for obj in made} >= {"Deployment", "Job", "Plan"}
-
-
-@pytest.mark.rule(
-    "workloads: the image's url and checksum are the Version's",
-    "workloads: the image's displayName is PLAN-VERSION",
-)
-@pytest.mark.full
-async def test_image_has_url_and_checksum_of_the_version() -> None:
-    async with Simulation("three-nodes") as simulation:
-        (version,) = (await simulation.client().list(VERSIONS)).items
-    made = await created()
-    (image,) = [objects.spec(obj) for obj in made if obj["kind"] == "VirtualMachineImage"]
-    assert version["spec"]["isoURL"]
-    assert version["spec"]["isoChecksum"]
-    assert (image["url"], image["checksum"]) == (version["spec"]["isoURL"], version["spec"]["isoChecksum"])
-    assert image["displayName"] == "upgrade-v1.8.0"
+async def test_workloads_have_the_users_image_tag_and_accounts() -> None:
+    made = await created(upgrade="fix", annotations={ANNOTATION: "registry:5000/mine/toolkit"}, options=OPTIONS)
+    assert_toolkit(made, "registry:5000/mine/toolkit", "fix", job="worker", plan="planner")

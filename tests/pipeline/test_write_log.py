@@ -7,7 +7,7 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from hack.simulation import Simulation
-from tests.support.managers.upgrade import UpgradeRun, started
+from tests.support.managers.upgrade import started
 from upgrade_manager.api.keys import ANNOTATION_CREATED_BY, JobType
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import JsonPatch, MergePatch
@@ -176,34 +176,28 @@ def test_created_service_runs_nothing() -> None:
     assert [sorted(line) for line in lines] == [["event", "kind", "log_level", "object"]]
 
 
-@pytest.mark.rule("pipeline: a created Job, Plan or Deployment is logged with what runs, where and for whom")
-async def test_upgrade_logs_what_each_workload_runs() -> None:
-    async with Simulation("three-nodes") as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        with capture_logs() as lines:
-            async with stage.life():
-                await stage.create_plan(annotations={ANNOTATION_CREATED_BY: "alice"})
-                await stage.succeed()
-    workloads = [line for line in lines if line["event"] == "object created" and line["kind"] in WORKLOADS]
-    assert {line["kind"] for line in workloads} == WORKLOADS
-    for line in workloads:
-        assert (line["image"], line["created_by"]) == ("rancher/harvester-upgrade-toolkit:v1.8.0", "alice")
-        assert line.keys() >= {"node", "service_account", "privileged"}
-
-
-@pytest.mark.rule("pipeline: every log line of a reconcile has plan, phase and reconcile id")
-async def test_line_has_the_phase_that_wrote_it() -> None:
+@pytest.mark.rule(
+    "pipeline: a created Job, Plan or Deployment is logged with what runs, where and for whom",
+    "pipeline: every log line of a reconcile has plan, phase and reconcile id",
+)
+async def test_upgrade_logs_phases_and_what_each_workload_runs() -> None:
     with capture_logs(processors=[merge_contextvars]) as lines:
-        async with Simulation() as simulation, started(simulation) as stage:
-            await stage.succeed()
+        async with Simulation() as simulation, started(simulation, annotations={ANNOTATION_CREATED_BY: "alice"}) as run:
+            await run.succeed()
     # The finalizer is added before the plan is accepted.
     assert [line["event"] for line in lines if "plan" in line and not line.get("phase")] == ["object patched"]
-    created = {line["object"].partition("/")[2]: line["phase"] for line in lines if line["event"] == "object created"}
+    made = [line for line in lines if line["event"] == "object created"]
+    phases = {line["object"].partition("/")[2]: line["phase"] for line in made}
     suffixes = ("iso", "repo", "image-preload", "cluster-upgrade", "image-cleanup")
-    assert [created[f"upgrade-{suffix}"] for suffix in suffixes] == [
+    assert [phases[f"upgrade-{suffix}"] for suffix in suffixes] == [
         "ISODownloading",
         "RepoCreating",
         "ImagePreloading",
         "ClusterUpgrading",
         "CleaningUp",
     ]
+    workloads = [line for line in made if line["kind"] in WORKLOADS]
+    assert {line["kind"] for line in workloads} == WORKLOADS
+    for line in workloads:
+        assert (line["image"], line["created_by"]) == ("rancher/harvester-upgrade-toolkit:v1.8.0", "alice")
+        assert line.keys() >= {"node", "service_account", "privileged"}

@@ -10,7 +10,6 @@ from unittest.mock import AsyncMock
 import pytest
 
 from hack.actors import suc_plan
-from hack.faults.rules import Match, Refuse, Rule
 from tests.pipeline.ending.test_orphaned_jobs import ACTIVE, COMPLETE, FAILED, SLOW, until_job
 from tests.pipeline.ending.test_repository_handover import repository
 from tests.support.cluster.cluster_state import created_objects
@@ -240,13 +239,9 @@ async def is_empty(stage: UpgradeRun) -> bool:
 @pytest.mark.servers
 async def test_forced_deletion_leaves_the_running_job_alone(simulate: Simulate) -> None:
     async with simulate(RepairableScenario.of(**SLOW)) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life() as first:
-            await stage.create_plan()
-            await stage.until_node("PostDraining")
-            (node,) = [name for name, state in node_states(await stage.plan()).items() if state == "PostDraining"]
-            job = await until_job(stage, f"upgrade-node-upgrade-post-drain-{node}", "ready")
-            await first.kill()
+        stage = await UpgradeRun.abandoned(simulation, "PostDraining")
+        (node,) = [name for name, state in node_states(await stage.plan()).items() if state == "PostDraining"]
+        job = await until_job(stage, f"upgrade-node-upgrade-post-drain-{node}", "ready")
         await stage.patch(metadata={"finalizers": None})
         await stage.delete("Foreground")
         async with stage.life(seed="successor"):
@@ -263,11 +258,7 @@ async def test_forced_deletion_leaves_the_running_job_alone(simulate: Simulate) 
 @pytest.mark.thin
 async def test_new_leader_removes_what_is_left(simulate: Simulate, phase: str) -> None:
     async with simulate() as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life() as first:
-            await stage.create_plan()
-            await stage.until_recorded(phase)
-            await first.kill()
+        stage = await UpgradeRun.abandoned(simulation, phase)
         await stage.patch(metadata={"finalizers": None})
         await stage.delete()
         assert await created_objects(simulation) != []
@@ -277,20 +268,14 @@ async def test_new_leader_removes_what_is_left(simulate: Simulate, phase: str) -
 
 async def test_refused_removal_is_retried(simulate: Simulate) -> None:
     async with simulate() as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life() as first:
-            await stage.create_plan()
-            await stage.until_recorded("ImagePreloading")
-            await first.kill()
+        stage = await UpgradeRun.abandoned(simulation, "ImagePreloading")
         await stage.patch(metadata={"finalizers": None})
         await stage.delete()
-        refusal = Refuse(status=403, reason="Forbidden", message="a webhook refuses the removal")
-        rule = Rule(match=Match(verbs=("deletecollection",), resource="services"), action=refusal)
-        simulation.middleware.add(rule)
+        allow = stage.refuse("deletecollection", "services")
         async with stage.life(seed="successor"):
             await stage.settle()
             assert "Service harvester-system/upgrade-repo" in await created_objects(simulation)
-            simulation.middleware.remove(rule)
+            allow()
             assert await eventually(partial(is_empty, stage), seconds=600.0)
 
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.faults.rules import Match, Refuse, Rule
 from tests.pipeline.ending.test_orphaned_jobs import ACTIVE, PLACE, SLOW, deleted_while_running, until_job
 from tests.support.cluster.simulate import RepairableScenario
 from tests.support.managers.upgrade import BY_IMAGE, SPECS, condition, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, SERVICES, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, NODES, SERVICES, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.pipeline.ending.cleanup import clean_up
 from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.jobs import node_job, restore_job
@@ -39,21 +38,33 @@ async def repository(stage: UpgradeRun) -> dict[str, Object]:
     return {kind.kind: one for kind, items in found for one in items if objects.name(one).startswith("upgrade-")}
 
 
-@pytest.mark.rule("nodes: the upgrade repository outlives a deleted plan until the Jobs that read from it are removed")
+@pytest.mark.rule(
+    "nodes: a Job that runs when its plan is deleted runs to its end, whatever the propagation policy",
+    "nodes: a Job that runs when its plan is deleted keeps its labels",
+    "nodes: the upgrade repository outlives a deleted plan until the Jobs that read from it are removed",
+)
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
 @pytest.mark.servers
-async def test_repository_goes_with_the_running_job(simulate: Simulate, spec: dict[str, Any], propagation: str) -> None:
+async def test_running_job_survives_deletion_with_its_repository(
+    simulate: Simulate, spec: dict[str, Any], propagation: str
+) -> None:
     scenario = RepairableScenario.of(**SLOW)
     async with simulate(scenario) as simulation, started(simulation, spec) as stage:
-        _, job = await deleted_while_running(stage, propagation)
+        node, job = await deleted_while_running(stage, propagation)
         kept = await repository(stage)
         images = [] if spec == BY_IMAGE else ["VirtualMachineImage"]
         assert list(kept) == ["Deployment", "Service", *images]
         for one in kept.values():
             assert objects.metadata(one)["ownerReferences"] == [owner_reference(JOBS, job)]
             assert plan_uid(one) == plan_uid(job)
-        await until_job(stage, objects.name(job), "succeeded")
+        orphan = await until_job(stage, objects.name(job), "succeeded")
+        assert (objects.uid(orphan), objects.labels(orphan)) == (objects.uid(job), objects.labels(job))
+        assert "ownerReferences" not in objects.metadata(orphan)
+        assert objects.spec(orphan)["ttlSecondsAfterFinished"] == 3600
+        await stage.settle()
+        found = await stage.client.get(NODES, node)
+        assert found["status"]["nodeInfo"]["osImage"] == f"Harvester {simulation.scenario.release.harvester}"
         assert await repository(stage) != {}
         await stage.client.delete(JOBS, objects.name(job), namespace=PLACE)
 
@@ -142,8 +153,7 @@ async def test_image_of_the_spec_is_not_handed_over(cluster: Harvester) -> None:
 @pytest.mark.thin
 async def test_jobs_run_on_if_the_repository_is_refused(simulate: Simulate, status: int, reason: str) -> None:
     async with simulate(RepairableScenario.of(**SLOW)) as simulation, started(simulation) as stage:
-        refusal = Refuse(status=status, reason=reason, message="a webhook refuses the change")
-        simulation.middleware.add(Rule(match=Match(verbs=("patch",), resource="services"), action=refusal))
+        stage.refuse("patch", "services", status=status, reason=reason)
         _, job = await deleted_while_running(stage)
         await until_job(stage, objects.name(job), "succeeded")
         assert list(await repository(stage)) == ["Deployment", "Service", "VirtualMachineImage"]

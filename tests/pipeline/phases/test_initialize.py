@@ -204,18 +204,39 @@ async def test_unusable_image_name_fails_the_plan(cluster: Harvester, named: str
     assert cluster.kubelets.requests == []
 
 
-@pytest.mark.rule("api: an unknown annotation is a Warning event that names the nearest known key")
-async def test_unknown_annotation_is_reported(cluster: Harvester) -> None:
+@pytest.mark.rule(
+    "api: an unknown annotation is a Warning event that names the nearest known key",
+    "api: an invalid value of a webhook's annotation is a Warning event",
+)
+@pytest.mark.parametrize(
+    ("annotation", "value", "reason", "text"),
+    [
+        pytest.param(
+            f"{PREFIX}/min-certs-expiration-in-days",
+            "9",
+            "AnnotationUnknown",
+            f"Annotation {PREFIX}/min-certs-expiration-in-days is unknown and ignored. "
+            f"The nearest known annotation is {PREFIX}/min-certs-expiration-in-day",
+            id="unknown",
+        ),
+        pytest.param(
+            f"{PREFIX}/allow-deletion",
+            "yes",
+            "AnnotationInvalid",
+            f'Annotation {PREFIX}/allow-deletion is \'yes\'. Set it to "true" or "false"; it has no effect',
+            id="invalid",
+        ),
+    ],
+)
+async def test_annotation_without_effect_is_reported(
+    cluster: Harvester, annotation: str, value: str, reason: str, text: str
+) -> None:
     await prepared(cluster)
     await cluster.nodes("n1")
     raw = await cluster.plan()
-    raw["metadata"]["annotations"] = {f"{PREFIX}/min-certs-expiration-in-days": "9", "example.org/a": "b"}
+    raw["metadata"]["annotations"] = {annotation: value, f"{PREFIX}/skip-webhook": "true", "example.org/a": "b"}
     assert await Initialize().run(cluster.context(raw)) == Completed()
-    text = (
-        f"Annotation {PREFIX}/min-certs-expiration-in-days is unknown and ignored. "
-        f"The nearest known annotation is {PREFIX}/min-certs-expiration-in-day"
-    )
-    assert cluster.recorder.recorded[0] == ("AnnotationUnknown", text)
+    assert cluster.recorder.recorded[0] == (reason, text)
 
 
 async def test_first_of_many_unknown_annotations_are_reported(cluster: Harvester) -> None:
@@ -227,17 +248,6 @@ async def test_first_of_many_unknown_annotations_are_reported(cluster: Harvester
     reported = [text for reason, text in cluster.recorder.recorded if reason == "AnnotationUnknown"]
     assert len(reported) == MAX_UNKNOWN
     assert f"Annotation {PREFIX}/made-up-0000 is unknown" in reported[0]
-
-
-@pytest.mark.rule("api: an invalid value of a webhook's annotation is a Warning event")
-async def test_annotation_without_effect_is_reported(cluster: Harvester) -> None:
-    await prepared(cluster)
-    await cluster.nodes("n1")
-    raw = await cluster.plan()
-    raw["metadata"]["annotations"] = {f"{PREFIX}/allow-deletion": "yes", f"{PREFIX}/skip-webhook": "true"}
-    assert await Initialize().run(cluster.context(raw)) == Completed()
-    text = f'Annotation {PREFIX}/allow-deletion is \'yes\'. Set it to "true" or "false"; it has no effect'
-    assert cluster.recorder.recorded[0] == ("AnnotationInvalid", text)
 
 
 MANY = [f"x{i:02}" for i in range(12)]

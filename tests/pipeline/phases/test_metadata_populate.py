@@ -45,6 +45,7 @@ async def test_release_is_read_from_the_repository(cluster: Harvester, plan: str
 @pytest.mark.rule(
     "pipeline: an unreachable repository is Degraded with the cause",
     "pipeline: an HTTP error is Degraded with the cause",
+    "pipeline: invalid YAML is Degraded with the cause",
     "pipeline: incomplete YAML is Degraded with the cause",
 )
 @pytest.mark.parametrize(
@@ -56,6 +57,7 @@ async def test_release_is_read_from_the_repository(cluster: Harvester, plan: str
         pytest.param(503, "returned HTTP 503", id="an error"),
         pytest.param(204, "returned HTTP 204", id="something else"),
         pytest.param(b"", "is empty", id="an empty file"),
+        pytest.param(b"harvester: [v1.8.0", "is not YAML", id="broken YAML"),
         pytest.param(b"harvester: v1.7.0\n", "kubernetes is missing", id="half a file"),
         pytest.param(b"harvester: [v1.7.0]\n", "harvester is a list", id="a list where a version should be"),
     ],

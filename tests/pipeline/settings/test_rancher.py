@@ -41,8 +41,27 @@ async def local(cluster: Harvester, *, rke: Object | None = None, kubernetes: st
     await cluster.put(PROVISIONING_CLUSTERS, {"metadata": {"name": "local", "namespace": "fleet-local"}, "spec": spec})
 
 
+async def stored(cluster: Harvester) -> Any:
+    """Return Rancher's cluster."""
+    return await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
+
+
 async def now(cluster: Harvester) -> Any:
-    return (await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local"))["spec"]
+    return (await stored(cluster))["spec"]
+
+
+async def change(cluster: Harvester, fields: Object) -> Object:
+    """Patch Rancher's cluster as others do."""
+    return await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(fields), namespace="fleet-local")
+
+
+async def annotate(cluster: Harvester, value: str | None) -> Object:
+    """Change the annotation of the original strategy as others do."""
+    return await change(cluster, {"metadata": {"annotations": {ANNOTATION_ORIGINAL_STRATEGY: value}}})
+
+
+async def annotation(cluster: Harvester) -> str:
+    return objects.annotations_of(await stored(cluster))[ANNOTATION_ORIGINAL_STRATEGY]
 
 
 async def recorded(cluster: Harvester, rke: Object | None = None, **more: str) -> ReconcileContext:
@@ -157,7 +176,7 @@ async def test_start_conflicts_with_writes_to_its_fields(cluster: Harvester, tou
     ctx = await recorded(cluster)
     before: Any = await ctx.client.find(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
     ctx.status["provisionGeneration"] = rancher.next_generation(ctx, before, has_started=False)
-    await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch({"spec": touch}), namespace="fleet-local")
+    await change(cluster, {"spec": touch})
     with pytest.raises(Conflict):
         await rancher.start_upgrade(ctx, before, original=None)
     spec = await now(cluster)
@@ -183,7 +202,7 @@ def overtaken(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> Overtaken:
     def overtake(touch: Object) -> None:
         async def find_and_touch(client: Client, *args: Any, **more: Any) -> Any:
             found = await find(client, *args, **more)
-            await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(touch), namespace="fleet-local")
+            await change(cluster, touch)
             return found
 
         monkeypatch.setattr(Client, "find", find_and_touch)
@@ -216,20 +235,19 @@ async def test_missing_cluster_fails_the_start_and_not_the_revert(cluster: Harve
 
 @pytest.mark.rule("nodes: the next plan takes over, and gives the first plan's original strategy back")
 @pytest.mark.parametrize(
-    ("annotation", "original"),
+    ("text", "original"),
     [
         pytest.param('{"uid":"x","upgradeStrategy":{"workerConcurrency":"4"}}', {"workerConcurrency": "4"}, id="valid"),
         pytest.param('{"uid":"x","upgradeStrategy":null}', None, id="no strategy before"),
         *(
-            pytest.param(text, without_hooks(with_hooks({})), id=f"invalid: {text}")
-            for text in ("", "{", "null", "[]", "7", '{"uid":"x"}')
+            pytest.param(invalid, without_hooks(with_hooks({})), id=f"invalid: {invalid}")
+            for invalid in ("", "{", "null", "[]", "7", '{"uid":"x"}')
         ),
     ],
 )
-async def test_original_of_an_earlier_plan_is_inherited(cluster: Harvester, annotation: str, original: Any) -> None:
+async def test_original_of_an_earlier_plan_is_inherited(cluster: Harvester, text: str, original: Any) -> None:
     await local(cluster, rke={"provisionGeneration": 4, "upgradeStrategy": with_hooks({})})
-    patch = MergePatch({"metadata": {"annotations": {ANNOTATION_ORIGINAL_STRATEGY: annotation}}})
-    await cluster.client.patch(PROVISIONING_CLUSTERS, "local", patch, namespace="fleet-local")
+    await annotate(cluster, text)
     ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
     await overrides.record_originals(ctx)
     assert await start(ctx) == 5
@@ -253,8 +271,7 @@ async def test_lost_original_is_found_in_the_newest_ended_plan(cluster: Harveste
     ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
     await overrides.record_originals(ctx)
     assert await start(ctx) == 5
-    annotations = objects.annotations_of(await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local"))
-    assert json.loads(annotations[ANNOTATION_ORIGINAL_STRATEGY])["upgradeStrategy"] == OTHERS
+    assert json.loads(await annotation(cluster))["upgradeStrategy"] == OTHERS
     await give_back(ctx, keep_strategy=False)
     assert (await now(cluster))["rkeConfig"]["upgradeStrategy"] == OTHERS
 
@@ -297,36 +314,29 @@ async def test_hooks_of_an_earlier_plan_do_not_count_as_the_start(cluster: Harve
     ctx = await recorded(cluster)
     began = await start(ctx)
     metadata = {"annotations": {ANNOTATION_ORIGINAL_STRATEGY: json.dumps({"uid": "earlier"})}}
-    change = {"metadata": metadata, "spec": {"rkeConfig": {"provisionGeneration": began + raised}}}
-    await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(change), namespace="fleet-local")
+    earlier = {"metadata": metadata, "spec": {"rkeConfig": {"provisionGeneration": began + raised}}}
+    await change(cluster, earlier)
     assert await start(ctx) == began + raised + 1
-    assert (
-        ctx.owner.uid
-        in (await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local"))["metadata"]["annotations"][
-            ANNOTATION_ORIGINAL_STRATEGY
-        ]
-    )
+    assert ctx.owner.uid in await annotation(cluster)
 
 
 async def test_original_strategy_is_annotated_again(cluster: Harvester) -> None:
     ctx = await recorded(cluster, rke={"upgradeStrategy": {"workerConcurrency": "3"}})
     await start(ctx)
     entry = overrides.strategy_entry(ctx)
-    before = await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
+    before = await stored(cluster)
     await rancher.keep_original(ctx, before, entry)
-    assert await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local") == before
-    removed = MergePatch({"metadata": {"annotations": {ANNOTATION_ORIGINAL_STRATEGY: None}}})
-    bare = await cluster.client.patch(PROVISIONING_CLUSTERS, "local", removed, namespace="fleet-local")
+    assert await stored(cluster) == before
+    bare = await annotate(cluster, None)
     await rancher.keep_original(ctx, bare, entry)
-    after = await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
+    after = await stored(cluster)
     assert objects.annotations_of(after) == objects.annotations_of(before)
 
 
 async def test_refused_annotation_holds_nothing_up(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
     ctx = await recorded(cluster)
     await start(ctx)
-    removed = MergePatch({"metadata": {"annotations": {ANNOTATION_ORIGINAL_STRATEGY: None}}})
-    bare = await cluster.client.patch(PROVISIONING_CLUSTERS, "local", removed, namespace="fleet-local")
+    bare = await annotate(cluster, None)
     monkeypatch.setattr(ReconcileContext, "patch", AsyncMock(side_effect=Forbidden("a webhook says no")))
     with capture_logs() as logs:
         await rancher.keep_original(ctx, bare, overrides.strategy_entry(ctx))
@@ -336,9 +346,7 @@ async def test_refused_annotation_holds_nothing_up(cluster: Harvester, monkeypat
 async def test_foreign_annotation_after_the_start_raises_no_generation(cluster: Harvester) -> None:
     ctx = await recorded(cluster)
     await start(ctx)
-    foreign = {"metadata": {"annotations": {ANNOTATION_ORIGINAL_STRATEGY: json.dumps({"uid": "earlier"})}}}
-    found = await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(foreign), namespace="fleet-local")
+    found = await annotate(cluster, json.dumps({"uid": "earlier"}))
     assert rancher.next_generation(ctx, found, has_started=True) is None
     await rancher.keep_original(ctx, found, overrides.strategy_entry(ctx))
-    after = await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
-    assert ctx.owner.uid in objects.annotations_of(after)[ANNOTATION_ORIGINAL_STRATEGY]
+    assert ctx.owner.uid in await annotation(cluster)

@@ -45,13 +45,15 @@ class Sweep:
         """Whether to visit every point."""
         return self.tier == tiers.SWEEP
 
-    def points(self, first: int, last: int, *, share: int = 0, shares: int = 1, stride: int = STRIDE) -> range:
+    def points(
+        self, first: int, last: int, *, share: int = 0, shares: int = 1, stride: int = STRIDE, thin: int = THIN
+    ) -> range:
         """Return one share of the numbers from first to last, or of every few of them."""
         step = 1 if self.every else stride
         distance = shares * step
-        return range(
-            first + share * step, last + 1, max(distance, THIN * stride) if self.tier == tiers.DEFAULT else distance
-        )
+        if self.tier == tiers.DEFAULT:
+            distance = max(distance, thin * stride)
+        return range(first + share * step, last + 1, distance)
 
     def some(self, of: Sequence[_Point], *, beginning: int, stride: int = STRIDE) -> Sequence[_Point]:
         """Return all of them, or every few from that one on: sweeps that begin apart visit others."""

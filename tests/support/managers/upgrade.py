@@ -7,7 +7,7 @@ import contextlib
 import json
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +16,7 @@ import yaml
 
 from hack.bench.in_process import LoopClock
 from hack.cluster.impersonation import ActingAs
+from hack.faults.rules import Match, Refuse, Rule
 from tests.support.cluster.cluster_state import is_collected, lasting, stored
 from tests.support.managers.manager_policies import install, manager_policies
 from tests.support.managers.manager_process import ManagerProcess
@@ -55,6 +56,8 @@ REAL_LASTING_LOOK = 0.1
 _LASTING = {*TERMINAL, "deleted"}
 #: Seconds until the cluster has settled after an end; in real time, without a change.
 FAREWELL, REAL_FAREWELL = 10.0, 1.5
+#: What the webhook of `UpgradeRun.refuse` answers.
+REFUSAL = "a webhook refuses it"
 _CREATED = 201
 RBAC = Path(__file__).parents[3] / "deploy" / "rbac"
 ACCOUNT = "system:serviceaccount:harvester-system:harvester-upgrade-manager"
@@ -126,6 +129,16 @@ class UpgradeRun:
             await install(simulation.transport(), account=ACCOUNT, manifests=manager_policies())
         ledger = Ledger(ActingAs(simulation.transport(), user=ACCOUNT))
         return cls(simulation=simulation, name=name, ledger=ledger, repository=simulation.repository)
+
+    @classmethod
+    async def abandoned(cls, simulation: Simulation, point: str, *, node: str = "") -> Self:
+        """Kill the manager when its plan has reached that phase value or node state."""
+        stage = await cls.set_up(simulation)
+        async with stage.life() as life:
+            await stage.create_plan()
+            await stage.reach(point, node=node)
+            await life.kill()
+        return stage
 
     def life(self, *, die_at: int = 0, after: bool = False, lose_at: int = 0, seed: str = "manager") -> ManagerProcess:
         """Return a manager process; see `InterruptibleTransport`."""
@@ -228,6 +241,10 @@ class UpgradeRun:
 
         await self.until_plan(is_there)
 
+    async def reach(self, point: str, *, node: str = "") -> None:
+        """Wait until the plan has recorded a phase value, or the node, or any, is in a state. Raises TimeoutError."""
+        await (self.until_recorded(point) if point in PHASE_VALUES else self.until_node(point, node=node))
+
     async def until_decided(self) -> None:
         """Wait until the plan is accepted or blocked. Raises TimeoutError."""
         await self.until_plan(lambda plan: condition(plan, "Available")[1] not in {"", "Waiting"})
@@ -246,6 +263,22 @@ class UpgradeRun:
                 now = lasting(found)
                 if now != state or not is_collected(found):
                     state, since = now, clock()
+
+    async def patch_cluster(self, **members: Any) -> None:
+        """Merge members into the rkeConfig of Rancher's cluster, as a user does."""
+        patch = MergePatch({"spec": {"rkeConfig": members}})
+        await self.client.patch(PROVISIONING_CLUSTERS, "local", patch, namespace="fleet-local")
+
+    async def plan_again(self) -> None:
+        """Let Rancher plan, and drain, all nodes again."""
+        await self.patch_cluster(provisionGeneration=await provision_generation(self.simulation) + 1)
+
+    def refuse(self, verb: str, resource: str, *, status: int = 403, reason: str = "Forbidden") -> Callable[[], None]:
+        """Let a webhook refuse these requests with the message REFUSAL, until the returned function is called."""
+        action = Refuse(status=status, reason=reason, message=REFUSAL)
+        rule = Rule(match=Match(verbs=(verb,), resource=resource), action=action)
+        self.simulation.middleware.add(rule)
+        return partial(self.simulation.middleware.remove, rule)
 
     async def events(self, reason: str = "") -> list[Object]:
         """Return the plan's events, oldest first."""
@@ -273,8 +306,7 @@ async def started(
 async def provision_generation(simulation: Simulation) -> int:
     """Return the provisionGeneration of the Rancher cluster."""
     local = await simulation.client().get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
-    found: int = objects.spec(local)["rkeConfig"]["provisionGeneration"]
-    return found
+    return int(objects.spec(local)["rkeConfig"].get("provisionGeneration") or 0)
 
 
 def phases_of(plan: Object) -> list[str]:

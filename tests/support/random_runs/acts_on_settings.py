@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import (
     ADDON_DESCHEDULER,
-    FLEET_LOCAL,
     KUBE_SYSTEM,
     LONGHORN_REPLENISHMENT_SETTING,
     LONGHORN_SYSTEM,
-    PROVISIONING_CLUSTER,
 )
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from tests.support.managers.upgrade import UpgradeRun
@@ -25,13 +23,13 @@ if TYPE_CHECKING:
 USERS_INTERVAL, USERS_DESCHEDULER = "777", True
 
 
-async def interval_set(stage: UpgradeRun, _: Interference) -> None:
+async def interval_set(stage: UpgradeRun, _: Interference | None = None) -> None:
     """Set Longhorn's interval."""
     patch = MergePatch({"value": USERS_INTERVAL})
     await stage.client.patch(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, patch, namespace=LONGHORN_SYSTEM)
 
 
-async def descheduler_enabled(stage: UpgradeRun, _: Interference) -> None:
+async def descheduler_enabled(stage: UpgradeRun, _: Interference | None = None) -> None:
     """Enable the descheduler."""
     patch = MergePatch({"spec": {"enabled": USERS_DESCHEDULER}})
     await stage.client.patch(ADDONS, ADDON_DESCHEDULER, patch, namespace=KUBE_SYSTEM)
@@ -52,28 +50,21 @@ async def preload_disabled(stage: UpgradeRun, _: Interference) -> None:
 
 async def strategy_removed(stage: UpgradeRun, _: Interference) -> None:
     """Remove Rancher's strategy with the drain hooks."""
-    await _patch_cluster(stage, {"upgradeStrategy": None})
+    await stage.patch_cluster(upgradeStrategy=None)
 
 
 async def strategy_edited(stage: UpgradeRun, _: Interference) -> None:
     """Change a field of Rancher's strategy beside the drain hooks."""
-    await _patch_cluster(stage, {"upgradeStrategy": {"controlPlaneConcurrency": "2"}})
+    await stage.patch_cluster(upgradeStrategy={"controlPlaneConcurrency": "2"})
 
 
 async def planned_again(stage: UpgradeRun, _: Interference) -> None:
     """Let Rancher drain all nodes."""
-    local = await stage.client.get(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
-    generation = objects.spec(local)["rkeConfig"].get("provisionGeneration") or 0
-    await _patch_cluster(stage, {"provisionGeneration": generation + 1})
+    await stage.plan_again()
 
 
 async def planned_twice(stage: UpgradeRun, act: Interference) -> None:
     """Let Rancher drain all nodes, and again before or after it has done so."""
-    await planned_again(stage, act)
+    await stage.plan_again()
     await asyncio.sleep(act.lasts)
-    await planned_again(stage, act)
-
-
-async def _patch_cluster(stage: UpgradeRun, members: dict[str, Any]) -> None:
-    patch = MergePatch({"spec": {"rkeConfig": members}})
-    await stage.client.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL)
+    await stage.plan_again()

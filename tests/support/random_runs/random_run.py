@@ -20,7 +20,7 @@ from tests.support.cluster.node_order import NodeOrder
 from tests.support.managers.manager_restarts import in_background, restarted
 from tests.support.managers.stall_matrix import PlanObserver
 from tests.support.managers.success_truth import SuccessTruth
-from tests.support.managers.upgrade import BY_VERSION, STUCK, UpgradeRun, condition, phases_of, provision_generation
+from tests.support.managers.upgrade import BY_VERSION, STUCK, UpgradeRun, condition, phases_of
 from tests.support.random_runs import end_state_checks
 from tests.support.random_runs.interference import (
     CHANGES_GENERATION,
@@ -35,12 +35,11 @@ from tests.support.server.api_faults import FAULTS
 from tests.support.server.request_audit import AuditedBackend
 from upgrade_manager.api.blockers import BlockerReason
 from upgrade_manager.api.in_progress import blocks_next_plan
-from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.api.phases import FAILED, TERMINAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound, Transient
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -306,19 +305,13 @@ async def _interfere(stage: UpgradeRun, drawn: RandomPlan) -> None:
 
 async def _follow_advice(stage: UpgradeRun) -> None:
     """Let Rancher drain all nodes if it has upgraded some undrained: others removed the hooks while no manager ran."""
-
-    async def raise_generation() -> None:
-        generation = await provision_generation(stage.simulation) + 1
-        patch = MergePatch({"spec": {"rkeConfig": {"provisionGeneration": generation}}})
-        await stage.client.patch(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, patch, namespace=FLEET_LOCAL)
-
     is_lost = False
     while not is_lost:
         await asyncio.sleep(_READ_INTERVAL)
         with suppress(NotFound, Transient):
             blockers = objects.status(await stage.plan()).get("blockers") or ()
             is_lost = any(one["reason"] == BlockerReason.HOOK_LOST for one in blockers)
-    await _retry(raise_generation)
+    await _retry(stage.plan_again)
 
 
 async def _pause(stage: UpgradeRun, drawn: RandomPlan) -> None:

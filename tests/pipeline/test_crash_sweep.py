@@ -22,24 +22,14 @@ from tests.support.cluster.cluster_state import end_state
 from tests.support.managers.announcements import steps
 from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, restarted
 from tests.support.managers.sweep import shares
-from tests.support.managers.upgrade import (
-    BY_IMAGE,
-    BY_VERSION,
-    UpgradeRun,
-    node_states,
-    phases_of,
-)
+from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, node_states, phases_of
 from tests.support.random_runs import acts_on_objects, acts_on_settings
-from upgrade_manager.api.keys import (
-    HARVESTER_SYSTEM,
-)
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.names import restore_vm_config_map
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound, Transient
-from upgrade_manager.kube.resources import (
-    CONFIG_MAPS,
-)
+from upgrade_manager.kube.resources import CONFIG_MAPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -14,29 +14,17 @@ from tests.support.cluster.cluster_state import overridden_settings
 from tests.support.cluster.simulate import RepairableScenario, fault
 from tests.support.managers.upgrade import REFUSAL, UpgradeRun, condition, node_states, provision_generation, started
 from tests.support.random_runs.end_state_checks import check_nodes
-from upgrade_manager.api.keys import FINALIZER, FLEET_LOCAL, MANAGED_LABEL, RKE_POST_DRAIN
+from upgrade_manager.api.keys import FINALIZER, FLEET_LOCAL, RKE_POST_DRAIN
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import (
-    JOBS,
-    NODES,
-    PROVISIONING_CLUSTERS,
-    SECRETS,
-)
+from upgrade_manager.kube.resources import JOBS, PROVISIONING_CLUSTERS, SECRETS
 
 if TYPE_CHECKING:
-    from hack.simulation import Simulation
     from tests.support.cluster.simulate import Simulate
 
 pytestmark = pytest.mark.sampled
 
 INTERVAL = "replica-replenishment-wait-interval"
-
-
-async def set_managed(simulation: Simulation, node: str, *, managed: bool) -> None:
-    """Set or remove the node's managed label."""
-    patch = MergePatch({"metadata": {"labels": {MANAGED_LABEL: "true" if managed else None}}})
-    await simulation.client().patch(NODES, node, patch)
 
 
 async def assert_true(stage: UpgradeRun) -> None:
@@ -51,22 +39,6 @@ async def assert_true(stage: UpgradeRun) -> None:
 
 def progress(plan: Any) -> str:
     return condition(plan, "Progressing")[2]
-
-
-@pytest.mark.rule("nodes: a recorded node that cannot be observed while its Machine exists holds the phase")
-async def test_node_without_its_label_holds_the_phase(simulate: Simulate) -> None:
-    async with simulate() as simulation, started(simulation) as stage:
-        await stage.until_node("PreDraining", node="node-0")
-        await set_managed(simulation, "node-1", managed=False)
-        await stage.until_node("PostDrained", node="node-2")
-        await asyncio.sleep(300)
-        plan = await stage.plan()
-        assert objects.status(plan)["currentPhase"] == "NodeUpgrading"
-        assert progress(plan).startswith("node-1: its ")
-        assert objects.status(plan)["nodeUpgradeStatuses"]["node-1"]["message"].startswith("Node node-1: its ")
-        assert [one["reason"] for one in objects.status(plan)["blockers"]] == ["NodeMissing"]
-        await set_managed(simulation, "node-1", managed=True)
-        await assert_true(stage)
 
 
 @pytest.mark.rule("nodes: a node that runs the release's Kubernetes before its drain is named, with the next step")
@@ -104,21 +76,6 @@ async def test_repeated_hook_runs_another_job(simulate: Simulate) -> None:
         assert jobs.count("upgrade-node-upgrade-post-drain-node-0") == 1
         assert (await simulation.client().list(JOBS, namespace="harvester-system")).items == []
         assert await check_nodes(simulation) == []
-
-
-@pytest.mark.rule("nodes: the settings are given back before ImageCleanup")
-@pytest.mark.servers
-async def test_settings_are_given_back_before_image_cleanup(simulate: Simulate) -> None:
-    async with simulate() as simulation:
-        before = await overridden_settings(simulation)
-        async with started(simulation) as stage:
-            await stage.until_recorded("NodeUpgrading")
-            await stage.until_node("PreDraining")
-            assert await overridden_settings(simulation) != before
-            await stage.until_recorded("CleaningUp")
-            assert (await overridden_settings(simulation))[:3] == before[:3]
-            assert "originals" not in objects.status(await stage.plan())
-            await stage.succeed()
 
 
 @pytest.mark.rule("nodes: drain hooks that others remove are added again, without another generation")

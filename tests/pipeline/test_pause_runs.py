@@ -119,27 +119,19 @@ async def test_events_name_the_user_of_the_last_change() -> None:
 
 
 @pytest.mark.rule("nodes: a listed node without pending hook is not paused yet")
-async def test_all_nodes_pause_and_resume_one_at_a_time() -> None:
-    left = [FIRST, SECOND, THIRD]
-    async with Simulation("three-nodes") as simulation, started(simulation, pausing(*left)) as stage:
+async def test_listed_nodes_pause_in_turn_and_unknown_ones_are_ignored() -> None:
+    left, unknown = [FIRST, SECOND, THIRD], "pauseNodes lists unknown node node-7; ignored"
+    async with Simulation("three-nodes") as simulation, started(simulation, pausing(*left, "node-7")) as stage:
         while left:
             plan = await until_state(stage, left[0], "UpgradePaused")
             assert [node for node, state in node_states(plan).items() if state == "UpgradePaused"] == [left[0]]
             await stage.settle()
             assert await stage.phase() == "NodeUpgrading"
-            await pause(stage, *left[1:])
+            assert condition(await stage.plan(), "Progressing")[2].endswith(f"; {unknown}")
+            await pause(stage, *left[1:], "node-7")
             del left[0]
         await stage.succeed()
-        assert await stage.warnings() == []
-
-
-async def test_unknown_name_is_reported_and_ignored() -> None:
-    message = "pauseNodes lists unknown node node-7; ignored"
-    async with Simulation("three-nodes") as simulation, started(simulation, pausing("node-7")) as stage:
-        plan = await until_state(stage, FIRST, "PreDraining")
-        assert condition(plan, "Progressing")[2].endswith(f"; {message}")
-        await stage.succeed()
-        assert await stage.warnings() == [("PauseNodesUnknown", message)]
+        assert await stage.warnings() == [("PauseNodesUnknown", unknown)]
 
 
 @pytest.mark.rule("nodes: a listed node becomes UpgradePaused with a suspended Job when its hook is pending")

@@ -18,14 +18,10 @@ from tests.support.managers.exactly_once import CreateCounter, assert_readable, 
 from tests.support.managers.upgrade import Ledger, UpgradeRun, condition, started
 from tests.support.server import api_faults
 from upgrade_manager.api.phases import PHASES
-from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.resources import SETTINGS, VERSIONS
 from upgrade_manager.pipeline.controller import RETRY_CAP
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.transport import Response
     from upgrade_manager.release.repository_client import RepositoryClient
 
@@ -109,53 +105,6 @@ async def test_unreachable_repository_is_retried_until_repaired() -> None:
     assert_patient([time for time in requested if time < requested[0] + BROKEN])
     assert warnings == [("ReconcileError", message)]
     assert condition(repaired, "Degraded") == ("False", "ReconcileSuccess", "")
-
-
-@pytest.mark.rule(
-    "api: retried error: Degraded=True (ReconcileError) with the error as message",
-    "pipeline: Initialize completes when preflight has passed",
-)
-@pytest.mark.parametrize(
-    ("resource", "name", "message"),
-    [
-        pytest.param(
-            VERSIONS,
-            "v1.8.0",
-            "Version harvester-system/v1.8.0 does not exist. Create it, or create a plan for another version",
-            id="Version",
-        ),
-        pytest.param(
-            SETTINGS,
-            "server-version",
-            "Setting server-version lacks a value, which Harvester sets. "
-            "Run kubectl logs -n harvester-system deployment/harvester",
-            id="Setting",
-        ),
-    ],
-)
-@pytest.mark.thin
-async def test_missing_object_is_retried_until_created(resource: Resource, name: str, message: str) -> None:
-    namespace = "harvester-system" if resource.namespaced else ""
-    async with Simulation("three-nodes") as simulation:
-        client = simulation.client()
-        missing = await client.get(resource, name, namespace=namespace)
-        await client.delete(resource, name, namespace=namespace)
-        simulation.middleware.counts.clear()
-        async with started(simulation) as stage:
-            await asyncio.sleep(BROKEN)
-            plan = await stage.plan()
-            reads = simulation.middleware.counts.total(verb="get", resource=f"{resource.plural}.{resource.group}")
-            await client.create(resource, _fresh(missing))
-            repaired = await stage.succeed()
-        assert condition(repaired, "Degraded") == ("False", "ReconcileSuccess", "")
-    assert condition(plan, "Degraded") == ("True", "ReconcileError", message)
-    assert objects.status(plan)["currentPhase"] == "Initializing"
-    assert 5 < reads <= TRIES
-
-
-def _fresh(obj: Object) -> Object:
-    kept = {key: value for key, value in objects.metadata(obj).items() if key in {"name", "namespace", "labels"}}
-    return {**obj, "metadata": kept}
 
 
 @pytest.mark.rule("pipeline: each phase event exists exactly once, after any crash")

@@ -12,25 +12,11 @@ from hack.simulation import Simulation
 from tests.support.managers.announcements import milestone_errors, without_milestones
 from tests.support.managers.exactly_once import SUCCESS_EVENTS
 from tests.support.managers.manager_restarts import InClusterManager
-from tests.support.managers.upgrade import (
-    BY_IMAGE,
-    BY_VERSION,
-    ENTRIES,
-    UpgradeRun,
-    condition,
-    node_states,
-    started,
-)
+from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, ENTRIES, UpgradeRun, condition, node_states, started
 from tests.support.managers.write_hooks import StateRecorder
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import (
-    JOBS,
-    LONGHORN_SETTINGS,
-    NODES,
-    PODS,
-    PROVISIONING_CLUSTERS,
-)
+from upgrade_manager.kube.resources import JOBS, LONGHORN_SETTINGS, NODES, PODS, PROVISIONING_CLUSTERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

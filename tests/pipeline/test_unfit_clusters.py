@@ -15,11 +15,7 @@ from tests.support.cluster.simulate import PACE
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, phases_of, started
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import (
-    ENDPOINT_SLICES,
-    VERSIONS,
-    VIRTUAL_MACHINE_IMAGES,
-)
+from upgrade_manager.kube.resources import ENDPOINT_SLICES, VERSIONS, VIRTUAL_MACHINE_IMAGES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     "api: succeeded: Progressing=False (Succeeded) with its fixed message",
     "api: succeeded: Degraded=False (ReconcileSuccess)",
     "api: waiting records no event, and a healthy upgrade records no Warning",
+    "nodes: the settings are given back before ImageCleanup",
     "pipeline: each phase records events PhaseTransition and PhaseCompleted",
     "pipeline: success records the event UpgradeSucceeded",
     "pipeline: Succeeded reverts the overrides",
@@ -47,6 +48,11 @@ async def test_three_node_upgrade_succeeds(simulate: Simulate, spec: dict[str, A
         before = await overridden_settings(simulation)
         old = objects.spec(await simulation.client().get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local"))
         async with started(simulation, spec) as stage:
+            await stage.until_node("PreDraining")
+            assert await overridden_settings(simulation) != before
+            await stage.until_recorded("CleaningUp")
+            assert (await overridden_settings(simulation))[:3] == before[:3]
+            assert "originals" not in objects.status(await stage.plan())
             plan = await stage.succeed()
             assert_reported(plan, spec)
             events = await stage.events()

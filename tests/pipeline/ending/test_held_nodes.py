@@ -281,20 +281,3 @@ async def test_event_has_commands_despite_a_long_strategy(simulate: Simulate) ->
             assert f"Annotation {ANNOTATION_ORIGINAL_STRATEGY} has the original strategy" in message
             assert '[{"op":"remove","path":"/spec/rkeConfig/upgradeStrategy"}]' in message
             assert message.endswith(f'{POST}="$VALUE"')
-
-
-@pytest.mark.rule("nodes: the next plan takes over, and gives the first plan's original strategy back")
-async def test_original_survives_the_loss_of_annotation_and_plan(simulate: Simulate) -> None:
-    async with simulate() as simulation:
-        await set_strategy(simulation, STRATEGY)
-        async with started(simulation) as stage:
-            await stage.until_node("PreDraining", node=SECOND)
-            removed = MergePatch({"metadata": {"annotations": {ANNOTATION_ORIGINAL_STRATEGY: None}}})
-            await stage.client.patch(PROVISIONING_CLUSTERS, "local", removed, namespace="fleet-local")
-            await asyncio.sleep(5)
-            await stage.delete()
-            following = replace(stage, name="next")
-            await following.create_plan()
-            assert await following.until_ended() == "Succeeded"
-            await following.settle()
-        assert await strategy(simulation) == STRATEGY

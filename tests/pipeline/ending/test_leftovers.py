@@ -254,18 +254,6 @@ async def test_forced_deletion_leaves_the_running_job_alone(simulate: Simulate) 
 @pytest.mark.rule(
     "pipeline: a new leader removes objects whose plan does not exist, and so does each deletion of a plan"
 )
-@pytest.mark.parametrize("phase", ["ISODownloading", "ImagePreloading", "CleaningUp"])
-@pytest.mark.thin
-async def test_new_leader_removes_what_is_left(simulate: Simulate, phase: str) -> None:
-    async with simulate() as simulation:
-        stage = await UpgradeRun.abandoned(simulation, phase)
-        await stage.patch(metadata={"finalizers": None})
-        await stage.delete()
-        assert await created_objects(simulation) != []
-        async with stage.life(seed="successor"):
-            assert await eventually(partial(is_empty, stage), seconds=60.0)
-
-
 async def test_refused_removal_is_retried(simulate: Simulate) -> None:
     async with simulate() as simulation:
         stage = await UpgradeRun.abandoned(simulation, "ImagePreloading")

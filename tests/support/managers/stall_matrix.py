@@ -9,7 +9,7 @@ import asyncio
 import math
 import sys
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -238,17 +238,8 @@ def _cells(component: str, actor: str, rows: dict[str, tuple[str, str, str]], *,
 def _object(component: str, stall: str, kind: str, name: str, *, deadline: float, repair: float = 0.0) -> Cell:
     """Return the cell of an object that a break of the demo makes wrong."""
     (reason,) = STALLS[stall].reasons
-    moment = STALLS[stall].phase
-    return Cell(
-        component=component,
-        stall=stall,
-        moment=moment,
-        reason=reason,
-        kind=kind,
-        name=name,
-        deadline=deadline,
-        repair=repair,
-    )
+    (cell,) = _cells(component, "", {STALLS[stall].phase: (reason, kind, name)}, deadline=deadline)
+    return replace(cell, stall=stall, repair=repair)
 
 
 _PRELOAD = "apply-upgrade-image-preload-on-node-"
@@ -270,10 +261,7 @@ CELLS = (
         },
     ),
     *_cells(
-        "kubelet of a drained node",
-        kubelet_of(FIRST),
-        {"PreDrained": ("DrainFailing", "Pod", "")},
-        deadline=300.0,
+        "kubelet of a drained node", kubelet_of(FIRST), {"PreDrained": ("DrainFailing", "Pod", "")}, deadline=300.0
     ),
     *_cells(
         "kubelet of a drained node",
@@ -345,11 +333,7 @@ CELLS = (
         "DeploymentController",
         {"RepoCreating": ("RepositoryUnavailable", "Deployment", "upgrade-repo")},
     ),
-    *_cells(
-        "system-upgrade-controller",
-        "system-upgrade-controller",
-        {"ImagePreloading": _SUC, "CleaningUp": _SUC},
-    ),
+    *_cells("system-upgrade-controller", "system-upgrade-controller", {"ImagePreloading": _SUC, "CleaningUp": _SUC}),
     *_cells(
         "upgrade repository",
         REPOSITORY,

@@ -5,12 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import (
-    ADDON_DESCHEDULER,
-    KUBE_SYSTEM,
-    LONGHORN_REPLENISHMENT_SETTING,
-    LONGHORN_SYSTEM,
-)
+from upgrade_manager.api.keys import ADDON_DESCHEDULER, KUBE_SYSTEM, LONGHORN_REPLENISHMENT_SETTING, LONGHORN_SYSTEM
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, UPGRADE_PLANS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.pipeline.ending.test_held_nodes import nodes, set_strategy, strategy
+from tests.pipeline.ending.test_held_nodes import assert_upgraded, set_strategy, strategy
 from tests.support.cluster.cluster_state import overridden_settings
 from tests.support.cluster.simulate import RepairableScenario, fault
 from tests.support.managers.upgrade import REFUSAL, UpgradeRun, condition, node_states, provision_generation, started
@@ -30,11 +30,7 @@ INTERVAL = "replica-replenishment-wait-interval"
 async def assert_true(stage: UpgradeRun) -> None:
     """Check that the upgrade succeeds, and that every node runs the release and is schedulable."""
     await stage.succeed()
-    simulation = stage.simulation
-    release = simulation.scenario.release
-    after = await nodes(simulation)
-    assert {found[:2] for found in after.values()} == {(release.kubernetes, f"Harvester {release.harvester}")}
-    assert not any(cordoned for *_, cordoned in after.values())
+    await assert_upgraded(stage.simulation)
 
 
 def progress(plan: Any) -> str:

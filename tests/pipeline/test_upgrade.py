@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack import virtual_time
-from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import created_objects, overridden_settings
 from tests.support.managers.announcements import milestone_errors, without_milestones
 from tests.support.managers.exactly_once import SUCCESS_EVENTS
@@ -89,16 +87,3 @@ async def assert_upgraded(stage: UpgradeRun, *, generation: int) -> None:
     assert images == ["harvester-v1.8.0"]
     for node in (await client.list(NODES)).items:
         assert objects.status(node)["nodeInfo"]["osImage"] == "Harvester v1.8.0"
-
-
-@pytest.mark.full
-def test_same_seed_gives_an_identical_run() -> None:
-    async def upgrade(seed: int) -> str:
-        async with Simulation("three-nodes", seed=seed) as simulation:
-            async with started(simulation) as stage:
-                await stage.until_ended()
-            return await simulation.dump()
-
-    first = virtual_time.run(upgrade(7))
-    assert virtual_time.run(upgrade(7)) == first
-    assert virtual_time.run(upgrade(8)) != first

@@ -105,19 +105,23 @@ async def refusals(simulation: Simulation) -> list[str]:
     return [finding.message for result in results for finding in result.findings]
 
 
+async def assert_upgraded(simulation: Simulation) -> None:
+    """Check that every node runs the release and is schedulable."""
+    release = simulation.scenario.release
+    after = await nodes(simulation)
+    assert {found[:2] for found in after.values()} == {(release.kubernetes, f"Harvester {release.harvester}")}
+    assert not any(cordoned for *_, cordoned in after.values())
+
+
 async def assert_continued(stage: UpgradeRun, original: Any) -> None:
     """Check that the webhook accepts the next plan, which upgrades all nodes and gives the original strategy back."""
     assert await refusals(stage.simulation) == []
     following = replace(stage, name="next")
     await following.create_plan()
     await following.succeed()
-    simulation = stage.simulation
-    release = simulation.scenario.release
-    after = await nodes(simulation)
-    assert {found[:2] for found in after.values()} == {(release.kubernetes, f"Harvester {release.harvester}")}
-    assert not any(cordoned for *_, cordoned in after.values())
-    assert await strategy(simulation) == original
-    assert ANNOTATION_ORIGINAL_STRATEGY not in objects.annotations_of(await cluster(simulation))
+    await assert_upgraded(stage.simulation)
+    assert await strategy(stage.simulation) == original
+    assert ANNOTATION_ORIGINAL_STRATEGY not in objects.annotations_of(await cluster(stage.simulation))
 
 
 @pytest.mark.rule(
@@ -242,11 +246,9 @@ async def test_cluster_is_released_when_all_nodes_agree(simulate: Simulate, work
         assert await strategy(simulation) is None
         assert objects.status(plan).get("originals") is None
         assert ANNOTATION_ORIGINAL_STRATEGY not in objects.annotations_of(await cluster(simulation))
-        before = await nodes(simulation)
+        before = {name: found[:3] for name, found in (await nodes(simulation)).items()}
         await asyncio.sleep(LONG)
-        assert {name: found[:3] for name, found in (await nodes(simulation)).items()} == {
-            name: found[:3] for name, found in before.items()
-        }
+        assert {name: found[:3] for name, found in (await nodes(simulation)).items()} == before
 
 
 @pytest.mark.rule("nodes: after a deletion the event names held nodes, Secrets and the releasing commands")

@@ -10,11 +10,11 @@ from unittest.mock import AsyncMock
 import pytest
 
 from hack.actors import suc_plan
-from tests.pipeline.ending.test_orphaned_jobs import ACTIVE, COMPLETE, FAILED, SLOW, until_job
+from tests.pipeline.ending.test_orphaned_jobs import ACTIVE, COMPLETE, FAILED, SLOW, post_draining, until_job
 from tests.pipeline.ending.test_repository_handover import repository
 from tests.support.cluster.cluster_state import created_objects
 from tests.support.cluster.simulate import RepairableScenario
-from tests.support.managers.upgrade import UpgradeRun, node_states, started
+from tests.support.managers.upgrade import UpgradeRun, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.kube import objects
@@ -240,8 +240,7 @@ async def is_empty(stage: UpgradeRun) -> bool:
 async def test_forced_deletion_leaves_the_running_job_alone(simulate: Simulate) -> None:
     async with simulate(RepairableScenario.of(**SLOW)) as simulation:
         stage = await UpgradeRun.abandoned(simulation, "PostDraining")
-        (node,) = [name for name, state in node_states(await stage.plan()).items() if state == "PostDraining"]
-        job = await until_job(stage, f"upgrade-node-upgrade-post-drain-{node}", "ready")
+        _, job = await post_draining(stage)
         await stage.patch(metadata={"finalizers": None})
         await stage.delete("Foreground")
         async with stage.life(seed="successor"):

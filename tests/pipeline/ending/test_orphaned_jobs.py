@@ -45,13 +45,18 @@ async def until_job(stage: UpgradeRun, name: str, field: str) -> Object:
     return result
 
 
+async def post_draining(stage: UpgradeRun) -> tuple[str, Object]:
+    """Return the node whose post-drain Pod runs, and its Job."""
+    (node,) = [name for name, state in node_states(await stage.plan()).items() if state == "PostDraining"]
+    return node, await until_job(stage, f"upgrade-node-upgrade-post-drain-{node}", "ready")
+
+
 async def deleted_while_running(stage: UpgradeRun, propagation: str = "Background") -> tuple[str, Object]:
     """Delete the plan while a post-drain Pod runs; return the node and the Job before."""
     await stage.until_node("PostDraining")
-    (node,) = [name for name, state in node_states(await stage.plan()).items() if state == "PostDraining"]
-    before = await until_job(stage, f"upgrade-node-upgrade-post-drain-{node}", "ready")
+    found = await post_draining(stage)
     await stage.delete(propagation)
-    return node, before
+    return found
 
 
 SLOW: dict[str, Any] = {"durations": {"post_drain": 200, "manifests": 200}}

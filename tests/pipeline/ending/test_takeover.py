@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.simulation import Simulation
-from tests.pipeline.ending.test_orphaned_jobs import SLOW, until_job
+from tests.pipeline.ending.test_orphaned_jobs import SLOW, post_draining, until_job
 from tests.support.cluster.cluster_state import created_objects
 from tests.support.cluster.simulate import RepairableScenario, fault
 from tests.support.managers.earlier_version import EarlierVersion
-from tests.support.managers.upgrade import BY_VERSION, Ledger, UpgradeRun, condition, node_states
+from tests.support.managers.upgrade import BY_VERSION, Ledger, UpgradeRun, condition
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import LABEL_ACTIVE, LABEL_COMPONENT, LABEL_PLAN_UID, Component, JobType
 from upgrade_manager.api.phases import PHASE_VALUES, TERMINAL
@@ -300,8 +300,7 @@ async def test_deleted_plan_of_an_earlier_version_leaves_nothing(simulate: Simul
 async def test_running_job_of_an_earlier_version_survives(simulate: Simulate) -> None:
     async with simulate(RepairableScenario.of(**SLOW)) as simulation:
         stage = await began(simulation, BY_VERSION, "PostDraining")
-        (node,) = [name for name, state in node_states(await stage.plan()).items() if state == "PostDraining"]
-        job = await until_job(stage, f"upgrade-node-upgrade-post-drain-{node}", "ready")
+        _, job = await post_draining(stage)
         async with stage.life(seed="successor"):
             assert await eventually(partial(is_taken_over, stage), seconds=60)
             await stage.delete("Foreground")

@@ -7,7 +7,6 @@ import pytest
 from tests.support.cluster.preflight import GIB, STATS, summary
 from upgrade_manager.api.annotations import MAX_UNKNOWN
 from upgrade_manager.api.keys import PREFIX
-from upgrade_manager.api.text import name_list
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import unknown_pause_nodes
@@ -282,7 +281,3 @@ async def test_each_list_of_unknown_pause_nodes_is_one_event(cluster: Harvester)
         unknown_pause_nodes(ctx, *await ctx.watch_all(MANAGED_NODES, LOCAL_MACHINES))
     first, second, third, fourth = cluster.recorder.names
     assert first == second != third == fourth
-
-
-def test_short_list_has_all_names() -> None:
-    assert name_list(["a", "b"]) == "a, b"

@@ -27,8 +27,8 @@ pytestmark = pytest.mark.real_loop
 HOST = "127.0.0.1"
 CLUSTER = Authority(now=datetime.now(UTC))
 OTHER = Authority(now=datetime.now(UTC))
-#: 64 MiB of zeros, packed.
-BOMB = gzip.compress(b"\0" * (64 << 20))
+#: 8 MiB of zeros, packed.
+BOMB = gzip.compress(b"\0" * (8 << 20))
 
 
 @dataclass

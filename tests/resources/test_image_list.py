@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from base64 import b64decode
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -70,14 +70,13 @@ def test_secret_names_depend_on_plan_and_content(other: Owner, packed: bytes) ->
     assert not set(mine) & set(ImageList(owner=other, packed=packed).names())
 
 
-@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-async def test_api_server_accepts_the_jobs_of_the_suc(cluster: Harvester, name: str) -> None:
-    owner = Owner(name=name, uid="u-1")
-    images = ImageList(owner=owner, packed=bytes(CHUNK + 1))
-    for plan in (
-        image_preload_plan(owner, PLAN, concurrency=3),
-        image_cleanup_plan(owner, PLAN, secrets=images.names()),
-    ):
+async def test_api_server_accepts_the_jobs_of_the_suc(cluster: Harvester) -> None:
+    plans = list[dict[str, Any]]()
+    for owner in (Owner(name=name, uid="u-1") for name in NAMES.values()):
+        images = ImageList(owner=owner, packed=bytes(CHUNK + 1))
+        plans.append(image_preload_plan(owner, PLAN, concurrency=3))
+        plans.append(image_cleanup_plan(owner, PLAN, secrets=images.names()))
+    for plan in plans:
         plan["metadata"]["uid"] = "p-1"
         node = {"metadata": {"name": "rack-7.node-1", "labels": {"kubernetes.io/hostname": "rack-7.node-1"}}}
         job = suc_job.build(plan, STATUS, node, UpgradeController(), parallelism=0)

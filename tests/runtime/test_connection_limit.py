@@ -204,30 +204,21 @@ class TestConnectionLimit:
             assert await slow[1].status() == TIMEOUT
             assert not silent.is_at_eof()
 
-    async def test_request_with_a_complete_body_is_kept_at_the_limit(self, *, is_secure: bool) -> None:
-        async with bench(is_secure=is_secure) as server, asyncio.TaskGroup() as group:
-            busy = []
-            for _ in range(LIMIT):
-                client = await server.connect()
-                server.arrived.clear()
-                client.writer.write(INCOMPLETE_BODY)
-                await server.arrived.wait()
-                server.arrived.clear()
-                client.writer.write(b"b")
-                await server.arrived.wait()
-                busy.append(group.create_task(client.response()))
-            assert await (await server.connect_silently()).closed()
-            server.release.set()
-            assert [await response for response in busy] == [b"slow"] * LIMIT
-
     async def test_busy_connections_are_kept_at_the_limit(self, *, is_secure: bool) -> None:
         async with bench(is_secure=is_secure) as server, asyncio.TaskGroup() as group:
             busy = []
-            for _ in range(LIMIT):
+            for _ in range(LIMIT // 2):
                 server.arrived.clear()
                 client = await server.connect()
                 busy.append(group.create_task(client.get(b"slow")))
                 await server.arrived.wait()
+            for _ in range(LIMIT // 2):
+                client = await server.connect()
+                for sent in (INCOMPLETE_BODY, b"b"):
+                    server.arrived.clear()
+                    client.writer.write(sent)
+                    await server.arrived.wait()
+                busy.append(group.create_task(client.response()))
             assert await (await server.connect_silently()).closed()
             server.release.set()
             assert [await response for response in busy] == [b"slow"] * LIMIT
@@ -241,22 +232,17 @@ class TestConnectionLimit:
             monkeypatch.undo()
             assert await (await server.connect()).get() == b"fast"
 
+    @pytest.mark.parametrize("is_later", [False, True], ids=["first", "later"])
     async def test_incomplete_head_gives_408_after_the_timeout(
-        self, monkeypatch: pytest.MonkeyPatch, *, is_secure: bool
+        self, monkeypatch: pytest.MonkeyPatch, *, is_secure: bool, is_later: bool
     ) -> None:
-        monkeypatch.setattr(connection_limit, "HEAD_TIMEOUT", 0.2)
-        async with bench(is_secure=is_secure) as server:
-            connection = await server.connect()
-            connection.writer.write(INCOMPLETE_HEAD)
-            assert await connection.status() == TIMEOUT
-
-    async def test_incomplete_later_head_gives_408_after_the_timeout(
-        self, monkeypatch: pytest.MonkeyPatch, *, is_secure: bool
-    ) -> None:
-        async with bench(is_secure=is_secure) as server:
-            connection = await server.connect()
-            assert await connection.get() == b"fast"
+        if not is_later:
             monkeypatch.setattr(connection_limit, "HEAD_TIMEOUT", 0.2)
+        async with bench(is_secure=is_secure) as server:
+            connection = await server.connect()
+            if is_later:
+                assert await connection.get() == b"fast"
+                monkeypatch.setattr(connection_limit, "HEAD_TIMEOUT", 0.2)
             connection.writer.write(INCOMPLETE_HEAD)
             assert await connection.status() == TIMEOUT
 
@@ -272,25 +258,16 @@ class TestConnectionLimit:
             assert await client.get() == b"fast"
             assert await idle[0].get() == b"fast"
 
-    async def test_idle_connection_has_no_head_timeout(
-        self, monkeypatch: pytest.MonkeyPatch, *, is_secure: bool
-    ) -> None:
-        monkeypatch.setattr(connection_limit, "HEAD_TIMEOUT", 1.0)
-        async with bench(is_secure=is_secure) as server:
-            idle = await server.connect()
-            assert [await idle.get(), await idle.get()] == [b"fast"] * 2
-            # Its timeout ends later.
-            assert await (await server.connect_silently()).closed()
-            assert await idle.get() == b"fast"
-
     async def test_complete_head_ends_its_timeout(self, monkeypatch: pytest.MonkeyPatch, *, is_secure: bool) -> None:
         monkeypatch.setattr(connection_limit, "HEAD_TIMEOUT", 1.0)
         async with bench(is_secure=is_secure) as server, asyncio.TaskGroup() as group:
-            client = await server.connect()
-            response = group.create_task(client.get(b"slow"))
+            idle, busy = await server.connect(), await server.connect()
+            assert [await idle.get(), await idle.get()] == [b"fast"] * 2
+            response = group.create_task(busy.get(b"slow"))
             await server.arrived.wait()
             # Its timeout ends later.
             assert await (await server.connect_silently()).closed()
+            assert await idle.get() == b"fast"
             server.release.set()
             assert await response == b"slow"
 

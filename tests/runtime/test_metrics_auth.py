@@ -28,10 +28,6 @@ class Scraped:
         return await self._authorizer.authorize(header, peer=peer)
 
 
-def new_authorizer(reviews: Reviews) -> Scraped:
-    return Scraped(reviews)
-
-
 def made_up(name: object) -> str:
     return f"Bearer {token_of(f'made-up-{name}')}"
 
@@ -52,7 +48,7 @@ def made_up(name: object) -> str:
 )
 async def test_header_decides(header: str, decision: Decision, reviews: int) -> None:
     server = Reviews()
-    assert await new_authorizer(server).authorize(header) == decision
+    assert await Scraped(server).authorize(header) == decision
     assert len(server.specs) == reviews
 
 
@@ -67,7 +63,7 @@ async def test_header_decides(header: str, decision: Decision, reviews: int) -> 
 async def test_failed_review_is_a_500_and_not_cached(kind: str, text: str, fault: str) -> None:
     server = Reviews()
     getattr(server, fault).add(kind)
-    authorizer = new_authorizer(server)
+    authorizer = Scraped(server)
     assert await authorizer.authorize(GOOD) == Decision(500, text)
     getattr(server, fault).clear()
     assert await authorizer.authorize(GOOD) == Decision(200)
@@ -76,7 +72,7 @@ async def test_failed_review_is_a_500_and_not_cached(kind: str, text: str, fault
 @pytest.mark.rule("security: each kind of refusal has at most 20 short lines a minute, without the client's text")
 async def test_failed_reviews_have_few_lines() -> None:
     server = Reviews(broken={"TokenReview"})
-    authorizer = new_authorizer(server)
+    authorizer = Scraped(server)
     with capture_logs() as lines:
         for number in range(200):
             await authorizer.authorize(made_up(number), peer=f"10.52.0.{number % 50}")
@@ -89,7 +85,7 @@ async def test_failed_reviews_have_few_lines() -> None:
 @pytest.mark.parametrize(("token", "ttl"), [(GOOD, 60), (GUEST, 10), (STOLEN, 10)])
 async def test_decisions_are_cached_until_they_expire(token: str, ttl: float) -> None:
     server = Reviews()
-    authorizer = new_authorizer(server)
+    authorizer = Scraped(server)
     first = await authorizer.authorize(token)
     reviews = len(server.specs)
     await asyncio.sleep(ttl - 1)
@@ -102,7 +98,7 @@ async def test_decisions_are_cached_until_they_expire(token: str, ttl: float) ->
 
 async def test_concurrent_requests_with_one_token_share_reviews() -> None:
     server = Reviews(delay=0.1)
-    authorizer = new_authorizer(server)
+    authorizer = Scraped(server)
     decisions = await asyncio.gather(*[authorizer.authorize(GOOD) for _ in range(1000)])
     assert set(decisions) == {Decision(200)}
     assert (server.max_concurrent, len(server.specs)) == (1, 2)
@@ -110,7 +106,7 @@ async def test_concurrent_requests_with_one_token_share_reviews() -> None:
 
 async def test_unknown_tokens_are_reviewed_at_a_limited_rate() -> None:
     server = Reviews()
-    authorizer = new_authorizer(server)
+    authorizer = Scraped(server)
     decisions = [await authorizer.authorize(made_up(number)) for number in range(1000)]
     assert [decision.status for decision in decisions] == [401] * 20 + [429] * 980
     for number in range(600):
@@ -123,7 +119,7 @@ async def test_unknown_tokens_are_reviewed_at_a_limited_rate() -> None:
 @pytest.mark.parametrize("fault", ["", "hanging"])
 async def test_unknown_tokens_do_not_delay_a_known_scraper(fault: str) -> None:
     server = Reviews()
-    authorizer = new_authorizer(server)
+    authorizer = Scraped(server)
     assert await authorizer.authorize(GOOD) == Decision(200)
     server.hanging = {"TokenReview"} if fault else set()
     async with asyncio.TaskGroup() as group:
@@ -143,7 +139,7 @@ async def test_unknown_tokens_do_not_delay_a_known_scraper(fault: str) -> None:
 @pytest.mark.parametrize(("age", "status"), [(3500, 200), (3700, 500)])
 async def test_known_scraper_is_allowed_while_the_api_is_away(kind: str, fault: str, age: float, status: int) -> None:
     server = Reviews()
-    authorizer = new_authorizer(server)
+    authorizer = Scraped(server)
     await authorizer.authorize(GOOD)
     getattr(server, fault).add(kind)
     await asyncio.sleep(age)
@@ -153,7 +149,7 @@ async def test_known_scraper_is_allowed_while_the_api_is_away(kind: str, fault: 
 
 async def test_scraper_that_loses_its_right_is_unknown() -> None:
     server = Reviews()
-    authorizer = new_authorizer(server)
+    authorizer = Scraped(server)
     await authorizer.authorize(GOOD)
     server.allowed.clear()
     await asyncio.sleep(61)
@@ -180,7 +176,7 @@ async def flood(authorizer: Scraped, *, peers: list[str], connections: int) -> N
 @pytest.mark.parametrize("peers", [1, 20])
 async def test_rotated_token_passes_at_its_first_scrape(peers: int) -> None:
     server = Reviews(delay=0.01)
-    authorizer = new_authorizer(server)
+    authorizer = Scraped(server)
     decisions = []
     async with asyncio.TaskGroup() as group:
         strangers = [f"198.51.100.{number}" for number in range(peers)]
@@ -197,7 +193,7 @@ async def test_rotated_token_passes_at_its_first_scrape(peers: int) -> None:
 @pytest.mark.rule("security: a token that is no JSON web token costs no TokenReview")
 async def test_opaque_tokens_do_not_use_up_the_reviews_of_their_peer() -> None:
     server = Reviews()
-    authorizer = new_authorizer(server)
+    authorizer = Scraped(server)
     for number in range(1000):
         assert await authorizer.authorize(f"Bearer opaque-{number}") == Decision(401, "Unauthorized\n")
     assert server.specs == []
@@ -206,7 +202,7 @@ async def test_opaque_tokens_do_not_use_up_the_reviews_of_their_peer() -> None:
 
 async def test_expired_token_is_refused_although_it_was_allowed() -> None:
     server = Reviews()
-    authorizer = new_authorizer(server)
+    authorizer = Scraped(server)
     expiring = f"Bearer {token_of('good-prometheus', exp=virtual_now().timestamp() + 100)}"
     assert await authorizer.authorize(expiring) == Decision(200)
     await asyncio.sleep(100 + LEEWAY)

@@ -201,16 +201,6 @@ def test_delays_double_up_to_the_maximum() -> None:
     assert set(delays[18:]) == {1000}
 
 
-def test_failures_are_counted_per_key_until_forgotten() -> None:
-    limiter = new_limiter()
-    assert [limiter.when("a"), limiter.when("a"), limiter.when("b")] == [1, 2, 1]
-    assert limiter.num_requeues("a") == 2
-    limiter.forget("a")
-    limiter.forget("never seen")
-    assert limiter.num_requeues("a") == 0
-    assert limiter.when("a") == 1
-
-
 def test_jitter_spreads_a_delay_over_its_factor() -> None:
     limiter = new_limiter(base_delay=10, max_delay=10, jitter=0.5)
     delays = [limiter.when(str(n)) for n in range(200)]

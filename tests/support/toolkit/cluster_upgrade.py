@@ -60,8 +60,6 @@ class Kills(NoHook):
         #: Ordinal of the write that kills, counted from now on; 0 for none.
         self.at = 0
         self.after_effect = False
-        #: What ends the write.
-        self.error: type[BaseException] = Killed
         #: Verb and path of each write.
         self.writes: list[str] = []
 
@@ -70,13 +68,13 @@ class Kills(NoHook):
         _ = number
         self.writes.append(f"{call.verb} {call.path}")
         if self.at == len(self.writes) and not self.after_effect:
-            raise self.error(self.writes[-1])
+            raise Killed(self.writes[-1])
 
     async def after(self, number: int, call: Call, response: Response) -> None:
         """Kill after the write."""
         _ = number, call, response
         if self.at == len(self.writes) and self.after_effect:
-            raise self.error(self.writes[-1])
+            raise Killed(self.writes[-1])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -115,6 +113,27 @@ async def cluster_upgrade(folder: Path, scenario: Scenario | None = None) -> Asy
         pods = folder / "pods"
         pods.mkdir(exist_ok=True)
         yield ClusterUpgrade(world=world, client=client, helm=SimulatedHelm(client), kills=kills, folder=pods)
+
+
+@asynccontextmanager
+async def services_world(folder: Path, **changes: Any) -> AsyncIterator[ToolkitWorld]:
+    """Create the same cluster without its actors, for single steps."""
+    scenario = services(**changes)
+    async with toolkit_world(folder, iso_of(scenario), scenario=scenario) as world:
+        yield world
+
+
+#: The end state after an undisturbed run and the number of its writes, once it was run.
+_finished: list[tuple[str, int]] = []
+
+
+async def finished(folder: Path) -> tuple[str, int]:
+    """Return the end state after an undisturbed run, and the number of its writes: the same ones each time."""
+    if not _finished:
+        async with cluster_upgrade(folder) as upgrade:
+            await upgrade.run()
+            _finished.append((await end_state(upgrade.world.client), len(upgrade.kills.writes)))
+    return _finished[0]
 
 
 def iso_of(scenario: Scenario) -> dict[str, bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,7 @@ from hack.virtual_time import virtual_now
 from tests.support.cluster.kubectl import manifest
 from tests.support.cluster.simulate import embedded
 from tests.support.toolkit.toolkit_interrupts import Killed
-from upgrade_manager.kube.clock import loop_time
-from upgrade_manager.kube.errors import NotFound, Transient
+from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.toolkit.charts.helm import Helm
 from upgrade_manager.toolkit.host.host_tree import HostTree
@@ -48,8 +47,6 @@ class IsoFiles:
         self.files = files
         #: Errors of the next requests, in order; None for a response.
         self.errors: list[Exception | None] = []
-        #: The loop's time until which the server is down.
-        self.down_until = 0.0
         #: Bytes of a path after which the command is killed, once.
         self.killed_after: dict[str, int] = {}
         self.requests: list[tuple[str, int]] = []
@@ -59,8 +56,6 @@ class IsoFiles:
         """See RepositoryFiles."""
         self.requests.append((path, offset))
         error = self.errors.pop(0) if self.errors else None
-        if loop_time() < self.down_until:
-            error = Transient("repository: connection refused")
         if error is not None:
             raise error
         if path not in self.files:
@@ -142,9 +137,10 @@ class ToolkitWorld:
         }
         return ToolkitContext(**(fields | changes))
 
-    async def run(self, command: str, **changes: Any) -> None:
-        """Run a command once. Raises StepFailed."""
-        await run_steps(steps_of(command), self.context(**changes), self.steps)
+    async def run(self, command: str, *, poll: float | None = None, **changes: Any) -> None:
+        """Run a command once; a longer interval between checks makes a long wait cheap. Raises StepFailed."""
+        steps = steps_of(command) if poll is None else [replace(step, poll=poll) for step in steps_of(command)]
+        await run_steps(steps, self.context(**changes), self.steps)
 
 
 @asynccontextmanager
@@ -152,7 +148,7 @@ async def toolkit_world(
     folder: Path,
     files: dict[str, bytes] | None = None,
     *,
-    scenario: str | Scenario = "three-nodes",
+    scenario: str | Scenario = "one-node",
     actors: bool = False,
     simulate: Simulate = embedded,
 ) -> AsyncIterator[ToolkitWorld]:

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.toolkit.cluster_upgrade import iso_of, services
-from tests.support.toolkit.toolkit import toolkit_world
+from tests.support.toolkit.cluster_upgrade import services_world
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ADDONS
 from upgrade_manager.toolkit.charts.addons import addons_missing, upgrade_addons, with_event_router
@@ -37,8 +36,7 @@ def test_event_router_in_values(content: str, changed: str) -> None:
 
 
 async def test_enabled_addon_must_be_deployed(tmp_path: Path) -> None:
-    scenario = services()
-    async with toolkit_world(tmp_path, iso_of(scenario), scenario=scenario) as world:
+    async with services_world(tmp_path) as world:
         context = world.context()
 
         async def change(status: str, *, message: str = "") -> None:
@@ -60,7 +58,6 @@ async def test_enabled_addon_must_be_deployed(tmp_path: Path) -> None:
 
 
 async def test_absent_addons_are_skipped(tmp_path: Path) -> None:
-    scenario = services(addons=())
-    async with toolkit_world(tmp_path, iso_of(scenario), scenario=scenario) as world:
+    async with services_world(tmp_path, addons=()) as world:
         await upgrade_addons(world.context())
         assert await addons_missing(world.context()) == ""

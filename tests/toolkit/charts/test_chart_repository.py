@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.toolkit.cluster_upgrade import iso_of, services
-from tests.support.toolkit.toolkit import toolkit_world
+from tests.support.toolkit.cluster_upgrade import services_world
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS
@@ -44,8 +43,7 @@ def container(image: str) -> dict[str, Any]:
     ],
 )
 async def test_only_the_tag_changes(tmp_path: Path, old: str, new: str) -> None:
-    scenario = services()
-    async with toolkit_world(tmp_path, iso_of(scenario), scenario=scenario) as world:
+    async with services_world(tmp_path) as world:
         pod = {"containers": [SIDECAR, container(old)]}
         patch = MergePatch({"spec": {"template": {"spec": pod}}})
         await world.client.patch(DEPLOYMENTS, REPOSITORY, patch, namespace="cattle-system")
@@ -59,8 +57,7 @@ async def test_only_the_tag_changes(tmp_path: Path, old: str, new: str) -> None:
 
 
 async def test_deployment_of_another_form_is_reported(tmp_path: Path) -> None:
-    scenario = services()
-    async with toolkit_world(tmp_path, iso_of(scenario), scenario=scenario) as world:
+    async with services_world(tmp_path) as world:
         patch = MergePatch({"spec": {"template": {"spec": {"containers": [SIDECAR]}}}})
         await world.client.patch(DEPLOYMENTS, REPOSITORY, patch, namespace="cattle-system")
         with pytest.raises(StepFailed, match=f"^{ABOUT} has no container with an image harvester-cluster-repo$"):
@@ -71,8 +68,7 @@ async def test_deployment_of_another_form_is_reported(tmp_path: Path) -> None:
 
 
 async def test_index_is_refreshed_once_for_a_release(tmp_path: Path) -> None:
-    scenario = services()
-    async with toolkit_world(tmp_path, iso_of(scenario), scenario=scenario) as world:
+    async with services_world(tmp_path) as world:
         context = world.context()
         assert await index_missing(context) == f"ClusterRepo {CHARTS} is not refreshed yet"
         await refresh_index(context)

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.toolkit.cluster_upgrade import cluster_upgrade, iso_of, services
-from tests.support.toolkit.toolkit import toolkit_world
+from tests.support.toolkit.cluster_upgrade import services_world
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, PROVISIONING_CLUSTERS
@@ -37,8 +36,7 @@ def test_values_with_version(values: dict[str, Any], changed: dict[str, Any]) ->
 
 
 async def test_what_rancher_waits_for(tmp_path: Path) -> None:
-    scenario = services()
-    async with toolkit_world(tmp_path, iso_of(scenario), scenario=scenario) as world:
+    async with services_world(tmp_path) as world:
         client, context = world.client, world.context()
         assert "its change is not observed yet" in await rancher_not_running(context)
         status = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}
@@ -56,16 +54,8 @@ async def test_what_rancher_waits_for(tmp_path: Path) -> None:
         assert await rancher_not_running(context) == "Rancher's Setting server-version does not exist"
 
 
-async def test_values_are_readable_by_this_user_only(tmp_path: Path) -> None:
-    async with cluster_upgrade(tmp_path) as upgrade:
-        await upgrade.run()
-        (values,) = upgrade.folder.glob("*/rancher-values.yaml")
-        assert values.stat().st_mode & 0o777 == 0o600
-
-
 async def test_rancher_charts_may_be_absent(tmp_path: Path) -> None:
-    scenario = services()
-    async with toolkit_world(tmp_path, iso_of(scenario), scenario=scenario) as world:
+    async with services_world(tmp_path) as world:
         await world.client.delete(CLUSTER_REPOS, "rancher-charts")
         await help_dependencies(world.context())
         with pytest.raises(NotFound):

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.toolkit.cluster_upgrade import iso_of, services
-from tests.support.toolkit.toolkit import toolkit_world
+from tests.support.toolkit.cluster_upgrade import services_world
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import KUBEVIRTS, SETTINGS
 from upgrade_manager.toolkit.charts.system_services import harvester_missing, kubevirt_missing
@@ -41,9 +40,8 @@ def conditions(**statuses: str) -> list[dict[str, str]]:
     ],
 )
 async def test_kubevirt(tmp_path: Path, status: dict[str, Any], words: str) -> None:
-    scenario = services()
     deployed = {"phase": "Deployed", "observedKubeVirtVersion": "1.7.0", "conditions": conditions()}
-    async with toolkit_world(tmp_path, iso_of(scenario), scenario=scenario) as world:
+    async with services_world(tmp_path) as world:
         patch = MergePatch({"status": deployed | status})
         await world.client.patch(KUBEVIRTS, "kubevirt", patch, namespace="harvester-system", subresource="status")
         assert await kubevirt_missing(world.context()) == (words and ABOUT + words)
@@ -52,8 +50,7 @@ async def test_kubevirt(tmp_path: Path, status: dict[str, Any], words: str) -> N
 
 
 async def test_harvester_reports_its_version_itself(tmp_path: Path) -> None:
-    scenario = services()
-    async with toolkit_world(tmp_path, iso_of(scenario), scenario=scenario) as world:
+    async with services_world(tmp_path) as world:
         context = world.context()
         assert await harvester_missing(context) == "Harvester reports version v1.7.1 instead of v1.8.0"
         await world.client.patch(SETTINGS, "server-version", MergePatch({"value": "", "default": "v1.8.0"}))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.managers.sweep import Sweep, shares
-from tests.support.toolkit.cluster_upgrade import COMMAND, cluster_upgrade, end_state, iso_of, services
+from tests.support.toolkit.cluster_upgrade import COMMAND, cluster_upgrade, end_state, finished, iso_of, services
 from tests.support.toolkit.toolkit import toolkit_world
 from tests.support.toolkit.toolkit_interrupts import Killed
 from tests.support.toolkit.toolkit_transcript import golden, transcript
@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 SHARES = 4
 
 
-async def _finished(folder: Path) -> tuple[str, int]:
-    """Return the end state after an undisturbed run, and the number of its writes."""
-    async with cluster_upgrade(folder) as upgrade:
-        await upgrade.run()
-        return await end_state(upgrade.world.client), len(upgrade.kills.writes)
-
-
 async def test_listing_is_golden(tmp_path: Path) -> None:
     # Slower than the polls, so that each wait is seen.
     scenario = services(durations={"chart": 60, "addon": 80, "repository_start": 60})
@@ -32,8 +25,8 @@ async def test_listing_is_golden(tmp_path: Path) -> None:
     assert listing == golden(COMMAND, listing)
 
 
-async def test_everything_has_the_releases_version(tmp_path: Path) -> None:
-    state = json.loads((await _finished(tmp_path / "world"))[0])
+async def test_everything_has_the_releases_version_and_users_values(tmp_path: Path) -> None:
+    state = json.loads((await finished(tmp_path))[0])
     charts = {name.removeprefix("ManagedChart "): one for name, one in state.items() if name.startswith("Managed")}
     assert {name: chart["version"] for name, chart in charts.items()} == {
         "harvester": "1.8.0",
@@ -56,13 +49,8 @@ async def test_everything_has_the_releases_version(tmp_path: Path) -> None:
     assert state["Addon rancher-logging"]["version"] == "109.0.0+up6.0.2"
     assert state["Addon vm-import-controller"]["version"] == "1.0.0"
     assert state["Deployment harvester-cluster-repo"][0]["image"] == "rancher/harvester-cluster-repo:v1.8.0"
-
-
-async def test_values_of_users_survive(tmp_path: Path) -> None:
-    state = json.loads((await _finished(tmp_path / "world"))[0])
     values = state["Helm rancher"]["config"]
-    assert values["rancherImageTag"] == "v2.14.0"
-    assert values["replicas"] == -3
+    assert (values["rancherImageTag"], values["replicas"]) == ("v2.14.0", -3)
     assert values["features"] == "multi-cluster-management=false"
     assert values["extraEnv"] == [{"name": "HTTP_PROXY", "value": ""}]
 
@@ -70,6 +58,8 @@ async def test_values_of_users_survive(tmp_path: Path) -> None:
 async def test_second_run_changes_nothing(tmp_path: Path) -> None:
     async with cluster_upgrade(tmp_path) as upgrade:
         await upgrade.run()
+        (values,) = upgrade.folder.glob("*/rancher-values.yaml")
+        assert values.stat().st_mode & 0o777 == 0o600
         before = await end_state(upgrade.world.client)
         upgrade.kills.writes.clear()
         await upgrade.run()
@@ -79,7 +69,7 @@ async def test_second_run_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("share", shares(SHARES))
 async def test_killed_at_every_write(tmp_path: Path, pytestconfig: pytest.Config, share: int) -> None:
-    wanted, writes = await _finished(tmp_path / "whole")
+    wanted, writes = await finished(tmp_path / "whole")
     sweep = Sweep(tier=pytestconfig.getoption("tier"))
     for at in sweep.points(1, writes, share=share, shares=SHARES):
         for after in (False, True):

@@ -8,14 +8,13 @@ import yaml
 
 from hack.actors.helm_storage import PENDING, HelmStorage, revision
 from hack.faults.rules import LoseRequest, Match, Rule
-from tests.support.toolkit.cluster_upgrade import cluster_upgrade, end_state, services
+from tests.support.toolkit.cluster_upgrade import cluster_upgrade, end_state, finished, services
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Forbidden
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ADDONS, MANAGED_CHARTS, SECRETS
 from upgrade_manager.toolkit.charts.managed_charts import ANNOTATION_PAUSED
 from upgrade_manager.toolkit.charts.workload_updates import ANNOTATION_METHODS
-from upgrade_manager.toolkit.run.errors import BadEnvironment, StepFailed
+from upgrade_manager.toolkit.run.errors import StepFailed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,10 +45,46 @@ async def _failure(upgrade: ClusterUpgrade) -> str:
     return str(error.value)
 
 
-async def _wanted(folder: Path) -> str:
-    async with cluster_upgrade(folder) as upgrade:
+async def test_failing_helm_is_named_and_repeated(tmp_path: Path) -> None:
+    async with cluster_upgrade(tmp_path / "failing") as upgrade:
+        upgrade.helm.failures = ["pre-upgrade hooks failed: job failed: BackoffLimitExceeded"]
+        assert await _failure(upgrade) == (
+            "upgrade-rancher: helm returned 1: "
+            "Error: UPGRADE FAILED: pre-upgrade hooks failed: job failed: BackoffLimitExceeded"
+        )
         await upgrade.run()
-        return await end_state(upgrade.world.client)
+        assert await end_state(upgrade.world.client) == (await finished(tmp_path / "healthy"))[0]
+
+
+async def test_charts_are_resumed_when_the_pod_is_deleted(tmp_path: Path) -> None:
+    async with cluster_upgrade(tmp_path / "deleted", services(durations={"chart": 60})) as upgrade:
+        run = asyncio.create_task(upgrade.run())
+        await asyncio.sleep(5)
+        assert objects.spec(await _chart(upgrade, "harvester"))["paused"]
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        for chart in (await upgrade.world.client.list(MANAGED_CHARTS)).items:
+            assert (objects.spec(chart)["paused"], objects.annotations_of(chart)) == (False, {})
+
+
+async def test_interrupted_release_of_rancher_is_unblocked(tmp_path: Path) -> None:
+    async with cluster_upgrade(tmp_path / "blocked") as upgrade:
+        pending = revision(
+            "fleet",
+            namespace="cattle-fleet-system",
+            number=2,
+            status=PENDING,
+            chart=("fleet", "109.0.0+up0.15.0"),
+            app="0.15.0",
+            values={},
+        )
+        await upgrade.world.client.create(SECRETS, pending)
+        await upgrade.run()
+        assert any("fleet is pending-upgrade with chart fleet-109" in wait for wait in upgrade.world.steps.waits)
+        latest = (await HelmStorage(upgrade.world.client).revisions("fleet", "cattle-fleet-system"))[-1]
+        assert latest["info"]["status"] == "deployed"
+        assert await end_state(upgrade.world.client) == (await finished(tmp_path / "healthy"))[0]
 
 
 async def test_chart_that_is_late_fails_and_continues(tmp_path: Path) -> None:
@@ -77,37 +112,7 @@ async def test_chart_that_is_late_fails_and_continues(tmp_path: Path) -> None:
             except StepFailed:
                 continue
             break
-        assert await end_state(upgrade.world.client) == await _wanted(tmp_path / "in-time")
-
-
-async def test_failing_helm_is_named_and_repeated(tmp_path: Path) -> None:
-    async with cluster_upgrade(tmp_path / "failing") as upgrade:
-        upgrade.helm.failures = ["pre-upgrade hooks failed: job failed: BackoffLimitExceeded"]
-        assert await _failure(upgrade) == (
-            "upgrade-rancher: helm returned 1: "
-            "Error: UPGRADE FAILED: pre-upgrade hooks failed: job failed: BackoffLimitExceeded"
-        )
-        await upgrade.run()
-        assert await end_state(upgrade.world.client) == await _wanted(tmp_path / "healthy")
-
-
-async def test_interrupted_release_of_rancher_is_unblocked(tmp_path: Path) -> None:
-    async with cluster_upgrade(tmp_path / "blocked") as upgrade:
-        pending = revision(
-            "fleet",
-            namespace="cattle-fleet-system",
-            number=2,
-            status=PENDING,
-            chart=("fleet", "109.0.0+up0.15.0"),
-            app="0.15.0",
-            values={},
-        )
-        await upgrade.world.client.create(SECRETS, pending)
-        await upgrade.run()
-        assert any("fleet is pending-upgrade with chart fleet-109" in wait for wait in upgrade.world.steps.waits)
-        latest = (await HelmStorage(upgrade.world.client).revisions("fleet", "cattle-fleet-system"))[-1]
-        assert latest["info"]["status"] == "deployed"
-        assert await end_state(upgrade.world.client) == await _wanted(tmp_path / "healthy")
+        assert await end_state(upgrade.world.client) == (await finished(tmp_path / "in-time"))[0]
 
 
 async def test_only_revision_is_never_removed(tmp_path: Path) -> None:
@@ -134,7 +139,7 @@ async def test_api_server_is_away_for_minutes(tmp_path: Path, began: float) -> N
         async with asyncio.TaskGroup() as group:
             group.create_task(outage())
             await upgrade.run()
-        assert await end_state(upgrade.world.client) == await _wanted(tmp_path / "there")
+        assert await end_state(upgrade.world.client) == (await finished(tmp_path / "there"))[0]
 
 
 @pytest.mark.parametrize("name", ["harvester", "harvester-crd", "rancher-monitoring-crd", "rancher-logging-crd"])
@@ -143,20 +148,6 @@ async def test_absent_chart_is_named(tmp_path: Path, name: str) -> None:
         await upgrade.world.client.delete(MANAGED_CHARTS, name, namespace=FLEET_LOCAL)
         with pytest.raises(StepFailed, match=f"^pause-charts: ManagedChart fleet-local/{name} does not exist;"):
             await upgrade.run()
-
-
-async def test_refused_patch_is_reported(tmp_path: Path) -> None:
-    path = "/apis/management.cattle.io/v3/namespaces/fleet-local/managedcharts/harvester-crd"
-    async with cluster_upgrade(tmp_path / "allowed") as upgrade:
-        await upgrade.run()
-        patches = [number for number, write in enumerate(upgrade.kills.writes, 1) if write == f"patch {path}"]
-        wanted = await end_state(upgrade.world.client)
-    async with cluster_upgrade(tmp_path / "refused") as upgrade:
-        # The first patch pauses the chart, the next one upgrades it.
-        upgrade.kills.at, upgrade.kills.error = patches[1], Forbidden
-        assert await _failure(upgrade) == f"upgrade-harvester-crd: patch {path}"
-        await upgrade.run()
-        assert await end_state(upgrade.world.client) == wanted
 
 
 async def test_incomplete_release_is_refused_at_once(tmp_path: Path) -> None:
@@ -239,26 +230,3 @@ async def test_event_router_follows_the_release(tmp_path: Path) -> None:
         await upgrade.run()
         found = objects.spec(await upgrade.world.client.get(ADDONS, "rancher-logging", namespace=namespace))
         assert found["valuesContent"] == content.replace("v0.3.3", "v0.5.0")
-
-
-async def test_charts_are_resumed_when_the_pod_is_deleted(tmp_path: Path) -> None:
-    async with cluster_upgrade(tmp_path / "deleted", services(durations={"chart": 60})) as upgrade:
-        run = asyncio.create_task(upgrade.run())
-        await asyncio.sleep(5)
-        assert objects.spec(await _chart(upgrade, "harvester"))["paused"]
-        run.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await run
-        for chart in (await upgrade.world.client.list(MANAGED_CHARTS)).items:
-            assert (objects.spec(chart)["paused"], objects.annotations_of(chart)) == (False, {})
-
-
-async def test_missing_helm_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run(_: object) -> None:
-        raise BadEnvironment("the program helm is not on PATH")
-
-    async with cluster_upgrade(tmp_path) as upgrade:
-        monkeypatch.setattr(upgrade.helm, "run", run)
-        with pytest.raises(BadEnvironment, match="the program helm is not on PATH"):
-            await upgrade.run()
-        assert not objects.spec(await _chart(upgrade, "harvester"))["paused"]

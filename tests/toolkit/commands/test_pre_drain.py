@@ -128,7 +128,7 @@ async def test_degraded_volume_times_out_before_a_vm_is_stopped(tmp_path: Path) 
     async with vm_world(tmp_path, FIXED, actors=False) as world:
         names = await break_volumes(world)
         with pytest.raises(StepTimedOut) as error:
-            await world.run(COMMAND)
+            await world.run(COMMAND, poll=600.0)
         assert str(error.value) == (
             "wait-for-volumes: not done after 720 min: 1 volumes: default/fixed-disk-0 "
             f"(volume {names[0]}: degraded, not healthy)"

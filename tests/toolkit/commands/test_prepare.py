@@ -22,7 +22,6 @@ from tests.support.toolkit.prepare import (
 from tests.support.toolkit.toolkit import PLAN
 from tests.support.toolkit.toolkit_interrupts import Killed, count_points, run_killed
 from tests.support.toolkit.toolkit_transcript import golden, transcript
-from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Forbidden, Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
@@ -69,10 +68,10 @@ async def test_archive_is_imported_only_for_missing_images(tmp_path: Path) -> No
         assert "/bundle/rancher.tar.zst" not in {path for path, _ in world.iso.requests}
 
 
-async def test_killed_at_every_effect_the_next_run_ends_the_same(tmp_path: Path) -> None:
+async def test_killed_at_every_effect_the_next_run_ends_the_same(tmp_path: Path, sweep: Sweep) -> None:
     async with prepare_world(tmp_path) as world:
         points = await count_points(world, COMMAND)
-        for at in range(points):
+        for at in sweep.points(0, points - 1, stride=1):
             new_host(world, tmp_path / str(at))
             where = await run_killed(world, COMMAND, at=at)
             await world.run(COMMAND)
@@ -108,18 +107,10 @@ async def test_killed_during_a_download_the_next_run_continues_it(tmp_path: Path
             assert is_prepared(world)
 
 
-async def test_repository_that_is_down_for_ten_minutes_is_awaited(tmp_path: Path) -> None:
-    async with prepare_world(tmp_path) as world:
-        world.iso.down_until = loop_time() + 600
-        await world.run(COMMAND)
-        assert loop_time() >= 600
-        assert is_prepared(world)
-
-
-async def test_repository_that_breaks_at_every_request_is_awaited(tmp_path: Path) -> None:
+async def test_repository_that_breaks_at_every_request_is_awaited(tmp_path: Path, sweep: Sweep) -> None:
     async with prepare_world(tmp_path) as world:
         await world.run(COMMAND)
-        for at in range(len(world.iso.requests)):
+        for at in sweep.points(0, len(world.iso.requests) - 1, stride=1):
             new_host(world, tmp_path / str(at))
             world.iso.errors = [*[None] * at, Transient("repository: HTTP 503")]
             await world.run(COMMAND)

@@ -146,7 +146,7 @@ async def test_kubernetes_that_rancher_does_not_upgrade_times_out(tmp_path: Path
             for path, content in world.iso.files.items()
         }
         with pytest.raises(StepTimedOut) as error:
-            await world.run(COMMAND)
+            await world.run(COMMAND, poll=600.0)
         assert str(error.value).startswith(
             "wait-for-kubelet: not done after 120 min: the kubelet of node node-0 reports v1.34.3+rke2r1 instead of "
             "v1.99.0+rke2r1"

@@ -47,18 +47,6 @@ async def test_environment_is_only_what_the_call_states(
     assert output.stdout == "/usr/sbin:/usr/bin:/sbin:/bin|f|\n"
 
 
-async def test_standard_input_is_streamed(programs: ChrootPrograms) -> None:
-    pieces = [b"x" * 100_000] * 20
-    output = await programs.run(_call("wc -c", stdin=iter(pieces)))
-    assert output.stdout.strip() == "2000000"
-
-
-async def test_program_that_ignores_its_input_says_why(programs: ChrootPrograms) -> None:
-    call = _call("echo 'unrecognized image format' >&2; exit 1", stdin=iter([b"x" * 100_000] * 20))
-    with pytest.raises(ProgramFailed, match=r"^sh returned 1: unrecognized image format$"):
-        await run_program(programs, call)
-
-
 async def test_program_without_input_gets_none(programs: ChrootPrograms) -> None:
     assert (await programs.run(_call("cat"))).stdout == ""
 
@@ -79,7 +67,7 @@ async def test_failure_has_the_last_line(programs: ChrootPrograms, script: str, 
 
 
 async def test_long_lines_and_much_output_are_cut(programs: ChrootPrograms) -> None:
-    script = "yes | head -c 20000000; head -c 3000000 /dev/zero | tr '\\0' x >&2; echo >&2; echo end >&2"
+    script = "yes | head -c 17000000; head -c 1100000 /dev/zero | tr '\\0' x >&2; echo >&2; echo end >&2"
     output = await programs.run(_call(script))
     assert output.last_line == "end"
     assert len(output.stdout) == 16 * 1024 * 1024

@@ -1,19 +1,27 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from tests.support.toolkit.toolkit import toolkit_world
+from upgrade_manager.toolkit.host.host_tree import HostTree
 from upgrade_manager.toolkit.host.rke2_config import config_missing, write_config
 from upgrade_manager.toolkit.run.errors import StepFailed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from upgrade_manager.toolkit.run.context import ToolkitContext
+
 CONFIG = "/etc/rancher/rke2/config.yaml"
 MAX_PODS = f"{CONFIG}.d/99-max-pods.yaml"
 CONTENT = 'kubelet-arg+:\n- "max-pods=200"\n'
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> ToolkitContext:
+    return cast("ToolkitContext", SimpleNamespace(tree=HostTree(tmp_path)))
 
 
 @pytest.mark.parametrize(
@@ -35,23 +43,20 @@ CONTENT = 'kubelet-arg+:\n- "max-pods=200"\n'
         pytest.param(MAX_PODS, "", True, id="own-file-empty"),
     ],
 )
-async def test_max_pods(tmp_path: Path, path: str, text: str | None, written: bool) -> None:  # noqa: FBT001  # a case
-    async with toolkit_world(tmp_path) as world:
-        context = world.context()
-        if text is not None:
-            world.tree.write(path, text)
-        assert await config_missing(context) == (MAX_PODS if written else "")
-        await write_config(context)
-        assert await config_missing(context) == ""
-        assert (world.tree.read(MAX_PODS) == CONTENT) is written
-        if written:
-            assert world.tree.path(MAX_PODS).stat().st_mode & 0o777 == 0o600
+async def test_max_pods(context: ToolkitContext, path: str, text: str | None, *, written: bool) -> None:
+    if text is not None:
+        context.tree.write(path, text)
+    assert await config_missing(context) == (MAX_PODS if written else "")
+    await write_config(context)
+    assert await config_missing(context) == ""
+    assert (context.tree.read(MAX_PODS) == CONTENT) is written
+    if written:
+        assert context.tree.path(MAX_PODS).stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("text", ["a: [", "a: !!python/object:os.system x", "\0"])
-async def test_file_that_rke2_cannot_read_is_named(tmp_path: Path, text: str) -> None:
-    async with toolkit_world(tmp_path) as world:
-        world.tree.write(f"{CONFIG}.d/50-a.yaml", text)
-        with pytest.raises(StepFailed, match=r"50-a.yaml on the host is not valid YAML.*: RKE2 cannot start with it"):
-            await config_missing(world.context())
-        assert not world.tree.exists(MAX_PODS)
+async def test_file_that_rke2_cannot_read_is_named(context: ToolkitContext, text: str) -> None:
+    context.tree.write(f"{CONFIG}.d/50-a.yaml", text)
+    with pytest.raises(StepFailed, match=r"50-a.yaml on the host is not valid YAML.*: RKE2 cannot start with it"):
+        await config_missing(context)
+    assert not context.tree.exists(MAX_PODS)

@@ -21,7 +21,6 @@ from tests.support.toolkit.os_upgrade import (
     os_world,
 )
 from tests.support.toolkit.toolkit_interrupts import run_killed, run_killed_before
-from upgrade_manager.kube.errors import Transient
 from upgrade_manager.toolkit.host.host_paths import ACTIVE_IMAGE, GRUB_ENVIRONMENT, PASSIVE_IMAGE, TRANSITION_IMAGE
 from upgrade_manager.toolkit.os.elemental import CONFIG
 from upgrade_manager.toolkit.os.os_record import RECORD
@@ -155,38 +154,28 @@ async def test_download_of_another_iso_is_replaced(tmp_path: Path) -> None:
         assert is_upgraded(world)
 
 
-async def test_interrupted_download_continues(tmp_path: Path) -> None:
-    async with os_world(tmp_path) as world:
-        world.iso.errors = [Transient("connection broken")] * 5
-        await world.run(COMMAND)
-        assert is_upgraded(world)
-
-
-async def test_killed_while_elemental_writes_its_image(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("transition", "is_renamed", "is_rebooted"),
+    [
+        pytest.param("half an image", False, False, id="while it writes its image"),
+        pytest.param(ROOTFS, True, False, id="between its renames"),
+        pytest.param("", True, True, id="between its renames, by a power failure"),
+    ],
+)
+async def test_elemental_that_was_interrupted_is_repeated(
+    tmp_path: Path, transition: str, *, is_renamed: bool, is_rebooted: bool
+) -> None:
     async with os_world(tmp_path) as world:
         await run_killed_before(world, COMMAND, ELEMENTAL)
-        world.tree.write(TRANSITION_IMAGE, "half an image")
+        if transition:
+            world.tree.write(TRANSITION_IMAGE, transition)
+        if is_renamed:
+            world.tree.path(ACTIVE_IMAGE).replace(world.tree.path(PASSIVE_IMAGE))
+        if is_rebooted:
+            boot(world, OLD_OS)
         await world.run(COMMAND)
         assert is_upgraded(world)
         assert not world.tree.exists(TRANSITION_IMAGE)
-
-
-async def test_killed_while_elemental_renames_images(tmp_path: Path) -> None:
-    async with os_world(tmp_path) as world:
-        await run_killed_before(world, COMMAND, ELEMENTAL)
-        world.tree.write(TRANSITION_IMAGE, ROOTFS)
-        world.tree.path(ACTIVE_IMAGE).replace(world.tree.path(PASSIVE_IMAGE))
-        await world.run(COMMAND)
-        assert is_upgraded(world)
-
-
-async def test_power_failure_while_elemental_renames_images(tmp_path: Path) -> None:
-    async with os_world(tmp_path) as world:
-        await run_killed_before(world, COMMAND, ELEMENTAL)
-        world.tree.path(ACTIVE_IMAGE).replace(world.tree.path(PASSIVE_IMAGE))
-        boot(world, OLD_OS)
-        await world.run(COMMAND)
-        assert is_upgraded(world)
 
 
 async def test_killed_while_the_old_os_is_restored(tmp_path: Path, sweep: Sweep) -> None:

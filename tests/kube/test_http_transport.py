@@ -147,7 +147,7 @@ async def test_stream_ends_with_the_server() -> None:
         response = web.StreamResponse(headers={"X-Kind": "watch"})
         await response.prepare(request)
         for piece in (b"a", b"b"):
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.01)
             await response.write(piece)
         return response
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.preflight.endpoints import Endpoint, endpoints_of
+from upgrade_manager.preflight.endpoints import endpoints_of
 
 HTTPS = {"name": "https", "port": 6443, "protocol": "TCP"}
 
@@ -56,7 +56,3 @@ def piece(*addresses: str, ports: Any = (HTTPS,), **conditions: Any) -> dict[str
 )
 def test_endpoints_are_unique(slices: list[Any], endpoints: list[str]) -> None:
     assert [str(endpoint) for endpoint in endpoints_of(slices)] == endpoints
-
-
-def test_ipv6_endpoints_have_brackets() -> None:
-    assert str(Endpoint("fd00::1", 6443)) == "[fd00::1]:6443"

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster.preflight import Kubelets
 from tests.support.server.apiserver import make_server
 from tests.support.server.kube_server import ScriptedTransport
 from upgrade_manager.kube.client import Client
@@ -170,8 +169,3 @@ async def test_proxy_returns_the_beginning_of_the_response() -> None:
     server.handlers.register("/api/v1/nodes/{name}/proxy/configz", respond)
     kubelets = ProxiedKubelets(Client(server, user_agent="test", random=Random(1)))
     assert await kubelets.read({"metadata": {"name": "n1"}}, "/configz") == b"x" * HEAD
-
-
-async def test_simulated_kubelets_serve_the_address() -> None:
-    kubelets = Kubelets()
-    assert await DirectKubelets(kubelets).read(kubelets.node("n1"), "/configz")

@@ -63,10 +63,6 @@ class Client:
         async with asyncio.timeout(BOUND):
             return (await self._reader.read()).partition(b"\r\n")[0]
 
-    def is_at_eof(self) -> bool:
-        """Return True if the server has closed the connection."""
-        return self._reader.at_eof() or self._reader.exception() is not None
-
     async def closed(self) -> bool:
         """Wait until the server closes the connection."""
         async with asyncio.timeout(BOUND):
@@ -188,21 +184,6 @@ class TestConnectionLimit:
                 slow[-1].writer.write(sent)
             assert [await connection.status() for connection in slow[:LIMIT]] == [TIMEOUT] * LIMIT
             assert await (await server.connect()).get() == b"fast"
-
-    async def test_incomplete_request_is_ended_before_silent_connections(self, *, is_secure: bool) -> None:
-        async with bench(is_secure=is_secure) as server:
-            slow = []
-            for _ in range(LIMIT):
-                slow.append(await server.connect())
-                server.arrived.clear()
-                slow[-1].writer.write(INCOMPLETE_BODY)
-                await server.arrived.wait()
-            silent = await server.connect_silently()
-            assert await slow[0].status() == TIMEOUT
-            client = await server.connect()
-            assert await client.get() == b"fast"
-            assert await slow[1].status() == TIMEOUT
-            assert not silent.is_at_eof()
 
     async def test_busy_connections_are_kept_at_the_limit(self, *, is_secure: bool) -> None:
         async with bench(is_secure=is_secure) as server, asyncio.TaskGroup() as group:

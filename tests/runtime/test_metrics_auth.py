@@ -181,12 +181,12 @@ async def test_rotated_token_passes_at_its_first_scrape(peers: int) -> None:
     async with asyncio.TaskGroup() as group:
         strangers = [f"198.51.100.{number}" for number in range(peers)]
         flooding = group.create_task(flood(authorizer, peers=strangers, connections=20))
-        for rotation in range(100):
+        for rotation in range(30):
             await asyncio.sleep(0.3)
             async with asyncio.timeout(1):
                 decisions.append(await authorizer.authorize(f"Bearer {token_of('good-prometheus', jti=rotation)}"))
         flooding.cancel()
-    assert decisions == [Decision(200)] * 100
+    assert decisions == [Decision(200)] * 30
     assert server.max_concurrent <= 4
 
 

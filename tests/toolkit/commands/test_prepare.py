@@ -290,14 +290,6 @@ def _checksums(world: ToolkitWorld) -> Checksums:
     return Checksums({path: sha256(content).hexdigest() for path, content in world.iso.files.items()})
 
 
-async def test_unchanged_files_pass_with_checksums(tmp_path: Path) -> None:
-    async with prepare_world(tmp_path) as world:
-        world.checksums = _checksums(world)
-        await world.run(COMMAND)
-        await world.run(COMMAND)
-        assert is_prepared(world)
-
-
 @pytest.mark.rule("nodes: an archive that was changed on its way is refused before containerd or RKE2 sees it")
 @pytest.mark.parametrize(
     ("path", "step"),

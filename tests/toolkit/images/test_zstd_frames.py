@@ -11,11 +11,11 @@ from upgrade_manager.toolkit.images.zstd_frames import FrameChecker
 from upgrade_manager.toolkit.run.errors import BadArchive
 
 #: Two blocks: a frame has no more than 128 KiB in one.
-CONTENT = Random(1).randbytes(200_000)
+CONTENT = Random(1).randbytes(140_000)
 FRAME = compressed(CONTENT)
 SKIPPABLE = struct.pack("<II", 0x184D2A50, 3) + b"abc"
 STREAMED = zstandard.ZstdCompressor(write_content_size=False, write_checksum=False).compress(CONTENT)
-RLE = compressed(bytes(500_000))
+RLE = compressed(bytes(300_000))
 RESERVED = struct.pack("<IBB", 0xFD2FB528, 0, 0) + (3 << 1 | 1).to_bytes(3, "little")
 
 
@@ -26,7 +26,7 @@ def _check(content: bytes, piece: int) -> None:
     checker.finish()
 
 
-@pytest.mark.parametrize("piece", [1, 7, 4096, 1_000_000])
+@pytest.mark.parametrize("piece", [1, 4096, 1_000_000])
 @pytest.mark.parametrize(
     "content",
     [
@@ -41,7 +41,7 @@ def test_whole_frames_pass_in_pieces_of_any_size(content: bytes, piece: int) -> 
     _check(content, piece)
 
 
-@pytest.mark.parametrize("piece", [1, 7, 4096, 1_000_000])
+@pytest.mark.parametrize("piece", [1, 4096, 1_000_000])
 @pytest.mark.parametrize(
     ("content", "message"),
     [

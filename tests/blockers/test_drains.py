@@ -128,6 +128,12 @@ def test_budget_is_named_beside_the_error(view: FakeView) -> None:
             DELETE,
             id="not observed",
         ),
+        row(
+            budget(observedGeneration=None, disruptionsAllowed=1),
+            KEPT.format("its status is stale: the disruption controller has not processed its spec"),
+            DELETE,
+            id="never observed",
+        ),
         row(budget(expectedPods=0), KEPT.format("its status is stale: it expects 0 Pods"), DELETE, id="expects none"),
         row(
             budget(conditions=[{"type": "DisruptionAllowed", "reason": "SyncFailed", "message": "no scale of Foo/x."}]),

@@ -223,3 +223,25 @@ def test_progress_of_a_start(conditions: list[Any], time: str) -> None:
     assert found is not None
     assert f"{found:%H:%M}" == time
     assert start_progress({"metadata": {"name": "p"}}) is None
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "ImageInspectError",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+    ],
+)
+def test_reasons_of_the_kubelet_for_a_missing_image(view: FakeView, reason: str) -> None:
+    """The names are those of k8s.io/kubernetes/pkg/kubelet/images/types.go and the CRI's errors."""
+    starting = {"name": "d", "image": "d/e:2", "state": {"waiting": {"reason": "ContainerCreating"}}}
+    status = waiting(reason)
+    blocker = pod_blocker(view, pod(containerStatuses=[starting, *status["containerStatuses"]]), node="", since=NOON)
+    assert blocker is not None
+    assert blocker.reason == "ImagePullFailed"
+    assert "crictl pull a/b:1" in blocker.remedy

@@ -105,7 +105,7 @@ def test_silent_controller(
         row([{"status": {}}], [node("n1")], "the controller has set no condition", RESTART, id="without status"),
         row(
             [plan(selector={"matchLabels": {"x": "y"}})],
-            [node("n2"), node("n1", x="y"), node("n3")],
+            [node("n3"), node("n1", x="y"), node("n2")],
             "its nodeSelector does not match n2, n3",
             "kubectl delete plans.upgrade.cattle.io -n cattle-system p",
             id="selector",

@@ -12,7 +12,7 @@ from tests.support.managers.displayed import START, at, event, milestone, plan, 
 from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.phases import PHASE_VALUES, PhaseName
 from upgrade_manager.display.model import PhaseState, PlanState
-from upgrade_manager.display.view import WARNING_ROWS, build
+from upgrade_manager.display.view import WARNING_ROWS, build, printable
 from upgrade_manager.nodes.milestones import MilestoneReason
 from upgrade_manager.pipeline.events import PlanEvents
 
@@ -244,3 +244,14 @@ def test_same_objects_give_equal_views() -> None:
 )
 def test_checksums_are_shown(recorded: dict[str, Any] | None, shown: str) -> None:
     assert build(plan(checksums=recorded), [], now=NOW).checksums == shown
+
+
+def test_times_without_a_phase_do_not_count() -> None:
+    entries = [{"phaseTransitionTimestamp": at(-60)}, *times("Initializing")]
+    view = build(plan(currentPhase="Initializing", phaseTransitionTimestamps=entries), [], now=NOW)
+    assert view.started == START
+
+
+@pytest.mark.parametrize(("length", "shown"), [(1000, "x" * 1000), (1001, "x" * 999 + "…")])
+def test_text_of_more_than_1000_characters_is_cut(length: int, shown: str) -> None:
+    assert printable("x" * length) == shown

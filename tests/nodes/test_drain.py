@@ -73,6 +73,7 @@ DONE = replace(AFTER, jobs={POST: COMPLETE})
         row(replace(VIEW, jobs={PRE: COMPLETE}), PRE_DRAINED, [], id="hook removed: nothing to acknowledge"),
         row(replace(AFTER, kubernetes_outdated=True), None, [], id="stale post-drain hook, Kubernetes outdated"),
         row(AFTER, PRE_DRAINING, [START_PRE], id="stale post-drain hook, Kubernetes upgraded: pre-drain Job"),
+        row(replace(AFTER, state=None), PRE_DRAINING, [START_PRE], id="and without a recorded state"),
         row(replace(AFTER, jobs={PRE: RUNNING}), PRE_DRAINING, [], id="and is waited for"),
         row(replace(BOTH, kubernetes_outdated=True), PRE_DRAINING, [START_PRE], id="both hooks stale: pre-drain Job"),
         row(replace(BOTH, jobs={PRE: COMPLETE}), POST_DRAINING, [START_POST, ACK_PRE], id="both stale: post-drain Job"),

@@ -122,6 +122,19 @@ def test_bare_objects_are_read() -> None:
     assert not seen.pre_drain.pending
 
 
+@pytest.mark.parametrize(
+    ("spec", "cordoned", "tainted"),
+    [
+        pytest.param({}, False, False, id="neither"),
+        pytest.param({"unschedulable": True, "taints": []}, True, False, id="cordoned"),
+        pytest.param({"taints": [{"key": "node.kubernetes.io/unschedulable"}]}, False, True, id="tainted"),
+    ],
+)
+def test_cordon_and_taints_are_read(spec: dict[str, Any], *, cordoned: bool, tainted: bool) -> None:
+    seen = views(nodes=[{**node("n1"), "spec": spec}])["n1"]
+    assert (seen.cordoned, seen.tainted) == (cordoned, tainted)
+
+
 @pytest.mark.parametrize("kind", ["polish", ""])
 def test_jobs_of_other_types_are_ignored(kind: str) -> None:
     assert views(nodes=[node("n1")], jobs=[job("n1", kind), {"metadata": {"name": "x"}}])["n1"].jobs == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 ACKNOWLEDGED = "is acknowledged; waiting for Rancher to uncordon the node"
 REMOVE = f"(remove it: kubectl annotate secret -n fleet-local s {REQUEST}-)"
 STALE = f"is pending since an earlier upgrade {REMOVE}"
+#: Drain options with the hook of another controller, too.
+SHARED = json.dumps({"postDrainHooks": [{"annotation": HOOK}, {"annotation": "example.com/a"}]})
+OTHERS = "is acknowledged; other controllers must acknowledge theirs: example.com/a"
 FOREIGN = f"is the hook of another controller, which must acknowledge it (not {HOOK})"
 UNMANAGED = f"is pending, but the node does not exist or lacks the label harvesterhci.io/managed=true {REMOVE}"
 
@@ -50,6 +54,7 @@ def remaining(*secrets: dict[str, Any], cordoned: Sequence[str] = (), multi_node
         pytest.param({REQUEST: "{}"}, "m-n1", True, FOREIGN, id="another controller's"),
         pytest.param({REQUEST: ""}, "m-n1", True, FOREIGN, id="empty"),
         pytest.param({REQUEST: "x", HOOK: "x"}, "m-n1", False, FOREIGN, id="another controller's, acknowledged"),
+        pytest.param({REQUEST: SHARED, HOOK: SHARED}, "m-n1", True, OTHERS, id="acknowledged, another one's is not"),
     ],
 )
 def test_hook_is_described_with_node_and_state(

@@ -115,3 +115,29 @@ RESUMED = (node("a", PAUSED), resume("a"))
 )
 def test_paused_nodes_block_no_other(pairs: list[tuple[NodeView, Decision]], acting: list[str]) -> None:
     assert started(one_at_a_time(pairs)) == acting
+
+
+REPEATED = Decision(state=None, effects=(StartJob(node="a", job_type=JobType.PRE_DRAIN, repeated=True),))
+
+
+def drained(tier: int | None) -> tuple[NodeView, Decision]:
+    """Return a node that waits for Rancher to upgrade its Kubernetes."""
+    return node("b", NodeState.PRE_DRAINED, tier=tier), Decision(state=NodeState.PRE_DRAINED)
+
+
+@pytest.mark.parametrize(
+    ("tier", "decision", "other", "begun"),
+    [
+        row(1, REPEATED, drained(3), ["a"], id="it is of a later tier"),
+        row(1, REPEATED, drained(1), [], id="it is of the same tier"),
+        row(1, REPEATED, drained(None), [], id="its tier is unknown"),
+        row(None, REPEATED, drained(3), [], id="the node's tier is unknown"),
+        row(1, start("a"), drained(3), [], id="the node is drained for the first time"),
+        row(1, REPEATED, (node("b", NodeState.POST_DRAINING, tier=3), IDLE), [], id="its Job runs"),
+    ],
+)
+def test_repeated_drain_waits_for_a_drained_node_unless(
+    tier: int | None, decision: Decision, other: tuple[NodeView, Decision], begun: list[str]
+) -> None:
+    pairs = [(node("a", NodeState.POST_DRAINED, tier=tier), decision), other]
+    assert started(one_at_a_time(pairs)) == begun

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock
 
 import pytest
 
 from upgrade_manager.kube.errors import Forbidden, Invalid, KubeError
 from upgrade_manager.kube.resources import SERVICES
-from upgrade_manager.pipeline.plan_objects import COPY_TIMEOUT
+from upgrade_manager.pipeline.plan_objects import COPY_TIMEOUT, skip_missing
 from upgrade_manager.resources.repository import repository_service
 
 if TYPE_CHECKING:
@@ -94,3 +95,26 @@ async def test_other_refusal_is_an_error_at_once(
     with pytest.raises(kind):
         await ctx.ensure(SERVICES, repository_service(ctx.owner))
     assert api.tried == [0]
+
+
+@pytest.mark.rule("pipeline: missing objects do not block deletion")
+@pytest.mark.parametrize(
+    ("namespace", "metadata", "skipped"),
+    [
+        pytest.param("longhorn-system", {}, False, id="the namespace exists"),
+        pytest.param("longhorn-system", {"deletionTimestamp": "2026-01-01T00:00:00Z"}, True, id="it is being deleted"),
+        pytest.param("longhorn-system", None, True, id="it does not exist"),
+        pytest.param("kube-system", None, False, id="one that always exists"),
+    ],
+)
+async def test_forbidden_step_is_skipped_without_its_namespace(
+    cluster: Harvester, monkeypatch: pytest.MonkeyPatch, namespace: str, metadata: Object | None, *, skipped: bool
+) -> None:
+    found = None if metadata is None else {"metadata": {"name": namespace, **metadata}}
+    monkeypatch.setattr(cluster.client, "find", AsyncMock(return_value=found))
+    step = AsyncMock(side_effect=Forbidden("no role", status=403))
+    if skipped:
+        assert await skip_missing(cluster.client, namespace, step()) is None
+    else:
+        with pytest.raises(Forbidden):
+            await skip_missing(cluster.client, namespace, step())

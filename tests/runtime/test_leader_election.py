@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from hack.virtual_time import virtual_now
 from tests.support.server.runtime_lease_server import NAME, LeaseServer, LeaseTransport, State, candidate
@@ -337,3 +338,13 @@ async def test_reads_streams_and_the_leaders_writes_pass(method: str, *, leads: 
     assert inner.requests == [method]
     with pytest.raises(NotImplementedError):
         transport.open(request)
+
+
+async def test_each_new_leader_is_logged_once() -> None:
+    server, _, leader = await new_leader()
+    with capture_logs() as logs:
+        waiting = asyncio.create_task(candidate(LeaseTransport(server), "b").acquire())
+        await lead(leader, 30)
+        await leader.release()
+        await waiting
+    assert [entry["leader"] for entry in logs if entry["event"] == "new leader elected"] == ["a", "b"]

@@ -91,7 +91,7 @@ class ProxiedKubelets:
         except Throttled:
             raise
         except KubeError as error:
-            if isinstance(error, Transient) and error.reason == REFUSED:
+            if error.reason == REFUSED:
                 raise
             raise ProbeError(str(error), remedy=_GRANT_PROXY if isinstance(error, Forbidden) else "") from error
 

@@ -8,7 +8,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.keys import Component, JobType
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
@@ -25,6 +25,7 @@ from upgrade_manager.kube.resources import (
     SUC_PLANS,
     VIRTUAL_MACHINE_IMAGES,
 )
+from upgrade_manager.pipeline.ending import failed_jobs
 from upgrade_manager.pipeline.ending.cleanup import clean_up
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.pipeline.settings.overrides import give_back
@@ -255,3 +256,52 @@ async def test_deletion_removes_kept_jobs_after_an_interrupted_end(cluster: Harv
     assert (await left(cluster))["Job"] == ["up-cluster-upgrade"]
     await clean_up(ctx, keep_failed_jobs=False)
     assert await left(cluster) == {}
+
+
+async def test_labels_are_removed_once_while_other_removals_fail(cluster: Harvester, failing: Counter[str]) -> None:
+    await cluster.nodes("n1", **MARKS)
+    ctx = await everything(cluster)
+    with pytest.raises(Transient):
+        await clean_up(ctx, keep_failed_jobs=False)
+    assert MARKS.keys().isdisjoint(objects.labels(await cluster.find(NODES, "n1")))
+    # The next plan may use the nodes by now.
+    await cluster.client.patch(NODES, "n1", MergePatch({"metadata": {"labels": MARKS}}))
+    with pytest.raises(Transient):
+        await clean_up(ctx, keep_failed_jobs=False)
+    assert MARKS.items() <= objects.labels(await cluster.find(NODES, "n1")).items()
+    assert failing["services"] == 2
+
+
+async def test_nodes_without_marks_are_not_written(cluster: Harvester) -> None:
+    await cluster.nodes("n1", "n2")
+    await cluster.client.patch(NODES, "n1", MergePatch({"metadata": {"labels": MARKS}}))
+    before = objects.resource_version(await cluster.find(NODES, "n2"))
+    ctx = await everything(cluster)
+    await clean_up(ctx, keep_failed_jobs=False)
+    assert len([write for write in ctx.writes if write.resource == NODES]) == 1
+    assert objects.resource_version(await cluster.find(NODES, "n2")) == before
+
+
+@pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")
+@pytest.mark.parametrize("phase", ["ImagePreloading", "CleaningUp"])
+async def test_failed_jobs_of_a_removed_plan_stay(
+    cluster: Harvester, monkeypatch: pytest.MonkeyPatch, phase: str
+) -> None:
+    ctx = await everything(cluster, reached=phase)
+    ctx.status.fail("because")
+    component = {"ImagePreloading": Component.IMAGE_PRELOAD, "CleaningUp": Component.IMAGE_CLEANUP}[phase]
+    steps: list[tuple[object, ...]] = []
+
+    async def take_over(_: ReconcileContext, kept: Component) -> None:
+        steps.append(("taken over", kept, await cluster.names(SUC_PLANS, "cattle-system")))
+
+    async def remove_ttl(_: ReconcileContext, kept: Component) -> None:
+        steps.append(("TTL removed", kept, await cluster.names(SUC_PLANS, "cattle-system")))
+
+    monkeypatch.setattr(failed_jobs, "take_over", take_over)
+    monkeypatch.setattr(failed_jobs, "remove_ttl", remove_ttl)
+    await clean_up(ctx, keep_failed_jobs=True)
+    assert steps == [
+        ("taken over", component, ["up-image-cleanup", "up-image-preload"]),
+        ("TTL removed", component, []),
+    ]

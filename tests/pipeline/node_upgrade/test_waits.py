@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -212,6 +213,32 @@ async def test_hooks_of_other_controllers_are_a_wait(stage: NodeUpgradeRun) -> N
     assert WaitKind.DRAIN not in [wait.kind for wait in found]
     (wait,) = [wait for wait in found if wait.kind is WaitKind.FOREIGN_HOOK]
     assert "example.com/hook" in wait.detail
+    assert "which is drained" not in wait.remedy
+
+
+async def test_hook_of_another_controller_is_acknowledged_on_a_drained_node(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.request("n1", "pre")
+    await stage.complete("n1", "pre-drain")
+    await stage.rancher("n1", pre=None, post=FOREIGN.replace("pre", "post"))
+    await stage.run()
+    await stage.finish("n1", "post-drain")
+    await stage.report("n1", os="Harvester v1.7.0")
+    (wait,) = [wait for wait in await waits(stage) if wait.kind is WaitKind.FOREIGN_HOOK]
+    assert "acknowledge it for this node, which is drained: kubectl annotate secret -n fleet-local s-n1" in wait.remedy
+
+
+async def test_wait_for_rancher_begins_when_the_last_job_ended(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.request("n1", "pre")
+    # By the API server's clock, which is ahead.
+    ended = virtual_now() + timedelta(hours=1)
+    complete = {"type": "Complete", "status": "True", "lastTransitionTime": format_time(ended)}
+    await stage.finish("n1", "pre-drain", {"conditions": [complete]})
+    await stage.rancher("n1", pre=None)
+    await stage.move(n1="PostDrained")
+    (wait,) = await waits(stage)
+    assert (wait.kind, format_time(wait.since)) == (WaitKind.RANCHER, format_time(ended))
 
 
 async def test_delays_of_the_end_are_waits(stage: NodeUpgradeRun) -> None:

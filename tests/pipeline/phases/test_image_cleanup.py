@@ -10,6 +10,7 @@ import pytest
 
 from hack.virtual_time import virtual_now
 from tests.support.cluster.harvester import RELEASE
+from tests.support.cluster.nodes import OPTIONS, PRE_DRAIN
 from tests.support.managers.phase_results import shown
 from upgrade_manager.api.status import record_phase
 from upgrade_manager.kube.errors import Transient
@@ -281,3 +282,21 @@ async def test_end_waits_for_nodes_that_changed(cluster: Harvester, change: Any,
     assert shown(await ImageCleanup().exit(ctx)) == (
         None if message is None else Waiting(message=f"Node n1: {message}")
     )
+
+
+async def test_node_that_rancher_drains_again_does_not_hold_the_end(cluster: Harvester) -> None:
+    await cluster.nodes("n1")
+    await cluster.machine("n1")
+    await cluster.client.patch(NODES, "n1", MergePatch({"spec": {"unschedulable": True}}))
+    secret = {
+        "metadata": {"name": "s-n1", "namespace": "fleet-local", "labels": {"rke.cattle.io/machine-name": "m-n1"}}
+    }
+    await cluster.put(SECRETS, {**secret, "type": "rke.cattle.io/machine-plan", "data": {}})
+    recorded = {"n1": {"state": "ImageCleaned"}}
+    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE, "nodeUpgradeStatuses": recorded}))
+    found = await ImageCleanup().exit(ctx)
+    assert found is not None
+    assert found.message == "Node n1: it was cordoned after its upgrade. Run kubectl uncordon n1"
+    hook = {"metadata": {"annotations": {PRE_DRAIN: OPTIONS}}}
+    await cluster.client.patch(SECRETS, "s-n1", MergePatch(hook), namespace="fleet-local")
+    assert await ImageCleanup().exit(ctx) is None

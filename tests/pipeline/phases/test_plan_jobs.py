@@ -278,3 +278,29 @@ async def test_node_that_joined_gets_no_entry_after_the_nodes_upgrade(ctx: Recon
     assert states_of(ctx, "n1", "n2", "n3") == [None, DONE, RUNNING]
     assert await follow_plan(ctx, COMPLETE, store_of(jobs), states=states, work="image cleanup") == Completed()
     assert states_of(ctx, *ALL) == [None, DONE, DONE, DONE, DONE]
+
+
+def ended(node: str, *, created: int, at: int) -> dict[str, Any]:
+    """Return a Job that completed that second."""
+    found = job(node, "Complete", created=created)
+    found["status"]["conditions"][0]["lastTransitionTime"] = f"2026-01-01T00:00:{at:02}Z"
+    return found
+
+
+@pytest.mark.parametrize(
+    ("jobs", "kind", "since"),
+    [
+        row([], WaitKind.PLAN, "2025-12-31T23:58:00Z", id="no Job yet"),
+        row([job("n1", created=3, parallelism=0)], WaitKind.PLAN, "2025-12-31T23:58:00Z", id="paused Job"),
+        row([job("n1", created=3)], WaitKind.JOB, "2026-01-01T00:00:03Z", id="running Job"),
+        row([ended("n1", created=3, at=9)], WaitKind.PLAN, "2026-01-01T00:00:09Z", id="the last Job has ended"),
+        row(
+            [ended("n1", created=3, at=5), job("n2", created=4)], WaitKind.JOB, "2026-01-01T00:00:04Z", id="one of two"
+        ),
+    ],
+)
+async def test_it_waits_for_the_jobs_or_for_the_next_one(
+    ctx: ReconcileContext, jobs: list[dict[str, Any]], kind: WaitKind, since: str
+) -> None:
+    (wait,) = (await waiting(ctx, OLD, *jobs)).waits
+    assert (wait.kind, format_time(wait.since)) == (kind, since)

@@ -11,11 +11,13 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, SUC_PLANS, UPGRADE_PLANS
-from upgrade_manager.pipeline.errors import BadCluster
+from upgrade_manager.pipeline.errors import BadCluster, ForeignObject
 from upgrade_manager.pipeline.outcome import Failed, Waiting
 from upgrade_manager.pipeline.phases.image_cleanup import ImageCleanup
 from upgrade_manager.pipeline.phases.image_preload import ImagePreload
 from upgrade_manager.pipeline.phases.plan_jobs import colliding_nodes, prepare_nodes
+from upgrade_manager.resources.suc_plan import PlanSettings, image_preload_plan
+from upgrade_manager.resources.toolkit import ToolkitImage
 
 if TYPE_CHECKING:
     from tests.support.cluster.harvester import Harvester
@@ -160,3 +162,22 @@ async def test_name_too_long_for_a_label_is_an_error(cluster: Harvester, length:
 )
 def test_names_collide_up_to_the_first_dot(names: list[str], colliding: list[str]) -> None:
     assert colliding_nodes({"metadata": {"name": name}} for name in names) == colliding
+
+
+@pytest.mark.rule("workloads: labels of an earlier Plan of the same name are removed before a Plan is created")
+@pytest.mark.parametrize("is_owned", [True, False])
+async def test_labels_of_a_plan_that_exists_stay(cluster: Harvester, *, is_owned: bool) -> None:
+    await cluster.nodes("n1", **{"plan.upgrade.cattle.io/up-image-preload": "hash"})
+    ctx = cluster.context(await cluster.plan())
+    other = cluster.context(await cluster.plan("other"))
+    settings = PlanSettings(image=ToolkitImage(repository="r", tag="v1"), service_account="a")
+    existing = image_preload_plan((ctx if is_owned else other).owner, settings, concurrency=1)
+    existing["metadata"]["name"] = "up-image-preload"
+    await cluster.put(SUC_PLANS, existing)
+    nodes = (await cluster.client.list(NODES)).items
+    if is_owned:
+        await prepare_nodes(ctx, nodes, "up-image-preload")
+    else:
+        with pytest.raises(ForeignObject, match="up-image-preload already exists and belongs to UpgradePlan other"):
+            await prepare_nodes(ctx, nodes, "up-image-preload")
+    assert ctx.writes == []

@@ -350,3 +350,46 @@ async def test_foreign_annotation_after_the_start_raises_no_generation(cluster: 
     assert rancher.next_generation(ctx, found, has_started=True) is None
     await rancher.keep_original(ctx, found, overrides.strategy_entry(ctx))
     assert ctx.owner.uid in await annotation(cluster)
+
+
+@pytest.mark.rule("nodes: the cluster is patched once when the manager crashes between patch and record")
+@pytest.mark.parametrize(
+    ("spec", "started", "target"),
+    [
+        pytest.param({}, False, None, id="the annotation"),
+        pytest.param({"rkeConfig": {"upgradeStrategy": None}}, False, 6, id="the hooks too"),
+        pytest.param({"rkeConfig": {"upgradeStrategy": None}}, True, None, id="the hooks too, a node has started"),
+        pytest.param({"rkeConfig": {"provisionGeneration": 4}}, False, 5, id="the generation too"),
+        pytest.param({"kubernetesVersion": "v1.32.4+rke2r1"}, False, 6, id="the version too"),
+    ],
+)
+async def test_next_generation_after_others_have_removed(
+    cluster: Harvester, spec: Object, target: int | None, *, started: bool
+) -> None:
+    ctx = await recorded(cluster)
+    await start(ctx)
+    removed = {"metadata": {"annotations": {ANNOTATION_ORIGINAL_STRATEGY: None}}, "spec": spec}
+    await cluster.client.patch(PROVISIONING_CLUSTERS, "local", MergePatch(removed), namespace="fleet-local")
+    local = await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
+    assert rancher.next_generation(ctx, local, has_started=started) == target
+
+
+@pytest.mark.parametrize(
+    ("annotations", "names", "original"),
+    [
+        pytest.param({}, {}, OTHERS, id="recorded"),
+        pytest.param({ANNOTATION_ORIGINAL_STRATEGY: None}, {}, OTHERS, id="others removed the annotation"),
+        pytest.param({}, {"originals": None}, OTHERS, id="without a record, of the annotation"),
+    ],
+)
+async def test_original_strategy_is_recorded_again(
+    cluster: Harvester, annotations: Object, names: Object, original: Object
+) -> None:
+    ctx = await recorded(cluster, {"provisionGeneration": 4, "upgradeStrategy": OTHERS})
+    await start(ctx)
+    patch = MergePatch({"metadata": {"annotations": annotations}})
+    await cluster.client.patch(PROVISIONING_CLUSTERS, "local", patch, namespace="fleet-local")
+    for field, value in names.items():
+        ctx.status[field] = value
+    overrides.refresh_strategy(ctx, await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local"))
+    assert (overrides.strategy_entry(ctx) or {})["original"] == original

@@ -1,13 +1,35 @@
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from upgrade_manager.toolkit.charts.managed_charts import ANNOTATION_GENERATION, without_effect
+from tests.support.cluster.cluster_reader import create, named
+from tests.support.toolkit.cluster_upgrade import cluster_upgrade
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import MANAGED_CHARTS
+from upgrade_manager.toolkit.charts.managed_charts import (
+    ANNOTATION_GENERATION,
+    ANNOTATION_PAUSED,
+    HARVESTER,
+    KUBEOVN_CRD,
+    UPGRADED,
+    charts_not_paused,
+    charts_not_settled,
+    pause_charts,
+    unpause_charts,
+    without_effect,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.toolkit.run.context import ToolkitContext
 
 ABOUT = "ManagedChart fleet-local/harvester"
 PAUSED = "; it is paused, set spec.paused to false to continue"
@@ -79,3 +101,44 @@ def deployment(name: str) -> Object:
 )
 def test_what_a_chart_lacks(obj: Object, words: str) -> None:
     assert without_effect(obj, "1.8.0") == words
+
+
+@asynccontextmanager
+async def charts(folder: Path) -> AsyncIterator[tuple[Client, ToolkitContext]]:
+    """Create a cluster whose charts have the old release's versions, with the optional one."""
+    async with cluster_upgrade(folder) as upgrade:
+        client = upgrade.world.client
+        await create(client, MANAGED_CHARTS, named(KUBEOVN_CRD, "fleet-local", spec={"version": "1.7.1"}))
+        yield client, upgrade.world.context()
+
+
+async def resume(client: Client, name: str) -> None:
+    """Resume the chart, as a user does."""
+    await client.patch(MANAGED_CHARTS, name, MergePatch({"spec": {"paused": False}}), namespace="fleet-local")
+
+
+async def test_every_chart_is_paused_also_the_optional_one(tmp_path: Path) -> None:
+    async with charts(tmp_path) as (client, context):
+        names = ", ".join(f"fleet-local/{name}" for name in (*UPGRADED, KUBEOVN_CRD))
+        assert await charts_not_paused(context) == f"ManagedCharts {names} are not paused"
+        await pause_charts(context)
+        assert await charts_not_paused(context) == ""
+        found = await client.get(MANAGED_CHARTS, KUBEOVN_CRD, namespace="fleet-local")
+        assert objects.spec(found)["paused"] is True
+
+
+async def test_chart_that_a_user_resumes_is_paused_again(tmp_path: Path) -> None:
+    async with charts(tmp_path) as (client, context):
+        await pause_charts(context)
+        await resume(client, HARVESTER)
+        assert await charts_not_paused(context) == "ManagedCharts fleet-local/harvester are not paused"
+        await pause_charts(context)
+        await unpause_charts(context)
+        found = await client.get(MANAGED_CHARTS, HARVESTER, namespace="fleet-local")
+        assert objects.spec(found)["paused"] is False
+        assert ANNOTATION_PAUSED not in objects.annotations_of(found)
+
+
+async def test_chart_of_the_old_version_is_not_settled(tmp_path: Path) -> None:
+    async with charts(tmp_path) as (_, context):
+        assert "ManagedChart fleet-local/harvester-crd has version" in await charts_not_settled(context)

@@ -313,3 +313,19 @@ async def test_changed_file_reaches_neither_containerd_nor_rke2(tmp_path: Path, 
         world.iso.files = good
         await world.run(COMMAND)
         assert is_prepared(world)
+
+
+async def test_file_of_a_user_stays_when_the_download_is_bad(tmp_path: Path) -> None:
+    async with prepare_world(tmp_path) as world:
+        world.programs.state.images = [RANCHER, BUSYBOX]
+        world.tree.write(RKE2_ARCHIVE, "of a user")
+        world.iso.files["/bundle/rke2.tar.zst"] = world.iso.files["/bundle/rke2.tar.zst"][:-1] + b"\0"
+        with pytest.raises(BadArchive, match=r"^import-images: rke2\.tar\.zst is corrupt: "):
+            await world.run(COMMAND)
+        assert world.tree.read(RKE2_ARCHIVE) == "of a user"
+
+
+async def test_files_that_stay_on_the_host_are_recorded(tmp_path: Path) -> None:
+    async with prepare_world(tmp_path) as world:
+        await world.run(COMMAND)
+        assert ImageRecord.load(world.tree).found == dict.fromkeys(KEPT, False)

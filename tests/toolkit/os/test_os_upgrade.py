@@ -25,13 +25,16 @@ from upgrade_manager.toolkit.host.host_paths import ACTIVE_IMAGE, GRUB_ENVIRONME
 from upgrade_manager.toolkit.os.elemental import CONFIG
 from upgrade_manager.toolkit.os.os_record import RECORD
 from upgrade_manager.toolkit.os.os_rootfs import rootfs_path
+from upgrade_manager.toolkit.os.os_upgrade import install_os, verify_os
 from upgrade_manager.toolkit.run.errors import StepFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from tests.support.managers.sweep import Sweep
     from tests.support.toolkit.toolkit import ToolkitWorld
+    from upgrade_manager.toolkit.run.context import ToolkitContext
 
 COMMAND = "node post-drain"
 ELEMENTAL = "host  elemental upgrade --logfile"
@@ -250,3 +253,28 @@ async def test_elemental_that_changes_another_disk_is_a_failure(tmp_path: Path) 
         assert "did not replace" in await _failure(world)
         assert world.tree.read(ACTIVE_IMAGE) == RUNNING
         assert is_clean(world) is False
+
+
+@pytest.mark.parametrize("act", [install_os, verify_os])
+async def test_step_without_its_record_fails(tmp_path: Path, act: Callable[[ToolkitContext], Awaitable[None]]) -> None:
+    async with os_world(tmp_path) as world:
+        with pytest.raises(StepFailed, match="the record of the upgrade has disappeared"):
+            await act(world.context())
+
+
+async def test_power_failure_and_a_kill_before_the_next_install(tmp_path: Path) -> None:
+    async with os_world(tmp_path) as world:
+        await run_killed_before(world, COMMAND, ELEMENTAL)
+        world.tree.path(ACTIVE_IMAGE).replace(world.tree.path(PASSIVE_IMAGE))
+        boot(world, OLD_OS)
+        await run_killed_before(world, COMMAND, ELEMENTAL)
+        assert keeps_old_os(world)
+        await world.run(COMMAND)
+        assert is_upgraded(world)
+
+
+async def test_failed_upgrade_is_checked_again(tmp_path: Path) -> None:
+    async with os_world(tmp_path) as world:
+        world.programs.state.failing = {"elemental upgrade --logfile": "level=error msg=rsync failed"}
+        assert _KEEPS in await _failure(world)
+        assert not world.tree.exists(RECORD)

@@ -156,6 +156,7 @@ async def test_ended_instance_does_not_count(tmp_path: Path, phase: str) -> None
         pytest.param({"targetNode": NODE}, True, id="unfinished"),
         pytest.param({"targetNode": NODE, "completed": True}, False, id="completed"),
         pytest.param({"targetNode": NODE, "completed": True, "failed": True}, False, id="failed"),
+        pytest.param({"targetNode": NODE, "failed": True}, False, id="failed, not completed"),
         pytest.param({"targetNode": "node-2"}, False, id="to-another-node"),
         pytest.param(None, False, id="no-migration"),
     ],
@@ -181,8 +182,9 @@ async def test_budgets_of_ended_migrations_and_vms_are_awaited(tmp_path: Path) -
         await budget(world, "of-a-user")
         await budget(world, "kubevirt-disruption-budget-live", owner=objects.uid(instance))
         assert await budgets_remaining(world.context()) == ""
-        await budget(world, f"kubevirt-migration-pdb-{EVACUATION}")
         await budget(world, "kubevirt-disruption-budget-orphan", owner="uid-of-a-deleted-vm")
+        assert "default/kubevirt-disruption-budget-orphan;" in await budgets_remaining(world.context())
+        await budget(world, f"kubevirt-migration-pdb-{EVACUATION}")
         assert await budgets_remaining(world.context()) == (
             f"PodDisruptionBudgets of ended VMs and migrations: default/kubevirt-migration-pdb-{EVACUATION}, "
             "default/kubevirt-disruption-budget-orphan; remove them if they stay: kubectl delete pdb"

@@ -327,3 +327,13 @@ async def test_no_request_fails_while_replicas_renew(replicas: Replicas, calls: 
                 failures.append(f"call {number}: {error}")
         assert failures == []
         assert len(replicas.issued) > calls // 150
+
+
+async def test_unchanged_certificate_is_not_loaded_again(replicas: Replicas) -> None:
+    await replicas.install()
+    replica = replicas.replica()
+    await replica.rotate()
+    served = replica._context
+    await replica.rotate()
+    assert replica._context is served
+    assert served is not None

@@ -172,7 +172,7 @@ def _plan_wait(plan: Object, progress: SucProgress) -> tuple[PlanWait, ...]:
 
 def _job_waits(plan: Object, progress: SucProgress) -> tuple[JobWait, ...]:
     pods, work = f"{LABEL_SUC_PLAN}={objects.name(plan)}", objects.labels(plan).get(LABEL_COMPONENT, "")
-    jobs = ((node, job.state) for node, job in progress.jobs.items() if not job.paused)
+    jobs = ((node, job.state) for node, job in progress.jobs.items())
     finished = [job.state.seconds for job in progress.jobs.values() if job.state.seconds is not None]
     return tuple(
         wait for node, state in jobs for wait in job_wait(state, work=work, node=node, pods=pods, finished=finished)
@@ -181,7 +181,7 @@ def _job_waits(plan: Object, progress: SucProgress) -> tuple[JobWait, ...]:
 
 def _running_on(nodes: list[str]) -> str:
     more = len(nodes) - MAX_NAMED_NODES
-    shown = ", ".join(sorted(nodes)[:MAX_NAMED_NODES]) + (f" and {more} more" if more > 0 else "")
+    shown = ", ".join(nodes[:MAX_NAMED_NODES]) + (f" and {more} more" if more > 0 else "")
     return f", running on {shown}" if nodes else ""
 
 

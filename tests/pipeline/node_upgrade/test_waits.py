@@ -216,7 +216,7 @@ async def test_hooks_of_other_controllers_are_a_wait(stage: NodeUpgradeRun) -> N
     assert "which is drained" not in wait.remedy
 
 
-async def test_hook_of_another_controller_is_acknowledged_on_a_drained_node(stage: NodeUpgradeRun) -> None:
+async def test_foreign_hook_is_acknowledged_on_a_drained_node(stage: NodeUpgradeRun) -> None:
     await stage.begin("n1", "n2")
     await stage.request("n1", "pre")
     await stage.complete("n1", "pre-drain")

@@ -67,4 +67,7 @@ def test_crash_loop_stays_while_its_container_runs(view: FakeView, kind: type[Re
 
 def test_pod_that_has_just_started_gets_its_time(view: FakeView) -> None:
     view.found["Pod"] = [pod(view, "a", age=59, phase="Running"), pod(view, "b", age=61, phase="Running")]
-    assert blockers(view, DeploymentWait) == []
+    since = view.ago(60)
+    wait = DeploymentWait(namespace="ns", name="r", since=since, pods=PODS)
+    found = find_blockers(FINDERS, view, [wait], [])
+    assert (found.blockers, found.after) == ([], 1)

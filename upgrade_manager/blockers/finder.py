@@ -17,9 +17,9 @@ from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SUC_PLANS, VIR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
-from upgrade_manager.blockers.object_view import View
+    from upgrade_manager.blockers.object_view import View
 
 _log = structlog.get_logger(__name__)
 
@@ -34,6 +34,14 @@ READ_RETRY = 5.0
 _MAX_DETAIL = 80
 #: By kind: names for kubectl of kinds that other groups have as well, or that have no short name.
 _QUALIFIED = {one.kind: one.name for one in (PROVISIONING_CLUSTERS, SUC_PLANS, VIRTUAL_MACHINE_IMAGES)}
+
+
+class NotLate(Exception):  # a state, as in object_view, not an error
+    """What a finder sees is not late yet; `at` is when it will be."""
+
+    def __init__(self, at: datetime) -> None:
+        super().__init__(at)
+        self.at = at
 
 
 class Row(Protocol):
@@ -103,6 +111,8 @@ def find_blockers(table: Iterable[Row], view: View, waits: Sequence[Wait], known
             # Keeps what is found before an error.
             found.extend(_look(row, view, wait))
             pauses += [RECHECK] if len(found) == known_before else []
+        except NotLate as error:
+            pauses.append(max((error.at - view.now).total_seconds(), SYNC_RETRY))
         except NotSynced:
             pauses.append(SYNC_RETRY)
             found += [one for one in known if one.reason in row.reasons and one.node == wait.node]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.deadlines import START, from_start
 from upgrade_manager.blockers.deployments import restart
-from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.finder import Finder, NotLate
 from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import DeploymentWait, ServiceWait
@@ -23,14 +23,18 @@ if TYPE_CHECKING:
 
 
 def _blockers(view: View, wait: RepositoryWait) -> Iterator[Blocker]:
-    """Yield the Pods that do not start; if all have started long ago, the object that waits for them."""
+    """Yield the Pods that do not start; if all started long ago, the object that waits for them. Raises NotLate."""
     pods = view.objects(Selection(resource=PODS, namespace=wait.namespace, label_selector=wait.pods))
     times = [start_progress(pod) or wait.since for pod in pods]
     found = [pod_blocker(view, pod, node="", since=since) for pod, since in zip(pods, times, strict=True)]
     starting = [one for one in found if one is not None]
     yield from (one for one in starting if view.now - one.since >= START)
-    if not starting and all(view.now - since >= START for since in times):
-        yield _unavailable(wait)
+    if starting:
+        return
+    late = max((since + START for since in times), default=view.now)
+    if late > view.now:
+        raise NotLate(late)
+    yield _unavailable(wait)
 
 
 def _unavailable(wait: RepositoryWait) -> Blocker:

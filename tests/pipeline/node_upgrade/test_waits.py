@@ -14,6 +14,7 @@ from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.blockers.wait import (
     DrainWait,
     EvacuationWait,
+    ForeignHookWait,
     LostHookWait,
     LostNodeWait,
     MissingNodeWait,
@@ -211,7 +212,7 @@ async def test_hooks_of_other_controllers_are_a_wait(stage: NodeUpgradeRun) -> N
     found = await waits(stage)
     assert (WaitKind.FOREIGN_HOOK, "s-n1") in named(found)
     assert WaitKind.DRAIN not in [wait.kind for wait in found]
-    (wait,) = [wait for wait in found if wait.kind is WaitKind.FOREIGN_HOOK]
+    (wait,) = [wait for wait in found if isinstance(wait, ForeignHookWait)]
     assert "example.com/hook" in wait.detail
     assert "which is drained" not in wait.remedy
 
@@ -224,7 +225,7 @@ async def test_foreign_hook_is_acknowledged_on_a_drained_node(stage: NodeUpgrade
     await stage.run()
     await stage.finish("n1", "post-drain")
     await stage.report("n1", os="Harvester v1.7.0")
-    (wait,) = [wait for wait in await waits(stage) if wait.kind is WaitKind.FOREIGN_HOOK]
+    (wait,) = [wait for wait in await waits(stage) if isinstance(wait, ForeignHookWait)]
     assert "acknowledge it for this node, which is drained: kubectl annotate secret -n fleet-local s-n1" in wait.remedy
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.toolkit.volume_world import add_engine, add_volume, volume_world
+from upgrade_manager.kube.resources import LONGHORN_ENGINES, LONGHORN_VOLUMES
 from upgrade_manager.toolkit.host.host_paths import WORK
 from upgrade_manager.toolkit.vms.longhorn_gate import forget_skipped_volumes, unsafe_volumes
 
@@ -68,22 +69,13 @@ async def test_skipped_volume_is_not_awaited_until_it_is_forgotten(tmp_path: Pat
         assert world.tree.names(WORK) == ["os"]
 
 
-async def test_engine_names_its_volume_in_its_spec(tmp_path: Path) -> None:
-    async with volume_world(tmp_path, nodes=3) as world:
-        await volume(world, "pvc-2", robustness="faulted")
-        status = {"currentState": "running"}
-        obj = named(
-            "e", LONGHORN_SYSTEM, labels={"longhornvolume": VOLUME}, spec={"volumeName": "pvc-2"}, status=status
-        )
-        await create(world.client, LONGHORN_ENGINES, obj)
-        assert "volume pvc-2: faulted" in await volumes_at_risk(world.context())
-
-
 async def test_objects_of_other_namespaces_do_not_count(tmp_path: Path) -> None:
     async with volume_world(tmp_path, nodes=3) as world:
         for resource, spec, status in (
             (LONGHORN_VOLUMES, {}, {"robustness": "faulted"}),
             (LONGHORN_ENGINES, {"volumeName": "pvc-2"}, {"currentState": "running"}),
         ):
-            await create(world.client, resource, named("pvc-2", "default", spec=spec, status=status))
-        assert await volumes_at_risk(world.context()) == ""
+            manifest = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec, "status": status}
+            manifest["metadata"] = {"name": "pvc-2", "namespace": "default"}
+            await world.client.create(resource, manifest, namespace="default")
+        assert await unsafe_volumes(world.context()) == ""

@@ -66,22 +66,35 @@ def test_claim_of_a_volume(claim: object, named: str) -> None:
 
 
 def test_slim_objects_keep_what_the_rules_read() -> None:
-    metadata = {"name": "v", "namespace": "ns", "resourceVersion": "1", "labels": {"longhornvolume": "v"}}
+    metadata = {"name": "v", "namespace": "ns", "resourceVersion": "1"}
     claim = {"namespace": "ns", "pvcName": "c"}
-    scheduled = {"type": "Scheduled", "status": "False"}
-    spec = {"numberOfReplicas": 3, "diskSelector": ["fast"], "nodeSelector": None}
-    status = {"robustness": "degraded", "kubernetesStatus": claim, "conditions": [scheduled]}
+    unscheduled = {"type": "Scheduled", "status": "False"}
     full: dict[str, Any] = {
-        "metadata": {**metadata, "managedFields": [{}]},
-        "spec": {**spec, "size": "1"},
+        "metadata": {**metadata, "managedFields": [{}], "labels": {"longhornvolume": "w"}},
+        "spec": {"numberOfReplicas": 3, "diskSelector": ["fast"], "nodeSelector": [], "size": "1"},
         "status": {
             "robustness": "degraded",
             "actualSize": 1,
             "kubernetesStatus": {**claim, "workloadsStatus": [{}]},
-            "conditions": [{"type": "Restore"}, scheduled],
+            "conditions": [{"type": "Restore"}, unscheduled],
         },
     }
+    status = {"robustness": "degraded", "kubernetesStatus": claim, "conditions": [unscheduled]}
+    spec = {"numberOfReplicas": 3, "diskSelector": ["fast"]}
     assert slim_volume(full) == {"metadata": metadata, "spec": spec, "status": status}
-    running = {"metadata": metadata, "spec": {"volumeName": "v"}, "status": RUNNING}
-    assert slim_engine({**running, "spec": {"volumeName": "v", "image": "i"}}) == running
-    assert slim_volume({})["status"]["robustness"] is None
+    slim = slim_engine({**full, "status": {"currentState": "running", "replicaModeMap": {"a": "RW", "b": "ERR"}}})
+    running = {"currentState": "running", "replicaModeMap": {"0": "ERR", "1": "RW"}}
+    assert slim == {"metadata": metadata, "spec": {"volumeName": "w"}, "status": running}
+
+
+@pytest.mark.parametrize("status", [None, [], {"conditions": [{"type": "Scheduled", "status": "True"}]}])
+def test_slim_objects_of_odd_ones_are_readable(status: object) -> None:
+    odd: dict[str, Any] = {"metadata": {"name": "v"}, "spec": None, "status": status}
+    assert volumes_at_risk([slim_volume(odd)], [slim_engine(odd)], nodes=3) == []
+    assert claim_of(slim_volume(odd)) == ""
+    assert "conditions" not in slim_volume(odd)["status"]
+
+
+def test_healthy_engines_share_their_modes() -> None:
+    one, other = slim_engine(engine()), slim_engine(engine("w"))
+    assert one["status"]["replicaModeMap"] is other["status"]["replicaModeMap"]

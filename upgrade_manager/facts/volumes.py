@@ -8,6 +8,8 @@ three replicas as degraded all the time: there its writable replicas are counted
 
 from __future__ import annotations
 
+from functools import lru_cache
+from sys import intern
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import WITNESS_LABEL
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 #: The number of nodes from which volumes must be healthy; with fewer, writable replicas are counted.
 MANY_NODES = 3
 _ENOUGH = 2
-_METADATA = ("name", "namespace", "uid", "resourceVersion", "labels")
+_METADATA = ("name", "resourceVersion")
 _VOLUME_SPEC = ("numberOfReplicas", "diskSelector", "nodeSelector")
 
 
@@ -35,9 +37,9 @@ def volumes_at_risk(volumes: Iterable[Object], engines: Iterable[Object], *, nod
 
     An engine without a volume is about to be deleted.
     """
-    named = {objects.name(one): one for one in volumes}
+    named = {objects.name(one): one for one in volumes if nodes < MANY_NODES or not _is_healthy(one)}
     found: dict[str, str] = {}
-    for engine in engines:
+    for engine in engines if named else ():
         volume = named.get(_volume_of(engine))
         problem = volume_problem(volume, engine, nodes=nodes) if volume and _is_running(engine) else ""
         if volume and problem:
@@ -52,8 +54,9 @@ def volume_problem(volume: Object, engine: Object, *, nodes: int) -> str:
     With one node there is no place for a second replica.
     """
     if nodes >= MANY_NODES:
-        robustness = objects.text(volume, "status", "robustness")
-        return "" if robustness == "healthy" else f"{robustness or 'unknown'}, not healthy"
+        return (
+            "" if _is_healthy(volume) else f"{objects.text(volume, 'status', 'robustness') or 'unknown'}, not healthy"
+        )
     wanted = min(_ENOUGH, objects.number(volume, "spec", "numberOfReplicas") or _ENOUGH, max(nodes, 1))
     writable = sum(mode == "RW" for mode in objects.strings(engine, "status", "replicaModeMap").values())
     return "" if writable >= wanted else f"{writable} of {wanted} replicas are writable"
@@ -68,29 +71,46 @@ def claim_of(volume: Object) -> str:
 
 def slim_volume(volume: Object) -> Object:
     """Keep the fields of a volume that the rules and messages need: a large cluster has ten thousand."""
+    scheduled = objects.condition(volume, "Scheduled")
+    spec = objects.mapping(volume, "spec")
     claim = objects.mapping(volume, "status", "kubernetesStatus")
     return {
         "metadata": _slim_metadata(volume),
-        "spec": {key: objects.value(volume, "spec", key) for key in _VOLUME_SPEC},
+        "spec": {key: spec[key] for key in _VOLUME_SPEC if spec.get(key)},
         "status": {
-            "robustness": objects.value(volume, "status", "robustness"),
-            "kubernetesStatus": {key: claim.get(key) for key in ("namespace", "pvcName")},
-            "conditions": [objects.condition(volume, "Scheduled")],
+            "robustness": intern(objects.text(volume, "status", "robustness")),
+            "kubernetesStatus": {key: claim[key] for key in ("namespace", "pvcName") if key in claim},
+            **({"conditions": [scheduled]} if objects.text(scheduled, "status") == "False" else {}),
         },
     }
 
 
 def slim_engine(engine: Object) -> Object:
-    """Keep the fields of an engine that the rules need."""
+    """Keep the fields of an engine that the rules need; the names of its replicas are none of them."""
+    modes = objects.strings(engine, "status", "replicaModeMap").values()
     return {
         "metadata": _slim_metadata(engine),
-        "spec": {"volumeName": objects.value(engine, "spec", "volumeName")},
-        "status": {key: objects.value(engine, "status", key) for key in ("currentState", "replicaModeMap")},
+        "spec": {"volumeName": _volume_of(engine)},
+        "status": {
+            "currentState": intern(objects.text(engine, "status", "currentState")),
+            "replicaModeMap": _numbered(tuple(sorted(modes))),
+        },
     }
 
 
+@lru_cache(maxsize=64)
+def _numbered(modes: tuple[str, ...]) -> dict[str, str]:
+    """Return the modes of replicas by number: nearly all engines share one of a few maps."""
+    return {str(number): mode for number, mode in enumerate(modes)}
+
+
 def _slim_metadata(obj: Object) -> Object:
-    return {key: value for key, value in objects.metadata(obj).items() if key in _METADATA}
+    metadata = objects.metadata(obj)
+    return {"namespace": intern(objects.namespace(obj)), **{key: metadata.get(key) for key in _METADATA}}
+
+
+def _is_healthy(volume: Object) -> bool:
+    return objects.text(volume, "status", "robustness") == "healthy"
 
 
 def _is_running(engine: Object) -> bool:

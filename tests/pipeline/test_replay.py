@@ -1,4 +1,4 @@
-"""What a plan has recorded is reported once by each process, and again where a write may have gone unreported."""
+"""Each process reports once what a plan has recorded, and again where a write may lack its events."""
 
 from __future__ import annotations
 

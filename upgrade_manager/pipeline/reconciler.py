@@ -190,7 +190,7 @@ class PlanReconciler:
             await ctx.hold(active=True)
             if not ctx.informers.is_taken_over:
                 await take_over(ctx)
-        if ctx.status["toolkitImage"] is None and toolkit_image.adopt(ctx):
+        if not ctx.status["toolkitImage"] and toolkit_image.adopt(ctx):
             await self._persist(ctx)
             toolkit_image.report(ctx)
         return await self._finish_step(ctx, await self._engine.advance(ctx))

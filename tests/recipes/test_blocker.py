@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.recipes.places import CHART_CRD, CRD
 from tests.recipes.tree import Edit, Tree, changed_by, insert, named_in
 
@@ -198,12 +200,14 @@ def test_recipe_names_the_files_that_a_new_blocker_changes() -> None:
     assert named_in("a blocker", NAME="maintenance", PHASE="metadata_populate") == changed_by(EDITS)
 
 
+@pytest.mark.full
 def test_new_blocker_without_its_entries_is_named(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     tree.apply([REASON, WAIT])
     assert tree.gaps() == MISSING
 
 
+@pytest.mark.full
 def test_blocker_by_the_recipe_is_named_and_cleared(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     tree.apply(EDITS)

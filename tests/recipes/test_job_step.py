@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.recipes.tree import Edit, Tree, changed_by, named_in
 
 if TYPE_CHECKING:
@@ -104,12 +106,14 @@ def test_recipe_names_the_files_that_a_new_step_changes() -> None:
     assert named == changed_by(EDITS)
 
 
+@pytest.mark.full
 def test_new_step_without_its_row_is_named(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     tree.apply(edit for edit in EDITS if edit.file != "docs/toolkit.md")
     assert tree.gaps() == ["step label-restored has no row in docs/toolkit.md"]
 
 
+@pytest.mark.full
 def test_step_by_the_recipe_is_killed_and_resumed(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     tree.apply(EDITS)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.recipes.tree import Edit, Tree, changed_by, insert, named_in
 
 if TYPE_CHECKING:
@@ -94,6 +96,7 @@ def test_recipe_names_the_files_that_a_new_check_changes() -> None:
     assert named_in("a check of the webhook", NAME="maintenance") == changed_by(EDITS)
 
 
+@pytest.mark.full
 def test_check_by_the_recipe_denies_a_plan(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     tree.apply(EDITS)

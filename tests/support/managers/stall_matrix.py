@@ -166,6 +166,7 @@ async def run(cell: Cell, *, linger: float = LINGER) -> Outcome:
             async with held_up(cell, simulation, observer):
                 within = 1.1 * cell.deadline + cell.later + _TIMEOUT
                 await observer.until(lambda: bool(observer.blockers), seconds=within)
+                assert observer.blockers, f"{cell.id}: the upgrade ended as {observer.end} without a blocker"
                 reported = (virtual_time.virtual_now() - observer.blockers[0].since).total_seconds()
                 await asyncio.sleep(linger)
                 lasts = bool(observer.blockers)

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
@@ -59,7 +59,7 @@ def test_fields_of_any_type_give_a_verdict_or_4xx() -> None:
         server = runner.run(stack.enter_async_context(webhook()))
 
         @given(st.sampled_from(["CREATE", "UPDATE", "DELETE", "CONNECT"]), FIELDS)
-        @settings(max_examples=200)
+        @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
         def send(operation: str, fields: dict[str, Any]) -> None:
             body = json.dumps(review(operation, **fields)).encode()
             check(body, runner.run(server.post(body)))

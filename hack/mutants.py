@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -29,15 +31,19 @@ OTHER_TESTS: Mapping[str, Sequence[str]] = {
     "upgrade_manager/toolkit/images/image_import.py": ["tests/toolkit/commands/test_prepare.py"],
     "upgrade_manager/toolkit/images/node_images.py": ["tests/toolkit/commands/test_image_cleanup.py"],
 }
+#: The tests that mutmut selects for one mutant, by id, or whole files.
+_SELECTED = pytest.StashKey[frozenset[str]]()
 #: Exit codes that mutmut records: of a mutant that no test reached, and of one that was not run.
 _SURVIVED, _UNREACHED, _NOT_RUN = 0, 33, None
+#: What mutmut prints while it works.
+_SPINNER = re.compile("^[\u2800-\u28ff] .*\n", re.MULTILINE)
 _CONFIGURATION = """
 [tool.mutmut]
 source_paths = ["upgrade_manager", "webhook"]
 only_mutate = ["{module}"]
 also_copy = {copied}
 pytest_add_cli_args_test_selection = {tests}
-pytest_add_cli_args = ["-p", "no:cacheprovider", "--tier", "default"]
+pytest_add_cli_args = ["-p", "hack.mutants", "-p", "no:cacheprovider", "--tier", "default"]
 use_setproctitle = false
 use_git_change_detection = false
 track_dependencies = false
@@ -81,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if flags.processes:
         mutmut += ["--max-children", str(flags.processes)]
     ran = subprocess.run(mutmut, cwd=_WORK, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    print(ran.stdout if ran.returncode else "\n".join(result_of(flags.module, work=_WORK).lines()))
+    print(_SPINNER.sub("", ran.stdout) if ran.returncode else "\n".join(result_of(flags.module, work=_WORK).lines()))
     return ran.returncode
 
 
@@ -176,6 +182,19 @@ def function_lines(source: str) -> Mapping[str, int]:
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             found[f"x_{node.name}"] = node.lineno
     return found
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Collect whole files: pytest does not find every test by its id, and mutmut would count that as a kill."""
+    config.stash[_SELECTED] = frozenset(config.args)
+    config.args = list(dict.fromkeys(test.partition("::")[0] for test in config.args))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run the tests that mutmut has selected."""
+    selected = config.stash[_SELECTED]
+    if any("::" in test for test in selected):
+        items[:] = [item for item in items if item.nodeid in selected]
 
 
 if __name__ == "__main__":

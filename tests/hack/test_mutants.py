@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -150,3 +152,20 @@ def test_mutmut_works_on_links_to_the_sources(tmp_path: Path) -> None:
         ["tests/test_a.py"],
     )
     assert (root / "pyproject.toml").read_text() == "[project]\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "files", "run"),
+    [
+        pytest.param(["tests/a.py"], ["tests/a.py"], ["a[\\x1b[2J]", "b"], id="whole file"),
+        pytest.param(["tests/a.py::a[\\x1b[2J]"], ["tests/a.py"], ["a[\\x1b[2J]"], id="id that pytest does not find"),
+        pytest.param(["tests/a.py::b", "tests/a.py::a[\\x1b[2J]"], ["tests/a.py"], ["a[\\x1b[2J]", "b"], id="both"),
+    ],
+)
+def test_tests_of_a_mutant_are_selected_by_exact_id(arguments: list[str], files: list[str], run: list[str]) -> None:
+    config: Any = SimpleNamespace(args=arguments, stash=pytest.Stash())
+    items: Any = [SimpleNamespace(nodeid=f"tests/a.py::{name}") for name in ("a[\\x1b[2J]", "b")]
+    mutants.pytest_configure(config)
+    mutants.pytest_collection_modifyitems(config, items)
+    assert config.args == files
+    assert [item.nodeid for item in items] == [f"tests/a.py::{name}" for name in run]

@@ -24,7 +24,7 @@ _LIMIT = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What pip-audit found out about the lock files."""
+    """The result of pip-audit for the lock files."""
 
     #: One line for each vulnerability.
     vulnerabilities: Sequence[str]

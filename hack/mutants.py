@@ -35,7 +35,7 @@ OTHER_TESTS: Mapping[str, Sequence[str]] = {
 _SELECTED = pytest.StashKey[frozenset[str]]()
 #: Exit codes that mutmut records: of a mutant that no test reached, and of one that was not run.
 _SURVIVED, _UNREACHED, _NOT_RUN = 0, 33, None
-#: What mutmut prints while it works.
+#: A line of mutmut's output while it works.
 _SPINNER = re.compile("^[\u2800-\u28ff] .*\n", re.MULTILINE)
 _CONFIGURATION = """
 [tool.mutmut]

@@ -85,7 +85,7 @@ class Disk(_Part):
     used_gib: float = 90
     #: None means the kubelet's default, which its configuration shows.
     image_gc_high_threshold: int | str | None = None
-    #: Whether the kubelet responds, and the seconds after the first request for which it does not.
+    #: True if the kubelet responds, and the seconds after the first request for which it does not.
     answers: bool = True
     unreachable: Seconds = 0
 
@@ -252,9 +252,9 @@ class ApiServer(_Part):
     since_days: float = 30
     days: float = 365
     authority_days: float = 3650
-    #: Whether it speaks TLS on its port.
+    #: True if it speaks TLS on its port.
     tls: bool = True
-    #: Whether it responds, and the seconds after the first handshake for which it does not.
+    #: True if it responds, and the seconds after the first handshake for which it does not.
     answers: bool = True
     unreachable: Seconds = 0
 
@@ -271,9 +271,9 @@ class Scenario(_Part):
     addons: tuple[Addon, ...] = ()
     #: Properties of API servers by address: of the clients' server, and of further ones.
     api_servers: dict[str, ApiServer] = Field(default_factory=dict)
-    #: Whether Rancher's and Harvester's services exist, which `cluster-upgrade` upgrades.
+    #: True if Rancher's and Harvester's services exist, which `cluster-upgrade` upgrades.
     services: bool = False
-    #: Whether there is what operators repair: Deployments of CDI's and KubeVirt's controllers, Longhorn's nodes.
+    #: True if there is what operators repair: Deployments of CDI's and KubeVirt's controllers, Longhorn's nodes.
     operators: bool = False
     #: Longhorn's replica-replenishment-wait-interval; None means that the setting does not exist.
     replenishment_interval: str | None = "600"

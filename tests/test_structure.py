@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -95,3 +96,47 @@ def test_a_package_names_the_modules_that_it_offers(package: Path) -> None:
 def test_packages_import_only_what_others_offer() -> None:
     manager = [path for path in SOURCES if path.relative_to(ROOT).parts[0] in ("upgrade_manager", "webhook")]
     assert [line for path in manager for line in trespasses(path)] == []
+
+
+#: Packages whose modules are rows of one table, which their docstring names.
+TABLES = {"webhook.checks", "upgrade_manager.toolkit.commands"}
+#: A module that more modules import is a library.
+MAX_CALLERS = 5
+
+
+def product() -> dict[str, Path]:
+    paths = [path for path in SOURCES if path.relative_to(ROOT).parts[0] in ("upgrade_manager", "webhook")]
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in paths}
+
+
+def callers() -> dict[str, set[str]]:
+    """Return, by module of the product, the modules that import it."""
+    modules = product()
+    found: dict[str, set[str]] = {name: set() for name in modules}
+    for name, path in modules.items():
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                named = {f"{node.module}.{alias.name}" for alias in node.names}
+                for target in (named & modules.keys()) or ({node.module} & modules.keys()):
+                    found[target].add(name)
+    return found
+
+
+def documentation(path: Path) -> str:
+    """Return the docstrings of a module and of its classes."""
+    classes = [node for node in parsed(path).body if isinstance(node, ast.ClassDef)]
+    documented: list[ast.Module | ast.ClassDef] = [parsed(path), *classes]
+    return " ".join(ast.get_docstring(node) or "" for node in documented)
+
+
+def names_a_caller(name: str, path: Path, importers: set[str]) -> bool:
+    if name.rpartition(".")[0] in TABLES or not 0 < len(importers) <= MAX_CALLERS:
+        return True
+    words = {part for importer in importers for part in importer.split(".")[-2:]}
+    return re.search(rf"\b(?:{'|'.join(words)})\b", documentation(path)) is not None
+
+
+def test_docstring_names_a_module_that_calls_it() -> None:
+    found = callers()
+    rows = [(name, path) for name, path in product().items() if path.name not in {"__init__.py", "__main__.py"}]
+    assert [name for name, path in rows if not names_a_caller(name, path, found[name])] == []

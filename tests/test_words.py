@@ -74,3 +74,15 @@ def found(path: Path) -> list[str]:
 def test_no_banned_word_is_used() -> None:
     lines = [line for path in texts() for line in found(path)]
     assert not lines, "\n" + "\n".join(lines)
+
+
+#: A description names the thing that it describes: "The time at which…", "True if…", not "When…", "Whether…".
+OPENING = re.compile(r'^ *(?:#: |""")(?:What|Why|When|Whether|How)\b', re.MULTILINE)
+
+
+def test_no_description_opens_with_a_question_word() -> None:
+    sources = [path for path in texts() if path.suffix == ".py" and path.relative_to(ROOT).parts[0] != "tests"]
+    opened = ((path, path.read_text(encoding="utf-8")) for path in sources)
+    assert [
+        f"{path.name}: {text[match.start() :][:60]}" for path, text in opened for match in OPENING.finditer(text)
+    ] == []

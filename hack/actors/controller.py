@@ -1,4 +1,4 @@
-"""What most actors share: a client, and a loop over the objects of one kind."""
+"""The base of most actors: a client, and a loop over the objects of one kind."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class ControllerLoop(Generic[K]):
         self._random = random
         self._workers = workers
         self._is_frozen = is_frozen
-        #: When each waiting key is due; older entries in the heap are ignored.
+        #: The time at which each waiting key is due; older entries in the heap are ignored.
         self._due: dict[K, float] = {}
         self._heap: list[tuple[float, int, K]] = []
         self._sequence = 0

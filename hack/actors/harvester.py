@@ -1,4 +1,4 @@
-"""What Harvester's chart deploys: KubeVirt, Longhorn's manager, and Harvester itself, which reports its version."""
+"""The services that Harvester's chart deploys: KubeVirt, Longhorn's manager, and Harvester with its version."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: The size in bytes that the simulator reports for the ISO.
 _SIZE = 6912345088
-#: How often a running import reports its progress.
+#: The interval at which a running import reports its progress.
 _STEPS = 4
 _DEFAULT_RETRY = 3
 #: Existing storage classes; only the static one offers a shared file system.

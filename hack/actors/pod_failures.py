@@ -30,7 +30,7 @@ _NORMAL, _WARNING = "Normal", "Warning"
 @dataclass(slots=True, kw_only=True)
 class _Failing:
     why: str
-    #: When the next attempt fails, in the loop's time.
+    #: The time at which the next attempt fails, in the loop's time.
     due: float
     pause: float = _FIRST_PAUSE
 

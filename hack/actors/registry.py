@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     ServersFactory: TypeAlias = Callable[[ActorContext], Servers]
 
 
-#: What kube-controller-manager does.
+#: The controllers of kube-controller-manager.
 _KUBERNETES = (DeploymentController, EndpointSliceController, JobController, DisruptionController)
 
 

@@ -1,4 +1,4 @@
-"""How the system-upgrade-controller evaluates a Plan: validity, version, hash, and next nodes.
+"""The system-upgrade-controller's evaluation of a Plan: validity, version, hash, and next nodes.
 
 Pure functions, after observations of the real controller.
 """

@@ -40,7 +40,7 @@ class FreezerSwitch(NamespacedController):
         super().__init__(context, CONFIG_MAPS, user_agent="freezer-switch", loop="switch")
         self._freezer = context.freezer
         self._pods = context.caches.of(PODS)
-        #: What each ConfigMap freezes.
+        #: The actors that each ConfigMap freezes.
         self._frozen: dict[str, str] = {}
         #: For each ConfigMap, the Pods that hang: the template by uid.
         self._hung: dict[str, dict[str, str]] = {}

@@ -22,7 +22,7 @@ class WriteOptions:
     dry_run: bool = False
     #: The fieldValidation parameter: Ignore, Warn, Strict; empty means the server's default, Warn.
     field_validation: str = ""
-    #: Whether the object comes from a patch; decoding errors are then worded for the patch.
+    #: True if the object comes from a patch; decoding errors are then worded for the patch.
     patch: bool = False
     #: Sent to the client as Warning headers (code 299).
     warnings: list[str] = field(default_factory=list)

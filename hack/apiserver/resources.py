@@ -42,32 +42,32 @@ class Row:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = STORED_VERBS
-    #: Whether status has a subresource.
+    #: True if status has a subresource.
     status_subresource: bool = False
-    #: Whether `kubectl scale` changes its replicas.
+    #: True if `kubectl scale` changes its replicas.
     scale_subresource: bool = False
-    #: Whether a create keeps the status in spite of the subresource, as for a Node.
+    #: True if a create keeps the status in spite of the subresource, as for a Node.
     status_on_create: bool = False
     #: Returns the initial status, which replaces the one in the request; None keeps that.
     initial_status: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     #: The openAPIV3Schema of a custom kind; a built-in kind has a Go type (schema/go_types.py).
     schema: dict[str, Any] | None = None
     columns: tuple[Column, ...] = ()
-    #: Whether the kind comes from a CustomResourceDefinition: no strategic merge patch, no unconditional update.
+    #: True if the kind comes from a CustomResourceDefinition: no strategic merge patch, no unconditional update.
     custom: bool = False
     #: Field selector paths besides metadata.name and metadata.namespace.
     selectable: tuple[str, ...] = ()
-    #: Whether metadata.generation counts the changes of the desired state.
+    #: True if metadata.generation counts the changes of the desired state.
     generation: bool = False
-    #: Whether changes of annotations count too, as for a Deployment.
+    #: True if changes of annotations count too, as for a Deployment.
     annotated_generation: bool = False
     #: The metadata of a built-in kind that an update of its status does not change.
     status_keeps: tuple[str, ...] = ()
-    #: Whether an update without a resourceVersion is accepted.
+    #: True if an update without a resourceVersion is accepted.
     unconditional_update: bool = True
-    #: Whether a delete without a propagation policy orphans the dependents, which is refused.
+    #: True if a delete without a propagation policy orphans the dependents, which is refused.
     orphan_by_default: bool = False
-    #: Whether a delete waits for a grace period, as for a running Pod.
+    #: True if a delete waits for a grace period, as for a running Pod.
     graceful: bool = False
 
     @property

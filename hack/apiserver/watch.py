@@ -46,9 +46,9 @@ class Watch:
         self._view = view
         self._options = options
         self._waker = asyncio.Event()
-        #: Whether no event was sent yet: Tables define their columns in the first one.
+        #: True if no event was sent yet: Tables define their columns in the first one.
         self._first = True
-        #: Whether the ERROR event, always the last one, was sent.
+        #: True if the ERROR event, always the last one, was sent.
         self._error_sent = False
         begin = asyncio.get_running_loop().time()
         self._deadline = begin + options.duration

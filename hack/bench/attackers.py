@@ -30,7 +30,7 @@ STRANGER, API_SERVER, PROMETHEUS = "127.0.0.2", "127.0.0.1", "127.0.0.3"
 TIMEOUT = 10.0
 _CHUNK, _LARGE = 1 << 16, 10_000
 _KEPT = b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"
-#: What a client's text contains, which no log line may show.
+#: A part of a client's text that no log line may show.
 MARK = b"made-up"
 _GARBAGE = (
     MARK * 9000 + b"\r\n\r\n",

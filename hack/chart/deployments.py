@@ -11,7 +11,7 @@ CERT_MANAGER = f'(and {WEBHOOK} (eq .Values.webhook.certificates "cert-manager")
 VIA_PROXY = ".Values.kubelets.viaProxy"
 _CERT_MANAGER_IN_MANAGER = f'(and {IN_MANAGER} (eq .Values.webhook.certificates "cert-manager"))'
 
-#: What the values give the Pods of both.
+#: The fields of both Deployments' Pods that the values set.
 _PLACEMENT = (
     after(
         "      enableServiceLinks: false\n",

@@ -24,7 +24,7 @@ class Backend(Protocol):
     token: str
     #: Paths that actors serve behind the API server.
     handlers: Handlers
-    #: Whether kube-controller-manager runs; otherwise actors simulate it.
+    #: True if kube-controller-manager runs; otherwise actors simulate it.
     has_controllers: bool
     #: The number of parallel requests that creates the initial objects fastest.
     concurrency: int

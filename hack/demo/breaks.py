@@ -1,4 +1,4 @@
-"""What `--break` breaks, and how the remedy in the webhook's message mends it."""
+"""Breaks of the cluster before an upgrade, and the remedies in the webhook's message that mend them."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _TAG = "nvme"
 class Broken:
     """A broken object."""
 
-    #: What was done to it.
+    #: The description of the damage.
     damage: str
-    #: What `mend` does.
+    #: The description of the remedy.
     remedy: str
     mend: Callable[[], Awaitable[None]]
 

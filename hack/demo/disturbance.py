@@ -40,13 +40,13 @@ class _Disturbance:
     is_broken: bool = False
     #: The plan's progress when it was broken, later when a blocker was last there.
     progress: object = None
-    #: When the upgrade last progressed before a blocker appeared, in the loop's time.
+    #: The time at which the upgrade last progressed before a blocker appeared, in the loop's time.
     moved: float = 0.0
-    #: When its blocker appeared, or its remedy was due without one.
+    #: The time at which its blocker appeared, or its remedy was due without one.
     appeared: float | None = None
     #: The first blocker.
     blocker: Blocker | None = None
-    #: When a blocker was last there.
+    #: The time at which a blocker was last there.
     seen: float = 0.0
     is_mended: bool = False
     is_over: bool = False

@@ -1,4 +1,4 @@
-"""What `--break` does to a running upgrade, and the remedy: what each blocker looks like, and how it goes."""
+"""Breaks of a running upgrade, each with the blocker that appears and the remedy that clears it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Stall:
 
     #: The phase value with which it begins.
     phase: str
-    #: What happens, in a sentence.
+    #: The description of the break, in a sentence.
     what: str
     #: The blockers of which one appears.
     reasons: frozenset[Reason]

@@ -74,9 +74,9 @@ class Cut:
 
     events: int = 0
     seconds: float = 0.0
-    #: Whether the stream ends properly or the connection breaks.
+    #: True if the stream ends properly or the connection breaks.
     clean: bool = True
-    #: Whether a broken connection delivers half of the next line.
+    #: True if a broken connection delivers half of the next line.
     torn: bool = False
 
 

@@ -41,7 +41,7 @@ _SIMULATED = {"chroot": "chroot", "helm": "helm_program"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerSettings:
-    """What the processes of all containers share."""
+    """The common settings of all containers' processes."""
 
     #: The trees, states and logs of all hosts.
     folder: Path

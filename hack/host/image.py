@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """What a container runtime needs of an image."""
+    """The parts of an image that a container runtime needs."""
 
     root: Path
     entrypoint: tuple[str, ...]

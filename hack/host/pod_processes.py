@@ -38,7 +38,7 @@ _FOLDER, _FILE = 0o755, 0o644
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """What all containers share."""
+    """The common settings of all containers."""
 
     image: Image
     #: The image's name in Pods, without registry and tag.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class HostState:
-    """What the host's services know."""
+    """The state of the host's services."""
 
     #: References in containerd.
     images: list[str] = field(default_factory=list)
@@ -33,7 +33,7 @@ class HostState:
     #: Size of the release's root file system, and blocks of the image that elemental writes, in MiB.
     rootfs_mib: int = 2300
     image_mib: int = 2400
-    #: What goes wrong with images that elemental writes: "metadata" or "content" is lost, they are "elsewhere" on
+    #: The damage of images that elemental writes: "metadata" or "content" is lost, they are "elsewhere" on
     #: another disk, or it fails between its "renames"; empty for nothing.
     damage: str = ""
     #: Error messages of programs that fail, by the beginning of their command lines.

@@ -52,7 +52,7 @@ RECEIVED = 1 << 18
 #: The limit, a stranger's connections, and reviews of the API server meanwhile.
 LIMIT, CONNECTIONS, REVIEWS = 16, 30, 10
 SLOW = "slow"
-#: Whether the client begins a TLS handshake, and what it sends.
+#: True if the client begins a TLS handshake, and what it sends.
 ATTACKS = {
     "slow bodies": (True, head(3 << 20) + b" " * 10_000),
     "slow heads": (True, b"POST / HTTP/1.1\r\nHost:"),

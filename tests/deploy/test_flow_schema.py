@@ -35,7 +35,7 @@ async def test_managers_lease_alone_has_the_level_of_leader_elections(control_pl
         expected = (created.body["metadata"]["uid"], level.body["metadata"]["uid"])
 
         async def is_classified(method: str, path: str, account: str = "harvester-upgrade-manager") -> bool:
-            """Whether the schema matches a request of an account, be it allowed or refused."""
+            """Return True if the schema matches a request of an account, be it allowed or refused."""
             client = RawClient(transport, headers={"impersonate-user": f"{ACCOUNTS}:{account}"})
             headers = (await client.call(method, path, {} if method in {"POST", "PUT"} else None)).headers
             found = tuple(headers[f"x-kubernetes-pf-{name}-uid"] for name in ("flowschema", "prioritylevel"))

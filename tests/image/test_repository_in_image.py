@@ -105,7 +105,7 @@ class Container:
         return False
 
     async def _is_closed(self) -> bool:
-        """Whether its last process ended, too."""
+        """Return True if its last process ended, too."""
         try:
             _, writer = await asyncio.open_connection("127.0.0.1", READINESS["port"])
         except ConnectionRefusedError:

@@ -71,7 +71,7 @@ async def leader(cluster: ImageCluster) -> Object:
 
 
 async def has_successor(cluster: ImageCluster, identity: str) -> bool:
-    """Whether another process leads: the other replica's, or the next one of the same Pod."""
+    """Return True if another process leads: the other replica's, or the next one of the same Pod."""
     return cluster.ledger.identity not in {"", identity}
 
 

@@ -107,7 +107,7 @@ class Row:
     stream: list[Reply]
     then: str
     wait: tuple[float, float] = AT_ONCE
-    #: Whether the server is marked as unsupported.
+    #: True if the server is marked as unsupported.
     is_marked: bool = False
 
 

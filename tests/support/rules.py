@@ -30,7 +30,7 @@ class Rule:
 
     @property
     def needs_test(self) -> bool:
-        """Whether a test must hold it."""
+        """Return True if a test must hold it."""
         return self.section != UNTESTED
 
 

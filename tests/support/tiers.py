@@ -144,7 +144,7 @@ def _samples(items: list[pytest.Item], tier: str) -> Iterator[pytest.Item]:
 
 
 def has_no_test(path: Path, tier: str) -> bool:
-    """Whether a file need not be imported: none of its tests is in the tier."""
+    """Return True if a file need not be imported: none of its tests is in the tier."""
     marks = _MARKS.get(tier, ())
     if not marks or not path.name.startswith("test_"):
         return False

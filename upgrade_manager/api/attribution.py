@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 #: The user in messages where the annotation is absent or does not fit.
 NOT_RECORDED = "not recorded"
 
-#: What is hashed of the spec. A row adds a field, here and to the condition in deploy/webhook/mutating.yaml. A value
+#: The hashed fields of the spec. A row adds a field, here and to the condition in deploy/webhook/mutating.yaml. A value
 #: that is false or empty counts as absent, so that a new row keeps the hashes of plans without it.
 FIELDS: Mapping[str, Callable[[UpgradePlanSpec], object]] = {
     "spec.force": lambda spec: spec.force,
     "spec.nodeUpgradeOption.pauseNodes": lambda spec: sorted(set(spec.node_upgrade_option.pause_nodes)),
 }
-#: What is hashed of the annotations.
+#: The hashed annotations.
 ANNOTATIONS = WAIVER_ANNOTATIONS
 
 

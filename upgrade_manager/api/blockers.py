@@ -30,7 +30,7 @@ MAX_BYTES = 60_000
 
 
 class BlockerReason(StrEnum):
-    """Why something holds an upgrade up. The Stalled condition shows the first one, in this order."""
+    """The reasons of blockers. The Stalled condition shows the first one, in this order."""
 
     WRITE_REFUSED = "WriteRefused"
     CLEANUP_REFUSED = "CleanupRefused"
@@ -92,12 +92,12 @@ class Blocker:
     node: str = ""
     message: str
     remedy: str
-    #: When the wait began.
+    #: The begin of the wait.
     since: datetime
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What makes two observations the same blocker."""
+        """The identity of a blocker: two observations with the same one are one blocker."""
         return (self.reason, self.kind, self.namespace, self.name, self.node)
 
     def entry(self) -> dict[str, Any]:

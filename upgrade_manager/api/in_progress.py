@@ -1,4 +1,4 @@
-"""Whether a plan holds up the next one: one upgrade at a time. All functions read a raw status.
+"""Plans that hold up the next one: one upgrade at a time. All functions read a raw status.
 
 The reconciler accepts plans by it, and the webhook's check of concurrency denies them.
 """

@@ -34,7 +34,7 @@ LABEL_JOB_TYPE = f"{PREFIX}/job-type"
 LABEL_REPEATED = f"{PREFIX}/repeated"
 #: On Jobs, set by the command that they run: its current step, as in "3/9 stop-vms".
 ANNOTATION_PROGRESS = f"{PREFIX}/progress"
-#: When that step began, in UTC.
+#: The begin of that step, in UTC.
 ANNOTATION_PROGRESS_TIME = f"{PREFIX}/progress-time"
 
 #: On Events: the reconcile_id of the log lines of the reconcile that recorded it first.
@@ -140,7 +140,7 @@ class Component(StrEnum):
 
 
 class ToolkitKind(StrEnum):
-    """Which toolkit an image holds; both kinds serve the same calls, and an image's name does not show its kind."""
+    """The toolkit that an image holds; both kinds serve the same calls, and an image's name does not show its kind."""
 
     #: The one that this repository builds.
     OWN = "own"

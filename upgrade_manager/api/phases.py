@@ -46,7 +46,7 @@ class PhaseName(StrEnum):
 
 
 class NodeWork(Enum):
-    """How a phase works on the nodes: its progress, and how its duration grows with their number."""
+    """The way in which a phase works on the nodes: its progress and its duration follow from it."""
 
     #: On the cluster: its progress is not counted.
     NONE = "none"
@@ -58,7 +58,7 @@ class NodeWork(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseSpec:
-    """What the manager and the displays know of a phase beside what it does."""
+    """The row of a phase: the facts that the manager and the displays know beside the work of its class."""
 
     name: PhaseName
     active: str

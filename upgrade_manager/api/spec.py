@@ -20,7 +20,7 @@ MAX_NODES = 5000
 
 
 class ImagePreloadOption(ApiModel):
-    """How the container images of the new release are loaded onto the nodes before the upgrade."""
+    """Options of the image preload, which loads the release's images onto the nodes before the upgrade."""
 
     concurrency: int = Field(
         default=0,
@@ -32,7 +32,7 @@ class ImagePreloadOption(ApiModel):
 
 
 class NodeUpgradeOption(ApiModel):
-    """How the nodes are upgraded, one after the other."""
+    """Options of the node upgrade, which upgrades one node after the other."""
 
     pause_nodes: StringList = Field(
         default_factory=list,
@@ -82,11 +82,11 @@ class UpgradePlanSpec(ApiModel):
     )
     image_preload_option: ImagePreloadOption = Field(
         default_factory=ImagePreloadOption,
-        description="How the container images of the new release are loaded onto the nodes before the upgrade.",
+        description="Options of the image preload, which loads the release's images onto the nodes before the upgrade.",
     )
     node_upgrade_option: NodeUpgradeOption = Field(
         default_factory=NodeUpgradeOption,
-        description="How the nodes are upgraded, one after the other.",
+        description="Options of the node upgrade, which upgrades one node after the other.",
     )
     restore_vm: bool = Field(
         default=False,

@@ -96,7 +96,7 @@ class ToolkitImageStatus(ApiModel, json_schema_extra={"required": ["repository",
 
 
 class ChecksumsStatus(ApiModel):
-    """What is checked against checksums: the ISO at its import, and its files when Jobs download them."""
+    """Checks against checksums: of the ISO at its import, and of its files when Jobs download them."""
 
     iso_checked: bool = Field(
         default=False,

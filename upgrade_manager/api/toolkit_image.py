@@ -1,4 +1,4 @@
-"""Which toolkit image an upgrade uses: a pure function of the plan and the manager's flags.
+"""The choice of an upgrade's toolkit image: a pure function of the plan and the manager's flags.
 
 Initialize records the decision (`pipeline.toolkit_image`); the webhook and `upgrade-manager preflight` make the same.
 """
@@ -55,7 +55,7 @@ class ToolkitChoice:
     tag: str
     #: The tag is the manager's version, because nothing names the release.
     guessed: bool = False
-    #: What the plan or a flag names and the decision does not use, as sentences.
+    #: Names in the plan or in a flag that the decision does not use, as sentences.
     ignored: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class ToolkitChoice:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What users have to know about the choice, as sentences."""
+        """Warnings about the choice, as sentences."""
         return (*((guess_message(self.tag),) if self.guessed else ()), *self.ignored)
 
     @property
@@ -87,11 +87,11 @@ class ToolkitChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Why a plan gets no toolkit image."""
+    """The refusal of a toolkit image."""
 
     #: Path of the field of the plan.
     field: str
-    #: What is wrong, and what to do.
+    #: The problem and the remedy.
     message: str
 
 

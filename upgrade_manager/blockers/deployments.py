@@ -1,4 +1,7 @@
-"""The outage of another controller's Deployment, with its remedy; facts/deployments.py has the rule."""
+"""The outage of another controller's Deployment, with its remedy; facts/deployments.py has the rule.
+
+The finders imports, migrations, rancher, repository_outage and upgrade_controller call it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Outage(NamedTuple):
-    """Why a Deployment does nothing, and what to do."""
+    """The reason for which a Deployment does nothing, and the remedy."""
 
     problem: str
     remedy: str

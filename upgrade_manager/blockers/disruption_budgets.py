@@ -1,4 +1,7 @@
-"""PodDisruptionBudgets that keep Pods on a node, and what to do; facts/evictions.py has the API server's rules."""
+"""PodDisruptionBudgets that keep Pods on a node, and what to do; facts/evictions.py has the API server's rules.
+
+drains.py calls it.
+"""
 
 from __future__ import annotations
 

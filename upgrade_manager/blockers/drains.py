@@ -1,4 +1,7 @@
-"""Why Rancher does not finish the drain of a node: its own error, PodDisruptionBudgets, and Pods that do not end."""
+"""Finds the cause of a drain that Rancher does not finish: its error, a PodDisruptionBudget, Pods that do not end.
+
+table.py lists it; rancher.py asks it whether the cause of a silent drain is known.
+"""
 
 from __future__ import annotations
 

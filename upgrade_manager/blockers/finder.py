@@ -37,7 +37,7 @@ _QUALIFIED = {one.kind: one.name for one in (PROVISIONING_CLUSTERS, SUC_PLANS, V
 
 
 class NotLate(Exception):  # a state, as in object_view, not an error
-    """What a finder sees is not late yet; `at` is when it will be."""
+    """The objects that a finder sees are not late yet; `at` is the time at which they are."""
 
     def __init__(self, at: datetime) -> None:
         super().__init__(at)
@@ -54,7 +54,7 @@ class Row(Protocol):
 
     @property
     def reasons(self) -> tuple[BlockerReason, ...]:
-        """What it may find; the first one also reports that it cannot look."""
+        """The reasons that it may find; the first one also reports that objects cannot be read."""
         ...
 
     def limit(self, wait: Wait) -> timedelta | None:
@@ -71,9 +71,9 @@ class Finder(Generic[W]):
     """One row of the table: where to look once a wait of its class is overdue."""
 
     wait: type[W]
-    #: What it may find; the first one also reports that it cannot look.
+    #: The reasons that it may find; the first one also reports that objects cannot be read.
     reasons: tuple[BlockerReason, ...]
-    #: When the wait becomes overdue; None while it is not to be looked at.
+    #: The age at which the wait is overdue; None while it cannot be.
     overdue: Callable[[W], timedelta | None]
     find: Callable[[View, W], Iterable[Blocker]]
 

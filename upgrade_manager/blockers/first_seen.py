@@ -1,4 +1,7 @@
-"""When something was first seen as it is, for waits whose objects have no time for it."""
+"""Remembers the time at which a state was first seen, for waits whose objects have no time for it.
+
+pipeline/informers.py keeps one for each plan; node_upgrade/waits.py reads it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Why the import of the ISO makes no progress: its importer Pod, its DataVolume, or the image itself."""
+"""Finds the cause of an import of the ISO without progress: its importer Pod, its DataVolume, or the image itself.
+
+table.py lists it; pipeline/phases/iso_download.py is the phase that waits.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.resources import Resource
 
 _CDI = "cdi-deployment"
-#: What may separate a password or a token from the rest of a URL.
+#: Characters that separate a password or a token from the rest of a URL.
 _SECRET_PARTS = frozenset("@?#")
 _IMPORTERS = "cdi.kubevirt.io=importer"
 #: The backend that does not use the Containerized Data Importer (CDI).

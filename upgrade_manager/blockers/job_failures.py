@@ -1,4 +1,4 @@
-"""Why a Job or its last attempt failed, by the termination messages of its Pods.
+"""Reads the failure of a Job, or of its last attempt, from the termination messages of its Pods.
 
 Phases call it for messages; why a Job does not start is the finder's part, in jobs.py. Pods are not watched but listed.
 They never affect decisions, so a list that fails or times out counts as empty.

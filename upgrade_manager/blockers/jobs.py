@@ -1,4 +1,4 @@
-"""Why a Job of the manager does not start, or takes long."""
+"""Finds the cause of a Job that does not start, or takes long."""
 
 from __future__ import annotations
 

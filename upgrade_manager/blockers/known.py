@@ -1,4 +1,7 @@
-"""Waits whose cause the pipeline knows: they are reported as it describes them."""
+"""Waits whose cause the pipeline knows: they are reported as it describes them.
+
+table.py lists them; pipeline/node_upgrade/waits.py describes the causes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""VMs that do not leave the node that is to be drained; facts/vm_obstacles.py has the rule, which the Job uses, too."""
+"""VMs that do not leave the node that is to be drained; facts/vm_obstacles.py has the rule, which the Job uses, too.
+
+table.py lists the finder; toolkit/vms/evacuation.py is the Job that waits.
+"""
 
 from __future__ import annotations
 

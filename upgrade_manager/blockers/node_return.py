@@ -1,4 +1,7 @@
-"""Why a node does not come back from its reboot."""
+"""Finds the cause of a node that does not return from its reboot.
+
+table.py lists it; nodes/drain.py decides what the node waits for.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Blockers of Pods that do not run, with the remedies; facts/pod_reason.py has the rule."""
+"""Blockers of Pods that do not run, with the remedies; facts/pod_reason.py has the rule.
+
+jobs.py, imports.py and repository_outage.py call it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from upgrade_manager.blockers.object_view import View
     from upgrade_manager.kube.objects import Object
 
-#: Where RKE2 keeps the logs of a node, and the command that restarts its kubelet and containerd.
+#: The folder of RKE2's logs on a node, and the command that restarts its kubelet and containerd.
 _AGENT = "/var/lib/rancher/rke2/agent"
 _RESTART = "systemctl restart rke2-server, on a worker rke2-agent"
 

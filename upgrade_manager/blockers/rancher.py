@@ -1,4 +1,7 @@
-"""Why Rancher does not drain the next node, or does not finish one."""
+"""Finds the cause of a next node that Rancher does not drain, or does not finish.
+
+table.py lists it; pipeline/settings/rancher.py is the patch for which Rancher drains.
+"""
 
 from __future__ import annotations
 

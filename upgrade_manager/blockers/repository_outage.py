@@ -1,4 +1,7 @@
-"""Why the upgrade repository does not serve."""
+"""Finds the cause of an upgrade repository that does not serve.
+
+table.py lists it; pipeline/phases/repository.py keeps the repository.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""All finders."""
+"""All finders.
+
+pipeline/blocker_report.py runs them by finder.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a user does about taints that keep a Pod from its nodes; facts/taints.py has the scheduler's rules."""
+"""Remedies for taints that keep a Pod from its nodes; facts/taints.py has the scheduler's rules.
+
+pods.py adds them to the remedy of a Pod that is not scheduled.
+"""
 
 from __future__ import annotations
 

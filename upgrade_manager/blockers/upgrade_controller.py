@@ -1,4 +1,7 @@
-"""Why the system-upgrade-controller creates no Job for a Plan; in most cases it does not report why."""
+"""Finds the cause of a Plan for which the system-upgrade-controller creates no Job; mostly it reports none.
+
+table.py lists it; pipeline/phases/plan_jobs.py follows the Plan.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Volumes that lack replicas, for which the pre-drain Job waits; facts/volumes.py has the rule of its gate."""
+"""Volumes that lack replicas, for which the pre-drain Job waits; facts/volumes.py has the rule of its gate.
+
+table.py lists the finder; toolkit/vms/longhorn_gate.py is the gate.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pipeline waits for, in terms that finders understand: phases return waits, and finder.py runs on them."""
+"""The waits of the pipeline, as finders of blockers read them: phases return them, and finder.py runs on them."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Wait:
     name: str
     #: The node whose upgrade waits; empty if that is not one node.
     node: str = ""
-    #: When the wait began, by a time that survives a restart.
+    #: The begin of the wait, by a time that survives a restart.
     since: datetime
-    #: What the pipeline knows about it already, for the message.
+    #: The pipeline's own description of the wait, for the message.
     detail: str = ""
 
     @property
     def progressed(self) -> datetime:
-        """When the awaited work last made progress; `since` for work whose progress cannot be seen."""
+        """The last progress of the awaited work; `since` for work whose progress cannot be seen."""
         return self.since
 
     @property
@@ -63,26 +63,26 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageWait(Wait):
-    """For the import of the ISO."""
+    """A wait for the import of the ISO."""
 
     kind = WaitKind.IMAGE
-    #: When the percentage that `detail` has last changed.
+    #: The time at which the percentage in `detail` changed last.
     imported: datetime
 
     @property
     def progressed(self) -> datetime:
-        """When the import last made progress."""
+        """The time of the import's last progress."""
         return self.imported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobWait(Wait):
-    """For a Job, of the manager or of the system-upgrade-controller."""
+    """A wait for a Job, of the manager or of the system-upgrade-controller."""
 
     kind = WaitKind.JOB
     #: Label selector of its Pods, which may select those of other Jobs, too.
     pods: str
-    #: When its Pods were last started, or its command last reported a step.
+    #: The time at which its Pods were last started, or its command last reported a step.
     stepped: datetime
     #: Seconds that such a Job may go without either.
     expected: float = 60.0
@@ -91,7 +91,7 @@ class JobWait(Wait):
 
     @property
     def progressed(self) -> datetime:
-        """When the Job last made progress."""
+        """The time of the Job's last progress."""
         return self.stepped
 
     @property
@@ -102,28 +102,28 @@ class JobWait(Wait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanWait(Wait):
-    """For the Jobs of a Plan of the system-upgrade-controller; `detail` is its condition that is not met."""
+    """A wait for the Jobs of a Plan of the system-upgrade-controller; `detail` is its condition that is not met."""
 
     kind = WaitKind.PLAN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepositoryWait(Wait):
-    """For the upgrade repository; `detail` is what it lacks."""
+    """A wait for the upgrade repository; `detail` is what it lacks."""
 
     #: Label selector of its Pods.
     pods: str
 
 
 class DeploymentWait(RepositoryWait):
-    """For all replicas of the repository's Deployment."""
+    """A wait for all replicas of the repository's Deployment."""
 
     __slots__ = ()
     kind = WaitKind.DEPLOYMENT
 
 
 class ServiceWait(RepositoryWait):
-    """For a ready endpoint of the repository's Service, or a response."""
+    """A wait for a ready endpoint of the repository's Service, or a response."""
 
     __slots__ = ()
     kind = WaitKind.SERVICE
@@ -131,7 +131,7 @@ class ServiceWait(RepositoryWait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RancherWait(Wait):
-    """For Rancher to drain the next node, or to finish one; `detail` is what the pipeline waits for.
+    """A wait for Rancher to drain the next node, or to finish one; `detail` is what the pipeline waits for.
 
     No node is under way, and no hook is pending.
     """
@@ -141,7 +141,7 @@ class RancherWait(Wait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainWait(Wait):
-    """For Rancher to drain a node and upgrade its Kubernetes, once its pre-drain hook is acknowledged.
+    """A wait for Rancher to drain a node and upgrade its Kubernetes, once its pre-drain hook is acknowledged.
 
     The object is the machine-plan Secret; `detail` is Rancher's error.
     """
@@ -154,49 +154,49 @@ class DrainWait(Wait):
 
     @property
     def progressed(self) -> datetime:
-        """When what held the drain up was over."""
+        """The time since which nothing known holds the drain up."""
         return self.undisturbed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvacuationWait(Wait):
-    """For the VMs of a node to leave it, since its pre-drain Job began."""
+    """A wait for the VMs of a node to leave it, since its pre-drain Job began."""
 
     kind = WaitKind.EVACUATION
-    #: When the Job let KubeVirt move the VMs; `since` before.
+    #: The time at which the Job let KubeVirt move the VMs; `since` before.
     released: datetime
     #: True while the Job runs.
     is_running: bool = False
 
     @property
     def progressed(self) -> datetime:
-        """When the Job let the VMs leave."""
+        """The time at which the Job let the VMs leave."""
         return self.released
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReturnWait(Wait):
-    """For a node to be Ready with the release's OS; `detail` is what it runs."""
+    """A wait for a node to be Ready with the release's OS; `detail` is what it runs."""
 
-    #: When it became Ready or NotReady; `since` if the node does not report that.
+    #: The time at which it became Ready or NotReady; `since` if the node does not report that.
     ready_changed: datetime
     is_ready: bool = False
 
     @property
     def progressed(self) -> datetime:
-        """When the node became Ready or NotReady."""
+        """The time at which the node became Ready or NotReady."""
         return self.ready_changed
 
 
 class RebootWait(ReturnWait):
-    """For a node to come back, after the Job that ended at `since`."""
+    """A wait for a node to come back, after the Job that ended at `since`."""
 
     __slots__ = ()
     kind = WaitKind.REBOOT
 
 
 class LostNodeWait(ReturnWait):
-    """For a node that was upgraded, or is under way, and is NotReady or runs another OS since then."""
+    """A wait for a node that was upgraded, or is under way, and is NotReady or runs another OS since then."""
 
     __slots__ = ()
     kind = WaitKind.LOST_NODE
@@ -204,49 +204,49 @@ class LostNodeWait(ReturnWait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownWait(Wait):
-    """For something whose cause the pipeline knows; `detail` is that cause."""
+    """A wait for something whose cause the pipeline knows; `detail` is that cause."""
 
-    #: What to do.
+    #: The remedy.
     remedy: str
 
 
 class MissingNodeWait(KnownWait):
-    """For a node without a Node object or without the managed label."""
+    """A wait for a node without a Node object or without the managed label."""
 
     __slots__ = ()
     kind = WaitKind.MISSING_NODE
 
 
 class CordonedNodeWait(KnownWait):
-    """For a user to uncordon the node, which was upgraded."""
+    """A wait for a user to uncordon the node, which was upgraded."""
 
     __slots__ = ()
     kind = WaitKind.CORDONED_NODE
 
 
 class PausedNodeWait(KnownWait):
-    """For a user who has paused the node."""
+    """A wait for a user who has paused the node."""
 
     __slots__ = ()
     kind = WaitKind.PAUSED_NODE
 
 
 class ForeignHookWait(KnownWait):
-    """For other controllers to acknowledge their hooks, which `detail` names."""
+    """A wait for other controllers to acknowledge their hooks, which `detail` names."""
 
     __slots__ = ()
     kind = WaitKind.FOREIGN_HOOK
 
 
 class LeftoverHookWait(KnownWait):
-    """For the removal of a hook that neither Rancher nor the manager processes; `detail` names its annotation."""
+    """A wait for the removal of a hook that neither Rancher nor the manager processes; `detail` names it."""
 
     __slots__ = ()
     kind = WaitKind.LEFTOVER_HOOK
 
 
 class LostHookWait(KnownWait):
-    """For Rancher to drain a node whose Kubernetes is the release's already: it has set no pre-drain hook."""
+    """A wait for Rancher to drain a node whose Kubernetes is the release's already: it has set no pre-drain hook."""
 
     __slots__ = ()
     kind = WaitKind.LOST_HOOK

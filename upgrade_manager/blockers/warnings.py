@@ -1,4 +1,7 @@
-"""The newest Warning event about an object."""
+"""The newest Warning event about an object.
+
+jobs.py and upgrade_controller.py quote it.
+"""
 
 from __future__ import annotations
 

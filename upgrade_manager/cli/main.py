@@ -1,4 +1,7 @@
-"""The entry points of the distribution: they parse the options and import the command's module late."""
+"""The entry points of the distribution: they parse the options and import the command's module late.
+
+`python -m upgrade_manager` (__main__.py) starts the same.
+"""
 
 from __future__ import annotations
 

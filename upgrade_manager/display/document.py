@@ -1,4 +1,7 @@
-"""The view as a JSON or YAML document, for scripts."""
+"""The view as a JSON or YAML document, for scripts.
+
+cli/status.py writes it for `-o json` and `-o yaml`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""When an upgrade will end, from the phases of earlier ones on the same cluster.
+"""The expected end of an upgrade, from the phases of earlier ones on the same cluster.
+
+view.py and report.py show it; cli/plans.py reads the earlier upgrades.
 
 The manager's own estimate, from the nodes that this upgrade has done, takes precedence; it starts with the first node.
 """
@@ -33,7 +35,7 @@ _LONGEST = 7 * 86400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How long phases took in earlier upgrades of the cluster."""
+    """The durations of phases in earlier upgrades of the cluster."""
 
     #: Median seconds; of phases that work node by node, for each node. Empty without an earlier upgrade.
     seconds: Mapping[str, float] = field(default_factory=dict)

@@ -1,4 +1,7 @@
-"""The upgrade as lines of text: one line for each change."""
+"""The upgrade as lines of text: one line for each change.
+
+screen.py writes them where the output is not a terminal.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""When nodes reached their milestones, by the names of the plan's events."""
+"""The times of nodes' milestones, by the names of the plan's events.
+
+view.py, report.py and timeline.py read them; nodes/milestones.py decides them in the manager.
+"""
 
 from __future__ import annotations
 

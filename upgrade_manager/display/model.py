@@ -56,7 +56,7 @@ class NodeRow:
 
     name: str
     state: str
-    #: When it reached the state; None where no event shows it.
+    #: The time at which it reached the state; None where no event shows it.
     since: datetime | None
     reason: str
     message: str
@@ -80,7 +80,7 @@ class BlockerRow:
 class EventRow:
     """One event about the plan."""
 
-    #: When it happened last.
+    #: The time of its last occurrence.
     time: datetime | None
     type: str
     reason: str
@@ -100,11 +100,11 @@ class View:
     target_version: str
     #: The toolkit image and its kind; empty before it is recorded.
     toolkit_image: str
-    #: What of the ISO was checked against checksums; empty before that is recorded.
+    #: The checks of the ISO against checksums; empty before they are recorded.
     checksums: str
     #: The user who created the plan; empty if that is not recorded.
     created_by: str
-    #: When the plan was accepted.
+    #: The time of the plan's acceptance.
     started: datetime | None
     #: None while it runs.
     ended: datetime | None
@@ -117,11 +117,11 @@ class View:
     phases: tuple[PhaseRow, ...]
     #: In the order of their numbers.
     nodes: tuple[NodeRow, ...]
-    #: What the upgrade waits for; empty between two phases and at the end.
+    #: The wait of the upgrade; empty between two phases and at the end.
     waiting: str
     #: An error that is retried; empty otherwise.
     last_error: str
-    #: Why the plan failed or is blocked; empty otherwise.
+    #: The cause of the plan's failure or block; empty otherwise.
     cause: str
     #: The plan is being deleted.
     deleting: bool
@@ -132,7 +132,7 @@ class View:
     warnings: tuple[EventRow, ...]
     #: All events, oldest first.
     events: tuple[EventRow, ...]
-    #: When this was the state.
+    #: The time of this state.
     now: datetime
 
     @property

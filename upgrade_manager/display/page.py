@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ABSENT = "\N{EN DASH}"
 #: More nodes than that are folded away until the reader opens them.
 UNFOLDED_NODES = 50
-#: What the legend and the descriptions of bars call each kind.
+#: The names of each kind in the legend and in the descriptions of bars.
 LABELS = {
     SpanKind.DONE: "Completed phase",
     SpanKind.ACTIVE: "Running phase",

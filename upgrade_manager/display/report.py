@@ -64,13 +64,13 @@ class ReportNode:
 
     @property
     def begun(self) -> datetime | None:
-        """When its upgrade began; None if that is unknown."""
+        """The begin of its upgrade; None if that is unknown."""
         spans = self.bars.spans if self.bars is not None else ()
         return spans[0].begun if spans and spans[0].kind is not SpanKind.UNRECORDED else None
 
     @property
     def ended(self) -> datetime | None:
-        """When its last known step ended; None while it goes on."""
+        """The end of its last known step; None while it goes on."""
         spans = self.bars.spans if self.bars is not None else ()
         return spans[-1].ended if spans and not spans[-1].is_open else None
 
@@ -97,7 +97,7 @@ class Report:
     nodes: tuple[ReportNode, ...]
     held_settings: tuple[HeldSetting, ...]
     setting_events: tuple[EventRow, ...]
-    #: What could not be read, and why.
+    #: The objects that could not be read, and the reasons.
     gaps: tuple[str, ...]
 
 

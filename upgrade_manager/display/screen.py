@@ -1,4 +1,7 @@
-"""Outputs of an upgrade that goes on: a display that is redrawn on a terminal, lines of text, or documents."""
+"""Outputs of an upgrade that goes on: a display that is redrawn on a terminal, lines of text, or documents.
+
+cli/status.py and the demo write to it.
+"""
 
 from __future__ import annotations
 

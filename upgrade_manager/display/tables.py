@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """How much of each part a display shows, for terminals of few lines; the others are counted. None is all."""
+    """The rows of each part that a display shows, for terminals of few lines; the others are counted. None is all."""
 
     nodes: int | None = None
     blockers: int | None = None

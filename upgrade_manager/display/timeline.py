@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SpanKind(StrEnum):
-    """What goes on during a span; the value is a CSS class of the page."""
+    """The work during a span; the value is a CSS class of the page."""
 
     DONE = "done"
     ACTIVE = "active"
@@ -75,7 +75,7 @@ class Timeline:
 
 
 _UPGRADED = MilestoneReason.NODE_UPGRADED
-#: What begins with a milestone.
+#: The work that begins with a milestone.
 _BEGINS = {
     MilestoneReason.NODE_PAUSED: SpanKind.PAUSED,
     MilestoneReason.NODE_DRAINING: SpanKind.DRAINING,
@@ -159,11 +159,11 @@ def _end(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Node:
-    """What is known of one node's upgrade."""
+    """The known times of one node's upgrade."""
 
     row: NodeRow
     milestones: Milestones
-    #: When the node before it was done.
+    #: The time at which the node before it was done.
     start: datetime
     #: None if it is not done, or if that is unknown.
     end: datetime | None

@@ -1,4 +1,7 @@
-"""What the conditions of other projects' objects report."""
+"""Texts of the conditions of other projects' objects.
+
+The finders of blockers imports, rancher and volumes quote them.
+"""
 
 from __future__ import annotations
 

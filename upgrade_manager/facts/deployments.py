@@ -1,4 +1,4 @@
-"""Why a Deployment does nothing, for the finders of blockers and for the upgrade repository."""
+"""Outages of Deployments, for the finders of blockers and for the upgrade repository."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class DeploymentProblem(StrEnum):
-    """Why a Deployment does nothing, as messages put it after the Deployment's name."""
+    """The outage of a Deployment, as messages put it after the Deployment's name."""
 
     ABSENT = "does not exist"
     SCALED_DOWN = "is scaled to 0 replicas"

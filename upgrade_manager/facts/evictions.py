@@ -1,4 +1,4 @@
-"""Whether a PodDisruptionBudget keeps a Pod on its node, by the rules of the API server's evictions.
+"""PodDisruptionBudgets that keep a Pod on its node, by the rules of the API server's evictions.
 
 blockers/disruption_budgets.py names such budgets, with the remedies.
 """

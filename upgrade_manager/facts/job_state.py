@@ -46,17 +46,17 @@ class JobState:
     repeated: bool = False
     #: The step that its command reports, as in "3/9 stop-vms"; empty if it reports none.
     step: str = ""
-    #: When it was created; empty if unknown.
+    #: The time of its creation; empty if unknown.
     created: str = ""
-    #: When its Pods were first allowed to start, or again after a suspension; empty before.
+    #: The time at which its Pods were first allowed to start, or again after a suspension; empty before.
     started: str = ""
-    #: When it was resumed after a suspension; empty without one.
+    #: The time at which it was resumed after a suspension; empty without one.
     resumed: str = ""
-    #: When its Pods were last started, or its command last reported a step; empty before.
+    #: The time at which its Pods were last started, or its command last reported a step; empty before.
     progressed: str = ""
-    #: When it completed; empty before.
+    #: The time of its completion; empty before.
     completed: str = ""
-    #: How long it took from its start to its completion; None before, and if a time is missing.
+    #: The seconds from its start to its completion; None before, and if a time is missing.
     seconds: float | None = None
     #: True while a Pod runs, and from its success until the Job is complete.
     running: bool = False

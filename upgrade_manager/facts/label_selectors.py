@@ -1,4 +1,7 @@
-"""Label selectors of other projects' objects, evaluated as Kubernetes does."""
+"""Label selectors of other projects' objects, evaluated as Kubernetes does.
+
+evictions.py, taints.py and the finders of blockers evaluate by it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Required node affinity of Pods, evaluated as kube-scheduler does, for all nodes at once."""
+"""Required node affinity of Pods, evaluated as kube-scheduler does, for all nodes at once.
+
+live_migration.py evaluates by it.
+"""
 
 from __future__ import annotations
 

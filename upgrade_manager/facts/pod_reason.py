@@ -1,4 +1,4 @@
-"""Why a Pod does not run, as the scheduler and the kubelet report it; blockers/pods.py has the remedies."""
+"""The reason for which a Pod does not run, by the scheduler or the kubelet; blockers/pods.py has the remedies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
 
-#: What `pod_reason` may return.
+#: The reasons that `pod_reason` may return.
 POD_REASONS = (
     BlockerReason.POD_UNSCHEDULABLE,
     BlockerReason.IMAGE_PULL_FAILED,

@@ -1,4 +1,4 @@
-"""Why a VM stays on a node that KubeVirt evacuates, and what a user does about it.
+"""The obstacles of a VM that stays on a node which KubeVirt evacuates, and their remedies.
 
 The pre-drain Job (toolkit/vms/evacuation.py) reports it for the VMs that it waits for, and the finder of blockers
 (blockers/migrations.py) for those that take too long. Which VMs the Job stops before is Harvester's rule, in
@@ -29,10 +29,10 @@ _STAYS = frozenset({"None", "External"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VMObstacle:
-    """Why an instance has not left its node yet."""
+    """The reason for which an instance has not left its node yet."""
 
     why: str
-    #: What a user can do, each with its command; empty if KubeVirt has to act.
+    #: The remedies, each with its command; empty if KubeVirt has to act.
     ways_out: tuple[str, ...] = ()
     #: True if KubeVirt never moves the instance: only its user can.
     needs_user: bool = False

@@ -1,5 +1,7 @@
 """Logs anomalies of nodes, Machines and Secrets that do not affect the upgrade, each once.
 
+The phase (pipeline/node_upgrade/phase.py) calls it when one of these objects changes.
+
 A Secret without a Machine, a Machine without a node, two Secrets for one node, a hook of an earlier upgrade or of
 another controller, a node that joins or leaves.
 """

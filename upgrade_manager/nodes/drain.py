@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from upgrade_manager.facts.machine_plan import Hook
     from upgrade_manager.nodes.model import Effect, NodeView
 
-#: What a message advises follows from it, as the blocker of the node does.
+#: The advice in a message follows from it, as the blocker of the node does.
 _OVERDUE = f"if it takes over {USUAL_REBOOT / 60:.0f} min"
 
 

@@ -1,4 +1,7 @@
-"""When an upgrade will be complete, from the nodes that it has upgraded: to within a factor of two, or not at all."""
+"""Estimates the end of an upgrade from the nodes that it has upgraded: to within a factor of two, or not at all.
+
+pipeline/node_upgrade/report.py writes it to the status.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from upgrade_manager.nodes.model import Decision, NodeView
     from upgrade_manager.nodes.node_view import Decided
 
-#: What the image clean-up of a node takes, relative to its upgrade.
+#: The time of a node's image clean-up, relative to its upgrade.
 CLEANUP = 0.05
 #: The smallest share of nodes that are left: for fewer, the clean-up of all nodes, which is unknown, takes longer.
 LEAST_LEFT = 0.1

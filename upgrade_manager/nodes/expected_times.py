@@ -1,4 +1,4 @@
-"""How long Jobs and steps of a node usually take: what is overdue and stalled follows from it.
+"""The usual times of Jobs and steps of a node, from which overdue waits and stalls follow.
 
 An upgrade that is slow on all nodes is not stuck: what its nodes have taken counts, too.
 """

@@ -38,7 +38,7 @@ class Milestone:
 
     reason: MilestoneReason
     message: str
-    #: When it was reached; None if that is unknown, or if it is reached now.
+    #: The time at which it was reached; None if that is unknown, or if it is reached now.
     at: datetime | None
 
 
@@ -79,13 +79,13 @@ def _jobs(view: NodeView) -> tuple[JobState | None, JobState | None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Times:
-    """When a node's upgrade reached its last steps; None if that is unknown or did not happen."""
+    """The times of the last steps of a node's upgrade; None if one is unknown or did not happen."""
 
     begun: datetime | None
-    #: When the Job that upgrades the operating system began, and when it completed.
+    #: The begin and the end of the Job that upgrades the operating system.
     upgrading: datetime | None
     completed: datetime | None
-    #: When the node became Ready again; its Job may be counted as complete only after that.
+    #: The time at which the node became Ready again; its Job may be counted as complete only after that.
     returned: datetime | None
 
     @classmethod

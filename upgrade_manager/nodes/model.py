@@ -21,7 +21,7 @@ class NodeView:
     state: NodeState | None
     os_image: str
     ready: bool
-    #: When it became Ready or NotReady; empty if unknown.
+    #: The time at which it became Ready or NotReady; empty if unknown.
     ready_since: str = ""
     #: True while it is unschedulable.
     cordoned: bool = False

@@ -1,5 +1,7 @@
 """The message while the manager waits for Rancher to reach the next node.
 
+The phase (pipeline/node_upgrade/phase.py) shows it while no node is under way.
+
 Rancher drains a node before it upgrades its Kubernetes, and drains it for the new generation alone if its Kubernetes is
 the release's already. It upgrades nodes without a drain while the hooks are missing in upgradeStrategy, or after it was
 upgraded itself, and then it sets no hook any more. Nodes, Machines and Secrets look the same in both cases, and a

@@ -1,4 +1,4 @@
-"""What delays the end of the phase when every node is done: Rancher's hooks that are still set, and cordoned nodes.
+"""Delays of the phase's end when every node is done: Rancher's hooks that are still set, and cordoned nodes.
 
 Rancher uncordons a node after its post-drain hook was acknowledged, then removes the hook. A hook that is not
 acknowledged stays until a user removes it, and a node that is cordoned without a hook until a user uncordons it, so the
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class DelayKind(Enum):
-    """What has to happen before the phase can end."""
+    """The kinds of delays."""
 
     #: Rancher uncordons the node.
     RANCHER = "Rancher"
@@ -54,7 +54,7 @@ class Delay:
     #: The machine-plan Secret; empty for a cordoned node.
     secret: str = ""
     problem: str
-    #: What to do; empty if it passes by itself.
+    #: The remedy; empty if the delay passes by itself.
     remedy: str = ""
     #: Annotations of other controllers' hooks that are not acknowledged.
     hooks: tuple[str, ...] = ()

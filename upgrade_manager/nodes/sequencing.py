@@ -1,5 +1,7 @@
 """The order in which nodes are upgraded: one at a time, while paused nodes wait.
 
+The phase (pipeline/node_upgrade/phase.py) calls it with all decisions, and writes what it lets through.
+
 Rancher limits unavailable machines per role only, and a failed upgrade may leave hooks of several nodes pending. Two
 unavailable nodes can cost a cluster of three its quorum, so a node waits while another one is upgraded, or was upgraded
 and is down.

@@ -1,5 +1,7 @@
 """The upgrade of a single node: one Job does everything, without Rancher.
 
+node_view.py chooses it instead of drain.py on a cluster of one node.
+
     Job single-node-upgrade  SingleNodeUpgrading -> WaitingReboot -> node is back: SingleNodeUpgraded
 
 The reboot stops the API server and the manager too, so it may pass unobserved. The Job may be complete by then, or run

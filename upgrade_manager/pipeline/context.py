@@ -1,3 +1,9 @@
+"""One reconcile as phases see it.
+
+controller.py makes the services, reconciler.py a context for each reconcile; status.py holds the status, which
+`persist` pins to the plan's resourceVersion.
+"""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

@@ -1,3 +1,5 @@
+"""One controller for all plans: cli/application.py runs it, and it runs reconciler.py and ending/leftovers.py."""
+
 from __future__ import annotations
 
 import asyncio

@@ -1,4 +1,7 @@
-"""The upgrade as a table of phases, and the engine that walks it."""
+"""The upgrade as a table of phases, and the engine that walks it.
+
+reconciler.py calls `advance` in each reconcile; controller.py creates the phases.
+"""
 
 from __future__ import annotations
 

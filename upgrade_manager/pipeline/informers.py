@@ -87,9 +87,9 @@ class PlanInformers:
         self._used: set[InformerSpec] = set()
         #: By keep_failed_jobs: the steps of a clean-up that have succeeded, until the plan's finalizer is removed.
         self.cleaned_up: dict[bool, set[str]] = {True: set(), False: set()}
-        #: Whether this process has taken over what an earlier version created (ending/takeover.py).
+        #: True once this process has taken over the objects of an earlier version (ending/takeover.py).
         self.is_taken_over = False
-        #: Whether that left SUC Plans, or Jobs of them, without the uid label.
+        #: True if that left SUC Plans, or Jobs of them, without the uid label.
         self.has_unlabeled = False
         #: The termination messages of Jobs' failed attempts.
         self.last_failures = TTLCache(ttl=FAILURE_TTL)

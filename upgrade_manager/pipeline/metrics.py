@@ -1,5 +1,7 @@
 """Metrics of upgrades: phase durations, recorded as phases end, and gauges computed from the plans at each scrape.
 
+context.py records by it as it writes a status; controller.py registers the collector.
+
 The label `phase` is the name of a phase, or `Succeeded` or `Failed`.
 """
 

@@ -1,4 +1,6 @@
-"""When plans last made progress, and how far they are: what a scrape cannot read from their status alone.
+"""The progress of plans and its last time, for scrapes: a status alone does not show them.
+
+metrics.py exports it; context.py and reconciler.py record it.
 
 Times are those of observed objects where there are any, so that a restart looks neither like progress nor like a stall.
 """
@@ -26,9 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Movement:
-    """What reconciles have observed of a plan's progress."""
+    """The observations of a plan's progress in reconciles."""
 
-    #: When a phase, a node or an awaited object moved last; None if nothing was observed.
+    #: The time at which a phase, a node or an awaited object moved last; None if nothing was observed.
     moved: datetime | None = None
     #: The longest time without progress that is usual for what the plan waits for.
     usual: float = 0.0
@@ -40,7 +42,7 @@ class PlanProgress:
 
     #: 0 to 1.
     ratio: float
-    #: When anything moved last; None before the plan is accepted.
+    #: The time of the last movement; None before the plan is accepted.
     moved: datetime | None
     #: See Movement.
     usual: float = 0.0

@@ -25,7 +25,7 @@ class Waiting:
     detail: str = ""
     #: Seconds until the next reconcile, for changes that are not watched.
     after: float | None = None
-    #: What it waits for; what takes too long is reported as a blocker.
+    #: The waits; one that takes too long is reported as a blocker.
     waits: tuple[Wait, ...] = ()
 
 

@@ -1,3 +1,5 @@
+"""controller.py calls it for each plan in its queue; engine.py advances, ending/cleanup.py ends a plan."""
+
 from __future__ import annotations
 
 import asyncio

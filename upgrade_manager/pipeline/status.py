@@ -1,3 +1,5 @@
+"""context.py writes it: it pins the patch to a resourceVersion, and calls `rebase` with the response."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -216,7 +218,7 @@ class StatusPatch:
             if find_condition(self._status.get("conditions"), STALLED):
                 self._status["conditions"] = remove_condition(self._status.get("conditions"), STALLED)
             return
-        # What it was based on does not hold any more.
+        # Its base does not hold any more.
         self._status["estimatedCompletion"] = None
         first, others = stalling[0], len(blockers) - 1
         more = f" {others} more in status.blockers." if others else ""
@@ -281,12 +283,12 @@ class StatusPatch:
 
     @property
     def phase_began(self) -> datetime | None:
-        """When the current phase began; None before the plan is accepted."""
+        """The begin of the current phase; None before the plan is accepted."""
         return parse_time(self._entry_time(-1))
 
     @property
     def accepted(self) -> datetime | None:
-        """When the plan was accepted; None before."""
+        """The time of the plan's acceptance; None before."""
         return parse_time(self._entry_time(0))
 
     def _entry_time(self, number: int) -> object:

@@ -1,4 +1,7 @@
-"""The ConfigMap with the VMs to start again after a node's upgrade: the toolkit writes it, the manager reads it."""
+"""The ConfigMap with the VMs to start again after a node's upgrade: the toolkit writes it, the manager reads it.
+
+toolkit/vms/restore_list.py writes it; pipeline/node_upgrade/vm_restore.py reads it.
+"""
 
 from __future__ import annotations
 

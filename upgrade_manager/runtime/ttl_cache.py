@@ -1,4 +1,7 @@
-"""A cache of texts that are read from the API server without a watch."""
+"""A cache of texts that are read from the API server without a watch.
+
+pipeline/informers.py keeps one for each plan; blockers/job_failures.py fills it.
+"""
 
 from __future__ import annotations
 

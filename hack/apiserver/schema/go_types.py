@@ -53,7 +53,7 @@ class Field:
     name: str
     type: Type
     pointer: bool
-    #: Whether Go omits the field when it is empty.
+    #: True if Go omits the field when it is empty.
     droppable: bool
     #: The merge key of a list in strategic merge patches; `+` for a set, empty for a list that is replaced.
     merge_key: str

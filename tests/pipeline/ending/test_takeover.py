@@ -246,7 +246,7 @@ async def suc_objects(stage: UpgradeRun) -> dict[str, Any]:
 
 
 async def is_taken_over(stage: UpgradeRun) -> bool:
-    """Whether the plan is labeled or has ended, and no own object in use lacks the label."""
+    """Return True if the plan is labeled or has ended, and no own object in use lacks the label."""
     kinds = (JOBS, DEPLOYMENTS, SERVICES, VIRTUAL_MACHINE_IMAGES)
     found = [one for kind in kinds for one in (await stage.client.list(kind, namespace=PLACE)).items]
     unlabeled = [one for one in found if objects.owner_uid(one) and LABEL_PLAN_UID not in objects.labels(one)]

@@ -47,7 +47,7 @@ def lasting(found: Iterable[Object]) -> dict[str, Any]:
 
 
 def is_collected(found: Collection[Object]) -> bool:
-    """Whether the garbage collector has deleted every object of a deleted owner."""
+    """Return True if the garbage collector has deleted every object of a deleted owner."""
     living = {objects.uid(obj) for obj in found}
     owners = (owner for obj in found for owner in objects.metadata(obj).get("ownerReferences") or [])
     return all(owner["uid"] in living for owner in owners)

@@ -49,7 +49,7 @@ class _Node:
     busy: str = ""
     #: The uids of Jobs that ran while their plan did and may still reboot the node once.
     reboots: set[str] = field(default_factory=set)
-    #: Whether a Job upgrades a single node's Kubernetes.
+    #: True if a Job upgrades a single node's Kubernetes.
     single: bool = False
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from upgrade_manager.display.model import View
 
 START = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
-#: When the plan of `running_view` is shown.
+#: The time at which the plan of `running_view` is shown.
 NOW = START + timedelta(minutes=72)
 UID = "2f4a"
 #: The phase values that have times in the tests of displays.

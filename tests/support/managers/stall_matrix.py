@@ -93,7 +93,7 @@ class Outcome:
     #: All blockers until they were cleared, and those after it.
     seen: tuple[Blocker, ...]
     later: tuple[Blocker, ...]
-    #: Whether there was one until the repair.
+    #: True if there was one until the repair.
     lasts: bool
     #: Seconds from the first blocker's `since` until it was reported.
     reported: float

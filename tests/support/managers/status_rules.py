@@ -25,7 +25,7 @@ class StatusHistory:
         self._entries: list[Object] = []
         self._nodes: dict[str, str] = {}
         self._conditions: dict[str, Object] = {}
-        #: Whether another plan has blocked it; this is final.
+        #: True if another plan has blocked it; this is final.
         self.is_blocked = False
 
     @property
@@ -108,7 +108,7 @@ class PlanRecord:
     is_restored: bool = False
     is_deleting: bool = False
     is_deleted: bool = False
-    #: Whether it has the label of the active plan.
+    #: True if it has the label of the active plan.
     is_active: bool = False
 
     @property

@@ -1,4 +1,4 @@
-"""Whether a plan is right when it records that the nodes are upgraded, or that it has succeeded."""
+"""Return True if a plan is right when it records that the nodes are upgraded, or that it has succeeded."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Sweep:
 
     @property
     def every(self) -> bool:
-        """Whether to visit every point."""
+        """Return True if to visit every point."""
         return self.tier == tiers.SWEEP
 
     def points(

@@ -18,7 +18,7 @@ _INTERVAL = 0.02
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; a zombie does not."""
+    """Return True if a process runs; a zombie does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
@@ -46,7 +46,7 @@ def program_of(pid: int) -> str:
 
 
 def becomes_true(condition: Callable[[], bool]) -> bool:
-    """Whether a condition becomes true before the timeout."""
+    """Return True if a condition becomes true before the timeout."""
     deadline = time.monotonic() + _TIMEOUT
     while not condition():
         if time.monotonic() > deadline:

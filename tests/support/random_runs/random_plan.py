@@ -68,9 +68,9 @@ class Failing:
 class Following:
     """The plan after one that did not succeed."""
 
-    #: Whether it has the name of the deleted plan.
+    #: True if it has the name of the deleted plan.
     same_name: bool
-    #: Whether a failed plan is deleted only while this one runs.
+    #: True if a failed plan is deleted only while this one runs.
     overlaps: bool
     spec: dict[str, Any]
     annotations: dict[str, str]
@@ -94,9 +94,9 @@ class RandomPlan:
     #: Seconds, and pauseNodes from then on; it is empty in the end.
     pauses: tuple[tuple[float, tuple[str, ...]], ...]
     failing: Failing | None
-    #: When the plan is deleted, or None.
+    #: The time at which the plan is deleted, or None.
     deleted: Instant | None
-    #: When a second plan is created, or None; 0 phases: at the same time.
+    #: The time at which a second plan is created, or None; 0 phases: at the same time.
     rival: Instant | None
     following: Following
     #: What others do to the cluster meanwhile.

@@ -70,7 +70,7 @@ async def reset(plane: ControlPlane, transport: Transport, client: Client) -> No
 
 
 async def _is_clean(plane: ControlPlane) -> bool:
-    """Whether etcd has no other keys than after the first reset, but those of objects that are kept."""
+    """Return True if etcd has no other keys than after the first reset, but those of objects that are kept."""
     return all(_KEPT_KEY.match(key) for key in await _keys(plane) - _clean.get(plane, frozenset()))
 
 

@@ -52,5 +52,5 @@ async def until(
 
 
 def is_not_found(answer: JsonResponse) -> bool:
-    """Whether the response is 404."""
+    """Return True if the response is 404."""
     return answer.status == _NOT_FOUND

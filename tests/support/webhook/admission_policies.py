@@ -50,7 +50,7 @@ async def install(cluster: Cluster) -> None:
     await bind(cluster, STRANGER)
 
     async def is_effective() -> bool:
-        """Whether the policy denies the stranger, and admits the admin."""
+        """Return True if the policy denies the stranger, and admits the admin."""
         chosen = plan("canary", {ANNOTATION_TOOLKIT_IMAGE: "a/b"})
         denied = await acting_as(cluster, STRANGER).post(PLANS, chosen, dryRun="All")
         admitted = await acting_as(cluster, "admin").post(PLANS, chosen, dryRun="All")

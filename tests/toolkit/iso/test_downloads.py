@@ -172,12 +172,12 @@ async def test_missing_file_ends_the_download(tmp_path: Path) -> None:
 class _Files:
     """RepositoryFiles with CONTENT, on virtual time."""
 
-    #: When the server begins to answer.
+    #: The time at which the server begins to answer.
     up_at: float = 0.0
     #: Seconds before each piece.
     delay: float = 0.0
     size: int = len(CONTENT)
-    #: When requests were made.
+    #: The time at which requests were made.
     times: list[float] = field(default_factory=list)
 
     @asynccontextmanager

@@ -64,7 +64,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What decides what stays after the end of a plan."""
+    """The objects that stay after the end of a plan."""
 
     #: The component whose failed Jobs are kept.
     kept: Component | None
@@ -115,7 +115,7 @@ async def _run(ctx: ReconcileContext, done: set[str], *, kept: Component | None)
     async def run(step: Step) -> None:
         await skip_missing(ctx.client, step.namespace, step.run(ctx, ending))
         if not ending.running:
-            # What stays for a running Job is removed by a retry after its end.
+            # A retry after the end of a running Job removes the objects that it reads.
             done.add(step.name)
 
     await run_all(*map(run, steps))

@@ -1,4 +1,7 @@
-"""The failed Jobs of a failed upgrade, which are kept for diagnosis until the plan is deleted: then they go with it."""
+"""The failed Jobs of a failed upgrade, which are kept for diagnosis until the plan is deleted: then they go with it.
+
+cleanup.py calls it; orphaned_jobs.py has those that run.
+"""
 
 from __future__ import annotations
 

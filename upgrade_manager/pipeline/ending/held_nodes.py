@@ -1,5 +1,7 @@
 """The state of a cluster after a plan that ended before all nodes run the release's Kubernetes.
 
+reconciler.py asks for them at an early end; phases/image_cleanup.py asks before it cleans a node.
+
 Without the manager's drain hooks in its upgradeStrategy, Rancher upgrades every remaining node at once, with VMs
 running on them. Therefore the hooks stay: Rancher stops at the next node's pre-drain hook, until the next plan takes
 over or a user removes the hooks.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: The only key.
 KEY = "leftovers"
-#: What the repository and the Jobs of a plan are.
+#: The kinds of the repository and of the Jobs of a plan.
 _REPOSITORY = repository_handover.KINDS
 _KINDS = (JOBS, *_REPOSITORY, CONFIG_MAPS)
 

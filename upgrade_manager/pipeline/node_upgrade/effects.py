@@ -1,4 +1,7 @@
-"""Applies the effects of decisions about nodes."""
+"""Applies the effects of decisions about nodes.
+
+phase.py calls it with the decisions of `nodes`.
+"""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingNode:
-    """Why a node cannot be observed."""
+    """A node that cannot be observed, and the reason."""
 
     problem: str
-    #: What to do; empty while it passes by itself.
+    #: The remedy; empty while it passes by itself.
     remedy: str = ""
     #: Words before a remedy that is a command, in a sentence.
     lead: str = ""

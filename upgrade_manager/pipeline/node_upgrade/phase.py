@@ -1,3 +1,5 @@
+"""engine.py runs the phase; `nodes` decides, effects.py acts, waits.py and report.py describe."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

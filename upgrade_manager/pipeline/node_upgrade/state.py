@@ -1,4 +1,4 @@
-"""What the steps of the node upgrade share in one reconcile, and what the phase remembers from one to the next.
+"""The state of the node upgrade in one reconcile, and the memory of the phase from one to the next.
 
 `phase.py` creates and completes both.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Handled:
-    """What this process has handled of one plan; what has not changed since is not handled again."""
+    """The observations of one plan that this process has handled; it handles them again only after a change."""
 
     plan_uid: str = ""
     #: `_log_anomalies` sets it: the inputs of the anomalies that are logged.

@@ -1,4 +1,7 @@
-"""What the node upgrade waits for, in terms that finders of blockers understand."""
+"""The waits of the node upgrade, as finders of blockers read them.
+
+phase.py returns them, and image_cleanup.py for nodes that are not back; blockers/table.py has the finders.
+"""
 
 from __future__ import annotations
 

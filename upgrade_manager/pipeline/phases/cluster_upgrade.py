@@ -1,3 +1,5 @@
+"""engine.py runs it; toolkit/commands/cluster_upgrade.py is what the Job runs."""
+
 from __future__ import annotations
 
 from dataclasses import replace

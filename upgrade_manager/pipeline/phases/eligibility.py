@@ -1,4 +1,7 @@
-"""The check that Harvester supports the upgrade, made as soon as the target is known."""
+"""The check that Harvester supports the upgrade, made as soon as the target is known.
+
+initialize.py and image_preload.py call it; on each node toolkit/commands/version_guard.py repeats it.
+"""
 
 from __future__ import annotations
 

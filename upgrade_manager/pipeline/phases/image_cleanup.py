@@ -1,3 +1,5 @@
+"""engine.py runs it; toolkit/commands/image_cleanup.py is what its Jobs run."""
+
 from __future__ import annotations
 
 import asyncio

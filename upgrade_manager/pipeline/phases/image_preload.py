@@ -1,3 +1,5 @@
+"""engine.py runs it; toolkit/commands/prepare.py is what its Jobs run."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""engine.py runs it first; preflight/check.py has the checks."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,5 +1,7 @@
 """Checksums of the ISO's files, which a Job computes and the Jobs of our toolkit check what they download against.
 
+iso_download.py and metadata_populate.py call it; toolkit/iso/checksums.py compares in the Jobs.
+
 Without them the upgrade continues: the status and a Warning event say why. The Job is built in resources/checksums.
 """
 

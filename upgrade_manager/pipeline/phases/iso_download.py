@@ -1,3 +1,5 @@
+"""engine.py runs it; blockers/imports.py finds why an import makes no progress."""
+
 from __future__ import annotations
 
 from dataclasses import replace

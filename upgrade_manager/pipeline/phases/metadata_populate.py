@@ -1,3 +1,5 @@
+"""engine.py runs it; release/release_file.py parses the file."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

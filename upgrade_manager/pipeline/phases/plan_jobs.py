@@ -1,5 +1,7 @@
 """Follows a Plan of the system-upgrade-controller that runs a Job on every node, for ImagePreload and ImageCleanup.
 
+image_preload.py and image_cleanup.py call it; blockers/upgrade_controller.py finds why no Job is created.
+
 The controller overwrites its own failure condition while other nodes still run, and deletes and recreates Jobs.
 Therefore a failed Job takes precedence over the Plan's reason, and a missing Job means nothing.
 """
@@ -113,7 +115,7 @@ class NodeStates:
     running: NodeState
     done: NodeState
     failed: NodeState
-    #: Whether nodes take part that have no entry yet.
+    #: True if nodes take part that have no entry yet.
     adds_nodes: bool = True
 
     def of(self, progress: Progress) -> NodeState:

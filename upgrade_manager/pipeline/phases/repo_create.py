@@ -1,3 +1,5 @@
+"""engine.py runs it; repository.py keeps the objects in later phases."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

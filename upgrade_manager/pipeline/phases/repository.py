@@ -1,4 +1,8 @@
-"""Existence and readiness of the upgrade repository, from which nodes read until the last post-drain."""
+"""Existence and readiness of the upgrade repository, from which nodes read until the last post-drain.
+
+engine.py calls it before each phase that reads the repository; ending/repository_handover.py keeps it for Jobs that
+run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a user does about a drain hook that another controller does not acknowledge."""
+"""The remedy for a drain hook that another controller does not acknowledge.
+
+node_upgrade/waits.py adds it to the wait for the hook.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """The settings that the node upgrade overrides and later gives back, as a table.
 
+node_upgrade/phase.py applies them, and gives them back after the last node; reconciler.py gives them back at another
+end, before ending/cleanup.py.
+
     1. the original and the value to apply are recorded in status.originals
     2. the value is applied, if the setting still has its original
     3. the original is given back, if the setting still has the applied value; the entry is removed

@@ -1,5 +1,7 @@
 """Rancher's upgradeStrategy with the manager's drain hooks, and without them again.
 
+rancher.py and overrides.py write it; ending/held_nodes.py finds the hooks that stay.
+
 The hooks hold every node until the manager acknowledges them. Without them Rancher upgrades all nodes at once.
 """
 

@@ -1,4 +1,7 @@
-"""The taint by which KubeVirt moves the VMs of a node to other nodes; new ones are not placed on it."""
+"""The taint by which KubeVirt moves the VMs of a node to other nodes; new ones are not placed on it.
+
+The command pre_drain sets it, post_drain removes it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Waits until KubeVirt has moved all VMs from a node with the drain taint, and stops those that cannot move."""
+"""Waits until KubeVirt has moved all VMs from a node with the drain taint, and stops those that cannot move.
+
+The command pre_drain waits by it; blockers/migrations.py names a VM that stays.
+"""
 
 from __future__ import annotations
 

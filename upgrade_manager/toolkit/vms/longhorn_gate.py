@@ -1,5 +1,7 @@
 """Waits until the volumes of running VMs survive the loss of the node that is about to be drained.
 
+The command pre_drain waits by it; blockers/volumes.py names the volumes.
+
 The rule is in facts/volumes.py; blockers/volumes.py names the volumes that take too long.
 """
 

@@ -1,4 +1,8 @@
-"""Records the VMs that the upgrade stops, for restore-vm, and reads them."""
+"""Records the VMs that the upgrade stops, for restore-vm, and reads them.
+
+virtual_machines.py records before it stops, the command restore_vm reads; the manager releases the list in
+pipeline/node_upgrade/vm_restore.py.
+"""
 
 from __future__ import annotations
 

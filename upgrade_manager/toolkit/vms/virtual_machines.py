@@ -1,4 +1,7 @@
-"""Stops VMs that cannot leave a node otherwise, after recording them for restore-vm."""
+"""Stops VMs that cannot leave a node otherwise, after recording them for restore-vm.
+
+The command pre_drain calls it; pipeline/node_upgrade/vm_restore.py starts these VMs again.
+"""
 
 from __future__ import annotations
 
@@ -131,9 +134,9 @@ class _Shutdown:
         self._logged = -_REPEAT
         #: The uids of the VMs to stop.
         self.chosen: set[str] = set()
-        #: Why each VM does not stop, by name; empty for one that was asked to stop.
+        #: The reason for which a VM does not stop, by name; empty for one that was asked to stop.
         self.running: dict[str, str] = {}
-        #: Why the VMs could not be listed or recorded the last time.
+        #: The last error of listing or recording the VMs.
         self.error = ""
 
     async def complete(self) -> None:

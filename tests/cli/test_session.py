@@ -32,11 +32,11 @@ def _handlers_as_before() -> Iterator[None]:
 @pytest.mark.rule("status: Ctrl-C ends a command silently with status 130 until a watch shows the plan")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 @pytest.mark.parametrize("module", ["argparse", "aiohttp", "upgrade_manager.kube.kubeconfig", "asyncio.runners"])
-@pytest.mark.parametrize("line", COMMANDS)
-def test_signal_during_imports_ends_silently(line: str, module: str, number: signal.Signals) -> None:
-    done = interrupted("upgrade_manager", *line.split(), "--kubeconfig=/missing", module=module, number=number)
-    expected = COMMANDS[line] + number if COMMANDS[line] else 0
-    assert (done.returncode, done.stdout, done.stderr) == (expected, "", "")
+@pytest.mark.thin
+def test_signal_during_imports_ends_silently(module: str, number: signal.Signals) -> None:
+    for line, begin in COMMANDS.items():
+        done = interrupted("upgrade_manager", *line.split(), "--kubeconfig=/missing", module=module, number=number)
+        assert (done.returncode, done.stdout, done.stderr) == (begin and begin + number, "", ""), line
 
 
 NOT_FOUND = "not found. Set --kubeconfig or KUBECONFIG"

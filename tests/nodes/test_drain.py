@@ -18,7 +18,7 @@ from upgrade_manager.nodes.drain import await_reboot, decide
 from upgrade_manager.nodes.model import AcknowledgeHook, ClearPendingOS, Effect, NodeView, SetPendingOS, StartJob
 
 if TYPE_CHECKING:
-    from upgrade_manager.nodes.model import Decision
+    from upgrade_manager.nodes.model import Decision, NodeView
 
 row = pytest.param
 PRE, POST = JobType.PRE_DRAIN, JobType.POST_DRAIN
@@ -268,3 +268,27 @@ def test_reboot_is_reported_with_its_time(os_image: str, progress: str) -> None:
         VIEW, os_image=os_image, ready=False, ready_since="2026-01-01T00:05:00Z", jobs={JobType.POST_DRAIN: job}
     )
     assert await_reboot(view, NEW).progress == progress
+
+
+OTHERS = "n1: other controllers have not acknowledged their hooks: example.com/a (Secret fleet-local/s1)"
+
+
+@pytest.mark.parametrize(
+    ("view", "progress", "holds"),
+    [
+        pytest.param(VIEW, "n1: waiting for Rancher to drain it", False, id="not drained yet"),
+        pytest.param(
+            replace(VIEW, pre_drain=Hook(others=("example.com/a",))), OTHERS, True, id="hook of another controller"
+        ),
+        pytest.param(ACKED, "n1: waiting for Rancher to drain it and upgrade its Kubernetes", False, id="acknowledged"),
+        pytest.param(
+            replace(ACKED, pre_drain=Hook(requested="D", acknowledged="D", others=("example.com/a",))),
+            OTHERS,
+            False,
+            id="acknowledged, another controller has not",
+        ),
+    ],
+)
+def test_node_that_rancher_has_not_drained_says_why(view: NodeView, progress: str, *, holds: bool) -> None:
+    found = decide(view, release_os=NEW)
+    assert (found.progress, found.holds) == (progress, holds)

@@ -29,27 +29,28 @@ MARK = "plan.upgrade.cattle.io/up-image-preload"
 )
 @pytest.mark.parametrize("force", [False, True], ids=["guarded", "forced"])
 @pytest.mark.parametrize(
-    ("target", "minimum", "denied"),
+    ("current", "target", "minimum", "denied"),
     [
-        pytest.param("v1.7.0", "v1.6.1", "", id="supported"),
-        pytest.param("v1.7.0", "v1.6.2", "upgrade to v1.6.2 or later first", id="minimum version"),
-        pytest.param("v1.5.0", "", "downgrades are not supported", id="downgrade"),
-        pytest.param("v1.6.1", "", "all nodes run it already", id="the running version"),
+        pytest.param("v1.6.1", "v1.7.0", "v1.6.1", "", id="supported"),
+        pytest.param("v1.6.1", "v1.7.0", "v1.6.2", "upgrade to v1.6.2 or later first", id="minimum version"),
+        pytest.param("v1.6.1", "v1.5.0", "", "downgrades are not supported", id="downgrade"),
+        pytest.param("v1.6.1", "v1.6.1", "", "all nodes run it already", id="the running version"),
+        pytest.param("v1.7.0", "v1.7.0", "", "", id="nodes that a failed upgrade left behind"),
     ],
 )
 async def test_eligibility_is_checked_unless_forced(
-    cluster: Harvester, target: str, minimum: str, denied: str, *, force: bool
+    cluster: Harvester, current: str, target: str, minimum: str, denied: str, *, force: bool
 ) -> None:
     await cluster.nodes("n1")
     release = RELEASE | {"harvester": target} | ({"minUpgradableVersion": minimum} if minimum else {})
-    status = STATUS | {"releaseMetadata": release}
+    status = {"releaseMetadata": release, "previousVersion": current}
     ctx = cluster.context(await cluster.plan(spec={"version": "v1.7.0", "force": force}, status=status))
     refused = await ImagePreload().enter(ctx)
     if force or not denied:
         assert refused is None
     else:
         assert refused is not None
-        assert refused.cause.startswith(f"upgrade from v1.6.1 to {target} is not allowed: ")
+        assert refused.cause.startswith(f"upgrade from {current} to {target} is not allowed: ")
         assert denied in refused.cause
 
 

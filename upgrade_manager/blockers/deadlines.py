@@ -7,13 +7,13 @@ finders only once a deadline has passed.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from upgrade_manager.api.names import label_value
 from upgrade_manager.nodes.expected_times import USUAL_DRAIN, USUAL_REBOOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
     from upgrade_manager.blockers.wait import DrainWait, EvacuationWait, ImageWait, JobWait, ReturnWait, Wait
@@ -40,14 +40,20 @@ _AT_ONCE = timedelta(0)
 class Row(Protocol):
     """The part of a finder's row that a deadline depends on."""
 
-    def limit(self, wait: Wait) -> timedelta | None:
-        """Return the age at which the wait is overdue; None while it cannot be, and for waits of other rows."""
+    @property
+    def wait(self) -> type[Wait]:
+        """The class of waits that it takes."""
+        ...
+
+    @property
+    def overdue(self) -> Callable[[Any], timedelta | None]:
+        """The age at which such a wait is overdue; None while it cannot be."""
         ...
 
 
 def seconds_left(row: Row, wait: Wait, *, now: datetime) -> float | None:
     """Return the seconds until the wait is overdue for that row, 0 or less if it is; None if it does not apply."""
-    limit = row.limit(wait)
+    limit = row.overdue(wait) if isinstance(wait, row.wait) else None
     return None if limit is None else (wait.since + limit - now).total_seconds()
 
 

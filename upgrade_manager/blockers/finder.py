@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import structlog
 
@@ -57,8 +57,9 @@ class Row(Protocol):
         """The reasons that it may find; the first one also reports that objects cannot be read."""
         ...
 
-    def limit(self, wait: Wait) -> timedelta | None:
-        """Return when the wait becomes overdue; None while it is not to be looked at, and for others' waits."""
+    @property
+    def overdue(self) -> Callable[[Any], timedelta | None]:
+        """The age at which such a wait is overdue; None while it cannot be."""
         ...
 
     def look(self, view: View, wait: Wait) -> Iterable[Blocker]:
@@ -76,10 +77,6 @@ class Finder(Generic[W]):
     #: The age at which the wait is overdue; None while it cannot be.
     overdue: Callable[[W], timedelta | None]
     find: Callable[[View, W], Iterable[Blocker]]
-
-    def limit(self, wait: Wait) -> timedelta | None:
-        """See Row."""
-        return self.overdue(wait) if isinstance(wait, self.wait) else None
 
     def look(self, view: View, wait: Wait) -> Iterable[Blocker]:
         """See Row."""

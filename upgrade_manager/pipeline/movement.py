@@ -7,7 +7,7 @@ Times are those of observed objects where there are any, so that a restart looks
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.conditions import STALLED
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable
     from datetime import datetime
 
-    from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.blockers.wait import Wait, WaitKind
     from upgrade_manager.kube.objects import Object
 
 
@@ -57,31 +57,48 @@ class PlanProgress:
         return cls(ratio=max(least, progress_ratio(status)), moved=moved, usual=movement.usual)
 
 
+@dataclass(slots=True)
+class _Observed:
+    """The observations of a plan since it was read last."""
+
+    #: The last movement of a phase, a node, or a wait that was read.
+    moved: datetime | None = None
+    #: By kind and name: waits of which the last progress is not read yet. A scrape reads them, not each reconcile.
+    unread: dict[tuple[WaitKind, str], Wait] = field(default_factory=dict)
+    current: tuple[Wait, ...] = ()
+
+    def read(self) -> Movement:
+        """Return the last movement, with that of the waits."""
+        times = [wait.progressed for wait in self.unread.values()] + ([self.moved] if self.moved else [])
+        self.moved, self.unread = max(times, default=None), {}
+        return Movement(moved=self.moved, usual=max((wait.usual for wait in self.current), default=0.0))
+
+
 class ProgressTracker:
     """Remembers by uid what the reconciles of plans observe; used on the event loop only."""
 
     def __init__(self) -> None:
-        self._movements: dict[str, Movement] = {}
+        self._plans: dict[str, _Observed] = {}
 
     def moved(self, plan: Object, now: datetime) -> None:
         """Record that a phase or a node of the plan has moved."""
-        known = self.of(plan)
-        self._movements[objects.uid(plan)] = replace(known, moved=max(known.moved or now, now))
+        known = self._plans.setdefault(objects.uid(plan), _Observed())
+        known.moved = max(known.moved or now, now)
 
     def waiting(self, plan: Object, waits: Iterable[Wait]) -> None:
-        """Record what the plan waits for, and since when."""
-        found, known = list(waits), self.of(plan)
-        times = [wait.progressed for wait in found] + ([known.moved] if known.moved else [])
-        usual = max((wait.usual for wait in found), default=0.0)
-        self._movements[objects.uid(plan)] = Movement(moved=max(times, default=None), usual=usual)
+        """Record the waits of the plan."""
+        known = self._plans.setdefault(objects.uid(plan), _Observed())
+        known.current = tuple(waits)
+        known.unread.update({(wait.kind, wait.name): wait for wait in known.current})
 
     def of(self, plan: Object) -> Movement:
         """Return what is known about the plan."""
-        return self._movements.get(objects.uid(plan), Movement())
+        known = self._plans.get(objects.uid(plan))
+        return Movement() if known is None else known.read()
 
     def keep(self, uids: Container[str]) -> None:
         """Forget all other plans."""
-        self._movements = {uid: found for uid, found in self._movements.items() if uid in uids}
+        self._plans = {uid: known for uid, known in self._plans.items() if uid in uids}
 
 
 def is_stalled(plan: Object, progress: PlanProgress, now: datetime) -> bool:

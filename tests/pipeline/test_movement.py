@@ -12,6 +12,7 @@ from tests.support.managers.upgrade import UpgradeRun, started
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.blockers.wait import JobWait
 from upgrade_manager.kube import objects
+from upgrade_manager.pipeline import movement
 from upgrade_manager.pipeline.movement import PlanProgress, ProgressTracker, is_stalled
 
 if TYPE_CHECKING:
@@ -128,3 +129,12 @@ async def test_last_progress_survives_a_restart() -> None:
             life.metrics.refresh()
             (seconds,) = exported(life, "last_progress_timestamp_seconds")
     assert seconds > datetime.fromisoformat(began).timestamp()
+
+
+def test_waits_are_read_without_a_scrape_before_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(movement, "MAX_UNREAD", 2)
+    tracker = ProgressTracker()
+    for number in (7, 9, 8, 6):
+        tracker.waiting(plan(), [wait(number)])
+    assert len(tracker._plans["u"].unread) <= 2
+    assert tracker.of(plan()).moved == minute(9)

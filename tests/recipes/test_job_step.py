@@ -72,8 +72,8 @@ EDITS = (
     Edit(file="upgrade_manager/toolkit/vms/restored_label.py", new=EFFECT),
     Edit(
         file="upgrade_manager/toolkit/vms/__init__.py",
-        old='"restore_list", "virtual_machines"]',
-        new='"restore_list", "restored_label", "virtual_machines"]',
+        old='"restore_list", "vm_shutdown"]',
+        new='"restore_list", "restored_label", "vm_shutdown"]',
     ),
     Edit(
         file=COMMAND,

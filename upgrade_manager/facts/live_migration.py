@@ -1,6 +1,6 @@
 """Harvester's rule which VMs cannot be live-migrated; KubeVirt's own condition LiveMigratable is not part of it.
 
-The Job stops VMs by it (toolkit/vms/virtual_machines.py), and the webhook's check vms warns of them.
+The Job stops VMs by it (toolkit/vms/vm_shutdown.py), and the webhook's check vms warns of them.
 
 The webhook refuses plans on clusters with such VMs, and the toolkit stops them before their node is drained. Both use
 this module, so that no VM is stopped of which the webhook said nothing.

@@ -81,3 +81,8 @@ def without_nulls(value: Any) -> Any:
 def encode(body: Object | list[Object]) -> bytes:
     """Return compact JSON."""
     return _JSON.encode(body).encode()
+
+
+def annotation_path(name: str) -> str:
+    """Return the annotation's JSON pointer."""
+    return "/metadata/annotations/" + name.replace("/", "~1")

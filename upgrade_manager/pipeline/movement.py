@@ -22,8 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable
     from datetime import datetime
 
-    from upgrade_manager.blockers.wait import Wait, WaitKind
+    from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.objects import Object
+
+
+#: Without scrapes, a reconcile reads the waits when there are more.
+MAX_UNREAD = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +67,14 @@ class _Observed:
 
     #: The last movement of a phase, a node, or a wait that was read.
     moved: datetime | None = None
-    #: By kind and name: waits of which the last progress is not read yet. A scrape reads them, not each reconcile.
-    unread: dict[tuple[WaitKind, str], Wait] = field(default_factory=dict)
+    #: Waits whose last progress is not read yet, at most MAX_UNREAD. A scrape reads them, not each reconcile.
+    unread: set[Wait] = field(default_factory=set)
     current: tuple[Wait, ...] = ()
 
     def read(self) -> Movement:
         """Return the last movement, with that of the waits."""
-        times = [wait.progressed for wait in self.unread.values()] + ([self.moved] if self.moved else [])
-        self.moved, self.unread = max(times, default=None), {}
+        times = [wait.progressed for wait in self.unread] + ([self.moved] if self.moved else [])
+        self.moved, self.unread = max(times, default=None), set()
         return Movement(moved=self.moved, usual=max((wait.usual for wait in self.current), default=0.0))
 
 
@@ -89,7 +93,9 @@ class ProgressTracker:
         """Record the waits of the plan."""
         known = self._plans.setdefault(objects.uid(plan), _Observed())
         known.current = tuple(waits)
-        known.unread.update({(wait.kind, wait.name): wait for wait in known.current})
+        known.unread.update(known.current)
+        if len(known.unread) > MAX_UNREAD:
+            known.read()
 
     def of(self, plan: Object) -> Movement:
         """Return what is known about the plan."""

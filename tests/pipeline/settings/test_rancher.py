@@ -19,6 +19,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SECRETS, UPGRADE_PLANS
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import MissingObject
+from upgrade_manager.pipeline.node_upgrade.effects import remove_acknowledgements
 from upgrade_manager.pipeline.settings import overrides, rancher
 from upgrade_manager.pipeline.settings.overrides import give_back
 from upgrade_manager.pipeline.settings.rancher import generation, rke_config
@@ -291,7 +292,7 @@ async def test_acknowledgements_are_removed_within_one_reconcile(
 
     monkeypatch.setattr(Client, "patch", slow)
     async with asyncio.timeout(RECONCILE_TIMEOUT):
-        await rancher.remove_acknowledgements(cluster.context(await cluster.plan()), secrets)
+        await remove_acknowledgements(cluster.context(await cluster.plan()), secrets)
     found = (await cluster.client.list(SECRETS, namespace="fleet-local")).items
     assert [objects.annotations_of(secret) for secret in found] == [{}] * 1000
 

@@ -1,4 +1,4 @@
-"""Applies the effects of decisions about nodes.
+"""Applies the effects of decisions about nodes: creates Jobs, acknowledges hooks, marks nodes.
 
 phase.py calls it with the decisions of `nodes`.
 """
@@ -12,14 +12,16 @@ import structlog
 from upgrade_manager.api.keys import (
     ANNOTATION_PENDING_OS_IMAGE,
     ANNOTATION_PRE_HOOK,
+    FLEET_LOCAL,
     HARVESTER_SYSTEM,
     TAINT_KUBEVIRT_DRAIN,
     JobType,
 )
+from upgrade_manager.facts import machine_plan
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import JOBS, NODES
+from upgrade_manager.kube.errors import Invalid, NotFound
+from upgrade_manager.kube.patch import JsonPatch, MergePatch, annotation_path
+from upgrade_manager.kube.resources import JOBS, NODES, SECRETS
 from upgrade_manager.nodes.model import (
     AcknowledgeHook,
     ClearPendingOS,
@@ -30,10 +32,13 @@ from upgrade_manager.nodes.model import (
     StartJob,
 )
 from upgrade_manager.pipeline.selections import MANAGED_NODES
-from upgrade_manager.pipeline.settings import rancher
 from upgrade_manager.resources.jobs import node_job, node_job_name
+from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.nodes.model import Effect, NodeView
     from upgrade_manager.pipeline.context import ReconcileContext
 
@@ -53,7 +58,7 @@ async def apply_effect(ctx: ReconcileContext, view: NodeView, effect: Effect) ->
             await _resume(ctx, node_job_name(ctx.owner, node=node, job_type=job_type))
         case AcknowledgeHook():
             if not await _is_removed(ctx, view, effect):
-                await rancher.acknowledge(ctx, effect)
+                await _acknowledge(ctx, effect)
         case SetPendingOS(node=node, os_image=os_image):
             await ctx.mark(NODES, node, {"annotations": {ANNOTATION_PENDING_OS_IMAGE: os_image}})
         case ClearPendingOS(node=node):
@@ -89,3 +94,34 @@ async def _resume(ctx: ReconcileContext, job: str) -> None:
         await ctx.patch(JOBS, job, patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
     except NotFound:
         log.info("Job not found; it is recreated on the next reconcile", job=job)
+
+
+async def remove_acknowledgements(ctx: ReconcileContext, secrets: Iterable[Object]) -> None:
+    """Remove acknowledgements of an earlier upgrade: Rancher sets the same hook values again, and would not wait."""
+    await run_all(*(_remove_acknowledgements(ctx, secret) for secret in secrets))
+
+
+async def _remove_acknowledgements(ctx: ReconcileContext, secret: Object) -> None:
+    stale = machine_plan.acknowledgements(secret)
+    if stale:
+        metadata, event = {"annotations": dict.fromkeys(stale)}, "acknowledgements of an earlier upgrade removed"
+        await ctx.mark(SECRETS, objects.name(secret), metadata, namespace=FLEET_LOCAL, event=event)
+
+
+async def _acknowledge(ctx: ReconcileContext, hook: AcknowledgeHook) -> None:
+    """Acknowledge a hook, unless Rancher has changed or removed it; then the next reconcile decides again."""
+    requested = machine_plan.REQUESTED[hook.annotation]
+    test = {"op": "test", "path": annotation_path(requested), "value": hook.value}
+    add = {"op": "add", "path": annotation_path(hook.annotation), "value": hook.value}
+    patch, event = JsonPatch([test, add]), "hook acknowledged"
+    try:
+        await ctx.patch(SECRETS, hook.secret, patch, namespace=FLEET_LOCAL, metadata_only=True, event=event)
+    except NotFound:
+        log.info("Secret not found, hook not acknowledged", secret=hook.secret)
+    except Invalid:
+        # Listed, as the manager has no permission to get Secrets.
+        selector = f"metadata.name={hook.secret}"
+        listed = ctx.client.list(SECRETS, namespace=FLEET_LOCAL, field_selector=selector, metadata_only=True)
+        if any(objects.annotations_of(secret).get(requested) == hook.value for secret in (await listed).items):
+            raise
+        log.info("hook has changed, not acknowledged", secret=hook.secret, hook=requested)

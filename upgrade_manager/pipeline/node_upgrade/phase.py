@@ -32,7 +32,7 @@ from upgrade_manager.nodes.pending_hooks import delays, describe_delays
 from upgrade_manager.nodes.sequencing import one_at_a_time, paused_message, starts_upgrade
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.node_upgrade import vm_restore
-from upgrade_manager.pipeline.node_upgrade.effects import apply_effect
+from upgrade_manager.pipeline.node_upgrade.effects import apply_effect, remove_acknowledgements
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import unknown_pause_nodes
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import MissingNode, find_missing, machine_nodes
 from upgrade_manager.pipeline.node_upgrade.report import (
@@ -193,7 +193,7 @@ async def _begin(ctx: ReconcileContext, state: State) -> None:
     await ctx.persist()
     await overrides.apply_overrides(ctx)
     if state.cluster is not None:
-        await rancher.remove_acknowledgements(ctx, state.observed.secrets.list())
+        await remove_acknowledgements(ctx, state.observed.secrets.list())
         entry = overrides.strategy_entry(ctx) or {}
         await rancher.start_upgrade(ctx, state.cluster, original=entry.get("original"))
         # The observed cluster is out of date; the next reconcile checks its hooks.

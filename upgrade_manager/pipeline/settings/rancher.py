@@ -1,5 +1,8 @@
 """Rancher's provisioning cluster: the one patch that makes Rancher upgrade the nodes, and its reversion.
 
+../node_upgrade/phase.py starts and checks it, overrides.py gives the strategy back; hooks are acknowledged in
+../node_upgrade/effects.py.
+
     1. the new generation and the original upgradeStrategy are recorded in the plan's status
     2. the cluster is patched: generation, the release's Kubernetes, the hooks, and an annotation with the plan's uid
        and the original strategy; JSON patch tests guard each change
@@ -17,21 +20,18 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, FLEET_LOCAL, PROVISIONING_CLUSTER
-from upgrade_manager.facts import machine_plan
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Invalid, KubeError, NotFound, PreconditionFailed
-from upgrade_manager.kube.patch import JsonPatch
-from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SECRETS
+from upgrade_manager.kube.errors import Invalid, KubeError, PreconditionFailed
+from upgrade_manager.kube.patch import JsonPatch, annotation_path
+from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.selections import LOCAL_CLUSTER
 from upgrade_manager.pipeline.settings import upgrade_strategy
-from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.nodes.model import AcknowledgeHook
     from upgrade_manager.pipeline.context import ReconcileContext
 
 _KUBERNETES = "/spec/kubernetesVersion"
@@ -151,37 +151,6 @@ def belongs_to_another(ctx: ReconcileContext, cluster: Object) -> bool:
     return bool(_record(cluster).get("uid", ctx.owner.uid) != ctx.owner.uid)
 
 
-async def remove_acknowledgements(ctx: ReconcileContext, secrets: Iterable[Object]) -> None:
-    """Remove acknowledgements of an earlier upgrade: Rancher sets the same hook values again, and would not wait."""
-    await run_all(*(_remove_acknowledgements(ctx, secret) for secret in secrets))
-
-
-async def _remove_acknowledgements(ctx: ReconcileContext, secret: Object) -> None:
-    stale = machine_plan.acknowledgements(secret)
-    if stale:
-        metadata, event = {"annotations": dict.fromkeys(stale)}, "acknowledgements of an earlier upgrade removed"
-        await ctx.mark(SECRETS, objects.name(secret), metadata, namespace=FLEET_LOCAL, event=event)
-
-
-async def acknowledge(ctx: ReconcileContext, hook: AcknowledgeHook) -> None:
-    """Acknowledge a hook, unless Rancher has changed or removed it; then the next reconcile decides again."""
-    requested = machine_plan.REQUESTED[hook.annotation]
-    test = {"op": "test", "path": _annotation_path(requested), "value": hook.value}
-    add = {"op": "add", "path": _annotation_path(hook.annotation), "value": hook.value}
-    patch, event = JsonPatch([test, add]), "hook acknowledged"
-    try:
-        await ctx.patch(SECRETS, hook.secret, patch, namespace=FLEET_LOCAL, metadata_only=True, event=event)
-    except NotFound:
-        log.info("Secret not found, hook not acknowledged", secret=hook.secret)
-    except Invalid:
-        # Listed, as the manager has no permission to get Secrets.
-        selector = f"metadata.name={hook.secret}"
-        listed = ctx.client.list(SECRETS, namespace=FLEET_LOCAL, field_selector=selector, metadata_only=True)
-        if any(objects.annotations_of(secret).get(requested) == hook.value for secret in (await listed).items):
-            raise
-        log.info("hook has changed, not acknowledged", secret=hook.secret, hook=requested)
-
-
 def rke_config(cluster: Mapping[str, Any]) -> dict[str, Any]:
     """Return spec.rkeConfig, which may be null."""
     return (cluster.get("spec") or {}).get("rkeConfig") or {}
@@ -222,16 +191,11 @@ def _annotation(ctx: ReconcileContext, original: Any) -> str:
 
 def _annotate(cluster: Object, value: str | None) -> list[Object]:
     """Return the operations that set or remove the annotation; none if nothing changes."""
-    present, path = objects.annotations_of(cluster), _annotation_path(ANNOTATION_ORIGINAL_STRATEGY)
+    present, path = objects.annotations_of(cluster), annotation_path(ANNOTATION_ORIGINAL_STRATEGY)
     if value is None:
         return [{"op": "remove", "path": path}] if ANNOTATION_ORIGINAL_STRATEGY in present else []
     parent = [] if objects.metadata(cluster).get("annotations") else _ADD_ANNOTATIONS
     return [*parent, {"op": "add", "path": path, "value": value}]
-
-
-def _annotation_path(name: str) -> str:
-    """Return the annotation's JSON pointer."""
-    return "/metadata/annotations/" + name.replace("/", "~1")
 
 
 _ADD_ANNOTATIONS: list[Object] = [

@@ -9,7 +9,7 @@ from upgrade_manager.toolkit.vms.drain_taint import drain_taint_missing, set_dra
 from upgrade_manager.toolkit.vms.evacuation import budgets_remaining, stop_stranded_vms, vms_remaining
 from upgrade_manager.toolkit.vms.longhorn_gate import forget_skipped_volumes, unsafe_volumes
 from upgrade_manager.toolkit.vms.restore_list import report_failed_record
-from upgrade_manager.toolkit.vms.virtual_machines import (
+from upgrade_manager.toolkit.vms.vm_shutdown import (
     STEP_TIMEOUT,
     record_immovable_vms,
     report_failed_shutdown,

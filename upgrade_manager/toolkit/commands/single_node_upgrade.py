@@ -24,7 +24,7 @@ from upgrade_manager.toolkit.os.reboot import ARRANGE_REBOOT
 from upgrade_manager.toolkit.run.attempts import WAIT_FOR_EARLIER_ATTEMPTS
 from upgrade_manager.toolkit.run.steps import Step
 from upgrade_manager.toolkit.vms.drain_taint import drain_taint_present, remove_drain_taint
-from upgrade_manager.toolkit.vms.virtual_machines import STEP_TIMEOUT, report_failed_shutdown, stop_all_vms, vms_running
+from upgrade_manager.toolkit.vms.vm_shutdown import STEP_TIMEOUT, report_failed_shutdown, stop_all_vms, vms_running
 
 if TYPE_CHECKING:
     from upgrade_manager.toolkit.run.context import ToolkitContext

@@ -11,7 +11,7 @@ from upgrade_manager.kube.resources import NODES
 from upgrade_manager.toolkit.run.errors import StepFailed
 from upgrade_manager.toolkit.run.steps import Step
 from upgrade_manager.toolkit.vms import restore_list
-from upgrade_manager.toolkit.vms.virtual_machines import (
+from upgrade_manager.toolkit.vms.vm_shutdown import (
     STEP_TIMEOUT,
     immovable_vms,
     report_failed_shutdown,

@@ -22,7 +22,7 @@ from upgrade_manager.kube.resources import (
     VIRTUAL_MACHINE_INSTANCES,
 )
 from upgrade_manager.toolkit.vms import restore_list
-from upgrade_manager.toolkit.vms.virtual_machines import request_stop, restores_vms, vms_of_node
+from upgrade_manager.toolkit.vms.vm_shutdown import request_stop, restores_vms, vms_of_node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

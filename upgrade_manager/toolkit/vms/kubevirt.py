@@ -1,6 +1,6 @@
 """KubeVirt's API: whether it serves, and the start and stop of VMs.
 
-virtual_machines.py stops VMs by it, the command restore_vm starts them.
+vm_shutdown.py stops VMs by it, the command restore_vm starts them.
 
 Both requests are asynchronous: they change the VM, and KubeVirt starts or ends its instance later. A VM that already
 changes in the wanted direction is not asked again.

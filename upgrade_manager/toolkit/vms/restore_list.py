@@ -1,6 +1,6 @@
 """Records the VMs that the upgrade stops, for restore-vm, and reads them.
 
-virtual_machines.py records before it stops, the command restore_vm reads; the manager releases the list in
+vm_shutdown.py records before it stops, the command restore_vm reads; the manager releases the list in
 pipeline/node_upgrade/vm_restore.py.
 """
 

@@ -21,7 +21,7 @@ from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
-from upgrade_manager.toolkit.vms.virtual_machines import stop_all_vms, stop_immovable_vms, vms_running
+from upgrade_manager.toolkit.vms.vm_shutdown import stop_all_vms, stop_immovable_vms, vms_running
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,10 +12,12 @@ from tests.support.toolkit.volume_world import volume_world
 from upgrade_manager.blockers import migrations, node_return, volumes
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.wait import EvacuationWait, LostNodeWait, RebootWait
+from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
     LONGHORN_ENGINES,
     LONGHORN_REPLICAS,
     LONGHORN_VOLUMES,
+    MIGRATIONS,
     NODES,
     VIRTUAL_MACHINE_INSTANCES,
 )
@@ -48,7 +50,9 @@ async def show(view: FakeView, world: ToolkitWorld, *resources: Resource) -> Non
 def of_evacuation(finders: Sequence[Row], view: FakeView, *, is_running: bool) -> Sequence[Blocker]:
     """Return the blockers of a node whose VMs are to leave since an hour."""
     since = view.ago(3600)
-    wait = EvacuationWait(name=NODE, node=NODE, since=since, released=since, is_running=is_running)
+    wait = EvacuationWait(
+        name=NODE, node=NODE, since=since, released=since, is_running=is_running, is_at_gate=is_running
+    )
     return find_blockers(finders, view, [wait], []).blockers
 
 
@@ -99,6 +103,21 @@ async def test_vm_that_only_its_user_moves_has_one_remedy(
         assert (command in job, command in blocker.remedy) == (command in commands, command in commands)
     assert blocker.message.partition("(")[2].removesuffix(")") in job
     assert blocker.remedy in job
+
+
+async def test_migration_that_brought_a_vm_does_not_explain_its_stay(view: FakeView, tmp_path: Path) -> None:
+    async with vm_world(tmp_path, FREE, actors=False) as world:
+        metadata = {"name": "kubevirt-evacuation-arrival", "namespace": "default"}
+        arrival = {"apiVersion": MIGRATIONS.api_version, "kind": MIGRATIONS.kind, "metadata": metadata}
+        await world.client.create(MIGRATIONS, {**arrival, "spec": {"vmiName": "free"}}, namespace="default")
+        ended = MergePatch({"status": {"phase": "Succeeded"}})
+        await world.client.patch(MIGRATIONS, metadata["name"], ended, namespace="default", subresource="status")
+        job = await vms_remaining(world.context())
+        await show(view, world, VIRTUAL_MACHINE_INSTANCES, MIGRATIONS)
+        (blocker,) = of_evacuation(migrations.FINDERS, view, is_running=False)
+    assert "arrival" not in job
+    assert "it has no migration" in job
+    assert "it has no migration" in blocker.message
 
 
 @pytest.mark.parametrize("os_image", ["old", "new"])

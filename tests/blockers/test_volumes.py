@@ -26,12 +26,10 @@ def cluster(view: FakeView) -> None:
     view.found["Node"], view.found["Engine"] = [*MANAGED], [ENGINE]
 
 
-def blockers(
-    view: FakeView, *, age: float = 600, running: bool = True, evacuated: float | None = None
-) -> Sequence[Blocker]:
-    """Return the blockers of a Job of that age, which has let the VMs leave since then."""
-    since, released = view.ago(age), view.ago(age if evacuated is None else evacuated)
-    wait = EvacuationWait(name="n1", node="n1", since=since, released=released, is_running=running)
+def blockers(view: FakeView, *, age: float = 600, running: bool = True, at_gate: bool = True) -> Sequence[Blocker]:
+    """Return the blockers of a Job of that age."""
+    since = view.ago(age)
+    wait = EvacuationWait(name="n1", node="n1", since=since, released=since, is_running=running, is_at_gate=at_gate)
     return find_blockers(FINDERS, view, [wait], []).blockers
 
 
@@ -157,9 +155,9 @@ def test_volumes_do_not_matter_after_the_pre_drain_job(view: FakeView) -> None:
 
 def test_volumes_do_not_matter_once_vms_may_leave(view: FakeView) -> None:
     view.found["Volume"] = [volume("degraded")]
-    assert blockers(view, age=6000, evacuated=599) == []
+    assert blockers(view, age=6000, at_gate=False) == []
     assert view.read == []
-    assert len(blockers(view, age=6000, evacuated=6000)) == 1
+    assert len(blockers(view, age=6000)) == 1
 
 
 def test_managed_nodes_engines_and_volumes_are_watched(view: FakeView) -> None:

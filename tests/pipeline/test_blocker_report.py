@@ -202,3 +202,11 @@ async def test_progressing_shows_what_the_first_blocker_adds(
     assert blocker_report.first_message(ctx, waiting) == ""
     ctx.status.blocked([replace(blocker(), message=message)])
     assert blocker_report.first_message(ctx, waiting) == shown
+
+
+async def test_blockers_beyond_the_status_send_no_events(cluster: Harvester, informers: PlanInformers) -> None:
+    ctx = await begun(cluster, informers)
+    found = [blocker(str(number), reason=BlockerReason.WRITE_REFUSED) for number in range(MAX_BLOCKERS + 5)]
+    for _ in range(2):
+        blocker_report.report_refused(ctx, found)
+    assert len(cluster.recorder.recorded) == MAX_BLOCKERS

@@ -122,8 +122,8 @@ def evacuation(wait: EvacuationWait) -> timedelta | None:
 
 
 def volumes(wait: EvacuationWait) -> timedelta | None:
-    """Return the time for the volumes; None once the Job lets the VMs leave: its gate has passed."""
-    return EVACUATION if wait.is_running and wait.released <= wait.since else None
+    """Return the time for the volumes; None unless the Job waits for them."""
+    return EVACUATION if wait.is_running and wait.is_at_gate else None
 
 
 def reboot(wait: ReturnWait) -> timedelta:

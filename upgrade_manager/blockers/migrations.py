@@ -18,7 +18,7 @@ from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import EvacuationWait
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.label_selectors import one_of
-from upgrade_manager.facts.migrations import migrations_of
+from upgrade_manager.facts.migrations import migrations_of, since_arrival
 from upgrade_manager.facts.vm_obstacles import NODE_LABEL, staying, vm_obstacle
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
@@ -48,7 +48,7 @@ def _blockers(view: View, wait: EvacuationWait) -> Iterator[Blocker]:
     if not instances:
         return
     migrations = _migrations(view, instances)
-    pairs = [(one, _since_arrival(migrations_of(one, migrations))) for one in instances]
+    pairs = [(one, since_arrival(migrations_of(one, migrations))) for one in instances]
     moving = {objects.key(one) for one, own in pairs if _moves(view, own)}
     stopped = _stopped_controller(view)
     for one, own in pairs:
@@ -63,12 +63,6 @@ def _is_evacuated(view: View, node: str) -> bool:
     found = view.objects(Selection(resource=NODES, field_selector=f"metadata.name={node}"))
     taints = (taint for one in found for taint in objects.items(one, "spec", "taints"))
     return any(objects.text(taint, "key") == TAINT_KUBEVIRT_DRAIN for taint in taints)
-
-
-def _since_arrival(migrations: Sequence[Object]) -> Sequence[Object]:
-    """Return the migrations after the last one that succeeded: it has brought the VM to this node."""
-    arrived = max((number for number, one in enumerate(migrations, 1) if _phase(one) == "Succeeded"), default=0)
-    return migrations[arrived:]
 
 
 def _moves(view: View, migrations: Sequence[Object]) -> bool:

@@ -167,6 +167,8 @@ class EvacuationWait(Wait):
     released: datetime
     #: True while the Job runs.
     is_running: bool = False
+    #: True while the Job waits for volumes, before it lets the VMs leave.
+    is_at_gate: bool = False
 
     @property
     def progressed(self) -> datetime:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from upgrade_manager.kube.objects import Object
 
@@ -23,3 +23,12 @@ def migrations_of(instance: Object, migrations: Iterable[Object]) -> list[Object
         and objects.text(one, "metadata", "creationTimestamp") >= created
     ]
     return sorted(own, key=lambda one: (objects.text(one, "metadata", "creationTimestamp"), objects.name(one)))
+
+
+def since_arrival(migrations: Sequence[Object]) -> Sequence[Object]:
+    """Return the migrations after the last one that succeeded: it has brought the VM to this node."""
+    arrived = max(
+        (number for number, one in enumerate(migrations, 1) if objects.text(one, "status", "phase") == "Succeeded"),
+        default=0,
+    )
+    return migrations[arrived:]

@@ -25,6 +25,8 @@ MANY_NODES = 3
 _ENOUGH = 2
 _METADATA = ("name", "resourceVersion")
 _VOLUME_SPEC = ("numberOfReplicas", "diskSelector", "nodeSelector")
+#: The step of the pre-drain Job that waits for volumes (toolkit/commands/pre_drain.py), as its progress names it.
+VOLUME_GATE = "wait-for-volumes"
 
 
 def storage_nodes(nodes: Iterable[Object]) -> int:

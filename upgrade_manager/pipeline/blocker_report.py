@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.blockers import MAX_TEXT, BlockerReason, merge_blockers, read_blockers
+from upgrade_manager.api.blockers import MAX_TEXT, BlockerReason, entries_of, merge_blockers, read_blockers
 from upgrade_manager.api.status import ToolkitImageStatus
 from upgrade_manager.blockers.deadlines import earliest
 from upgrade_manager.blockers.finder import find_blockers
@@ -120,10 +120,11 @@ def clear(ctx: ReconcileContext) -> None:
 
 
 def _record(ctx: ReconcileContext, known: Iterable[Blocker], found: Sequence[Blocker]) -> None:
-    """Set the status; the events of a user's choice are the node's milestones."""
+    """Set the status, and send events of the blockers that it holds; those of a user's choice are milestones."""
+    held = found[: len(entries_of(found))]
     before = {blocker.identity: blocker for blocker in known}
     now = {blocker.identity for blocker in found}
-    for blocker in found:
+    for blocker in held:
         if blocker.reason.stalls:
             ctx.events.blocker(ctx.raw, blocker, is_known=blocker.identity in before)
     for identity, blocker in before.items():

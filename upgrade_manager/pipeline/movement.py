@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 #: Without scrapes, a reconcile reads the waits when there are more.
-MAX_UNREAD = 10_000
+MAX_UNREAD = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +68,13 @@ class _Observed:
     #: The last movement of a phase, a node, or a wait that was read.
     moved: datetime | None = None
     #: Waits whose last progress is not read yet, at most MAX_UNREAD. A scrape reads them, not each reconcile.
-    unread: set[Wait] = field(default_factory=set)
+    unread: list[Wait] = field(default_factory=list)
     current: tuple[Wait, ...] = ()
 
     def read(self) -> Movement:
         """Return the last movement, with that of the waits."""
         times = [wait.progressed for wait in self.unread] + ([self.moved] if self.moved else [])
-        self.moved, self.unread = max(times, default=None), set()
+        self.moved, self.unread = max(times, default=None), []
         return Movement(moved=self.moved, usual=max((wait.usual for wait in self.current), default=0.0))
 
 
@@ -93,7 +93,7 @@ class ProgressTracker:
         """Record the waits of the plan."""
         known = self._plans.setdefault(objects.uid(plan), _Observed())
         known.current = tuple(waits)
-        known.unread.update(known.current)
+        known.unread += known.current
         if len(known.unread) > MAX_UNREAD:
             known.read()
 

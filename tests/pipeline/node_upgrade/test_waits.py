@@ -10,6 +10,7 @@ import pytest
 
 from hack.virtual_time import virtual_now
 from tests.support.cluster.nodes import OPTIONS, POST, PRE
+from upgrade_manager.api.keys import ANNOTATION_PROGRESS
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.blockers.wait import (
     DrainWait,
@@ -22,8 +23,9 @@ from upgrade_manager.blockers.wait import (
     RebootWait,
     WaitKind,
 )
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS
+from upgrade_manager.kube.resources import JOBS, NODES, UPGRADE_PLANS
 from upgrade_manager.pipeline.outcome import Waiting
 
 if TYPE_CHECKING:
@@ -145,6 +147,33 @@ async def test_evacuation_progresses_when_the_node_gets_its_taint(stage: NodeUpg
             assert (evacuation.kind, evacuation.since) == (WaitKind.EVACUATION, began)
             assert evacuation.progressed == changed
             await asyncio.sleep(LONG)
+
+
+@pytest.mark.parametrize(
+    ("step", "is_tainted", "is_at_gate"),
+    [
+        pytest.param(None, False, True, id="no step, before the taint"),
+        pytest.param(None, True, False, id="no step, after it"),
+        pytest.param("2/9 wait-for-volumes", True, True, id="later attempt"),
+        pytest.param("4/9 stop-vms", False, False, id="between gate and taint"),
+    ],
+)
+async def test_step_shows_whether_the_job_waits_for_volumes(
+    stage: NodeUpgradeRun,
+    step: str | None,
+    is_tainted: bool,
+    is_at_gate: bool,  # noqa: FBT001  # a case
+) -> None:
+    await stage.begin("n1", "n2")
+    await stage.request("n1", "pre")
+    taints = [{"key": "kubevirt.io/drain", "value": "draining", "effect": "NoSchedule"}] if is_tainted else None
+    await stage.client.patch(NODES, "n1", MergePatch({"spec": {"taints": taints}}))
+    (job,) = (await stage.client.list(JOBS)).items
+    progress = MergePatch({"metadata": {"annotations": {ANNOTATION_PROGRESS: step}}})
+    await stage.client.patch(JOBS, objects.name(job), progress, namespace=objects.namespace(job))
+    _, evacuation = await waits(stage)
+    assert isinstance(evacuation, EvacuationWait)
+    assert evacuation.is_at_gate is is_at_gate
 
 
 async def test_jobs_of_slow_nodes_raise_the_usual_time_of_the_next(stage: NodeUpgradeRun) -> None:

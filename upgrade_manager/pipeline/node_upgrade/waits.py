@@ -37,6 +37,7 @@ from upgrade_manager.blockers.wait import (
     RebootWait,
 )
 from upgrade_manager.facts.job_state import Progress
+from upgrade_manager.facts.volumes import VOLUME_GATE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.nodes.node_view import finished_seconds
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.api.blockers import Blocker
     from upgrade_manager.blockers.wait import KnownWait, ReturnWait, Wait
+    from upgrade_manager.facts.job_state import JobState
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.nodes.model import NodeView
     from upgrade_manager.nodes.node_view import Decided, Observed
@@ -147,7 +149,7 @@ class NodeWaits:
             return
         is_running = job.progress is Progress.RUNNING
         began = parse_time(job.created) or first_seen(self.ctx, EvacuationWait, view.name)
-        yield self._evacuation(view, began, is_running=is_running)
+        yield self._evacuation(view, began, job)
         if not is_running and view.secret and not view.pre_drain.others:
             yield self._rancher_drain(view, parse_time(job.completed) or first_seen(self.ctx, DrainWait, view.name))
 
@@ -188,12 +190,23 @@ class NodeWaits:
         """Return the time in whole seconds, as the recorded times and the blockers' are."""
         return self.ctx.now().replace(microsecond=0)
 
-    def _evacuation(self, view: NodeView, created: datetime, *, is_running: bool) -> Wait:
-        """Return the wait since the Job began, whose taint lets KubeVirt move the VMs."""
+    def _evacuation(self, view: NodeView, created: datetime, job: JobState) -> Wait:
+        """Return the wait since the Job began, whose taint lets KubeVirt move the VMs.
+
+        A later attempt of the Job waits for volumes again, with the taint. Harvester's toolkit reports no step: there
+        the taint shows that the wait for volumes is over.
+        """
         key, now = ("tainted", view.name), self._now()
         seen = self.ctx.informers.first_seen.since(key, view.tainted, now=now, known=created)
         name, released = view.name, max(created, seen)
-        return EvacuationWait(name=name, node=name, since=created, released=released, is_running=is_running)
+        return EvacuationWait(
+            name=name,
+            node=name,
+            since=created,
+            released=released,
+            is_running=job.progress is Progress.RUNNING,
+            is_at_gate=job.step.endswith(f" {VOLUME_GATE}") if job.step else not view.tainted,
+        )
 
     def _return(self, view: NodeView, state: NodeState | None, *, is_under_way: bool) -> Iterator[Wait]:
         """Yield the wait for a node that has to become Ready, or to run the release's OS."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from upgrade_manager.facts.volumes import VOLUME_GATE
 from upgrade_manager.toolkit.host.rke2_config import config_missing, write_config
 from upgrade_manager.toolkit.host.system_agent import restore_system_agent, system_agent_override
 from upgrade_manager.toolkit.run.steps import Step
@@ -19,7 +20,7 @@ from upgrade_manager.toolkit.vms.vm_shutdown import (
 STEPS = (
     Step(name="restore-system-agent", timeout=900, missing=system_agent_override, act=restore_system_agent),
     # Rebuilding the replicas of large volumes takes hours.
-    Step(name="wait-for-volumes", timeout=12 * 3600, missing=unsafe_volumes, poll=10),
+    Step(name=VOLUME_GATE, timeout=12 * 3600, missing=unsafe_volumes, poll=10),
     Step(name="record-vms", timeout=300, act=record_immovable_vms, failed=report_failed_record),
     Step(name="stop-vms", timeout=STEP_TIMEOUT, act=stop_immovable_vms, failed=report_failed_shutdown),
     Step(name="taint-node", timeout=300, missing=drain_taint_missing, act=set_drain_taint),

@@ -11,7 +11,7 @@ from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, JobType
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.facts.migrations import migrations_of
+from upgrade_manager.facts.migrations import migrations_of, since_arrival
 from upgrade_manager.facts.vm_obstacles import vm_obstacle
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import (
@@ -46,7 +46,10 @@ async def vms_remaining(context: ToolkitContext) -> str:
     if not instances and not arriving:
         return ""
     migrations = (await context.client.list(MIGRATIONS)).items
-    staying = [f"{objects.qualified_name(one)} ({_state(one, migrations_of(one, migrations))})" for one in instances]
+    own = [since_arrival(migrations_of(one, migrations)) for one in instances]
+    staying = [
+        f"{objects.qualified_name(one)} ({_state(one, found)})" for one, found in zip(instances, own, strict=True)
+    ]
     coming = [f"{objects.qualified_name(one)} (it migrates to this node)" for one in arriving]
     return f"VMs on node {context.node}: {name_list([*staying, *coming])}"
 

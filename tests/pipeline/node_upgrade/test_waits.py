@@ -161,7 +161,7 @@ async def test_evacuation_progresses_when_the_node_gets_its_taint(stage: NodeUpg
 async def test_step_shows_whether_the_job_waits_for_volumes(
     stage: NodeUpgradeRun,
     step: str | None,
-    is_tainted: bool,
+    is_tainted: bool,  # noqa: FBT001  # a case
     is_at_gate: bool,  # noqa: FBT001  # a case
 ) -> None:
     await stage.begin("n1", "n2")

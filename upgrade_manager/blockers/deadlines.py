@@ -1,4 +1,4 @@
-"""The age at which each wait is overdue: from then on its finders read what holds the upgrade up.
+"""The age at which each wait is overdue, from which on its finders read the objects that hold the upgrade up.
 
 The rows of finders name these functions. `pipeline/blocker_report.py` calls `earliest` in each reconcile, and the
 finders only once a deadline has passed.
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
     from upgrade_manager.blockers.wait import DrainWait, EvacuationWait, ImageWait, JobWait, ReturnWait, Wait
 
-#: Pods run and controllers act within that time, images pulled and volumes attached.
+#: The time in which Pods start, image pulls and volume attachments included, and in which controllers act.
 START = timedelta(minutes=1)
-#: Rancher's planner acts within that time.
+#: The time in which Rancher's planner acts.
 PLANNER = timedelta(seconds=USUAL_DRAIN)
-#: Rancher may drain a node that runs the release's Kubernetes already within that time.
+#: The time in which Rancher may still drain a node that already runs the release's Kubernetes.
 HOOK = timedelta(minutes=10)
-#: Pods of a node end within that time, unless something keeps them.
+#: The time in which the evicted Pods of a node terminate.
 DRAIN = timedelta(minutes=5)
-#: KubeVirt migrates the VMs of a node within that time.
+#: The time in which KubeVirt migrates the VMs of a node.
 EVACUATION = timedelta(minutes=10)
-#: A node shuts down, boots and starts its kubelet within that time.
+#: The time in which a node shuts down, boots and starts its kubelet.
 REBOOT = timedelta(seconds=USUAL_REBOOT)
-#: A node that becomes Ready sooner after the Job has not rebooted yet.
+#: A node that becomes Ready within this time after the end of its Job has not rebooted yet.
 SHUTDOWN = timedelta(seconds=30)
-#: Harvester reports the progress of an import, in whole percents, within that time.
+#: The time in which Harvester reports further progress of an import, in whole percents.
 PROGRESS = timedelta(minutes=10)
 _AT_ONCE = timedelta(0)
 
@@ -42,23 +42,23 @@ class Row(Protocol):
 
     @property
     def wait(self) -> type[Wait]:
-        """The class of waits that it takes."""
+        """The class of waits that the row handles."""
         ...
 
     @property
     def overdue(self) -> Callable[[Any], timedelta | None]:
-        """The age at which such a wait is overdue; None while it cannot be."""
+        """The age at which a wait of this class is overdue; None while no deadline applies."""
         ...
 
 
 def seconds_left(row: Row, wait: Wait, *, now: datetime) -> float | None:
-    """Return the seconds until the wait is overdue for that row, 0 or less if it is; None if it does not apply."""
+    """Return the seconds until the wait is overdue for the row, at most 0 if overdue; None without a deadline."""
     limit = row.overdue(wait) if isinstance(wait, row.wait) else None
     return None if limit is None else (wait.since + limit - now).total_seconds()
 
 
 def earliest(table: Iterable[Row], waits: Sequence[Wait], *, now: datetime) -> float | None:
-    """Return the seconds until the first of the waits is overdue, 0 or less if one is; None if none will be."""
+    """Return the seconds until the first wait is overdue, at most 0 if a wait is overdue; None without a deadline."""
     left = (seconds_left(row, wait, now=now) for row in table for wait in waits)
     return min((seconds for seconds in left if seconds is not None), default=None)
 
@@ -69,7 +69,7 @@ def from_start(_: Wait) -> timedelta:
 
 
 def at_once(_: Wait) -> timedelta:
-    """Return the deadline of a wait whose cause is known to need a user, or to be another controller's."""
+    """Return the deadline of a wait whose known cause requires an action by a user or by another controller."""
     return _AT_ONCE
 
 
@@ -84,12 +84,12 @@ def job_start(wait: JobWait) -> timedelta | None:
 
 
 def job_progress(wait: JobWait) -> timedelta | None:
-    """Return the deadline of a Job that runs, since its last step; None before."""
+    """Return the deadline of a running Job, counted from its last step; None before the Job runs."""
     return wait.stepped - wait.since + timedelta(seconds=wait.expected) if wait.is_running else None
 
 
 def image_import(wait: ImageWait) -> timedelta:
-    """Return the deadline of an import, since its last progress."""
+    """Return the deadline of an import, counted from its last progress."""
     return wait.imported - wait.since + PROGRESS
 
 
@@ -99,14 +99,14 @@ def planner(_: Wait) -> timedelta:
 
 
 def rancher_drain(wait: DrainWait) -> timedelta:
-    """Return the deadline of a drain by Rancher, since what held it up is over."""
+    """Return the deadline of a drain by Rancher, counted from the end of the last known obstacle."""
     return wait.undisturbed - wait.since + PLANNER
 
 
 def drain(wait: DrainWait) -> timedelta | None:
-    """Return the time for a drain: none once Rancher reports an error; None for a node that is drained.
+    """Return the deadline of a drain, which is immediate once Rancher reports an error; None for a drained node.
 
-    On a drained node Longhorn may start Pods again, and keep them by a budget.
+    Longhorn may start Pods on a drained node again, and protect these Pods by a PodDisruptionBudget.
     """
     if wait.is_drained:
         return None
@@ -114,9 +114,9 @@ def drain(wait: DrainWait) -> timedelta | None:
 
 
 def evacuation(wait: EvacuationWait) -> timedelta | None:
-    """Return the time since the pre-drain Job began: it may wait for volumes before it lets KubeVirt move the VMs.
+    """Return the deadline of an evacuation, counted from the time at which the pre-drain Job let KubeVirt move the VMs.
 
-    None for a node whose name is too long for the labels of its VMs.
+    The Job may wait for volumes before. No deadline applies to a node whose name is too long for the labels of its VMs.
     """
     return wait.released - wait.since + EVACUATION if label_value(wait.node) == wait.node else None
 
@@ -127,11 +127,11 @@ def volumes(wait: EvacuationWait) -> timedelta | None:
 
 
 def reboot(wait: ReturnWait) -> timedelta:
-    """Return the time for a reboot; none for a node that is Ready again: it has rebooted, and runs the old OS."""
+    """Return the deadline of a reboot; a node that is Ready again on the old OS is overdue at once."""
     back = wait.ready_changed - wait.since
     return back if wait.is_ready and back >= SHUTDOWN else REBOOT
 
 
 def lost_node(wait: ReturnWait) -> timedelta:
-    """Return the time for a reboot; none for a node that is Ready: it runs another OS."""
+    """Return the deadline of the return of a lost node; a Ready node is overdue at once, because it runs another OS."""
     return _AT_ONCE if wait.is_ready else REBOOT

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class Outage(NamedTuple):
-    """The reason for which a Deployment does nothing, and the remedy."""
+    """The reason why a Deployment has no available replica, and the remedy."""
 
     problem: str
     remedy: str
 
 
 def outage(view: View, namespace: str, name: str) -> Outage | None:
-    """Return why the Deployment does nothing; None if at least one replica is available."""
+    """Return the outage of the Deployment; None if at least one replica is available."""
     named = f"Deployment {namespace}/{name}"
     deployment = _read(view, namespace, name)
     problem = deployment_problem(deployment)

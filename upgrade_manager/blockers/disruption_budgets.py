@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets that keep Pods on a node, and what to do; facts/evictions.py has the API server's rules.
+"""PodDisruptionBudgets that keep Pods on a node, and the remedies; facts/evictions.py has the API server's rules.
 
 drains.py calls it.
 """
@@ -26,7 +26,7 @@ _LIMITS = ("minAvailable", "maxUnavailable")
 
 
 def budget_blockers(wait: DrainWait, pods: Sequence[Object], budgets: Sequence[Object]) -> Iterator[Blocker]:
-    """Yield the budgets that allow no eviction of these Pods, and those of Pods that several select."""
+    """Yield the budgets that allow no eviction of these Pods, and all budgets of a Pod that several budgets select."""
     index = PodIndex(pods)
     selected = [(budget, found) for budget in budgets if (found := index.selected(budget))]
     counts = Counter(id(pod) for _, found in selected for pod in found)

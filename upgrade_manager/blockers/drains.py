@@ -1,6 +1,6 @@
-"""Finds the cause of a drain that Rancher does not finish: its error, a PodDisruptionBudget, Pods that do not end.
+"""Finds the cause of an unfinished drain: Rancher's error, a PodDisruptionBudget, or Pods that do not terminate.
 
-table.py lists it; rancher.py asks it whether the cause of a silent drain is known.
+table.py lists the finder; rancher.py calls it to check that the cause of a silent drain is unknown.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def drain_blockers(view: View, wait: DrainWait) -> Iterator[Blocker]:
 
 
 def _budgets(view: View, pods: Sequence[Object]) -> Sequence[Object]:
-    """Return the budgets of these Pods' namespaces: KubeVirt has one for each VM of the cluster."""
+    """Return the budgets in these Pods' namespaces only, because KubeVirt has a budget for each VM of the cluster."""
     namespaces = sorted({objects.namespace(pod) for pod in pods})
     selections = (Selection(resource=POD_DISRUPTION_BUDGETS, namespace=namespace) for namespace in namespaces)
     return [budget for selection in selections for budget in view.objects(selection)]

@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 W = TypeVar("W", bound=Wait)
-#: Seconds until an overdue wait without a blocker is checked again: something may be late without a change of it.
+#: Seconds until an overdue wait without a blocker is checked again: an object may become late without a change.
 RECHECK = 15.0
 #: Seconds until objects that are being listed are read again.
 SYNC_RETRY = 0.5
 #: Seconds until objects that could not be listed are read again.
 READ_RETRY = 5.0
-#: Characters of what is known of a wait beside an error: the missing permission comes last in that.
+#: Characters of a wait's detail in a message. The error follows the detail and ends with the missing permission.
 _MAX_DETAIL = 80
-#: By kind: names for kubectl of kinds that other groups have as well, or that have no short name.
+#: Resource names for kubectl, by kind, of kinds that other API groups have as well, or that have no short name.
 _QUALIFIED = {one.kind: one.name for one in (PROVISIONING_CLUSTERS, SUC_PLANS, VIRTUAL_MACHINE_IMAGES)}
 
 
 class NotLate(Exception):  # a state, as in object_view, not an error
-    """The objects that a finder sees are not late yet; `at` is the time at which they are."""
+    """The objects that a finder sees are not late yet; `at` is the time from which they are late."""
 
     def __init__(self, at: datetime) -> None:
         super().__init__(at)
@@ -45,36 +45,36 @@ class NotLate(Exception):  # a state, as in object_view, not an error
 
 
 class Row(Protocol):
-    """One row of the table, whatever waits it takes."""
+    """One row of the table, for any class of waits."""
 
     @property
     def wait(self) -> type[Wait]:
-        """The class of waits that it takes."""
+        """The class of waits that the row handles."""
         ...
 
     @property
     def reasons(self) -> tuple[BlockerReason, ...]:
-        """The reasons that it may find; the first one also reports that objects cannot be read."""
+        """The reasons that the finder may report; the first reason also stands for objects that cannot be read."""
         ...
 
     @property
     def overdue(self) -> Callable[[Any], timedelta | None]:
-        """The age at which such a wait is overdue; None while it cannot be."""
+        """The age at which a wait of this class is overdue; None while no deadline applies."""
         ...
 
     def look(self, view: View, wait: Wait) -> Iterable[Blocker]:
-        """Yield what holds the wait up."""
+        """Yield the blockers of the wait."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finder(Generic[W]):
-    """One row of the table: where to look once a wait of its class is overdue."""
+    """One row of the table: a class of waits, its deadline, and the function that finds the blockers."""
 
     wait: type[W]
-    #: The reasons that it may find; the first one also reports that objects cannot be read.
+    #: The reasons that the finder may report; the first reason also stands for objects that cannot be read.
     reasons: tuple[BlockerReason, ...]
-    #: The age at which the wait is overdue; None while it cannot be.
+    #: The age at which the wait is overdue; None while no deadline applies.
     overdue: Callable[[W], timedelta | None]
     find: Callable[[View, W], Iterable[Blocker]]
 
@@ -88,12 +88,12 @@ class Findings:
     """The result of a run."""
 
     blockers: Sequence[Blocker]
-    #: Seconds until the next run, when another wait becomes overdue; None if none does.
+    #: Seconds until the next run of the finders; None if no further wait becomes overdue.
     after: float | None
 
 
 def find_blockers(table: Iterable[Row], view: View, waits: Sequence[Wait], known: Iterable[Blocker]) -> Findings:
-    """Run the finders of the overdue waits; `known` are reported until their objects can be read after a restart."""
+    """Run the finders of overdue waits; after a restart, report the `known` blockers until their objects are listed."""
     found: list[Blocker] = []
     pauses: list[float] = []
     for row, wait in product(table, waits):
@@ -105,7 +105,7 @@ def find_blockers(table: Iterable[Row], view: View, waits: Sequence[Wait], known
             continue
         known_before = len(found)
         try:
-            # Keeps what is found before an error.
+            # The list keeps the blockers that a finder yields before an error.
             found.extend(_look(row, view, wait))
             pauses += [RECHECK] if len(found) == known_before else []
         except NotLate as error:
@@ -116,14 +116,14 @@ def find_blockers(table: Iterable[Row], view: View, waits: Sequence[Wait], known
         except Unreadable as error:
             pauses.append(READ_RETRY)
             found.append(_unknown(row, wait, error))
-        except Exception:  # noqa: BLE001  # a finder reads what others wrote; it must never stop the upgrade
+        except Exception:  # noqa: BLE001  # finders read other clients' objects, and must never stop the upgrade
             _log.exception("finder failed", wait=wait.kind.name, object=wait.name)
     return Findings(blockers=found, after=min(pauses, default=None))
 
 
 def _look(row: Row, view: View, wait: Wait) -> Iterable[Blocker]:
     if not view.is_current:
-        # After a lost connection the wait may be over: others have continued meanwhile.
+        # After a lost connection the wait may be over, because other controllers have continued.
         raise NotSynced
     return row.look(view, wait)
 

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class FirstSeen:
-    """Remembers one value by key, in this process; after a restart a known blocker has the time."""
+    """Remembers one value for each key in this process; after a restart, the recorded blocker has the time."""
 
     def __init__(self) -> None:
         self._seen: dict[Hashable, tuple[object, datetime]] = {}
         self._used: set[Hashable] = set()
 
     def since(self, key: Hashable, value: object = None, *, now: datetime, known: datetime | None = None) -> datetime:
-        """Return when the key took the value; `known` or now if this process has not seen the key before."""
+        """Return the time at which the key took the value; for a new key, `known` or else now."""
         self._used.add(key)
         if key not in self._seen:
             self._seen[key] = value, known or now
@@ -29,6 +29,6 @@ class FirstSeen:
         return self._seen[key][1]
 
     def prune(self) -> None:
-        """Forget the keys that were not asked for since the last call: what was seen is over."""
+        """Forget the keys that were not read since the last call, because their states are over."""
         self._seen = {key: seen for key, seen in self._seen.items() if key in self._used}
         self._used = set()

@@ -38,7 +38,7 @@ _BACKING_IMAGE = "backingimage"
 
 
 def _blockers(view: View, wait: ImageWait) -> Iterator[Blocker]:
-    """Yield the importer Pod if it does not run, and the image with what the objects of its import report."""
+    """Yield the importer Pod if it does not run, and the image with the messages of its import's objects."""
     image = _named(view, VIRTUAL_MACHINE_IMAGES, wait)
     words = [objects.excerpt(wait.detail), *_image_words(image)]
     pod: Object = {}
@@ -53,12 +53,12 @@ def _blockers(view: View, wait: ImageWait) -> Iterator[Blocker]:
     stopped = pod_blocker(view, pod, node="", since=since) if pod and view.now - since >= START else None
     if stopped is not None:
         yield stopped
-    # Always: after a restart it shows since when the image makes no progress.
+    # Reported always: after a restart, this blocker has the time since which the image makes no progress.
     yield _stuck(wait, words, pod, url=objects.excerpt(image, "spec", "url"))
 
 
 def _named(view: View, resource: Resource, wait: ImageWait) -> Object:
-    """Return the object with the image's name, which CDI's objects have too; empty without one."""
+    """Return the object of this kind with the image's name, which CDI's objects share; empty if it does not exist."""
     selector = f"metadata.name={wait.name}"
     found = view.objects(Selection(resource=resource, namespace=wait.namespace, field_selector=selector))
     return found[0] if found else {}
@@ -107,7 +107,7 @@ def _stuck(wait: ImageWait, words: list[str], pod: Object, *, url: str) -> Block
     place = f"-n {wait.namespace}"
     look = f"kubectl logs {place} {objects.name(pod)}" if pod else f"kubectl get datavolumes,pods {place}"
     responds = "Check on a node that the source of the image responds"
-    # Users and tokens in the URL stay in the image.
+    # The remedy omits a URL that may contain a password or a token.
     source = f"{responds}: curl -I {shlex.quote(url)}" if url and not _SECRET_PARTS & set(url) else responds
     hangs = f"If there is no error, CDI hangs: {restart(wait.namespace, _CDI)}"
     return Blocker(

@@ -1,7 +1,7 @@
 """Reads the failure of a Job, or of its last attempt, from the termination messages of its Pods.
 
-Phases call it for messages; why a Job does not start is the finder's part, in jobs.py. Pods are not watched but listed.
-They never affect decisions, so a list that fails or times out counts as empty.
+Phases call it for messages; jobs.py finds the reason why a Job does not start. Pods are listed and not watched. Pods
+never affect decisions, so a list that fails or times out counts as empty.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.runtime.ttl_cache import TTLCache
 
-#: Seconds for a list: it must not delay the reconcile.
+#: Seconds for a list, which must not delay the reconcile.
 LIST_TIMEOUT = 5.0
 
 
@@ -35,13 +35,13 @@ async def job_failure_message(client: Client, job: JobState) -> str:
 
 
 async def last_failure(client: Client, cache: TTLCache, job: JobState) -> str:
-    """Return the termination message of the Job's last failed attempt; empty without one."""
+    """Return the termination message of the Job's last failed attempt; empty without a failed attempt."""
     key = f"failure {job.failed_attempts} of {job.namespace}/{job.name}"
     return await cache.get(key, partial(_termination_message, client, job))
 
 
 async def _termination_message(client: Client, job: JobState) -> str:
-    """Return the last line of the termination message of the Job's latest Pod that has one; empty without."""
+    """Return the last line of the newest termination message of the Job's Pods; empty without a message."""
     pods = await _pods(client, job)
     messages = [message for pod in sorted(pods, key=_created) if (message := _last_line(pod))]
     return messages[-1] if messages else ""

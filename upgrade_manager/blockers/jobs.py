@@ -34,10 +34,10 @@ _CONTROLLER_LOGS = "kubectl -n kube-system logs -l component=kube-controller-man
 def job_wait(
     job: JobState, *, work: str, node: str = "", pods: str = "", finished: Collection[float] = ()
 ) -> tuple[JobWait, ...]:
-    """Return the wait for a Job of that component or type; none for one that has ended, fails or is suspended.
+    """Return the wait for a Job of that component or type; nothing for a Job that has ended, fails or is suspended.
 
-    `pods` selects the Pods of several Jobs, which are then watched together. `finished` are the seconds that such Jobs
-    of this plan have taken.
+    `pods` selects the Pods of several Jobs, which then share one watch. `finished` are the durations, in seconds, of
+    this plan's Jobs of that component or type.
     """
     since = parse_time(job.created)
     if since is None or job.progress is not Progress.RUNNING or job.is_failing or job.suspended:
@@ -57,7 +57,7 @@ def job_wait(
 
 
 def _start_blockers(view: View, wait: JobWait) -> Iterator[Blocker]:
-    """Yield what keeps the Job's newest Pod from running, or why there is none."""
+    """Yield the reason why the Job's newest Pod does not run, or why the Job has no Pod."""
     selected = view.objects(Selection(resource=PODS, namespace=wait.namespace, label_selector=wait.pods))
     pods = [pod for pod in selected if objects.labels(pod).get(LABEL_JOB_NAME) == wait.name]
     if not pods:
@@ -79,7 +79,7 @@ def _created(pod: Object) -> str:
 
 
 def _unrecorded(view: View, wait: JobWait, pod: Object) -> Iterator[Blocker]:
-    """Yield the Job whose Pod has succeeded long ago, while its status shows no Pod that has."""
+    """Yield the Job if its Pod succeeded long ago, and the Job's status does not show the success."""
     since = finished_at(pod) or wait.since
     if view.now - since >= START:
         yield _blocker(
@@ -107,18 +107,18 @@ def _no_pod(view: View, wait: JobWait) -> Blocker:
 
 
 def _permit(view: View, wait: JobWait) -> str:
-    """Return what lets the API server accept the Job's Pods. Raises NotSynced."""
+    """Return the remedy for Pods of the Job that the API server refuses. Raises NotSynced."""
     try:
         account = _absent_account(view, wait)
     except Unreadable:
-        account = ""  # the event's words are worth more than that error
+        account = ""  # the event's message is more useful than this error
     if account:
         return f"Create the ServiceAccount: kubectl create serviceaccount -n {wait.namespace} {account}"
     return "Allow what the event reports, for example by a larger ResourceQuota"
 
 
 def _absent_account(view: View, wait: JobWait) -> str:
-    """Return the Job's ServiceAccount if it does not exist; without one its Pods have the namespace's default."""
+    """Return the ServiceAccount that the Job names if it does not exist; else empty."""
     named = f"metadata.name={wait.name}"
     jobs = view.objects(Selection(resource=JOBS, namespace=wait.namespace, field_selector=named))
     account = objects.text(jobs[0], "spec", "template", "spec", "serviceAccountName") if jobs else ""

@@ -1,4 +1,4 @@
-"""Waits whose cause the pipeline knows: they are reported as it describes them.
+"""Finders of waits whose cause the pipeline knows: the blockers repeat the pipeline's description.
 
 table.py lists them; pipeline/node_upgrade/waits.py describes the causes.
 """

@@ -1,4 +1,4 @@
-"""VMs that do not leave the node that is to be drained; facts/vm_obstacles.py has the rule, which the Job uses, too.
+"""Finds VMs that do not leave a node before its drain; the pre-drain Job shares the rule in facts/vm_obstacles.py.
 
 table.py lists the finder; toolkit/vms/evacuation.py is the Job that waits.
 """
@@ -52,7 +52,7 @@ def _blockers(view: View, wait: EvacuationWait) -> Iterator[Blocker]:
     moving = {objects.key(one) for one, own in pairs if _moves(view, own)}
     stopped = _stopped_controller(view)
     for one, own in pairs:
-        # KubeVirt migrates few VMs at once: the others follow.
+        # KubeVirt migrates few VMs at once, and the other VMs later.
         is_queued = bool(moving) and not own and staying(one) is None
         if objects.key(one) not in moving and not is_queued:
             yield _blocker(wait, one, own, stopped)
@@ -74,13 +74,13 @@ def _moves(view: View, migrations: Sequence[Object]) -> bool:
 
 
 def _migrations(view: View, instances: Sequence[Object]) -> Sequence[Object]:
-    """Return the migrations of VMs of these names: a large cluster keeps thousands."""
+    """Return the migrations of VMs of these names only, because a large cluster keeps thousands of migrations."""
     selector = one_of(_INSTANCE_LABEL, map(objects.name, instances))
     return view.objects(Selection(resource=MIGRATIONS, label_selector=selector)) if selector else ()
 
 
 def _stopped_controller(view: View) -> Outage | None:
-    """Return why KubeVirt begins no migration, where its Deployment can be read."""
+    """Return the outage of KubeVirt's controller of migrations; None also if its Deployment cannot be read."""
     try:
         return outage(view, HARVESTER_SYSTEM, _CONTROLLER)
     except Unreadable:

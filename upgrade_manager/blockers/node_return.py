@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _blockers(view: View, wait: ReturnWait) -> Iterator[Blocker]:
-    """Yield the node, with the kubelet's words."""
+    """Yield the node, with the kubelet's message."""
     found = view.objects(Selection(resource=NODES, field_selector=f"metadata.name={wait.name}"))
     ready = objects.condition(found[0], "Ready") if found else None
     words = objects.excerpt(ready, "message") or objects.text(ready, "reason")

@@ -16,12 +16,12 @@ class NotSynced(Exception):  # a state, as in client-go, not an error
     """The objects are being listed; a later call returns them."""
 
 
-class Unreadable(Exception):  # as above
+class Unreadable(Exception):  # a state, like NotSynced, not an error
     """The objects cannot be listed; the message says why."""
 
 
 class View(Protocol):
-    """Reads objects for the finders, never waiting. They are watched from the first call on, until none follows."""
+    """Reads objects for the finders without waiting; a selection is watched while finders read it."""
 
     @property
     def now(self) -> datetime:
@@ -30,7 +30,7 @@ class View(Protocol):
 
     @property
     def is_current(self) -> bool:
-        """False while the state from which the waits follow may be out of date."""
+        """False while the objects from which the waits are derived may be out of date."""
         ...
 
     def objects(self, selection: Selection) -> Sequence[Object]:

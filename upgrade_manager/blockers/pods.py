@@ -45,7 +45,7 @@ def pod_blocker(view: View, pod: Object, *, node: str, since: datetime) -> Block
 
 
 def _remedy(view: View, reason: BlockerReason, pod: Object, *, node: str) -> Iterator[str]:
-    """Yield what to do, and the command that shows more."""
+    """Yield the actions of the remedy, and the command that shows more details."""
     place = f"-n {objects.namespace(pod)} {objects.name(pod)}"
     if reason is BlockerReason.POD_UNSCHEDULABLE:
         yield from untaint_steps(view, pod) or ("Free what the scheduler misses",)

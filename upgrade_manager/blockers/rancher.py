@@ -1,6 +1,6 @@
-"""Finds the cause of a next node that Rancher does not drain, or does not finish.
+"""Finds the reason why Rancher does not drain the next node, or does not finish a node.
 
-table.py lists it; pipeline/settings/rancher.py is the patch for which Rancher drains.
+table.py lists the finder; pipeline/settings/rancher.py makes the patch after which Rancher drains nodes.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
 _DEPLOYMENT = "rancher"
 #: The log of all replicas: any of them may be the leader.
 _LOGS = f"kubectl -n {CATTLE_SYSTEM} logs -l app={_DEPLOYMENT} --tail=100 --prefix --timestamps"
-#: Conditions that a message has; those of several objects often have the same words.
+#: The most conditions in a message; the conditions of several objects often have equal messages.
 _MAX_CONDITIONS = 3
 
 
 def _planner_blockers(view: View, wait: RancherWait) -> Iterator[Blocker]:
-    """Yield Rancher's Deployment if it does not run, else the Cluster with what Rancher reports."""
+    """Yield Rancher's Deployment if it does not run, else the Cluster with Rancher's conditions."""
     waits_for = objects.excerpt(wait.detail) or "Rancher does not continue the upgrade"
     yield from _silent(view, wait, waits_for)
 
 
 def _drain_blockers(view: View, wait: DrainWait) -> Iterator[Blocker]:
-    """Yield the same with the node's Secret, unless it is known why the drain does not end."""
+    """Yield Rancher's Deployment or the node's Secret, unless the other finder knows why the drain does not end."""
     try:
         is_known = not wait.is_drained and any(drain_blockers(view, wait))
     except Unreadable:
-        is_known = True  # which the other row reports
+        is_known = True  # the other finder reports the unreadable objects
     if not is_known:
         yield from _silent(view, wait, f"Rancher has not drained node {wait.node} and upgraded its Kubernetes")
 
@@ -80,12 +80,12 @@ def _silent(view: View, wait: Wait, waits_for: str) -> Iterator[Blocker]:
 
 
 def _reported(view: View, node: str) -> str:
-    """Return the conditions that are not met: the Cluster's, and those of the node's Machine or of all."""
+    """Return the unmet conditions of the Cluster and of the node's Machine; without a node, of all Machines."""
     selector = f"metadata.name={PROVISIONING_CLUSTER}"
     clusters = view.objects(Selection(resource=PROVISIONING_CLUSTERS, namespace=FLEET_LOCAL, field_selector=selector))
     machines = view.objects(Selection(resource=MACHINES, namespace=FLEET_LOCAL))
     concerned = [one for one in machines if not node or objects.text(one, "status", "nodeRef", "name") == node]
-    #: By their words: Rancher repeats those of a Machine in several conditions.
+    #: By message, because Rancher repeats a Machine's message in several conditions.
     found: dict[str, str] = {}
     for kind, some in (("Cluster", clusters), ("Machine", sorted(concerned, key=objects.name))):
         for obj in some:

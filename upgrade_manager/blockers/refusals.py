@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 OVERDUE = timedelta(seconds=30)
 #: The shortest time until a refusal is overdue: the calendar may lag behind the timer that waits for it.
 _LEAST = timedelta(seconds=0.1)
-#: The webhook in the message of the API server, which has no field for it.
+#: The webhook's name in the API server's message; the response has no field for the name.
 _WEBHOOK = re.compile(r'webhook "([^"]{1,253})"')
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']{1,253})'")
-#: Of the policies in deploy/admission-policies.
+#: The prefix of the names of the policies in deploy/admission-policies.
 _OWN_POLICIES = "harvester-upgrade-manager-"
 _ACCOUNT = f"system:serviceaccount:{HARVESTER_SYSTEM}:harvester-upgrade-manager"
 
@@ -35,12 +35,12 @@ _ACCOUNT = f"system:serviceaccount:{HARVESTER_SYSTEM}:harvester-upgrade-manager"
 class _Refusal:
     since: datetime
     message: str
-    #: The refusal of a ValidatingAdmissionPolicy, or "".
+    #: The message of the ValidatingAdmissionPolicy that refused the write; empty for another refusal.
     policy: str
 
 
 class Refusals:
-    """Remembers, by the plan's uid, the refused writes since its last reconcile without an error."""
+    """Remembers, by the plan's uid, the writes that were refused since the plan's last reconcile without an error."""
 
     def __init__(self) -> None:
         self._plans: dict[str, dict[WrittenObject, _Refusal]] = {}
@@ -48,9 +48,9 @@ class Refusals:
     def record(
         self, uid: str, error: Exception, *, known_since: Callable[[str, str], datetime | None], now: datetime
     ) -> None:
-        """Remember the error of a write that the API server or a webhook refused; without a response none did.
+        """Remember the error of a write that the API server or a webhook refused; ignore an error without a response.
 
-        `known_since` returns since when a kind and name are known to hold the upgrade up, from before a restart.
+        `known_since` returns the time since which the object of a kind and name is recorded as a blocker.
         """
         if not isinstance(error, KubeError) or error.written is None or not error.status:
             return
@@ -59,7 +59,7 @@ class Refusals:
         plan[written] = _Refusal(since=known or now, message=str(error), policy=policy_refusal(error))
 
     def blockers(self, uid: str, *, is_over: bool, now: datetime) -> list[Blocker]:
-        """Return the writes that have been refused for longer than OVERDUE; `is_over` after the upgrade."""
+        """Return the writes that have been refused for longer than OVERDUE; `is_over` is True after the upgrade."""
         reason = BlockerReason.CLEANUP_REFUSED if is_over else BlockerReason.WRITE_REFUSED
         return [
             Blocker(
@@ -76,7 +76,7 @@ class Refusals:
         ]
 
     def next_overdue(self, uid: str, *, now: datetime) -> float | None:
-        """Return the seconds until another refusal is overdue; None without one."""
+        """Return the seconds until another refusal is overdue; None without another refusal."""
         ages = (now - refusal.since for refusal in self._plans.get(uid, {}).values())
         left = min((OVERDUE - age for age in ages if age < OVERDUE), default=None)
         return None if left is None else max(left, _LEAST).total_seconds()
@@ -108,7 +108,7 @@ def _remedy(written: WrittenObject, refusal: _Refusal) -> str:
 
 
 def _policy_remedy(policy: str) -> str:
-    """Return what to do about a policy: those of the manager have its options as literals, others are users'."""
+    """Return the remedy for a policy: the manager's policies contain its options, other policies belong to users."""
     shown = f"kubectl get validatingadmissionpolicies {policy} -o yaml"
     if policy.startswith(_OWN_POLICIES):
         return steps(

@@ -1,8 +1,8 @@
-"""Remedies: what a user does about a blocker, in one line."""
+"""Remedies: the actions of a user against a blocker, in one line."""
 
 from __future__ import annotations
 
-#: Lists configurations with the names of their webhooks, which a refusal names.
+#: The command that lists configurations with the names of their webhooks; a refusal contains such a name.
 WEBHOOKS = (
     "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations "
     "-o 'custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name'"

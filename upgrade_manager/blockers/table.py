@@ -1,6 +1,6 @@
-"""All finders.
+"""The table of all finders.
 
-pipeline/blocker_report.py runs them by finder.py.
+pipeline/blocker_report.py passes the table to finder.py, which runs the finders.
 """
 
 from __future__ import annotations

@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 #: Taints that a command does not remove: Kubernetes keeps them while their cause lasts.
 _KUBERNETES = "node.kubernetes.io/"
 _CORDON = f"{_KUBERNETES}unschedulable"
-#: Nodes that a command names if it can name all, and taints that a remedy names.
+#: The most nodes that a command lists before `--all` replaces them, and the most taints in a remedy.
 _MAX_NODES = 5
 _MAX_TAINTS = 2
 
 
 def untaint_steps(view: View, pod: Object) -> list[str]:
-    """Return how to remove what keeps the Pod from its nodes, the most frequent taint first. Raises NotSynced."""
+    """Return the steps that remove the taints of the Pod's nodes, the most frequent taint first. Raises NotSynced."""
     tainted: defaultdict[Taint, list[str]] = defaultdict(list)
     try:
         for node in _candidates(view, pod):
             for taint in untolerated(node, pod):
                 tainted[taint].append(objects.name(node))
     except Unreadable:
-        return []  # the scheduler's message is worth more than that error
+        return []  # the scheduler's message is more useful than this error
     ranked = sorted(tainted.items(), key=lambda item: (-len(item[1]), item[0]))
     everywhere = not objects.mapping(pod, "spec", "nodeSelector") and not objects.mapping(pod, "spec", "affinity")
     return [_step(taint, sorted(set(nodes)), everywhere=everywhere) for taint, nodes in ranked[:_MAX_TAINTS]]
@@ -51,7 +51,7 @@ def _candidates(view: View, pod: Object) -> Iterator[Object]:
 
 
 def _only_node(selector: object, terms: Sequence[object]) -> str:
-    """Return the node that a Pod is meant for, as those of Jobs on a node are; all nodes need not be read then."""
+    """Return the only node of a Pod that is bound to a node, as a Job's Pod is, so that other nodes are not read."""
     hostnames = {objects.text(selector, LABEL_HOSTNAME)}
     hostnames.update(
         values[0]

@@ -1,6 +1,6 @@
-"""Finds the cause of a Plan for which the system-upgrade-controller creates no Job; mostly it reports none.
+"""Finds the reason why the system-upgrade-controller creates no Job for a Plan, mostly without reporting an error.
 
-table.py lists it; pipeline/phases/plan_jobs.py follows the Plan.
+table.py lists the finder; pipeline/phases/plan_jobs.py follows the Plan.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DISABLED = "disabled"
 
 
 def _blockers(view: View, wait: PlanWait) -> Iterator[Blocker]:
-    """Yield the controller if it does not run, else the nodes that it does not process, and the Plan."""
+    """Yield the controller if it does not run; else the nodes that the controller does not process, and the Plan."""
     stopped = outage(view, wait.namespace, _CONTROLLER)
     if stopped:
         message = f"{stopped.problem}; Plan {wait.name} is not processed"
@@ -53,7 +53,7 @@ def _blockers(view: View, wait: PlanWait) -> Iterator[Blocker]:
 
 
 def _excluded(wait: PlanWait, node: Object) -> Blocker | None:
-    """Return the node if the controller never completes it: one that is disabled, or whose hostname is not its name."""
+    """Return a node that the controller never completes: a disabled node, or a node whose hostname is not its name."""
     name, labels = objects.name(node), objects.labels(node)
     message, label = hostname_problem(node), suc_node_label(wait.name)
     if message:
@@ -88,7 +88,7 @@ def _silence(view: View, wait: PlanWait, nodes: Sequence[Object]) -> tuple[str, 
 
 
 def _is_refused(view: View, wait: PlanWait, plan: Object) -> bool:
-    """Return True if the controller reports the same Jobs again and again, but none of them exists."""
+    """Return True if the controller repeatedly reports Jobs that do not exist."""
     if objects.items(plan, "status", "applying"):
         return False
     selector = "involvedObject.kind=Plan,reason=SyncJob"
@@ -104,7 +104,7 @@ def _logs(wait: PlanWait) -> str:
 
 
 def _trial(wait: PlanWait) -> str:
-    """Return the command that creates nothing, and prints why the API server refuses Jobs."""
+    """Return the dry-run command that prints the API server's reason for refusing Jobs."""
     trial = f"kubectl create job -n {wait.namespace} trial --image=trial --dry-run=server"
     return steps(f"Show why, creating nothing: {trial}", f"Repair what refuses it; webhooks are in: {WEBHOOKS}")
 

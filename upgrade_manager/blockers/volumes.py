@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from upgrade_manager.blockers.object_view import View
     from upgrade_manager.kube.objects import Object
 
-#: Fields of a volume: the tags of disks and nodes that may have its replicas; and where Longhorn's nodes have them.
+#: The volume's fields of required tags, each with the field of Longhorn's nodes that has the tags.
 _SELECTORS = {"diskSelector": "spec.disks.*.tags", "nodeSelector": "spec.tags"}
 #: The label that Longhorn sets on replicas.
 _VOLUME_LABEL = "longhornvolume"
@@ -59,7 +59,7 @@ def _blocker(wait: EvacuationWait, volume: Object, problem: str) -> Blocker:
 
 
 def _about(volume: Object, tags: Mapping[str, str]) -> Iterator[str]:
-    """Yield whose volume it is, and why Longhorn has no place for its missing replica."""
+    """Yield the owner of the volume, and the reason why Longhorn has no place for the missing replica."""
     claim = claim_of(volume)
     if claim:
         yield f"PersistentVolumeClaim {claim}"
@@ -70,7 +70,7 @@ def _about(volume: Object, tags: Mapping[str, str]) -> Iterator[str]:
 
 
 def _remedy(volume: Object, tags: Mapping[str, str]) -> str:
-    """Return how Longhorn gets a place for the missing replica; it rebuilds the replica by itself then."""
+    """Return the remedy that gives Longhorn a place for the missing replica, which Longhorn then rebuilds by itself."""
     place = f"-n {LONGHORN_SYSTEM}"
     named = f"{place} {objects.name(volume)}"
     nodes = f"kubectl get nodes.longhorn.io {place} -o wide"

@@ -1,4 +1,4 @@
-"""The waits of the pipeline, as finders of blockers read them: phases return them, and finder.py runs on them."""
+"""The waits of the pipeline: phases return waits, and finder.py runs the finders of overdue waits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class WaitKind(Enum):
-    """The kinds of waits, each with the kind of its object; the class of each says what it waits for."""
+    """The kinds of waits, each with the kind of its object; the class of a wait describes the awaited condition."""
 
     IMAGE = "VirtualMachineImage", "import"
     JOB = "Job", ""
@@ -38,14 +38,14 @@ class WaitKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """One wait of a phase for one object; each kind has a class, which its finders take."""
+    """One wait of a phase for one object; each kind of wait is a subclass, which its finders handle."""
 
     kind: ClassVar[WaitKind]
     namespace: str = ""
     name: str
-    #: The node whose upgrade waits; empty if that is not one node.
+    #: The node whose upgrade waits; empty if the wait does not concern one node.
     node: str = ""
-    #: The begin of the wait, by a time that survives a restart.
+    #: The start of the wait, taken from a time that survives a restart.
     since: datetime
     #: The pipeline's own description of the wait, for the message.
     detail: str = ""
@@ -80,13 +80,13 @@ class JobWait(Wait):
     """A wait for a Job, of the manager or of the system-upgrade-controller."""
 
     kind = WaitKind.JOB
-    #: Label selector of its Pods, which may select those of other Jobs, too.
+    #: Label selector of the Job's Pods, which may also select Pods of other Jobs.
     pods: str
-    #: The time at which its Pods were last started, or its command last reported a step.
+    #: The time at which the Job's Pods were last started, or the Job's command last reported a step.
     stepped: datetime
-    #: Seconds that such a Job may go without either.
+    #: The usual seconds of such a Job between two steps, or between a start and the first step.
     expected: float = 60.0
-    #: True while its Pod runs, and until the Job is complete.
+    #: True while the Job's Pod runs, and until the Job is complete.
     is_running: bool = False
 
     @property
@@ -102,16 +102,16 @@ class JobWait(Wait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanWait(Wait):
-    """A wait for the Jobs of a Plan of the system-upgrade-controller; `detail` is its condition that is not met."""
+    """A wait for the Jobs of a Plan of the system-upgrade-controller; `detail` is the Plan's unmet condition."""
 
     kind = WaitKind.PLAN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepositoryWait(Wait):
-    """A wait for the upgrade repository; `detail` is what it lacks."""
+    """A wait for the upgrade repository; `detail` is the part of the repository that is missing."""
 
-    #: Label selector of its Pods.
+    #: Label selector of the repository's Pods.
     pods: str
 
 
@@ -131,7 +131,7 @@ class ServiceWait(RepositoryWait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RancherWait(Wait):
-    """A wait for Rancher to drain the next node, or to finish one; `detail` is what the pipeline waits for.
+    """A wait for Rancher to drain the next node, or to finish a node; `detail` is the awaited action of Rancher.
 
     No node is under way, and no hook is pending.
     """
@@ -147,14 +147,14 @@ class DrainWait(Wait):
     """
 
     kind = WaitKind.DRAIN
-    #: Since when nothing that is known holds the drain up.
+    #: The time since which no known obstacle holds the drain up.
     undisturbed: datetime
     #: True once Rancher has drained the node.
     is_drained: bool = False
 
     @property
     def progressed(self) -> datetime:
-        """The time since which nothing known holds the drain up."""
+        """The time since which no known obstacle holds the drain up."""
         return self.undisturbed
 
 
@@ -163,7 +163,7 @@ class EvacuationWait(Wait):
     """A wait for the VMs of a node to leave it, since its pre-drain Job began."""
 
     kind = WaitKind.EVACUATION
-    #: The time at which the Job let KubeVirt move the VMs; `since` before.
+    #: The time at which the Job let KubeVirt move the VMs; until then, `since`.
     released: datetime
     #: True while the Job runs.
     is_running: bool = False
@@ -178,9 +178,9 @@ class EvacuationWait(Wait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReturnWait(Wait):
-    """A wait for a node to be Ready with the release's OS; `detail` is what it runs."""
+    """A wait for a node to be Ready with the release's OS; `detail` has the node's present OS."""
 
-    #: The time at which it became Ready or NotReady; `since` if the node does not report that.
+    #: The time at which the node became Ready or NotReady; `since` if the node does not report the time.
     ready_changed: datetime
     is_ready: bool = False
 
@@ -198,7 +198,7 @@ class RebootWait(ReturnWait):
 
 
 class LostNodeWait(ReturnWait):
-    """A wait for a node that was upgraded, or is under way, and is NotReady or runs another OS since then."""
+    """A wait for an upgraded node, or a node under way, that has become NotReady or runs another OS."""
 
     __slots__ = ()
     kind = WaitKind.LOST_NODE
@@ -206,7 +206,7 @@ class LostNodeWait(ReturnWait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownWait(Wait):
-    """A wait for something whose cause the pipeline knows; `detail` is that cause."""
+    """A wait whose cause the pipeline knows; `detail` is the cause."""
 
     #: The remedy.
     remedy: str
@@ -248,7 +248,7 @@ class LeftoverHookWait(KnownWait):
 
 
 class LostHookWait(KnownWait):
-    """A wait for Rancher to drain a node whose Kubernetes is the release's already: it has set no pre-drain hook."""
+    """A wait for Rancher to set the pre-drain hook of a node that already runs the release's Kubernetes."""
 
     __slots__ = ()
     kind = WaitKind.LOST_HOOK

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def latest_warning(view: View, *, kind: str, namespace: str, name: str) -> str:
-    """Return the event's words; empty without one. All objects of a kind share one watch."""
+    """Return the message of the object's newest Warning event, or "". All objects of a kind share one watch."""
     selector = f"involvedObject.kind={kind},type=Warning"
     events = view.objects(Selection(resource=EVENTS, namespace=namespace, field_selector=selector))
     about = (event for event in events if objects.text(event, "involvedObject", "name") == name)
@@ -26,6 +26,6 @@ def latest_warning(view: View, *, kind: str, namespace: str, name: str) -> str:
 
 
 def last_seen(event: Object) -> str:
-    """Return when the event was last seen, for comparison."""
+    """Return the time at which the event was last seen, as a text for comparison."""
     times = [objects.text(event, key) for key in ("lastTimestamp", "eventTime")]
     return next(filter(None, times), objects.text(event, "metadata", "creationTimestamp"))

@@ -2,11 +2,11 @@
 
 The Job on a node, the finder of blockers and the webhook apply the same rule, so that they explain a wait alike.
 
-live_migration   which VMs the Job stops before a drain: Harvester's rule; with node_affinity, which the scheduler has
-vm_obstacles     why a VM stays on a node that KubeVirt evacuates; `migrations` finds its own ones
+live_migration   Harvester's rule for VMs that the Job stops before a drain; `node_affinity` is the scheduler's rule
+vm_obstacles     why a VM stays on a node that KubeVirt evacuates; `migrations` finds the VM's migrations
 volumes          Longhorn's volumes for which a drain waits
 evictions        which Pods a PodDisruptionBudget keeps on their node
-pod_reason       why a Pod does not run; taints, which nodes it may have
+pod_reason       why a Pod does not run; `taints` finds the taints that keep a Pod from a node
 deployments      why a Deployment does nothing
 job_state        the progress of a Job
 machine_plan     the node and the hooks of Rancher's machine-plan Secret

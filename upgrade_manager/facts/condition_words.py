@@ -12,7 +12,7 @@ from upgrade_manager.kube import objects
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Types that are False while all is well: of Cluster API, of Rancher, of Harvester's images.
+#: Condition types of Cluster API, Rancher and Harvester's images that are False on a healthy object.
 _NEGATIVE = frozenset(
     {
         *("Deleting", "Paused", "Remediating", "RollingOut", "ScalingDown", "ScalingUp", "Updating"),
@@ -31,7 +31,7 @@ def unmet_conditions(obj: object) -> Iterator[str]:
         for condition in objects.items(obj, *path, "conditions"):
             status = objects.text(condition, "status")
             if status not in {"False", "Unknown"}:
-                continue  # nearly all, on each of a thousand Machines
+                continue  # nearly all conditions are met, on each of a thousand Machines
             type_ = objects.excerpt(condition, "type")
             if status == "Unknown" or type_ not in _NEGATIVE:
                 yield f"{type_}: {condition_words(condition) or status}"

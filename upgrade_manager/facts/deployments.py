@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class DeploymentProblem(StrEnum):
-    """The outage of a Deployment, as messages put it after the Deployment's name."""
+    """The outages of a Deployment, in words that follow the Deployment's name in messages."""
 
     ABSENT = "does not exist"
     SCALED_DOWN = "is scaled to 0 replicas"
@@ -34,12 +34,12 @@ def deployment_problem(deployment: Object | None) -> DeploymentProblem | None:
 
 
 def available_since(deployment: Object) -> datetime | None:
-    """Return when the Deployment became available or unavailable last; None if it does not report that."""
+    """Return the time of the last change of the Deployment's availability; None if the Deployment lacks the time."""
     return parse_time(objects.text(objects.condition(deployment, "Available"), "lastTransitionTime"))
 
 
 def refused_pods(deployment: Object) -> str:
-    """Return why the API server refuses the Deployment's Pods; empty if it does not."""
+    """Return the reason why the API server refuses the Deployment's Pods; empty without a refusal."""
     refused = objects.condition(deployment, "ReplicaFailure")
     if objects.text(refused, "status") != "True":
         return ""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PodIndex:
-    """Pods by namespace and label: a namespace with many VMs has as many budgets, each of one Pod."""
+    """An index of Pods by namespace and label; a namespace with many VMs has a budget for each VM's Pod."""
 
     def __init__(self, pods: Sequence[Object]) -> None:
         self._pods: defaultdict[tuple[str, ...], list[Object]] = defaultdict(list)
@@ -50,17 +50,17 @@ def keeps(budget: Object, pod: Object) -> bool:
 
 
 def is_unobserved(budget: Object) -> bool:
-    """Return True if the status is older than the spec: then the API server allows no eviction."""
+    """Return True if the budget's status is older than its spec, so that the API server allows no eviction."""
     return (_number(budget, "observedGeneration") or 0) < (objects.number(budget, "metadata", "generation") or 0)
 
 
 def health(budget: Object) -> tuple[int, int]:
-    """Return how many of its Pods are healthy, and how many must be."""
+    """Return the number of the budget's healthy Pods, and the number that it requires."""
     return _number(budget, "currentHealthy") or 0, _number(budget, "desiredHealthy") or 0
 
 
 def staleness(budget: Object, pods: Sequence[Object]) -> str:
-    """Return why the budget does not describe a workload that runs; empty if it does."""
+    """Return the reason why the budget does not describe a running workload; empty if the budget describes one."""
     allowed = objects.condition(budget, "DisruptionAllowed")
     if is_unobserved(budget):
         return "its status is stale: the disruption controller has not processed its spec"

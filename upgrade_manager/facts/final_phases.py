@@ -1,4 +1,4 @@
-"""The phases in which a Pod, a VirtualMachineInstance or a migration has ended: the three have the same names."""
+"""The phases in which a Pod, a VirtualMachineInstance or a migration has ended; the three kinds share the names."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ FINAL_PHASES = frozenset({"Succeeded", "Failed"})
 
 
 def is_final(obj: object) -> bool:
-    """Return True for an object that has ended: nothing of it runs, and never will again."""
+    """Return True for an object that has ended and never runs again."""
     return objects.text(obj, "status", "phase") in FINAL_PHASES

@@ -36,7 +36,7 @@ class JobState:
     name: str
     uid: str
     progress: Progress
-    #: Of Complete, Failed or FailureTarget; else empty.
+    #: The reason of the condition Complete, Failed or FailureTarget; empty without such a condition.
     reason: str = ""
     message: str = ""
     failed_attempts: int = 0
@@ -44,15 +44,15 @@ class JobState:
     suspended: bool = False
     #: True for a Job of a hook that Rancher set again on an upgraded node.
     repeated: bool = False
-    #: The step that its command reports, as in "3/9 stop-vms"; empty if it reports none.
+    #: The step that the Job's command reports, as in "3/9 stop-vms"; empty without a report.
     step: str = ""
     #: The time of its creation; empty if unknown.
     created: str = ""
-    #: The time at which its Pods were first allowed to start, or again after a suspension; empty before.
+    #: The time at which the Job's Pods were allowed to start, at first or after a suspension; empty before.
     started: str = ""
-    #: The time at which it was resumed after a suspension; empty without one.
+    #: The time at which the Job was resumed after a suspension; empty without a suspension.
     resumed: str = ""
-    #: The time at which its Pods were last started, or its command last reported a step; empty before.
+    #: The time at which the Job's Pods were last started, or the Job's command last reported a step; empty before.
     progressed: str = ""
     #: The time of its completion; empty before.
     completed: str = ""
@@ -112,7 +112,7 @@ class JobState:
 
     @property
     def warning(self) -> str:
-        """The problem of a running Job; empty without one."""
+        """The problem of a running Job; empty without a problem."""
         if self.progress is not Progress.RUNNING:
             return ""
         if self._condition:

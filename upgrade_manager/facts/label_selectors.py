@@ -1,6 +1,6 @@
 """Label selectors of other projects' objects, evaluated as Kubernetes does.
 
-evictions.py, taints.py and the finders of blockers evaluate by it.
+evictions.py, taints.py and the finders of blockers evaluate selectors by this module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def matches(selector: object, labels: Mapping[str, str]) -> bool:
-    """Return True if the labels match; an empty selector matches everything, null nothing."""
+    """Return True if the labels match; an empty selector matches all labels, and null matches none."""
     if not isinstance(selector, dict):
         return False
     wanted = objects.mapping(selector, "matchLabels")
@@ -25,7 +25,7 @@ def matches(selector: object, labels: Mapping[str, str]) -> bool:
 
 
 def one_of(label: str, values: Iterable[str]) -> str:
-    """Return the selector of objects whose label has one of the values; empty if none is a valid one."""
+    """Return the selector of objects whose label has one of the values; empty if no value is a valid label value."""
     valid = sorted({value for value in values if value and label_value(value) == value})
     return f"{label} in ({','.join(valid)})" if valid else ""
 

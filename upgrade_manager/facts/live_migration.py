@@ -1,9 +1,8 @@
-"""Harvester's rule which VMs cannot be live-migrated; KubeVirt's own condition LiveMigratable is not part of it.
+"""Harvester's rule for VMs that cannot be live-migrated; the rule ignores KubeVirt's condition LiveMigratable.
 
-The Job stops VMs by it (toolkit/vms/vm_shutdown.py), and the webhook's check vms warns of them.
-
-The webhook refuses plans on clusters with such VMs, and the toolkit stops them before their node is drained. Both use
-this module, so that no VM is stopped of which the webhook said nothing.
+The webhook's check `vms` refuses plans on clusters with such VMs, and the Jobs (toolkit/vms/vm_shutdown.py) stop
+such VMs before their node is drained. The webhook and the Jobs share this module, so that the webhook reports every VM
+that a Job would stop.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ class MigrationTargets:
 
     def __init__(self, nodes: Sequence[Object]) -> None:
         workers = [node for node in nodes if WITNESS_LABEL not in objects.mapping(node, "metadata", "labels")]
-        #: At most one node for VMs: none can be migrated.
+        #: True if the cluster has at most one node for VMs, so that no VM can be migrated.
         self.is_single = len(workers) <= 1
         self._schedulable = [node for node in workers if not objects.is_true(node, "spec", "unschedulable")]
-        #: By affinity, of which there are few.
+        #: The matching nodes by affinity; a cluster has few different affinities.
         self._matching: dict[str, int] = {}
 
     @cached_property
     def _nodes(self) -> NodeSet:
-        """Made when the first instance needs it: few clusters have one."""
+        """The schedulable nodes, indexed once an instance has an affinity; few clusters have such an instance."""
         return NodeSet(self._schedulable)
 
     def problems(self, instances: Iterable[Object]) -> Iterator[tuple[Object, str]]:
@@ -47,12 +46,12 @@ class MigrationTargets:
                 yield instance, problem
 
     def problem(self, instance: Object) -> str:
-        """Return why the instance cannot be migrated; empty if it can."""
+        """Return the reason why the instance cannot be migrated; empty if the instance can be migrated."""
         if self.is_single:
             return "the cluster has no second node for VMs"
         spec = objects.mapping(instance, "spec")
         if not spec and len(self._schedulable) > 1:
-            return ""  # nearly all, of those that are read without the fields that do not matter
+            return ""  # nearly all instances, if the caller reads only the fields of this rule
         if isinstance(spec.get("nodeSelector"), dict):
             return "it has a node selector"
         if isinstance(objects.value(spec, "domain", "devices", "hostDevices"), list):

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-#: Rancher's annotation of a hook, by the manager's annotation that acknowledges it.
+#: Rancher's annotation of a hook, by the manager's annotation that acknowledges the hook.
 REQUESTED = {ANNOTATION_PRE_HOOK: RKE_PRE_DRAIN, ANNOTATION_POST_HOOK: RKE_POST_DRAIN}
-#: A machine's first role decides.
+#: The roles by tier; the first role of a machine in this order decides its tier.
 _TIERS = {1: RKE_ETCD_ROLE, 2: RKE_CONTROL_PLANE_ROLE, 3: RKE_WORKER_ROLE}
 
 
@@ -37,7 +37,7 @@ class Hook:
     requested: str = ""
     #: The value that the manager acknowledged last.
     acknowledged: str = ""
-    #: Annotations of other controllers' hooks in the same drain options that they have not acknowledged.
+    #: Annotations of the hooks in these drain options that other controllers have not acknowledged.
     others: tuple[str, ...] = ()
 
     @property
@@ -46,7 +46,7 @@ class Hook:
         return bool(self.requested) and self.requested != self.acknowledged
 
 
-#: Of a node without a hook for the manager.
+#: The hook of a node on which Rancher has set no hook for the manager.
 NO_HOOK = Hook()
 
 
@@ -89,7 +89,7 @@ def is_pending(secret: Mapping[str, Any]) -> bool:
 
 
 def acknowledgements(secret: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the manager's annotation keys on the Secret; before an upgrade they are left from an earlier one."""
+    """Return the manager's annotation keys on the Secret; before an upgrade, an earlier upgrade has left these keys."""
     present = secret["metadata"].get("annotations") or {}
     return tuple(key for key in REQUESTED if key in present)
 
@@ -114,7 +114,7 @@ def _hook(secret: Mapping[str, Any], acknowledgement: str, member: str) -> Hook:
 
 @lru_cache(maxsize=64)
 def _hook_names(value: str, member: str) -> tuple[str, ...]:
-    """Return the annotations of the hooks that the drain options list; none for anything else."""
+    """Return the annotations of the hooks that the drain options list; nothing for an invalid value."""
     try:
         options = json.loads(value)
         return tuple(str(hook.get("annotation")) for hook in options.get(member) or [])

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def migrations_of(instance: Object, migrations: Iterable[Object]) -> list[Object]:
-    """Return the migrations of this instance, oldest first; not those of an earlier one of its name."""
+    """Return the migrations of this instance, oldest first, without those of an earlier instance of its name."""
     created = objects.text(instance, "metadata", "creationTimestamp")
     own = [
         one

@@ -1,6 +1,6 @@
 """Required node affinity of Pods, evaluated as kube-scheduler does, for all nodes at once.
 
-live_migration.py evaluates by it.
+live_migration.py evaluates the affinity of VMs by this module.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
 
-#: As Go's strconv.ParseInt reads it.
+#: An integer in the format of Go's strconv.ParseInt.
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
 class NodeSet:
-    """Nodes as bits of an integer, so that an expression is evaluated once and not for each node."""
+    """Nodes as bits of an integer, so that an expression is evaluated once for all nodes."""
 
     def __init__(self, nodes: Sequence[Object]) -> None:
         self._names = {objects.name(node): 1 << index for index, node in enumerate(nodes)}
         self._all = (1 << len(nodes)) - 1
-        #: By label and value.
+        #: The bits of the nodes by label and value.
         self._labels: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         for index, node in enumerate(nodes):
             for key, label in objects.strings(node, "metadata", "labels").items():
@@ -45,7 +45,7 @@ class NodeSet:
         return found
 
     def _term(self, term: object) -> int:
-        """Return the nodes that match all requirements; none without a requirement."""
+        """Return the nodes that match all requirements of the term; an empty term matches no node."""
         expressions, names = objects.items(term, "matchExpressions"), objects.items(term, "matchFields")
         found = self._all if expressions or names else 0
         for one in expressions:
@@ -83,7 +83,7 @@ class NodeSet:
 
 
 def _values(requirement: object) -> list[Any]:
-    """Return the values; one of another type equals no label."""
+    """Return the requirement's values; a value of another type equals no label."""
     return [value if isinstance(value, str) else "\0" for value in objects.items(requirement, "values")]
 
 

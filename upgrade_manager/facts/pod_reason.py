@@ -1,4 +1,4 @@
-"""The reason for which a Pod does not run, by the scheduler or the kubelet; blockers/pods.py has the remedies."""
+"""The scheduler's or the kubelet's reason why a Pod does not run; blockers/pods.py has the remedies."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _IMAGE = frozenset(
 )
 #: A ConfigMap, Secret or another object of the specification is missing.
 _CONFIG_ERROR = "CreateContainerConfigError"
-#: Conditions of a Pod that starts, each of which becomes True once.
+#: Conditions of a starting Pod; each condition becomes True once.
 _STAGES = ("PodScheduled", "PodReadyToStartContainers", "Initialized")
 
 
@@ -69,20 +69,20 @@ def lacks_config(pod: Object) -> bool:
 
 
 def unpulled_image(pod: Object) -> str:
-    """Return the image that cannot be pulled; empty if it is not known."""
+    """Return the image that cannot be pulled; empty if the image is unknown."""
     names = (objects.text(one, "image") for one in _containers(pod) if _waiting_reason(one) in _IMAGE)
     return next(filter(None, names), "")
 
 
 def start_progress(pod: Object) -> datetime | None:
-    """Return when the Pod's start last made progress; restarts of its containers do not count."""
+    """Return the time of the last progress of the Pod's start; restarts of its containers do not count."""
     times = [objects.text(pod, "metadata", "creationTimestamp")]
     times += [objects.text(objects.condition(pod, type_), "lastTransitionTime") for type_ in _STAGES]
     return parse_time(max(times))
 
 
 def finished_at(pod: Object) -> datetime | None:
-    """Return when the Pod's last container terminated; None if it does not report that."""
+    """Return the time at which the Pod's last container terminated; None if the Pod lacks the time."""
     times = [objects.text(one, "state", "terminated", "finishedAt") for one in _containers(pod)]
     return parse_time(max(times, default=""))
 
@@ -101,7 +101,7 @@ def _container_reason(container: object) -> tuple[BlockerReason, str] | None:
 
 
 def _stage(pod: Object) -> str:
-    """Return how far the start of the Pod has come."""
+    """Return the stage that the start of the Pod has reached."""
     node = objects.text(pod, "spec", "nodeName")
     if not node:
         return "the scheduler has not assigned it to a node"
@@ -120,9 +120,9 @@ def _waiting_reason(container: object) -> str:
 
 
 def _last_crash(container: object) -> Mapping[str, Any]:
-    """Return how a container last ended that is restarted after errors, in each state of its crash loop.
+    """Return the last termination of a container that the kubelet restarts after errors.
 
-    Between two crashes it runs for a while, and it has ended before the kubelet restarts it.
+    Between two crashes such a container runs for a while, and is terminated until the kubelet restarts it.
     """
     if objects.is_true(container, "ready") or not objects.number(container, "restartCount"):
         return {}

@@ -1,7 +1,7 @@
 """Nodes that the system-upgrade-controller cannot process.
 
-pipeline/phases/plan_jobs.py refuses to create a Plan for them, and blockers/upgrade_controller.py names those that
-change afterwards.
+pipeline/phases/plan_jobs.py refuses to create a Plan for such nodes, and blockers/upgrade_controller.py reports nodes
+whose label changes after the creation of the Plan.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def hostname_problem(node: Object) -> str:
-    """Return why the controller hangs on the node: it looks for the label by the node's name; empty if they agree."""
+    """Return the difference between hostname label and node name, on which the controller hangs; empty if equal."""
     hostname = objects.labels(node).get(LABEL_HOSTNAME, "")
     if hostname == objects.name(node):
         return ""

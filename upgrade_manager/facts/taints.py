@@ -23,7 +23,7 @@ class Taint(NamedTuple):
 
 
 def node_terms(pod: Object) -> list[object]:
-    """Return the terms of the Pod's required node affinity, of which a node must match one; empty if any node does."""
+    """Return the terms of the Pod's required node affinity, one of which a node must match; empty without affinity."""
     affinity = objects.mapping(pod, "spec", "affinity", "nodeAffinity")
     return objects.items(affinity, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 

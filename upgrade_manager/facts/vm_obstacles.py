@@ -1,11 +1,11 @@
 """The obstacles of a VM that stays on a node which KubeVirt evacuates, and their remedies.
 
-The pre-drain Job (toolkit/vms/evacuation.py) reports it for the VMs that it waits for, and the finder of blockers
-(blockers/migrations.py) for those that take too long. Which VMs the Job stops before is Harvester's rule, in
-live_migration.py.
+The pre-drain Job (toolkit/vms/evacuation.py) reports the obstacles of the VMs that the Job waits for, and the finder of
+blockers (blockers/migrations.py) reports VMs that take too long. live_migration.py has Harvester's rule for the VMs
+that the Job stops before.
 
 KubeVirt (v1.5 to v1.7, evacuation controller) migrates an instance away from a node with the drain taint if its
-eviction strategy wants that, its condition LiveMigratable is True, and none of its migrations is unfinished.
+eviction strategy requires it, its condition LiveMigratable is True, and none of its migrations is unfinished.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: KubeVirt's label for the node of an instance.
 NODE_LABEL = "kubevirt.io/nodeName"
-#: Eviction strategies with which KubeVirt does not migrate a VM by itself; its user can.
+#: Eviction strategies with which KubeVirt does not migrate a VM by itself; a user can migrate the VM.
 _STAYS = frozenset({"None", "External"})
 
 
@@ -36,12 +36,12 @@ class VMObstacle:
     ways_out: tuple[str, ...] = ()
     #: True if KubeVirt never moves the instance: only its user can.
     needs_user: bool = False
-    #: True if it is the controller of migrations that has to act next.
+    #: True if KubeVirt's controller of migrations has to act next.
     needs_controller: bool = False
 
 
 def vm_obstacle(instance: Object, migrations: Sequence[Object]) -> VMObstacle:
-    """Return why the instance is still on its node; `migrations` are its own ones from there, oldest first."""
+    """Return why the instance is still on its node; `migrations` are its migrations from the node, oldest first."""
     if objects.is_deleting(instance):
         way_out = f"If its system does not shut down: virtctl stop {_named(instance)} --force --grace-period=0"
         return VMObstacle(why="it is stopping", ways_out=(way_out,))
@@ -52,7 +52,7 @@ def vm_obstacle(instance: Object, migrations: Sequence[Object]) -> VMObstacle:
 
 
 def staying(instance: Object) -> VMObstacle | None:
-    """Return why KubeVirt never moves the instance by itself; None if it does."""
+    """Return why KubeVirt never moves the instance by itself; None if KubeVirt moves the instance."""
     movable = objects.condition(instance, "LiveMigratable")
     if objects.text(movable, "status") == "False":
         words = (objects.text(movable, "reason"), objects.excerpt(movable, "message"))

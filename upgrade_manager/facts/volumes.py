@@ -1,9 +1,9 @@
 """Longhorn's volumes for which the drain of a node waits.
 
-The gate of the pre-drain Job (toolkit/vms/longhorn_gate.py) waits for them, and the finder of blockers
-(blockers/volumes.py) names them by the same rule, which is that of Harvester's own pre-drain: for the volumes of all
-running engines, wherever their replicas are. With fewer than three nodes Longhorn reports a volume with the default of
-three replicas as degraded all the time: there its writable replicas are counted.
+The gate of the pre-drain Job (toolkit/vms/longhorn_gate.py) waits for these volumes, and the finder of blockers
+(blockers/volumes.py) reports them. The rule is that of Harvester's own pre-drain script: it covers the volumes of all
+running engines, on any node. With fewer than three nodes, Longhorn always reports a volume with the default of three
+replicas as degraded, so that the rule counts the volume's writable replicas instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ VOLUME_GATE = "wait-for-volumes"
 
 
 def storage_nodes(nodes: Iterable[Object]) -> int:
-    """Return the number of managed nodes that may have replicas; a witness has none."""
+    """Return the number of managed nodes that may have replicas; a witness node has no replicas."""
     return sum(objects.labels(node).get(WITNESS_LABEL) != "true" for node in nodes)
 
 
@@ -51,9 +51,9 @@ def volumes_at_risk(volumes: Iterable[Object], engines: Iterable[Object], *, nod
 
 
 def volume_problem(volume: Object, engine: Object, *, nodes: int) -> str:
-    """Return what the volume of a running engine lacks; empty if it survives the loss of a node.
+    """Return the missing redundancy of a running engine's volume; empty if the volume survives the loss of a node.
 
-    With one node there is no place for a second replica.
+    A cluster of one node has no place for a second replica.
     """
     if nodes >= MANY_NODES:
         return (
@@ -65,14 +65,14 @@ def volume_problem(volume: Object, engine: Object, *, nodes: int) -> str:
 
 
 def claim_of(volume: Object) -> str:
-    """Return namespace and name of the volume's PersistentVolumeClaim; empty without one."""
+    """Return namespace and name of the volume's PersistentVolumeClaim; empty without a claim."""
     claim = objects.mapping(volume, "status", "kubernetesStatus")
     name = objects.text(claim, "pvcName")
     return f"{objects.text(claim, 'namespace')}/{name}" if name else ""
 
 
 def slim_volume(volume: Object) -> Object:
-    """Keep the fields of a volume that the rules and messages need: a large cluster has ten thousand."""
+    """Keep the fields of a volume that the rules and messages need; a large cluster has ten thousand volumes."""
     scheduled = objects.condition(volume, "Scheduled")
     spec = objects.mapping(volume, "spec")
     claim = objects.mapping(volume, "status", "kubernetesStatus")
@@ -88,7 +88,7 @@ def slim_volume(volume: Object) -> Object:
 
 
 def slim_engine(engine: Object) -> Object:
-    """Keep the fields of an engine that the rules need; the names of its replicas are none of them."""
+    """Keep the fields of an engine that the rules need, without the names of its replicas."""
     modes = objects.strings(engine, "status", "replicaModeMap").values()
     return {
         "metadata": _slim_metadata(engine),
@@ -102,7 +102,7 @@ def slim_engine(engine: Object) -> Object:
 
 @lru_cache(maxsize=64)
 def _numbered(modes: tuple[str, ...]) -> dict[str, str]:
-    """Return the modes of replicas by number: nearly all engines share one of a few maps."""
+    """Return the modes of replicas by number instead of name, so that nearly all engines share one of a few maps."""
     return {str(number): mode for number, mode in enumerate(modes)}
 
 

@@ -2,8 +2,8 @@
 
 The phase (pipeline/node_upgrade/phase.py) calls it when one of these objects changes.
 
-A Secret without a Machine, a Machine without a node, two Secrets for one node, a hook of an earlier upgrade or of
-another controller, a node that joins or leaves.
+Anomalies are a Secret without a Machine, a Machine without a node, two Secrets for one node, a hook of an earlier
+upgrade or of another controller, and a node that joins or leaves.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class AnomalyLog:
     def record(
         self, observed: Observed, *, plan_uid: str, nodes: frozenset[str], single: bool, stale: frozenset[str]
     ) -> None:
-        """Log new anomalies. `nodes` take part in the upgrade; `stale` Secrets have a hook of an earlier one."""
+        """Log new anomalies. `nodes` take part in the upgrade; `stale` Secrets have a hook of an earlier upgrade."""
         if plan_uid != self._plan_uid:
             self._plan_uid, self._logged = plan_uid, frozenset()
         found = frozenset(
             [
                 *_secrets(observed.secrets, observed.machines),
-                # Rancher does not upgrade a single node, so any hook is an earlier upgrade's.
+                # Rancher does not upgrade a single node, so that every hook belongs to an earlier upgrade.
                 *_hooks(observed.secrets, stale=None if single else stale),
                 *_nodes(observed.nodes, nodes),
             ]

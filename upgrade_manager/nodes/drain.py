@@ -6,9 +6,9 @@
 A hook is acknowledged when the last state in its row is reached. A node that is done is observed until the phase ends:
 while it is NotReady or runs another OS, it holds the phase, and its hooks are not acknowledged.
 
-A failed upgrade may leave a post-drain hook pending. Rancher does not repeat the pre-drain hook of such a node: it
-upgrades its Kubernetes when its tier is reached, then waits for the post-drain hook. Until then the manager does not
-touch the node; then it runs both Jobs.
+A failed upgrade may leave a post-drain hook pending. Rancher does not repeat the pre-drain hook of such a node: Rancher
+upgrades the node's Kubernetes together with its tier, then waits for the post-drain hook. The manager does not touch
+the node until Rancher waits; then the manager runs the pre-drain Job and the post-drain Job.
 
 Decisions depend on observed objects alone, so they are the same after any crash.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from upgrade_manager.facts.machine_plan import Hook
     from upgrade_manager.nodes.model import Effect, NodeView
 
-#: The advice in a message follows from it, as the blocker of the node does.
+#: The condition for the advice in a message; the time is the deadline of the node's blocker.
 _OVERDUE = f"if it takes over {USUAL_REBOOT / 60:.0f} min"
 
 
@@ -86,7 +86,7 @@ def others_message(secret: str, hook: Hook) -> str:
 
 
 def _post_drain(view: NodeView, release_os: str) -> Decision:
-    """Decide about a drained node; a pre-drain hook that is still pending belongs to the same drain."""
+    """Decide about a drained node; a pre-drain hook that is still pending belongs to the drain that has ended."""
     decision = _after_drain(view, release_os)
     acknowledgement = _acknowledge(view, view.pre_drain, ANNOTATION_PRE_HOOK)
     return replace(decision, effects=(*decision.effects, *acknowledgement))
@@ -160,7 +160,7 @@ def await_reboot(view: NodeView, release_os: str) -> Decision:
 
 
 def _since(time: str) -> str:
-    """Return a time for a message, which therefore does not change while it passes."""
+    """Return the begin of a state for a message; unlike a duration, the begin does not change the message."""
     return f" since {time}" if time else ""
 
 

@@ -1,6 +1,6 @@
-"""Estimates the end of an upgrade from the nodes that it has upgraded: to within a factor of two, or not at all.
+"""Estimates the end of an upgrade from its upgraded nodes, with an error of at most a factor of two.
 
-pipeline/node_upgrade/report.py writes it to the status.
+pipeline/node_upgrade/report.py writes the estimate to the status. A worse estimate is left out.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 #: The time of a node's image clean-up, relative to its upgrade.
 CLEANUP = 0.05
-#: The smallest share of nodes that are left: for fewer, the clean-up of all nodes, which is unknown, takes longer.
+#: The smallest share of remaining nodes for an estimate: fewer nodes take less time than the clean-up of all nodes,
+#: whose duration is unknown.
 LEAST_LEFT = 0.1
 
 
 def completion(decisions: Collection[Decided], *, now: datetime) -> datetime | None:
-    """Return the estimated end of the upgrade, for a node that finishes now; None if it is not known well enough."""
+    """Return the estimated end of the upgrade at the time at which a node finishes; None without a good estimate."""
     done = [view for view, decision in decisions if decision.is_done]
     seconds = [found for view in done if (found := upgrade_seconds(view, now=now)) is not None]
     left = len(decisions) - len(done)

@@ -1,6 +1,7 @@
 """The milestones of a node's upgrade, for events: each is reached once.
 
-They and their times are derived from the node's Jobs and its condition Ready, so they are the same after a restart.
+The milestones and their times are derived from the node's Jobs and its condition Ready, so that a restart of the
+manager does not change them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class MilestoneReason(StrEnum):
-    """The reason of the event, in the order in which a node reaches them."""
+    """The reasons of the events, in the order in which a node reaches the milestones."""
 
     NODE_PAUSED = "NodePaused"
     NODE_RESUMED = "NodeResumed"
@@ -38,7 +39,7 @@ class Milestone:
 
     reason: MilestoneReason
     message: str
-    #: The time at which it was reached; None if that is unknown, or if it is reached now.
+    #: The time at which the node reached the milestone; None for an unknown time, or for the present.
     at: datetime | None
 
 
@@ -61,7 +62,7 @@ def reached(view: NodeView, decision: Decision, *, now: datetime) -> Iterator[Mi
 
 
 def upgrade_seconds(view: NodeView, *, now: datetime) -> float | None:
-    """Return how long the upgrade of a node that is done took; None if that is unknown."""
+    """Return the duration, in seconds, of the upgrade of a node that is done; None if the duration is unknown."""
     first, upgrade = _jobs(view)
     times = _Times.of(view, first, upgrade)
     end = times.end(view, now)
@@ -96,14 +97,14 @@ class _Times:
         return cls(begun=_begin(first), upgrading=upgrading, completed=completed, returned=returned)
 
     def back(self, view: NodeView, now: datetime) -> datetime | None:
-        """Return when the node was back from its reboot; None without one."""
+        """Return the time at which the node was back from its reboot; None without a reboot."""
         if self.returned is None and view.state is NodeState.WAITING_REBOOT:
             # The kubelet was back before the node counted as NotReady.
             return now
         return self.returned
 
     def end(self, view: NodeView, now: datetime) -> datetime | None:
-        """Return when the node was done."""
+        """Return the time at which the node's upgrade ended."""
         return self.back(view, now) or self.completed
 
 
@@ -150,7 +151,7 @@ def _upgraded(view: NodeView, times: _Times, now: datetime) -> Milestone:
 
 
 def _is_recorded(view: NodeView, state: NodeState) -> bool:
-    """Return True if an earlier reconcile recorded that state: then the milestone may have been reported, too."""
+    """Return True if an earlier reconcile recorded that state, so that the milestone may have been reported, too."""
     return view.state is not None and view.state.group >= state.group
 
 

@@ -21,33 +21,33 @@ class NodeView:
     state: NodeState | None
     os_image: str
     ready: bool
-    #: The time at which it became Ready or NotReady; empty if unknown.
+    #: The time at which the node became Ready or NotReady; empty if unknown.
     ready_since: str = ""
-    #: True while it is unschedulable.
+    #: True while the node is unschedulable.
     cordoned: bool = False
-    #: True while it has the taint by which the pre-drain Job moves its VMs away.
+    #: True while the node has the taint by which the pre-drain Job moves VMs away.
     tainted: bool = False
-    #: The node's annotation pendingOSImage; empty without one.
+    #: The node's annotation pendingOSImage; empty without the annotation.
     pending_os: str
     #: The machine-plan Secret; empty for a node that Rancher does not manage (yet).
     secret: str = ""
     pre_drain: Hook = NO_HOOK
     post_drain: Hook = NO_HOOK
     jobs: dict[JobType, JobState]
-    #: True while its Kubernetes is older than the release's.
+    #: True while the node's Kubernetes is older than the release's.
     kubernetes_outdated: bool = False
-    #: True if an earlier upgrade left one of its hooks pending.
+    #: True if an earlier upgrade left a hook of the node pending.
     stale_hook: bool = False
     #: Rancher upgrades lower tiers first; None for a machine without a role.
     tier: int | None = None
-    #: True if pauseNodes lists it.
+    #: True if pauseNodes lists the node.
     paused: bool = False
-    #: True if its VMs are started again after its upgrade.
+    #: True if the node's VMs are started again after the node's upgrade.
     restore_vms: bool = False
 
     @property
     def os_upgrade(self) -> JobState | None:
-        """The Job that upgrades its operating system and reboots it; None before that exists."""
+        """The Job that upgrades the node's operating system and reboots the node; None before the Job exists."""
         return self.jobs.get(JobType.SINGLE_NODE_UPGRADE) or self.jobs.get(JobType.POST_DRAIN)
 
 
@@ -64,7 +64,7 @@ class StartJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveJob:
-    """Delete the node's Job of that type, because another one takes its place."""
+    """Delete the node's Job of that type, because another Job replaces it."""
 
     node: str
     job_type: JobType
@@ -116,7 +116,7 @@ class RestoreVMs:
     node: str
 
 
-#: Data, so that decisions stay pure; each effect is idempotent.
+#: Effects are data, so that decisions stay pure; each effect is idempotent.
 Effect = StartJob | RemoveJob | ResumeJob | AcknowledgeHook | SetPendingOS | ClearPendingOS | RemoveTaint | RestoreVMs
 
 
@@ -124,14 +124,14 @@ Effect = StartJob | RemoveJob | ResumeJob | AcknowledgeHook | SetPendingOS | Cle
 class Decision:
     """The state of a node, and the effects that are due."""
 
-    #: None until Rancher has reached the node.
+    #: The node's new state; None until Rancher has reached the node.
     state: NodeState | None
-    #: For the plan's Progressing condition; empty if the node does not wait.
+    #: The node's part of the plan's Progressing condition; empty if the node does not wait.
     progress: str = ""
     effects: tuple[Effect, ...] = ()
-    #: For the node's status entry; empty without a problem.
+    #: The message in the node's status entry; empty without a problem.
     message: str = ""
-    #: The cause if the node failed; else empty.
+    #: The cause of the node's failure; empty without a failure.
     failure: str = ""
     #: True while the node holds the phase, whatever its state is.
     holds: bool = False

@@ -2,10 +2,10 @@
 
 The phase (pipeline/node_upgrade/phase.py) shows it while no node is under way.
 
-Rancher drains a node before it upgrades its Kubernetes, and drains it for the new generation alone if its Kubernetes is
-the release's already. It upgrades nodes without a drain while the hooks are missing in upgradeStrategy, or after it was
-upgraded itself, and then it sets no hook any more. Nodes, Machines and Secrets look the same in both cases, and a
-blocker (HookLost) has the command if the drain does not come.
+Rancher drains a node before it upgrades the node's Kubernetes. Rancher drains a node that already runs the release's
+Kubernetes only because of the new generation. While upgradeStrategy lacks the hooks, or after an upgrade of Rancher
+itself, Rancher upgrades nodes without a drain, and never sets their hooks. Nodes, Machines and Secrets do not show
+which nodes Rancher drains later, so that a blocker (HookLost) has the command for a drain that does not begin.
 """
 
 from __future__ import annotations

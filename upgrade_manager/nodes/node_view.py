@@ -1,7 +1,8 @@
 """Joins the observed objects per node, and decides about each node.
 
-Of a thousand nodes one is upgraded at a time. Therefore values derived from one version of an object are cached in its
-store, and a decision is recomputed only when an input changes. The cache never changes a decision.
+A cluster may have a thousand nodes, which are upgraded one at a time. Therefore values derived from one version of an
+object are cached in its store, and a decision is recomputed only when an input changes. The cache never changes a
+decision.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from upgrade_manager.nodes.model import Decision
 
 Decided: TypeAlias = "tuple[NodeView, Decision]"
-#: Pre-release and build are ignored: kubelets do not report the former, Rancher does not compare the latter.
+#: Pre-release and build are ignored: kubelets do not report a pre-release, and Rancher does not compare builds.
 _RELEASE = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?![0-9])", re.ASCII)
 
 
@@ -69,7 +70,7 @@ class Recorded(Protocol):
 def decide_all(
     recorded: Recorded, observed: Observed, *, plan_uid: str, single: str | None, spec: UpgradePlanSpec, target: Target
 ) -> list[Decided]:
-    """Decide about every node that takes part: recorded when the phase began, or with a pending hook.
+    """Decide about every node that was recorded when the phase began, and about every node with a pending hook.
 
     In a cluster of a `single` node only that node takes part: Rancher does not upgrade nodes that join it.
     """
@@ -95,7 +96,7 @@ def decide_all(
 
 
 def finished_seconds(jobs: Store, plan_uid: str) -> dict[JobType, list[float]]:
-    """Return how long the plan's complete Jobs took, by type."""
+    """Return the durations of the plan's complete Jobs, in seconds, by type."""
     result: dict[JobType, list[float]] = {}
     for job in jobs.derive(_read_job):
         if job is not None and job.plan_uid == plan_uid and job.state.seconds is not None:
@@ -106,14 +107,14 @@ def finished_seconds(jobs: Store, plan_uid: str) -> dict[JobType, list[float]]:
 def is_older(reported: str, release: str) -> bool:
     """Return True if a node's Kubernetes is older than the release's; False if either cannot be parsed.
 
-    v1.33.5-rc1+rke2r1 and v1.33.5+rke2r2 are equal, as they are to Rancher.
+    Rancher treats v1.33.5-rc1+rke2r1 and v1.33.5+rke2r2 as equal, and so does this function.
     """
     have, want = _parse(reported), _parse(release)
     return have is not None and want is not None and have < want
 
 
 def is_same(reported: str, release: str) -> bool:
-    """Return True if a node's Kubernetes is the release's, compared in the same way."""
+    """Return True if a node's Kubernetes is the release's, by the comparison of `is_older`."""
     have = _parse(reported)
     return have is not None and have == _parse(release)
 
@@ -147,7 +148,7 @@ class _NodeJob:
     """The fields of a node's Job that decisions need."""
 
     plan_uid: str
-    #: The value of its node label.
+    #: The value of the Job's node label.
     node: str
     job_type: JobType
     state: JobState
@@ -175,7 +176,7 @@ class _CachedNode:
 
     def __init__(self, node: Object) -> None:
         self.name = objects.name(node)
-        #: Its name in the labels of Jobs.
+        #: The node's name in the labels of Jobs.
         self.label = label_value(self.name)
         self._node = node
         self._latest: tuple[_Inputs, Decided] | None = None
@@ -208,13 +209,13 @@ class _CachedNode:
             stale_hook=plan.secret in inputs.target.stale,
             tier=plan.tier,
             paused=inputs.paused,
-            # A witness runs no VMs.
+            # A witness node runs no VMs.
             restore_vms=inputs.restore_vms and WITNESS_LABEL not in objects.labels(node),
         )
 
 
 def _machine_plans(secrets: Store, machines: Store) -> Mapping[str, _MachinePlan]:
-    """Return by node its Secret, preferring one with a pending hook; Secrets without a Machine or node are skipped."""
+    """Return the Secrets by node, preferring a pending hook; Secrets without a Machine or a node are skipped."""
     nodes = dict(machines.derive(_node_of))
     result: dict[str, _MachinePlan] = {}
     for plan in secrets.derive(_read_secret):

@@ -1,8 +1,8 @@
 """Delays of the phase's end when every node is done: Rancher's hooks that are still set, and cordoned nodes.
 
 Rancher uncordons a node after its post-drain hook was acknowledged, then removes the hook. A hook that is not
-acknowledged stays until a user removes it, and a node that is cordoned without a hook until a user uncordons it, so the
-message names them.
+acknowledged stays until a user removes the hook. A node that is cordoned without a hook stays cordoned until a user
+uncordons the node. The message therefore names such hooks and nodes.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Delay:
 
 
 def delays(observed: Observed, *, cordoned: Iterable[str], multi_node: bool) -> list[Delay]:
-    """Return the hooks, ordered by node, and cordoned nodes.
+    """Return the hooks that delay the end, ordered by node, and the cordoned nodes.
 
     The manager acknowledges hooks of managed nodes in a `multi_node` upgrade. A Secret without a Machine or a node is
     skipped: Rancher does not process it.
@@ -107,7 +107,7 @@ def held_nodes(secrets: Store, machines: Store) -> list[tuple[str, str]]:
 
 
 def _by_node(secrets: Store, machines: Store) -> list[tuple[str, Object]]:
-    """Return the Secrets of Machines that have a node, ordered by its name."""
+    """Return the Secrets of Machines that have a node, ordered by the node's name."""
     by_name = {objects.name(machine): machine for machine in machines.list()}
     pairs = [(machine_plan.node_of(secret, by_name), secret) for secret in secrets.list()]
     return sorted(((node, secret) for node, secret in pairs if node), key=itemgetter(0))

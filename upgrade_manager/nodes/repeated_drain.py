@@ -3,9 +3,9 @@
     pre-drain hook pending  -> the first Job pre-drain is removed, a repeated one runs, then the hook is acknowledged
     post-drain hook pending -> the taint of the repeated Job is removed, then the Job; the hook is acknowledged
 
-No Job post-drain runs, which would remove the taint: the node needs no OS.
-The node is Ready on the release's OS (`drain.lost`), and its state stays PostDrained. A label marks the repeated Job,
-because Rancher sets equal hooks each time.
+The manager removes the taint itself and runs no post-drain Job, because the node already runs the release's OS. The
+node is Ready (`drain.lost`), and its state stays PostDrained. A label marks the repeated Job, because Rancher sets
+equal hooks for each drain.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _pre_drain(view: NodeView, job: JobState | None) -> Decision:
 
 
 def _post_drain(view: NodeView) -> Decision:
-    # In this order: without the Job, the next hook starts another one.
+    # The Job is removed before the acknowledgement, so that Rancher's next hook starts another Job.
     remove = RemoveJob(node=view.name, job_type=JobType.PRE_DRAIN)
     value = view.post_drain.requested
     acknowledge = AcknowledgeHook(secret=view.secret, annotation=ANNOTATION_POST_HOOK, value=value)

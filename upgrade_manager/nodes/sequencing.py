@@ -7,7 +7,7 @@ unavailable nodes can cost a cluster of three its quorum, so a node waits while 
 and is down.
 
 Rancher finishes one tier of machines (`machine_plan.tier_of`) before the next. A node of a later tier with a stale hook
-therefore waits for the earlier tiers: otherwise they would wait for it here, while Rancher upgrades them first.
+therefore waits for the earlier tiers: otherwise the manager would hold the earlier tiers, which Rancher upgrades first.
 
 A node in pauseNodes whose upgrade is due gets its first Job, suspended:
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 #: The first Job of a node's upgrade.
 FIRST_JOBS = frozenset({JobType.PRE_DRAIN, JobType.SINGLE_NODE_UPGRADE})
-#: From the first Job to the end of the reboot.
+#: The states of a node from its first Job to the end of its reboot.
 IN_PROGRESS = frozenset(
     {NodeState.PRE_DRAINING, NodeState.PRE_DRAINED, NodeState.POST_DRAINING, NodeState.WAITING_REBOOT}
 )
@@ -67,9 +67,9 @@ def starts_upgrade(effect: Effect) -> bool:
 
 
 def one_at_a_time(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[NodeView, Decision]]:
-    """Return the same decisions in the same order, without the starts that would make a second node unavailable."""
+    """Return the decisions in their order, without the starts that would make a second node unavailable."""
     pairs = list(decisions)
-    # From the decisions, which are newer than the recorded states: a node that is back lets the next one start.
+    # Decisions are newer than the recorded states: the next node may start as soon as a node is back.
     busy = [view.name for view, decision in pairs if _is_busy(view, decision)]
     result = []
     for view, decision in pairs:
@@ -102,13 +102,13 @@ def _is_started(view: NodeView) -> bool:
 def _waits_for(
     view: NodeView, decision: Decision, busy: Sequence[str], pairs: Sequence[tuple[NodeView, Decision]]
 ) -> str:
-    """Return the node that must be upgraded before this one's Job starts; empty if none is."""
+    """Return the node that must be upgraded before this node's Job starts; empty if the Job may start."""
     ignored = {view.name} | _behind(view, decision, pairs)
     return next((name for name in busy if name not in ignored), "") or _earlier_tier(view, pairs)
 
 
 def _behind(view: NodeView, decision: Decision, pairs: Sequence[tuple[NodeView, Decision]]) -> frozenset[str]:
-    """Return the drained nodes of later tiers if Rancher drains an upgraded node again: it upgrades that one first."""
+    """Return the drained nodes of later tiers that wait while Rancher drains this upgraded node again."""
     repeats = any(isinstance(effect, StartJob) and effect.repeated for effect in decision.effects)
     if not repeats or view.tier is None:
         return frozenset()
@@ -141,12 +141,12 @@ def _starts_job(decision: Decision) -> bool:
 
 
 def _is_busy(view: NodeView, decision: Decision) -> bool:
-    """Return True if the node is or may be unavailable; a node whose Job starts with this decision is not yet."""
+    """Return True if the node may be unavailable; a node whose Job starts with this decision is still available."""
     repeated = any(job.repeated for job in view.jobs.values())
     lost = decision.holds and _is_done(view, decision) and not _starts_job(decision)
     return repeated or lost or _state_before(view, decision) in IN_PROGRESS
 
 
 def _state_before(view: NodeView, decision: Decision) -> NodeState | None:
-    """Return the decided state, or the recorded one if a Job starts: a start is not yet in progress."""
+    """Return the decided state, or the recorded state if this decision starts a Job."""
     return view.state if decision.state is None or _starts_job(decision) else decision.state

@@ -3,15 +3,15 @@
 controller      the informers, the work queue and the servers of metrics around one reconciler
 reconciler      one reconcile of a plan: accepts, advances, records errors, cleans up
 engine          the table of phases, and the walk through it
-phases          the phases, one module each; `node_upgrade` is the one that has a room
-settings        what the node upgrade changes in the cluster, and gives back
-ending          the end of a plan, and what passes to the next one
+phases          the phases, one module each; `node_upgrade` is the phase with a separate package
+settings        the settings of the cluster that the node upgrade changes and gives back
+ending          the end of a plan, and the objects that pass to the next plan
 context         one reconcile as phases see it: plan, caches, writes
 status          the status, of which only changed fields are written
-outcome         what a phase returns; `errors` are what it raises
-informers       the caches that phases ask for; `selections` are their selectors
+outcome         the results of phases; `errors` are the errors that phases raise
+informers       the caches that phases request; `selections` are their selectors
 plan_objects    creates and removes objects; `write_log` records each write
-blocker_report  turns what a phase waits for into status.blockers, Stalled and events
+blocker_report  turns the waits of a phase into status.blockers, Stalled and events
 events          the events of a plan
 metrics         the metrics of plans; `movement` remembers when a plan moved last
 """

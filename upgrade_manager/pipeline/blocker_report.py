@@ -1,4 +1,4 @@
-"""Turns what a phase waits for into status.blockers, the Stalled condition, and events."""
+"""Turns the waits of a phase into status.blockers, the Stalled condition, and events."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class InformerView:
 
 
 def report(ctx: ReconcileContext, waits: Sequence[Wait]) -> float | None:
-    """Report the blockers of these waits; return the seconds until another one may become overdue.
+    """Report the blockers of these waits; return the seconds until another wait may become overdue.
 
-    Finders run only once a deadline has passed, or to clear the blockers that are known.
+    Finders run only once a deadline has passed, or while the status has blockers, to clear these.
     """
     left = earliest(FINDERS, waits, now=ctx.now())
     if not ctx.status["blockers"] and (left is None or left > 0):
@@ -71,7 +71,7 @@ def report(ctx: ReconcileContext, waits: Sequence[Wait]) -> float | None:
     found = [_with_guess(ctx, blocker) for blocker in findings.blockers]
     _record(ctx, known, merge_blockers(known, found))
     times = [] if findings.after is None else [findings.after]
-    # Its event is counted while it lasts.
+    # The event of a lasting blocker is counted again after this window.
     return min([*times, REPEAT_WINDOW.total_seconds()] if findings.blockers else times, default=None)
 
 
@@ -81,13 +81,13 @@ def _with_guess(ctx: ReconcileContext, blocker: Blocker) -> Blocker:
     if blocker.reason is not BlockerReason.IMAGE_PULL_FAILED or not recorded.guessed:
         return blocker
     remark = f"; its tag {recorded.tag} is a guess, the manager's version: create a plan with spec.upgrade"
-    # One that is known from before a restart has it already.
+    # A blocker that was recorded before a restart already has the remark.
     message = blocker.message.removesuffix(remark)[: MAX_TEXT - len(remark)]
     return replace(blocker, message=message + remark)
 
 
 def first_message(ctx: ReconcileContext, waiting: str) -> str:
-    """Return what the first blocker reports beyond that message, in place of the phase's detail; empty without one."""
+    """Return the first blocker's addition to the message, in place of the phase's detail; empty without a blocker."""
     known = known_blockers(ctx)
     found = known[0].message if known and known[0].reason.stalls else ""
     _, _, problem = found.partition(": ")
@@ -101,13 +101,13 @@ def known_blockers(ctx: ReconcileContext) -> list[Blocker]:
 
 
 def known_since(ctx: ReconcileContext, kind: str, name: str) -> datetime | None:
-    """Return since when the object is known to hold the upgrade up, after a restart; None if it is not known."""
+    """Return the time since which the status records the object as a blocker; None without a record."""
     known = known_blockers(ctx)
     return min((one.since for one in known if (one.kind, one.name) == (kind, name)), default=None)
 
 
 def report_refused(ctx: ReconcileContext, found: Sequence[Blocker]) -> None:
-    """Report refused writes, beside what was known before them: a reconcile with an error finds nothing else."""
+    """Report refused writes beside the recorded blockers, because a reconcile with an error runs no finders."""
     known = known_blockers(ctx)
     others = [one for one in known if one.reason not in _REFUSED]
     _record(ctx, known, merge_blockers(known, [*others, *found]))

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from upgrade_manager.release.repository_client import RepositoryClient
 
 
-#: The value of the label of the active plan.
+#: The value of the active plan's label.
 _ACTIVE = "true"
 log = structlog.get_logger(__name__)
 
@@ -60,7 +60,7 @@ class Settings:
 
     #: The flags about the toolkit image, which Initialize reads.
     toolkit: ToolkitConfig
-    #: Base URL of the upgrade repository; {plan} is the plan's name, {service} its Service's.
+    #: Base URL of the upgrade repository; {plan} is the plan's name, {service} the name of the repository's Service.
     repo_url: str
     #: Service account of the Jobs, in harvester-system.
     job_service_account: str
@@ -111,12 +111,12 @@ class ReconcileContext:
 
     #: The plan as the API server last returned it: at first from the cache; `_write_plan` sets it after each write.
     raw: Object
-    #: Of `raw`, and set with it.
+    #: The parsed form of `raw`, set together with `raw`.
     plan: ParsedPlan
     #: Begins with the status of `raw`; the reconciler and the phases change it, `persist` writes the difference, and
     #: `_write_plan` rebases it on the response.
     status: StatusPatch
-    #: From here to `now`: set once, by `of`; all but `informers` are those of the process.
+    #: `of` sets the fields from here to `now` once; all but `informers` belong to the process.
     client: Client
     repository: RepositoryClient
     #: The plan's informers, which outlive the reconcile.
@@ -126,8 +126,8 @@ class ReconcileContext:
     preflight: Preflight
     settings: Settings
     now: Callable[[], datetime]
-    #: Writes of this reconcile, which the caches must show before the next one: `_record_write` appends each, when its
-    #: response has come; the reconciler waits for them at the end.
+    #: Writes of this reconcile, which the caches must show before the next one. `_record_write` appends a write after
+    #: its response; the reconciler waits for the writes at the end.
     writes: list[Write] = field(default_factory=list)
 
     @classmethod
@@ -184,7 +184,7 @@ class ReconcileContext:
 
     @property
     def checksums(self) -> dict[str, str]:
-        """SHA-256 of the ISO's files by path; empty if they are not checked."""
+        """SHA-256 of the ISO's files by path; empty if the files are not checked."""
         found: dict[str, str] = (self.status["checksums"] or {}).get("files") or {}
         return found
 
@@ -210,7 +210,7 @@ class ReconcileContext:
         return url.rstrip("/")
 
     async def watch(self, spec: InformerSpec) -> Store:
-        """Return the store of these objects; each change of one triggers a reconcile of the plan."""
+        """Return the store of these objects; each change of an object triggers a reconcile of the plan."""
         return await self.informers.watch(spec)
 
     async def watch_all(self, *specs: InformerSpec) -> list[Store]:
@@ -218,14 +218,14 @@ class ReconcileContext:
         return await self.informers.watch_all(*specs)
 
     async def ensure(self, resource: Resource, manifest: Object) -> None:
-        """Create the object if it does not exist. Raises ForeignObject if one with another owner does."""
+        """Create the object if it does not exist. Raises ForeignObject if the object has another owner."""
         try:
             created = await plan_objects.create(self.client, resource, manifest)
         except AlreadyExists as error:
             name, namespace = objects.name(manifest), objects.namespace(manifest)
             found = await self.client.find(resource, name, namespace=namespace, metadata_only=True)
             if found is None:
-                # Deleted between the two requests; a webhook that responds so lasts, and is reported.
+                # The object was deleted between the requests; a webhook with this response is reported.
                 raise PreconditionFailed(str(error)) from error
             self.check_owned(resource, found)
             self._check_labeled(resource, found, error)
@@ -259,7 +259,7 @@ class ReconcileContext:
         metadata_only: bool = False,
         event: str = "",
     ) -> None:
-        """Patch an object that another controller owns; `event` names that in the log.
+        """Patch an object that another controller owns; `event` names the patch in the log.
 
         Raises PreconditionFailed if the patch is pinned and the object has changed.
         """
@@ -292,11 +292,11 @@ class ReconcileContext:
         write_log.removed_all(resource, namespace=namespace, selector=selector)
 
     async def annotate(self, values: dict[str, str]) -> None:
-        """Annotate the plan. Like all writes of the plan, raises PreconditionFailed if it has changed."""
+        """Annotate the plan. Like all writes of the plan, raises PreconditionFailed if the plan has changed."""
         await self._write_metadata({"annotations": values})
 
     async def claim(self) -> None:
-        """Begin: set finalizer and label, and remove annotations copied with the manifest of an earlier plan."""
+        """Set finalizer and label, and remove annotations that were copied with the manifest of an earlier plan."""
         present = objects.annotations_of(self.raw)
         copied: dict[str, Any] = {key: None for key in MANAGER_ANNOTATIONS if key in present}
         await self._write_metadata({**self._held(active=True), **({"annotations": copied} if copied else {})})
@@ -304,14 +304,14 @@ class ReconcileContext:
     async def hold(self, *, active: bool) -> None:
         """Set the finalizer, and the label if the plan is active, unless the plan has them.
 
-        `kubectl replace` with a manifest without them removes them.
+        `kubectl replace` removes finalizer and label if its manifest lacks them.
         """
         is_labeled = objects.labels(self.raw).get(LABEL_ACTIVE) == _ACTIVE
         if FINALIZER not in objects.finalizers(self.raw) or (active and not is_labeled):
             await self._write_metadata(self._held(active=active))
 
     async def end_hold(self) -> None:
-        """Remove the finalizer and the label of the active plan, if it has them."""
+        """Remove the finalizer and the label of the active plan, if the plan has them."""
         others = [name for name in objects.finalizers(self.raw) if name != FINALIZER]
         has_finalizer = len(others) < len(objects.finalizers(self.raw))
         metadata = {**({"finalizers": others} if has_finalizer else {}), **self._inactive()}
@@ -319,7 +319,7 @@ class ReconcileContext:
             await self._write_metadata(metadata)
 
     async def deactivate(self) -> None:
-        """Remove the label of the active plan, which users may copy with a manifest, if it has it."""
+        """Remove the label of the active plan from this plan; users may have copied the label with a manifest."""
         if metadata := self._inactive():
             await self._write_metadata(metadata)
 
@@ -334,9 +334,9 @@ class ReconcileContext:
         await self._write_plan(MergePatch({"metadata": metadata}), subresource="")
 
     async def persist(self) -> bool:
-        """Write the status if it has changed, with events and metrics of new phases; return True if it was written.
+        """Write a changed status, with events and metrics of new phases; return True if the status was written.
 
-        Log lines have the phase that is written from here on.
+        Later log lines have the phase that is written.
         """
         write_log.in_phase(self.status.phase)
         difference = self.status.difference()
@@ -368,10 +368,10 @@ class ReconcileContext:
     async def _check_pinned(
         self, resource: Resource, name: str, patch: Patch, *, conflict: Conflict, namespace: str = ""
     ) -> None:
-        """Raise PreconditionFailed unless the object is still the one of a pinned patch: then a webhook refuses it."""
+        """Raise PreconditionFailed if the object of a pinned patch has changed; else a webhook refused the patch."""
         if not isinstance(patch, MergePatch) or not patch.resource_version:
             return
-        # Listed, because not every kind may be read by name.
+        # The object is listed, because the manager may not get every kind by name.
         selector = f"metadata.name={name}"
         listed = self.client.list(resource, namespace=namespace, field_selector=selector, metadata_only=True)
         if [objects.resource_version(one) for one in (await listed).items] != [patch.resource_version]:

@@ -64,7 +64,7 @@ LEFTOVERS_RETRY_CAP = 300.0
 RETRY_SPREAD = 0.2
 #: Seconds for sending the last events when the manager stops.
 FLUSH_TIMEOUT = 2.0
-#: Seconds that a new leader waits for its cache of plans, and between two attempts.
+#: Seconds that a new leader waits for its cache of plans, and seconds between two attempts.
 CACHE_TIMEOUT = 10.0
 CACHE_RETRY_INTERVAL = 1.0
 #: Seconds without a watch after which a cache counts as out of date: an API server's restart is shorter.
@@ -73,7 +73,7 @@ STALE_TIMEOUT = 300.0
 _WRITE_METADATA = frozenset({"resourceVersion", "managedFields"})
 log = structlog.get_logger(__name__)
 _TRANSFORMS = {NODES: slim_node, JOBS: slim_job, PROVISIONING_CLUSTERS: slim_cluster}
-#: Those of objects that finders read whole, except kinds of which a cluster has ten thousand.
+#: Transforms for finders, which read most objects whole; a cluster has ten thousand objects of these kinds.
 _WHOLE_TRANSFORMS = {LONGHORN_ENGINES: slim_engine, LONGHORN_VOLUMES: slim_volume}
 
 
@@ -100,7 +100,7 @@ class PlanController:
         self._deps = deps
         self._queue = self._new_queue(NAME, cap=RETRY_CAP)
         self._leftovers = self._new_queue(LEFTOVERS, cap=LEFTOVERS_RETRY_CAP)
-        #: Plans whose deletion is seen, until the reconcile that may have created objects meanwhile has ended.
+        #: Deleted plans whose last reconcile, which may have created objects, has not ended.
         self._deleted: set[str] = set()
         self._events = EventRecorder(
             deps.client,
@@ -159,7 +159,7 @@ class PlanController:
             await asyncio.sleep(CACHE_RETRY_INTERVAL)
 
     async def _have_seen(self, plans: Iterable[Object]) -> bool:
-        """Wait for each plan's version: the list's own version reaches the cache only with the next bookmark."""
+        """Wait for each plan's version, because the list's version reaches the cache only with the next bookmark."""
         for plan in plans:
             if not await self.plans.wait_for_version(objects.resource_version(plan), timeout=CACHE_TIMEOUT):
                 return False
@@ -238,7 +238,7 @@ class PlanController:
         return map(objects.name, self.plans.store.list())
 
     def _plan_informer(self, plan: str, spec: InformerSpec) -> Informer:
-        """Make an informer whose events enqueue the plan until it has ended; then its retries alone clean up."""
+        """Make an informer whose events enqueue the plan until the plan has ended; retries alone drive the clean-up."""
 
         def changed(change: Change) -> None:
             known = self.plans.store.get(plan) or {}
@@ -270,7 +270,7 @@ class PlanController:
     def _plan_changed(self, change: Change) -> None:
         """Enqueue a changed plan, unless only its status changed: the manager's own writes would defeat the backoff.
 
-        A standby's queue stays empty: the time that keys wait there is no latency.
+        A standby's queue stays empty, so that the time of standby does not count as latency of keys.
         """
         if self._controller is None:
             return
@@ -287,7 +287,7 @@ def _desired(plan: Object) -> Object:
 
 
 def _is_heartbeat(change: Change) -> bool:
-    """Return True if only the resourceVersion has changed: the change was in a field that the transform drops."""
+    """Return True if only the resourceVersion has changed, because the transform drops the changed field."""
     if change.old is None or change.kind is not ChangeKind.UPDATED:
         return False
     return _without_version(change.obj) == _without_version(change.old)

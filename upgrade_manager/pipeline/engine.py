@@ -46,8 +46,8 @@ PIPELINE: tuple[type[Phase], ...] = (
 class Engine:
     """Advances one plan through the table of phases, until a phase waits or fails.
 
-    It starts at the recorded phase and may be cancelled at any await: phases are idempotent. The caller writes the
-    status; a phase that needs the status written before it acts calls `ctx.persist()`.
+    The engine starts at the recorded phase and may be cancelled at any await, because phases are idempotent. The caller
+    writes the status; a phase that needs the status written before an action calls `ctx.persist()`.
     """
 
     def __init__(self, table: Sequence[Phase]) -> None:
@@ -57,7 +57,7 @@ class Engine:
         """Run phases until one returns Waiting or Failed; return Completed after the last one."""
         while True:
             phase, following = self._current(ctx)
-            # The last phase's exit reads nothing from it.
+            # The exit of the last phase reads nothing from the upgrade repository.
             is_over = following is None and ctx.status.phase == phase.name.completed
             seconds = await repository.ensure(ctx) if phase.reads_repository and not is_over else None
             if ctx.status.phase == phase.name.active:
@@ -73,7 +73,7 @@ class Engine:
                 return _within(unfinished, seconds)
             if following is None:
                 return Completed()
-            # The log lines of what it creates have the phase that creates it.
+            # Log lines of created objects have the phase that creates the objects.
             write_log.in_phase(following.name.active)
             failed = await following.enter(ctx)
             if failed is not None:
@@ -82,7 +82,7 @@ class Engine:
             ctx.status.waiting(following.initial_message(ctx))
 
     async def begin(self, ctx: ReconcileContext) -> None:
-        """Enter the first phase, which the caller records; a check that fails is repeated by its run."""
+        """Enter the first phase, which the caller records; the run of the phase repeats a check that failed."""
         await self._table[0].enter(ctx)
 
     def initial_message(self, ctx: ReconcileContext) -> str:

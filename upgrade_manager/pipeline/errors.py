@@ -42,7 +42,7 @@ class BadCluster(RetryError):
 
 
 def error_message(error: Exception) -> str:
-    """Return the message for users: of an unexpected error, which may contain anything, its type and the logs."""
+    """Return the message for users; for an unexpected error, only its type and a reference to the log."""
     if isinstance(error, KubeError | RetryError):
         return str(error)
     return f"internal error ({type(error).__name__}), retrying. {LOGS}"

@@ -1,7 +1,7 @@
 """The events of an UpgradePlan: one for each phase reached, exactly once even after a crash.
 
-An event's name is derived from the plan's uid and the phase, so the API server refuses duplicates. Names sort as the
-events happened, because kubectl orders those of one second by name. After a start the manager records the events of
+An event's name is derived from the plan's uid and the phase, so the API server refuses duplicates. Names sort in the
+order of the events, because kubectl sorts events of one second by name. After a start the manager records the events of
 recent phases again, because the previous leader may have died before it sent them.
 """
 
@@ -34,13 +34,14 @@ NORMAL = "Normal"
 WARNING = "Warning"
 #: Phases reached earlier are not replayed: the API server keeps events for an hour.
 REPLAY_WINDOW = timedelta(minutes=50)
-#: A blocker that lasts is counted that often.
+#: The interval at which the event of a lasting blocker is counted again.
 REPEAT_WINDOW = timedelta(minutes=10)
 #: Seconds for sending events that cannot be recorded again.
 SEND_TIMEOUT = 1.0
 SETTING_CHANGED = "SettingChanged"
 SETTING_RESTORED = "SettingRestored"
-#: The order of the events of one second, after warnings; the upgrade of a node ends before that of the next one begins.
+#: The order of the events of one second, after warnings; the upgrade of a node ends before the next node's upgrade
+#: begins.
 _ORDER = (SETTING_CHANGED, MilestoneReason.NODE_UPGRADED, *MilestoneReason, SETTING_RESTORED)
 TOOLKIT_IMAGE_CHOSEN = "ToolkitImageChosen"
 TOOLKIT_TAG_GUESSED = "ToolkitTagGuessed"
@@ -55,7 +56,7 @@ _TIME = "phaseTransitionTimestamp"
 
 
 def reconcile_annotations() -> dict[str, str]:
-    """Return the annotation of Events with the id of the current reconcile, which its log lines have."""
+    """Return the annotation of Events with the id of the current reconcile, which the reconcile's log lines have."""
     reconcile_id = structlog.contextvars.get_contextvars().get("reconcile_id")
     return {ANNOTATION_RECONCILE_ID: str(reconcile_id)} if reconcile_id else {}
 
@@ -77,7 +78,7 @@ class PlanEvents:
         for value in values:
             handled.add(value)
             if phase_of(value) is None and value not in TERMINAL:
-                # Recorded, with its event, by a newer version of the manager.
+                # A newer version of the manager has recorded this phase, with its event.
                 continue
             reason, message = _phase_event(plan, value)
             self._recorder.record(
@@ -91,7 +92,7 @@ class PlanEvents:
     def replay(self, plan: Object) -> None:
         """Record events of recent phases that this process has not handled.
 
-        That includes its own phases whose write succeeded although the response was lost.
+        These phases include phases of this process whose write succeeded although the response was lost.
         """
         handled = self._handled.setdefault(objects.uid(plan), set())
         entries = objects.status(plan).get("phaseTransitionTimestamps") or []
@@ -125,16 +126,16 @@ class PlanEvents:
         )
 
     def blocker(self, plan: Object, blocker: Blocker, *, is_known: bool) -> None:
-        """Record what holds the upgrade up: when it appears, and every few minutes while it lasts, in one event."""
+        """Record a blocker at its appearance, and again every few minutes while it lasts, in one event."""
         if blocker.reason is BlockerReason.NODE_PAUSED:
-            # A milestone of the node, as its end is.
+            # The pause and its end are milestones of the node.
             return
         times = self._blockers.setdefault(objects.uid(plan), {})
         now, last = self._now(), times.get(blocker.identity)
         if is_known and last is not None and now - last < REPEAT_WINDOW:
             return
         times[blocker.identity] = now
-        # As in the status, from which another process knows it.
+        # The event has the texts of the status, from which another process reads the blocker.
         entry = blocker.entry()
         message = bounded_line(f"{entry['message']}. {entry['remedy']}")
         # The process that wrote the status may have died before it sent the event.
@@ -142,7 +143,7 @@ class PlanEvents:
         self._recorder.record(plan, type_=WARNING, reason=blocker.reason, message=message, is_known=is_sent)
 
     def blocker_cleared(self, plan: Object, blocker: Blocker) -> None:
-        """Record that it does not hold the upgrade up any more."""
+        """Record that the blocker does not hold the upgrade up any more."""
         if blocker.reason is BlockerReason.NODE_PAUSED:
             return
         self._blockers.get(objects.uid(plan), {}).pop(blocker.identity, None)
@@ -161,10 +162,10 @@ class PlanEvents:
         order: int = 0,
         at: datetime | None = None,
     ) -> None:
-        """Record what happened at that time, or just now: once for each plan, reason and `about`, after any crash.
+        """Record an event of that time, or of now: once for each plan, reason and `about`, after any crash.
 
-        It is not recorded after the time for which the API server keeps events: an earlier process has done so.
-        `order` sorts events of one reason and second.
+        An event older than the API server's retention is left out, because an earlier process has recorded it. `order`
+        sorts events of one reason and second.
         """
         if self.is_handled(plan, reason, about):
             return
@@ -176,15 +177,15 @@ class PlanEvents:
         self._recorder.record(plan, type_=NORMAL, reason=reason, message=bounded_line(message), name=name)
 
     def is_handled(self, plan: Object, reason: str, about: str) -> bool:
-        """Return True if this process has called `once` for it."""
+        """Return True if this process has called `once` for this plan, reason and `about`."""
         return f"{reason}/{about}" in self._handled.setdefault(objects.uid(plan), set())
 
     async def sent(self) -> None:
-        """Wait until the events are sent, but only for a moment: what they report is about to be forgotten."""
+        """Wait a moment until the events are sent, because their source is about to be removed from the status."""
         await self._recorder.flush(SEND_TIMEOUT)
 
     def warning(self, plan: Object, reason: str, message: str, *, about: str = "", first_phase: str = "") -> None:
-        """Record a warning, once for each plan, reason and `about`; `first_phase` if it recurs in later phases."""
+        """Record a warning once for each plan, reason and `about`; with `first_phase`, also across later phases."""
         phase = first_phase or objects.status(plan).get("currentPhase") or ""
         name = _unique_name(plan, f"{reason}/{about}" if about else reason, position=_position(phase) + 1)
         self._recorder.record(plan, type_=WARNING, reason=reason, message=bounded_line(message), name=name)
@@ -204,7 +205,7 @@ def _phase_event(plan: Object, value: str) -> tuple[str, str]:
 
 
 def _position(phase: str) -> int:
-    """Return the phase value's position among the events of a plan; the next one is that of its warnings."""
+    """Return the phase value's position among the events of a plan; the phase's warnings have the next position."""
     return 2 * (PHASE_VALUES.index(phase) if phase in PHASE_VALUES else len(PHASE_VALUES) if phase else 0)
 
 

@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.store import Store
 
-#: Seconds for an informer's first list; then the reconcile fails, while the informer keeps retrying.
+#: Seconds for an informer's first list, after which the reconcile fails and the informer keeps retrying.
 SYNC_TIMEOUT = 10.0
 #: Seconds that a reconcile waits for the caches to show its writes.
 WRITE_TIMEOUT = 5.0
-#: Seconds in which a reopened watch sends what has changed meanwhile.
+#: Seconds in which a reopened watch sends the changes since its interruption.
 CATCH_UP = 2.0
 #: Seconds for which the termination message of a failed attempt is cached: Pods are not watched.
 FAILURE_TTL = 60.0
 #: Fields of a Job's status about its Pods.
 _POD_FIELDS = ("active", "succeeded", "uncountedTerminatedPods")
 _JOB_ANNOTATIONS = frozenset({ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME})
-#: Metadata of a Node that is kept as it is.
+#: Metadata of a Node that the transform keeps unchanged.
 _NODE_METADATA = ("name", "uid", "resourceVersion", "labels", "deletionTimestamp")
 
 
@@ -51,9 +51,9 @@ _NODE_METADATA = ("name", "uid", "resourceVersion", "labels", "deletionTimestamp
 class InformerSpec(Selection):
     """The objects that an informer watches; equal specs share one informer."""
 
-    #: Kept until the plan ends, even through phases that do not read it.
+    #: True if the informer runs until the plan ends, even through phases that do not read the objects.
     permanent: bool = False
-    #: True for all fields of the objects; otherwise only those are kept that decisions read.
+    #: True if the store keeps all fields of the objects; else it keeps the fields that decisions read.
     is_whole: bool = False
 
     def covers(self, resource: Resource, namespace: str) -> bool:
@@ -85,11 +85,11 @@ class PlanInformers:
         self._start = start
         self._running: dict[InformerSpec, _Running] = {}
         self._used: set[InformerSpec] = set()
-        #: By keep_failed_jobs: the steps of a clean-up that have succeeded, until the plan's finalizer is removed.
+        #: The steps of a clean-up that have succeeded, by keep_failed_jobs, until the plan's finalizer is removed.
         self.cleaned_up: dict[bool, set[str]] = {True: set(), False: set()}
         #: True once this process has taken over the objects of an earlier version (ending/takeover.py).
         self.is_taken_over = False
-        #: True if that left SUC Plans, or Jobs of them, without the uid label.
+        #: True if the takeover left SUC Plans, or their Jobs, without the uid label.
         self.has_unlabeled = False
         #: The termination messages of Jobs' failed attempts.
         self.last_failures = TTLCache(ttl=FAILURE_TTL)
@@ -106,7 +106,7 @@ class PlanInformers:
             yield running.informer
 
     async def watch(self, spec: InformerSpec) -> Store:
-        """Return a synced store of these objects; starts their informer if necessary. Raises Transient."""
+        """Return a synced store of these objects; start their informer if necessary. Raises Transient."""
         running = self._started(spec)
         if running.informer.has_synced:
             return running.informer.store
@@ -120,19 +120,19 @@ class PlanInformers:
         return running.informer.store
 
     def peek(self, spec: InformerSpec) -> Store | None:
-        """Return the store of these objects, None until it is synced; starts their informer if necessary."""
+        """Return the store of these objects, None until it is synced; start their informer if necessary."""
         informer = self._started(spec).informer
         return informer.store if informer.has_synced else None
 
     def problem(self, spec: InformerSpec) -> str:
-        """Return the last error of the informer; empty without one."""
+        """Return the last error of the informer; empty without an error."""
         return self._started(spec).informer.last_error
 
     @property
     def are_current(self) -> bool:
         """True if the stores that decisions read show the present state.
 
-        A watch that was reopened sends first what has changed meanwhile.
+        A reopened watch first sends the changes since its interruption.
         """
         decisive = (running.informer for spec, running in self._running.items() if not spec.is_whole)
         return all(informer.following_for >= CATCH_UP for informer in decisive)
@@ -153,7 +153,7 @@ class PlanInformers:
         return running
 
     async def wait_for(self, writes: Iterable[Write]) -> bool:
-        """Wait until the stores show the writes; return True if they do in time."""
+        """Wait until the stores show the writes; return False after a time-out."""
         newest: dict[InformerSpec, str] = {}
         # Concurrent writes are recorded in the order of their responses.
         for write in sorted(writes, key=lambda write: version_number(write.resource_version)):
@@ -218,10 +218,10 @@ class Informers:
 
 
 def slim_node(node: dict[str, Any]) -> dict[str, Any]:
-    """Drop the fields of a Node that no decision reads; images would be most of the cache.
+    """Drop the fields of a Node that no decision reads; the list of images would be most of the cache.
 
-    Annotations of other programs change often and would each trigger a reconcile.
-    Taints are kept, as a whole, if the pre-drain Job's is among them.
+    Annotations of other programs change often, and each change would trigger a reconcile. The transform keeps the list
+    of taints only if it has the taint of the pre-drain Job.
     """
     metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
     taints = spec.get("taints") or []
@@ -255,8 +255,8 @@ def slim_cluster(cluster: dict[str, Any]) -> dict[str, Any]:
 def slim_job(job: dict[str, Any]) -> dict[str, Any]:
     """Drop the fields of a Job that no decision reads; its Pod template would be most of the cache.
 
-    Pod counts are kept for the cluster upgrade's Job alone: with many nodes each change would trigger a reconcile. Of
-    others it is kept whether a Pod runs, which changes once.
+    Only the cluster upgrade's Job keeps its Pod counts, because each change of many nodes' Jobs would trigger a
+    reconcile. Other Jobs keep the fact that a Pod runs, which changes once.
     """
     metadata, status = job["metadata"], job.get("status") or {}
     spec = job.get("spec") or {}

@@ -1,6 +1,6 @@
 """Metrics of upgrades: phase durations, recorded as phases end, and gauges computed from the plans at each scrape.
 
-context.py records by it as it writes a status; controller.py registers the collector.
+context.py records phases when it writes a status; controller.py registers the collector.
 
 The label `phase` is the name of a phase, or `Succeeded` or `Failed`.
 """
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.movement import Movement
     from upgrade_manager.runtime.metrics import Metrics
 
-#: Seconds: from a phase of a few requests to one that reboots the nodes of a large cluster.
+#: Seconds, from a phase of a few requests to a phase that reboots the nodes of a large cluster.
 DURATION_BUCKETS = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0, 14400.0)
-#: Nodes of a plan whose states are all exported; of more, each only has the series of its current state: with all 17
-#: states, a scrape of 1,000 nodes would be 1.6 MB, nearly all of them zeros.
+#: The most nodes of a plan for which all states are exported. With more nodes, each node only has the series of its
+#: current state: with all 17 states, a scrape of 1,000 nodes would be 1.6 MB, nearly all of it zeros.
 MAX_STATE_SETS = 250
 _CONDITIONS = ("Available", "Progressing", "Degraded")
 _STATUSES = ("True", "False", "Unknown")
 
 
 class UpgradeMetrics:
-    """Metrics that are recorded as phases end, and the build; and the progress that `PlanCollector` exports."""
+    """The build, the metrics that are recorded as phases end, and the progress that `PlanCollector` exports."""
 
     def __init__(self, metrics: Metrics) -> None:
         self.progress = ProgressTracker()
@@ -69,7 +69,7 @@ class UpgradeMetrics:
             self._ended.labels(outcome.lower())
 
     def replay(self, plan: Object) -> None:
-        """Record values that this process has written without a response; those of earlier processes are recorded."""
+        """Record phase values that this process wrote without a response; earlier processes recorded their values."""
         values = _times(plan).keys()
         known = self._recorded.setdefault(objects.uid(plan), set(values))
         self.recorded(plan, [value for value in values if value not in known])
@@ -94,7 +94,7 @@ class UpgradeMetrics:
 
 
 class PlanCollector(Collector):
-    """Gauges of all plans, on the leader only; a deleted plan has no series, an ended one none by node.
+    """Gauges of all plans, on the leader only; a deleted plan has no series, an ended plan has no series by node.
 
     `refresh` takes the plans on the event loop; `collect` computes the gauges and may run in any thread.
     """
@@ -113,7 +113,7 @@ class PlanCollector(Collector):
         self._is_leader = is_leader
         #: The plans with their movements, the time of the last refresh, and whether to export them.
         self._taken: tuple[list[tuple[Object, Movement]], datetime, bool] = ([], now(), False)
-        #: By uid: the highest ratio of any scrape, also while another replica led, so that none falls with the leader.
+        #: The highest ratio of any scrape by uid, also while another replica led, so that a new leader lowers no ratio.
         self._ratios: dict[str, float] = {}
 
     def refresh(self) -> None:

@@ -1,8 +1,8 @@
-"""The progress of plans and its last time, for scrapes: a status alone does not show them.
+"""The progress of plans and the time of their last progress, for scrapes; a status alone does not show the time.
 
-metrics.py exports it; context.py and reconciler.py record it.
+metrics.py exports the progress; context.py and reconciler.py record it.
 
-Times are those of observed objects where there are any, so that a restart looks neither like progress nor like a stall.
+Times come from observed objects where these have times, so that a restart counts neither as progress nor as a stall.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Movement:
 
     #: The time at which a phase, a node or an awaited object moved last; None if nothing was observed.
     moved: datetime | None = None
-    #: The longest time without progress that is usual for what the plan waits for.
+    #: The longest usual time without progress of the plan's waits.
     usual: float = 0.0
 
 
@@ -48,7 +48,7 @@ class PlanProgress:
     ratio: float
     #: The time of the last movement; None before the plan is accepted.
     moved: datetime | None
-    #: See Movement.
+    #: The longest usual time without progress, as in Movement.
     usual: float = 0.0
 
     @classmethod
@@ -72,7 +72,7 @@ class _Observed:
     current: tuple[Wait, ...] = ()
 
     def read(self) -> Movement:
-        """Return the last movement, with that of the waits."""
+        """Return the last movement, including the movement of the waits."""
         times = [wait.progressed for wait in self.unread] + ([self.moved] if self.moved else [])
         self.moved, self.unread = max(times, default=None), []
         return Movement(moved=self.moved, usual=max((wait.usual for wait in self.current), default=0.0))

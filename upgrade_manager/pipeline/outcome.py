@@ -1,4 +1,4 @@
-"""The interface of phases, and what they return: complete, waiting or failed. The engine calls them."""
+"""The interface of phases, which the engine calls, and their results: complete, waiting or failed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Waiting:
     detail: str = ""
     #: Seconds until the next reconcile, for changes that are not watched.
     after: float | None = None
-    #: The waits; one that takes too long is reported as a blocker.
+    #: The waits of the phase; a wait that takes too long is reported as a blocker.
     waits: tuple[Wait, ...] = ()
 
 
@@ -42,8 +42,8 @@ PhaseResult: TypeAlias = Completed | Waiting | Failed
 class Phase:
     """One phase of the upgrade. The engine calls `enter`, then `run` until it completes, then `exit`.
 
-    Each method is idempotent and may be cancelled at any await. It raises errors that are retried: `KubeError` and
-    `RetryError`.
+    Each method is idempotent and may be cancelled at any await. A method may raise `KubeError` and `RetryError`, which
+    the reconciler retries.
     """
 
     name: PhaseName
@@ -53,7 +53,7 @@ class Phase:
     reads_repository = False
 
     def initial_message(self, ctx: ReconcileContext) -> str:
-        """Return `activity`, or something more specific."""
+        """Return `activity`, or a more specific message."""
         _ = ctx
         return self.activity
 

@@ -1,7 +1,7 @@
 """Creates and removes the objects of a plan; `ReconcileContext` and ending/leftovers.py call it.
 
-A ValidatingAdmissionPolicy (deploy/admission-policies/manager-active-plan.yaml) compares each of them with the plan, of
-which the API server keeps a copy that trails the manager's last write of it by milliseconds.
+A ValidatingAdmissionPolicy (deploy/admission-policies/manager-active-plan.yaml) compares each object with the plan. The
+API server's copy of the plan trails the manager's last write of the plan by milliseconds.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
 
-#: Seconds after which the refusal is not that of an older copy.
+#: Seconds after which an older copy of the plan cannot be the reason for a refusal.
 COPY_TIMEOUT = 5.0
-#: Seconds until the first repetition; each next one takes twice as long.
+#: Seconds until the first repetition; each further pause is twice as long.
 _FIRST_PAUSE = 0.05
 #: Namespaces that may not exist, unlike kube-system and the manager's own.
 _OPTIONAL_NAMESPACES = frozenset({CATTLE_SYSTEM, FLEET_LOCAL, LONGHORN_SYSTEM})
@@ -36,9 +36,10 @@ log = structlog.get_logger(__name__)
 
 
 async def create(client: Client, resource: Resource, manifest: Object) -> Object:
-    """Create the object, and return it. Raises KubeError, for the refusal of a policy after COPY_TIMEOUT.
+    """Create the object, and return it. Raises KubeError; a refusal by the policy is raised after COPY_TIMEOUT.
 
-    That policy refuses as Invalid, other policies of the manager as Forbidden, which is not repeated.
+    The policy of the active plan refuses with Invalid; the manager's other policies refuse with Forbidden, which is not
+    repeated.
     """
     deadline, pause = loop_time() + COPY_TIMEOUT, _FIRST_PAUSE
     while True:
@@ -54,7 +55,7 @@ async def create(client: Client, resource: Resource, manifest: Object) -> Object
 
 
 async def remove(client: Client, resource: Resource, name: str, *, namespace: str, uid: str) -> None:
-    """Delete the object of that uid, if it still exists; a user may have created another of that name.
+    """Delete the object of that uid, if it still exists; a user may have created another object of that name.
 
     Raises Conflict for the refusal of a webhook.
     """
@@ -65,7 +66,7 @@ async def remove(client: Client, resource: Resource, name: str, *, namespace: st
     except Conflict:
         now = await client.find(resource, name, namespace=namespace, metadata_only=True)
         if now is not None and objects.uid(now) == uid:
-            # A webhook's.
+            # A webhook has refused the deletion.
             raise
         log.info("object was replaced, not removed", kind=resource.kind, object=name)
     else:

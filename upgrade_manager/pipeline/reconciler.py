@@ -1,4 +1,4 @@
-"""controller.py calls it for each plan in its queue; engine.py advances, ending/cleanup.py ends a plan."""
+"""controller.py calls it for each plan in its queue; engine.py advances a plan, ending/cleanup.py ends a plan."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.outcome import PhaseResult
     from upgrade_manager.runtime.result import Result
 
-#: See `_reportable`.
+#: The result of `_reportable`.
 _Reportable: TypeAlias = "tuple[Object, Any, Any]"
 #: Seconds for the write that records an error.
 RECORD_TIMEOUT = 10.0
@@ -56,7 +56,7 @@ log = structlog.get_logger(__name__)
 class PlanReconciler:
     """Reconciles one UpgradePlan by name: reads the cached plan, advances the engine, writes the status.
 
-    It is the only writer of a plan's status. It has one worker, so plans are reconciled one at a time.
+    The reconciler is the only writer of a plan's status. One worker reconciles the plans, one at a time.
     """
 
     def __init__(
@@ -75,15 +75,15 @@ class PlanReconciler:
         #: Adds a plan to the work queue in so many seconds, or earlier if its retry is due earlier.
         self._requeue_after = requeue_after
         self._throttle = StatusThrottle(now=services.clock.monotonic)
-        #: By plan: the resourceVersion of the newest write that the cache does not show yet.
+        #: The resourceVersion, by plan, of the newest write that the cache does not show yet.
         self._unseen: dict[str, str] = {}
         self._passing = PassingErrors()
         self._refusals = Refusals()
         #: The uids of plans whose last reconcile has raised an error.
         self._failing: set[str] = set()
-        #: By uid: the plan as its last reconcile has parsed it.
+        #: The plan, by uid, as its last reconcile has parsed it.
         self._parsed: dict[str, ParsedPlan] = {}
-        #: By uid: what the plan had recorded when this process last reported it.
+        #: The reportable fields of the plan, by uid, at this process's last report.
         self._reported: dict[str, _Reportable] = {}
 
     async def reconcile(self, name: str) -> Result:
@@ -108,7 +108,7 @@ class PlanReconciler:
         return True
 
     def _forget_deleted(self) -> None:
-        """Forget what is remembered of plans that are deleted: a manager runs for months."""
+        """Forget deleted plans, because the process of the manager runs for months."""
         uids = {objects.uid(plan) for plan in self._plans.store.list()}
         self._passing.keep(uids)
         self._refusals.keep(uids)
@@ -138,7 +138,7 @@ class PlanReconciler:
             self._refusals.record(ctx.owner.uid, error, known_since=known_since, now=ctx.now())
             if not self._passing.passes(ctx.owner.uid, error):
                 if _is_of_plan(error):
-                    # Its changes would be refused again, and with them the report of the error.
+                    # The API server would refuse the changes again, together with the report of the error.
                     ctx.status.rebase(ctx.raw)
                 await self._degrade(ctx, error_message(error))
                 await self._wait_for_caches(ctx)
@@ -148,7 +148,7 @@ class PlanReconciler:
         return result if await self._wait_for_caches(ctx) else RequeueAfter(STALE_CACHE_RETRY, is_reconciled=False)
 
     def _replay(self, ctx: ReconcileContext) -> None:
-        """Report what the plan has recorded, unless this process has reported just that.
+        """Report the phases and the image that the plan has recorded, unless this process has reported them.
 
         After a crash, a lost response or a late write of the previous leader, recorded phases may lack their events and
         durations.
@@ -163,7 +163,7 @@ class PlanReconciler:
         self._reported[ctx.owner.uid] = recorded
 
     def _succeeded(self, ctx: ReconcileContext) -> None:
-        """Remember the plan as this reconcile leaves it: with each of its writes it has reported what that records."""
+        """Remember the plan as this reconcile leaves it, because the reconcile has reported each of its writes."""
         uid = ctx.owner.uid
         self._reported[uid] = _reportable(ctx.raw)
         self._parsed[uid] = ctx.plan
@@ -173,7 +173,7 @@ class PlanReconciler:
             self._refusals.clear(uid)
 
     def _retry_when_overdue(self, ctx: ReconcileContext) -> None:
-        """Reconcile when a refused write becomes a blocker: the retry after the error may be 10 s later."""
+        """Requeue the plan for the time at which a refused write becomes a blocker; the retry may come 10 s later."""
         seconds = self._refusals.next_overdue(ctx.owner.uid, now=ctx.now())
         if seconds is not None:
             self._requeue_after(ctx.owner.name, seconds)
@@ -230,7 +230,7 @@ class PlanReconciler:
     async def _accept(self, ctx: ReconcileContext) -> Result | None:
         """Start the upgrade; return a result if another plan holds the cluster.
 
-        A plan that is created during another upgrade is blocked permanently. One that is created while a failed plan
+        A plan that is created during another upgrade is blocked permanently. A plan that is created while a failed plan
         gives its settings back starts afterwards.
         """
         if _is_blocked(ctx.raw):
@@ -238,7 +238,7 @@ class PlanReconciler:
             # The process that blocked the plan may have died before it sent the event.
             ctx.events.blocked(ctx.raw)
             return Done()
-        # Listed from the API server, because the cache may be stale.
+        # Plans are listed from the API server, because the cache may be stale.
         plans = (await ctx.client.list(UPGRADE_PLANS)).items
         others = [plan for plan in plans if objects.uid(plan) != ctx.owner.uid]
         running = next((objects.name(plan) for plan in others if is_in_progress(objects.status(plan))), "")
@@ -257,7 +257,7 @@ class PlanReconciler:
             return RequeueAfter(RESTORE_RETRY)
         await self._hold_others(ctx, others)
         await ctx.claim()
-        # Nothing was created for it.
+        # An earlier version has not created objects for this plan.
         ctx.informers.is_taken_over = True
         ctx.record_creator()
         await self._engine.begin(ctx)
@@ -268,11 +268,11 @@ class PlanReconciler:
         return None
 
     async def _hold_others(self, ctx: ReconcileContext, others: Iterable[Object]) -> None:
-        """Write to the plans that are not decided yet; they are decided in their next reconcile.
+        """Write to the plans without a decision, which their next reconcile makes, and remove the label of other plans.
 
-        A write that accepts one of them may have timed out, in this process or an earlier one, and arrive later. It is
-        pinned to the resourceVersion before this write, and conflicts. The label of the active plan may be on an ended
-        one, whose clean-up is refused, or on one whose manifest has it.
+        A write that accepts another plan may have timed out, in this or an earlier process, and arrive later. The write
+        conflicts, because it is pinned to an older resourceVersion. An ended plan keeps the label of the active plan if
+        its clean-up is refused; any plan may have the label from its manifest.
         """
         for plan in others:
             is_decided = objects.status(plan).get("currentPhase") or objects.is_deleting(plan) or _is_blocked(plan)
@@ -294,7 +294,7 @@ class PlanReconciler:
         """Clean up after a plan that has ended, then remove the finalizer, so that it can always be deleted."""
         has_finalizer = FINALIZER in objects.finalizers(ctx.raw)
         if has_finalizer or ctx.status.is_cleanup_pending or blocks_next_plan(objects.status(ctx.raw)):
-            # Without the label, which the next plan may have by now.
+            # The plan does not get the label, which the next plan may have by now.
             await ctx.hold(active=False)
             await take_over(ctx)
             await self._clean_up(ctx, keep_failed_jobs=ctx.status.phase == FAILED)
@@ -308,13 +308,13 @@ class PlanReconciler:
     async def _clean_up(self, ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
         frozen = await held_nodes.find_frozen(ctx)
         if frozen is not None:
-            # First: a retry after the strategy was given back finds nothing.
+            # The warning comes first, because a retry after the strategy was given back finds no held node.
             held_nodes.warn(ctx, frozen)
             await held_nodes.keep_original(ctx, frozen)
         try:
             await give_back(ctx, keep_strategy=frozen is not None and bool(frozen.nodes))
         except KubeError:
-            # Not in `finally`: a write after a cancellation could hide it.
+            # `finally` is not used, because a failed write after a cancellation could hide the cancellation.
             await self._persist(ctx)
             raise
         if ctx.status.phase != SUCCEEDED:
@@ -337,7 +337,7 @@ class PlanReconciler:
                 return
             await take_over(ctx)
             await self._clean_up(ctx, keep_failed_jobs=False)
-            # Not dropped yet: a retry after a time-out skips the steps that have succeeded.
+            # The informers stay known, so that a retry after a time-out skips the steps that have succeeded.
             await ctx.informers.stop()
         try:
             await ctx.end_hold()
@@ -355,7 +355,7 @@ class PlanReconciler:
         return any(objects.uid(one) == ctx.owner.uid and FINALIZER in objects.finalizers(one) for one in found)
 
     async def _degrade(self, ctx: ReconcileContext, message: str) -> None:
-        """Record the error on the plan; a failure to do so must not hide the error."""
+        """Record the error on the plan; a failure of this write must not hide the error."""
         if objects.is_deleting(ctx.raw) and FINALIZER not in objects.finalizers(ctx.raw):
             return
         if not ctx.status.ended:
@@ -385,13 +385,13 @@ class PlanReconciler:
 
 
 def _reportable(plan: Object) -> _Reportable:
-    """Return the fields of a plan from which `_replay` reports, as the API server has them."""
+    """Return the fields of the plan on the API server from which `_replay` reports."""
     status = objects.status(plan)
     return objects.annotations_of(plan), status.get("phaseTransitionTimestamps"), status.get("toolkitImage")
 
 
 def _is_of_plan(error: Exception) -> bool:
-    """Return True for a write of the plan that is refused every time, as by a policy for the toolkit image."""
+    """Return True for a write of the plan that is always refused, for example by a policy for the toolkit image."""
     return isinstance(error, Forbidden) and error.written is not None and error.written.kind == UPGRADE_PLANS.kind
 
 

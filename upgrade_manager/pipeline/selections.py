@@ -33,9 +33,9 @@ from upgrade_manager.pipeline.informers import InformerSpec
 if TYPE_CHECKING:
     from upgrade_manager.resources.owner import Owner
 
-#: Plans whose selections are remembered: each reconcile needs those of the one that is upgraded.
+#: The number of plans whose selections are remembered; each reconcile needs the selections of the active plan.
 _PLANS = 8
-#: The nodes to upgrade: those that Harvester manages.
+#: The nodes to upgrade, which are the nodes that Harvester manages.
 MANAGED_NODES = InformerSpec(resource=NODES, label_selector=MANAGED_SELECTOR, permanent=True)
 #: Machine-plan Secrets, which carry Rancher's drain hooks in annotations; their data is secret and not read.
 MACHINE_PLANS = InformerSpec(

@@ -1,4 +1,4 @@
-"""context.py writes it: it pins the patch to a resourceVersion, and calls `rebase` with the response."""
+"""The status of a plan: context.py pins its patch to a resourceVersion, and calls `rebase` with the response."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _BLOCKED = frozenset(map(str, BlockerReason))
 
 
 class StatusPatch:
-    """The status during one reconcile; only its difference from the stored one is written.
+    """The status during one reconcile; only the difference from the stored status is written.
 
     Invariants: `phaseTransitionTimestamps` only grows and holds each value once; node states only move forward; a
     condition's transition time changes only with its status; unknown fields and values are kept.
@@ -61,7 +61,7 @@ class StatusPatch:
         self.rebase(plan)
 
     def rebase(self, plan: Mapping[str, Any], *, keep: bool = False) -> None:
-        """Continue from the stored plan; with `keep`, unwritten changes are kept, else dropped."""
+        """Continue from the stored plan; keep unwritten changes with `keep`, else drop them."""
         self._written = plan.get("status") or {}
         if not keep:
             self._status = _copied(self._written)
@@ -90,7 +90,7 @@ class StatusPatch:
         return self.phase in TERMINAL
 
     def only_informs(self) -> bool:
-        """Return True if only messages, node states and the estimate have changed; their write may be delayed."""
+        """Return True if only messages, node states and the estimate have changed, whose write may be delayed."""
         if not self.difference().keys() <= {"conditions", "estimatedCompletion", "nodeUpgradeStatuses"}:
             return False
         return _without_messages(self._written) == _without_messages(self._status)
@@ -105,13 +105,13 @@ class StatusPatch:
         return _phases(self._status)
 
     def record(self, phase: str) -> None:
-        """Set the current phase, and its timestamp unless it has one already."""
+        """Set the current phase, and the phase's timestamp unless the timestamp exists."""
         self._status["currentPhase"] = phase
         timestamps = record_phase(self._status.get("phaseTransitionTimestamps"), phase, self._now())
         self._status["phaseTransitionTimestamps"] = timestamps
 
     def node_state(self, node: str) -> NodeState | None:
-        """Return the node's state; None if it has none or one that this version does not know."""
+        """Return the node's state; None for a node without a state, or with a state that this version does not know."""
         return state_of((self._nodes().get(node) or {}).get("state") or "")
 
     def has_node(self, node: str) -> bool:
@@ -141,11 +141,11 @@ class StatusPatch:
             nodes[node] = {**nodes[node], "reason": reason, "message": bounded_line(message, limit=limit)}
 
     def node_reason(self, node: str) -> str:
-        """Return the reason of the node's warning; empty without one."""
+        """Return the reason of the node's warning; empty without a warning."""
         return str((self._nodes().get(node) or {}).get("reason") or "")
 
     def node_message(self, node: str) -> str:
-        """Return the node's message; empty without one."""
+        """Return the node's message; empty without a message."""
         return str((self._nodes().get(node) or {}).get("message") or "")
 
     def age(self, obj: Mapping[str, Any]) -> float:
@@ -165,7 +165,7 @@ class StatusPatch:
         self.healthy()
 
     def block(self, other: str) -> None:
-        """Refuse the plan: another one holds the cluster."""
+        """Refuse the plan, because another plan holds the cluster."""
         text = (
             f"UpgradePlan {other} was in progress when this plan was created. Delete this plan; create a new one "
             f"when {other} has ended"
@@ -174,21 +174,21 @@ class StatusPatch:
             self._condition(type_, FALSE, CONCURRENT_UPGRADE_BLOCKED, text)
 
     def wait_for_end(self, other: str) -> None:
-        """Hold the plan until another one that has failed has given its settings back."""
+        """Hold the plan until another plan, which has failed, has given its settings back."""
         text = f"Waiting for UpgradePlan {other}, which has failed, to give the settings back that it changed"
         self._condition(AVAILABLE, FALSE, "Waiting", text)
 
     def wait_for_start(self, other: str) -> None:
-        """Hold the plan while another one is accepted. Each call changes the status, so that older writes conflict."""
+        """Hold the plan while another plan is accepted. Each call changes the status, so that older writes conflict."""
         text = f"At {self._now().isoformat(timespec='microseconds')} UpgradePlan {other} began to start; waiting for it"
         self._condition(AVAILABLE, FALSE, "Waiting", text)
 
     def upgrading(self, target: str) -> None:
-        """Set Available: the plan holds the cluster."""
+        """Set the condition Available, because the plan holds the cluster."""
         self._condition(AVAILABLE, TRUE, EXECUTABLE, f"Upgrading {self._route(target)}")
 
     def waiting(self, message: str, detail: str = "") -> None:
-        """Set Progressing to what the current phase waits for."""
+        """Set the condition Progressing to the wait of the current phase."""
         self._condition(PROGRESSING, TRUE, self.phase, f"{message}; {detail}" if detail else message)
 
     def only_details(self, message: str) -> bool:
@@ -201,15 +201,15 @@ class StatusPatch:
         return before == after and written.startswith(bounded_line(message))
 
     def healthy(self) -> None:
-        """Clear Degraded."""
+        """Clear the condition Degraded."""
         self._condition(DEGRADED, FALSE, RECONCILE_SUCCESS, "")
 
     def degraded(self, message: str) -> None:
-        """Set Degraded: the last reconcile raised an error that is retried."""
+        """Set the condition Degraded, because the last reconcile raised an error that is retried."""
         self._condition(DEGRADED, TRUE, RECONCILE_ERROR, message)
 
     def blocked(self, blockers: Sequence[Blocker]) -> None:
-        """Set the blockers, Stalled, and the nodes' reasons; remove them without any."""
+        """Set the blockers, the condition Stalled and the nodes' reasons; remove these fields without blockers."""
         self._block_nodes(blockers)
         if blockers or self._status.get("blockers"):
             self._status["blockers"] = entries_of(blockers) or None
@@ -218,7 +218,7 @@ class StatusPatch:
             if find_condition(self._status.get("conditions"), STALLED):
                 self._status["conditions"] = remove_condition(self._status.get("conditions"), STALLED)
             return
-        # Its base does not hold any more.
+        # A blocker makes the estimate wrong.
         self._status["estimatedCompletion"] = None
         first, others = stalling[0], len(blockers) - 1
         more = f" {others} more in status.blockers." if others else ""
@@ -226,7 +226,7 @@ class StatusPatch:
         self._condition(STALLED, TRUE, first.reason, f"{first.message}.{more} {first.remedy}")
 
     def _block_nodes(self, blockers: Sequence[Blocker]) -> None:
-        """Set reason and message of nodes to their first blocker; remove those of earlier blockers."""
+        """Set reason and message of nodes to their first blocker; remove reasons and messages of earlier blockers."""
         nodes = self._nodes()
         first = {blocker.node: blocker for blocker in reversed(blockers)}
         for name in nodes:
@@ -236,7 +236,7 @@ class StatusPatch:
                 nodes[name] = {key: value for key, value in nodes[name].items() if key not in {"reason", "message"}}
 
     def observe_generation(self) -> None:
-        """Mark all conditions as up to date with the spec; `kubectl wait` ignores older ones."""
+        """Mark all conditions as up to date with the spec; `kubectl wait` ignores outdated conditions."""
         conditions = self._status.get("conditions")
         if isinstance(conditions, list):
             seen = {"observedGeneration": self._generation}
@@ -252,7 +252,7 @@ class StatusPatch:
         self._status["cleanupPending"] = None
 
     def succeed(self, target: str) -> None:
-        """End the upgrade: it has succeeded."""
+        """End the upgrade with success."""
         self.record(SUCCEEDED)
         self._status.update({"cleanupPending": True, "estimatedCompletion": None})
         self._condition(AVAILABLE, FALSE, EXECUTED, "The upgrade succeeded")
@@ -262,13 +262,13 @@ class StatusPatch:
         self.healthy()
 
     def fail(self, cause: str, remedy: str = "") -> None:
-        """End the upgrade: it has failed; `remedy` describes how to go on, if a new plan alone does not suffice."""
+        """End the upgrade with a failure; `remedy` has the user's actions if a new plan alone does not suffice."""
         self.record(FAILED)
         self._status.update({"cleanupPending": True, "estimatedCompletion": None})
         self._condition(
             AVAILABLE, FALSE, EXECUTED, "The upgrade failed; see Progressing. Fix the cause, then create a new plan"
         )
-        # The cause names everything that failed, which may be 1,000 nodes.
+        # The cause may name 1,000 nodes that failed.
         self._condition(PROGRESSING, FALSE, FAILED, cause, limit=MAX_MESSAGE)
         text = f"{cause.rstrip('.')}. {remedy or 'Correct the cause, and create a new UpgradePlan'}"
         self._condition(DEGRADED, TRUE, UPGRADE_FAILED, text, limit=MAX_MESSAGE)
@@ -278,7 +278,7 @@ class StatusPatch:
         return f"from {previous} to {target}" if previous else f"to {target}"
 
     def seconds_in_phase(self) -> float:
-        """Return how long ago the current phase began."""
+        """Return the seconds since the current phase began."""
         return self.seconds_since(self._entry_time(-1))
 
     @property
@@ -288,7 +288,7 @@ class StatusPatch:
 
     @property
     def accepted(self) -> datetime | None:
-        """The time of the plan's acceptance; None before."""
+        """The time of the plan's acceptance; None before the acceptance."""
         return parse_time(self._entry_time(0))
 
     def _entry_time(self, number: int) -> object:
@@ -296,7 +296,7 @@ class StatusPatch:
         return entries[number].get("phaseTransitionTimestamp")
 
     def _condition(self, type_: str, status: str, reason: str, message: str, *, limit: int = MESSAGE_LIMIT) -> None:
-        # Not validated: the values are the manager's own.
+        # The values are the manager's own and need no validation.
         condition = Condition.model_construct(
             type=type_,
             status=status,
@@ -307,7 +307,7 @@ class StatusPatch:
         self._status["conditions"] = set_condition(self._since(type_, status), condition, self._now())
 
     def _since(self, type_: str, status: str) -> list[Any]:
-        """Return the conditions; a condition that returns to its stored status keeps the stored transition time."""
+        """Return the conditions; a condition that returns to its stored status gets the stored transition time."""
         conditions = self._status.get("conditions") or []
         written = find_condition(self._written.get("conditions"), type_)
         if written is None or written.get("status") != status:
@@ -328,7 +328,7 @@ class StatusThrottle:
         self._last_write = float("-inf")
 
     def written(self) -> None:
-        """Start the interval: a status was written."""
+        """Start the interval after a write of the status."""
         self._last_write = self._now()
 
     def delay(self, status: StatusPatch, message: str) -> float:
@@ -351,5 +351,5 @@ def _without_messages(status: Mapping[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def _copied(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy two levels: values inside a list or map of the status are replaced, never changed."""
+    """Copy two levels, because values inside a list or map of the status are replaced and never changed."""
     return {key: value.copy() if isinstance(value, dict | list) else value for key, value in status.items()}

@@ -1,4 +1,4 @@
-"""The audit trail: each write is one log line with the object, and old and new values where it has any."""
+"""The audit trail: the log line of each write has the object, and old and new values of changed fields."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def in_phase(phase: str) -> None:
 
 
 def created(resource: Resource, manifest: Object, *, creator: str) -> None:
-    """Log an object that was created, without its content; of one that runs code, which code, where, and for whom."""
+    """Log a created object without its content; for an object that runs code, log image, node, account and creator."""
     names = _names(resource, objects.name(manifest), objects.namespace(manifest))
     code = _code(resource, objects.spec(manifest))
     log.info("object created", **names, **code, **({"created_by": creator} if code else {}))
@@ -53,13 +53,13 @@ def removed_all(resource: Resource, *, namespace: str, selector: str) -> None:
 def patched(
     resource: Resource, name: str, patch: Patch, *, namespace: str = "", event: str = "", before: Object | None = None
 ) -> None:
-    """Log an object that was patched; `event` names what that means, `before` is the object until then."""
+    """Log a patched object; `event` names the purpose of the patch, `before` is the object before the patch."""
     found = changes(patch, before, is_secret=resource == SECRETS)
     log.info(event or "object patched", **_names(resource, name, namespace), changes=found)
 
 
 def status_patched(plan: Object, reached: list[str], difference: Object) -> bool:
-    """Log each phase and node state that changed in the plan; without any, log the fields and return False."""
+    """Log each changed phase and node state of the plan; without such a change, log the fields and return False."""
     before = objects.status(plan)
     previous = before.get("currentPhase") or ""
     for value in reached:
@@ -77,7 +77,7 @@ def status_patched(plan: Object, reached: list[str], difference: Object) -> bool
 
 
 def changes(patch: Patch, before: Object | None, *, is_secret: bool) -> list[str]:
-    """Return each changed field with its old and new value; of a Secret, values of the metadata only."""
+    """Return each changed field with its old and new value; for a Secret, only fields of the metadata have values."""
     found = _operations(patch) if isinstance(patch, JsonPatch) else _members(patch.body, before)
     lines = [
         field if is_secret and not field.startswith("metadata.") else f"{field}: {_change(old, new)}"
@@ -101,7 +101,7 @@ def _names(resource: Resource, name: str, namespace: str) -> dict[str, str]:
 
 
 def _code(resource: Resource, spec: Object) -> dict[str, str]:
-    """Return node, image, service account and privilege of what a Job, a Plan or a Deployment runs; else nothing."""
+    """Return node, image, service account and privilege of a Job, a Plan or a Deployment; nothing for other kinds."""
     if resource == SUC_PLANS:
         # The controller's Jobs are always privileged.
         return _runs(
@@ -129,7 +129,7 @@ def _change(old: Any, new: Any) -> str:
 
 
 def _operations(patch: JsonPatch) -> Iterator[tuple[str, Any, Any]]:
-    """Yield field, old and new value; the old value is that of the operation's test."""
+    """Yield field, old and new value; the operation's test has the old value."""
     tested = {one["path"]: one["value"] for one in patch.ops if one["op"] == "test"}
     for one in patch.ops:
         if one["op"] != "test":

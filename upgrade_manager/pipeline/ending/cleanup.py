@@ -2,8 +2,8 @@
 
 The reconciler calls it after settings/overrides.py has given the settings back.
 
-Objects are removed by the label with the plan's uid, never by name. Jobs that run stay, with what they read
-(orphaned_jobs.py); leftovers.py removes what a deletion without the clean-up leaves.
+Objects are removed by the label with the plan's uid, never by name. Running Jobs stay, with the objects that they read
+(orphaned_jobs.py); leftovers.py removes the objects of plans that are deleted without the clean-up.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 #: The components that run as Plans of the system-upgrade-controller.
 _PLANS = (Component.IMAGE_PRELOAD, Component.IMAGE_CLEANUP)
-#: Those of phases with Jobs of the manager's own.
+#: The components of phases whose Jobs the manager itself creates.
 _OWN_JOBS = {spec.component for spec in PHASE_SPECS if spec.component} - {Component.IMAGE_PRELOAD}
-#: Done for the nodes, while the removal of other objects fails, and after it.
+#: The steps for the nodes, which run while the removal of other objects fails, and after that removal.
 _CLEARED, _CLEARED_AGAIN = "clear the nodes", "clear the nodes again"
 log = structlog.get_logger(__name__)
 
@@ -68,7 +68,7 @@ class Ending:
 
     #: The component whose failed Jobs are kept.
     kept: Component | None
-    #: The manager's own Jobs; not listed after a success, when none runs.
+    #: The manager's own Jobs; empty after a success, because no Job runs then.
     jobs: list[Object]
 
     @property
@@ -78,7 +78,7 @@ class Ending:
 
     @property
     def readers(self) -> list[Object]:
-        """Those that read from the upgrade repository."""
+        """The running Jobs that read from the upgrade repository."""
         return list(filterfalse(vm_restore.restores_vms, self.running))
 
 
@@ -87,19 +87,19 @@ async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
 
     A retry skips the steps that have already succeeded in this process.
     """
-    # The clean-up after a failure differs from that of a later deletion.
+    # The clean-up after a failure differs from the clean-up before a later deletion.
     done = ctx.informers.cleaned_up[keep_failed_jobs]
     try:
         await _run(ctx, done, kept=_failed_component(ctx) if keep_failed_jobs else None)
     except KubeError:
-        # Not in `finally`: a request after a cancellation could hide it. Once: the next plan may use the nodes by now.
+        # `finally` could hide a cancellation by a failed request. The step runs once: the next plan may use the nodes.
         if _CLEARED not in done:
             await _clear_nodes(ctx)
             done.add(_CLEARED)
         raise
-    # After the removal of the Plans: until then the system-upgrade-controller sets its labels again. A controller that
-    # has read the Plan before may set one even later; `prepare_nodes` removes it before the next Plan of that name.
-    # Once, too: the removal of the finalizer may be refused.
+    # The nodes are cleared after the removal of the Plans, until which the system-upgrade-controller sets its labels
+    # again. A controller that read the Plan before may set a label even later; `prepare_nodes` removes the label before
+    # the next Plan of the name. This step, too, runs once, because the removal of the finalizer may be refused.
     if _CLEARED_AGAIN not in done:
         await _clear_nodes(ctx)
         done.add(_CLEARED_AGAIN)
@@ -132,7 +132,7 @@ async def _remove_plans(ctx: ReconcileContext, ending: Ending) -> None:
     if kept in _PLANS:
         await failed_jobs.take_over(ctx, kept)
     if ctx.owner.has_unlabeled:
-        # Before the Plans, by which a retry knows that there may be some.
+        # Secrets are removed before the Plans: a retry finds out by the Plans that unlabeled objects may be left.
         for resource in (SECRETS, SUC_PLANS):
             await _remove(ctx, resource, CATTLE_SYSTEM, selector=ctx.owner.unlabeled_selector())
     await _remove(ctx, SUC_PLANS, CATTLE_SYSTEM)
@@ -145,7 +145,7 @@ async def _remove_plans(ctx: ReconcileContext, ending: Ending) -> None:
 
 
 async def _orphan_jobs(ctx: ReconcileContext, ending: Ending) -> None:
-    """Let running Jobs run to their end, with what they read."""
+    """Let running Jobs finish, and keep the objects that they read."""
     restoring = filter(vm_restore.restores_vms, ending.running)
     selector, readers = ctx.owner.selector(), ending.readers
     kinds = [kind for kind in repository_handover.KINDS if not _is_users(ctx, kind)] if readers else []
@@ -173,7 +173,7 @@ async def _remove_jobs(ctx: ReconcileContext, ending: Ending) -> None:
 
 
 def _is_users(ctx: ReconcileContext, resource: Resource) -> bool:
-    """Return True for the image that spec.image names: it is the user's, whatever its labels."""
+    """Return True for the image that spec.image names, which belongs to the user with any labels."""
     return resource == VIRTUAL_MACHINE_IMAGES and bool(ctx.plan.spec.image)
 
 
@@ -184,15 +184,15 @@ async def _remove(ctx: ReconcileContext, resource: Resource, namespace: str, *, 
 async def _clear_nodes(ctx: ReconcileContext) -> None:
     """Remove the Plans' labels and the pendingOSImage annotations from the nodes."""
     labels = [suc_node_label(component_name(ctx.owner.name, component)) for component in _PLANS]
-    # Listed, because a stale cache may lack the last label and no further reconcile would remove it.
-    # All of them: a node may lack the managed label at this moment.
+    # Nodes are listed, because a stale cache may lack the last label and no further reconcile would remove the label.
+    # The list has no selector, because a node may lack the managed label at this moment.
     found = await ctx.client.list(NODES, metadata_only=True)
     nodes = [(node, _metadata(node, labels, annotations=[ANNOTATION_PENDING_OS_IMAGE])) for node in found.items]
     await run_all(*(ctx.mark(NODES, objects.name(node), metadata) for node, metadata in nodes if metadata))
 
 
 def _metadata(node: Object, labels: Iterable[str], *, annotations: Iterable[str]) -> dict[str, dict[str, None]]:
-    """Return a merge patch that removes these keys from the node's metadata; empty if it has none of them."""
+    """Return a merge patch that removes these keys from the node's metadata; empty if the node lacks the keys."""
     present = [label for label in labels if label in objects.labels(node)]
     pending = [annotation for annotation in annotations if annotation in objects.annotations_of(node)]
     removed = {"labels": dict.fromkeys(present), "annotations": dict.fromkeys(pending)}

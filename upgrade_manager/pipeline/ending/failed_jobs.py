@@ -1,6 +1,6 @@
-"""The failed Jobs of a failed upgrade, which are kept for diagnosis until the plan is deleted: then they go with it.
+"""The failed Jobs of a failed upgrade, which are kept for diagnosis and deleted together with the plan.
 
-cleanup.py calls it; orphaned_jobs.py has those that run.
+cleanup.py calls it; orphaned_jobs.py handles running Jobs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 
-#: The system-upgrade-controller selects its Jobs by these labels, and deletes those whose Plan is deleted or changed.
+#: The labels by which the system-upgrade-controller selects its Jobs, to delete Jobs of a deleted or changed Plan.
 _CONTROLLER_LABELS = ("upgrade.cattle.io/controller", "objectset.rio.cattle.io/hash")
 #: Seconds until the system-upgrade-controller has reacted to a change of a Job.
 REACTION_TIME = 2.0
@@ -42,8 +42,8 @@ async def take_over(ctx: ReconcileContext, component: Component) -> None:
         claimed = [job for job in failed if _is_claimed(ctx, job)]
         for job in claimed:
             await _change(ctx, job, metadata=_ownership(ctx))
-        # A Job may have been taken over just before a crash or a lost response: in the first round, give the controller
-        # time to observe that while the Plan exists.
+        # A Job may have been taken over just before a crash or a lost response: in the first round, the controller gets
+        # time to observe the change while the Plan exists.
         if not claimed and (number or not failed or not await _has_plan(ctx, component)):
             return
         await asyncio.sleep(REACTION_TIME)
@@ -55,13 +55,13 @@ async def _has_plan(ctx: ReconcileContext, component: Component) -> bool:
 
 
 async def remove_ttl(ctx: ReconcileContext, component: Component) -> None:
-    """Remove the TTL of 15 minutes from the Jobs that were taken over; to be called after the Plan is deleted."""
+    """Remove the TTL of 15 minutes from the Jobs that were taken over; the Plan must be deleted before."""
     for job in await _failed(ctx, component):
         await _keep(ctx, job)
 
 
 async def keep_own(ctx: ReconcileContext, jobs: Iterable[Object]) -> None:
-    """Keep those of the manager's own Jobs that failed, without their TTL, until the plan is deleted; remove others."""
+    """Keep the failed Jobs of the manager, without their TTL, until the plan is deleted; remove its other Jobs."""
     await run_all(*(_keep_or_remove(ctx, job) for job in jobs))
 
 

@@ -1,6 +1,6 @@
 """The state of a cluster after a plan that ended before all nodes run the release's Kubernetes.
 
-reconciler.py asks for them at an early end; phases/image_cleanup.py asks before it cleans a node.
+reconciler.py reads the held nodes at an early end; phases/image_cleanup.py reads them before it cleans a node.
 
 Without the manager's drain hooks in its upgradeStrategy, Rancher upgrades every remaining node at once, with VMs
 running on them. Therefore the hooks stay: Rancher stops at the next node's pre-drain hook, until the next plan takes
@@ -48,22 +48,22 @@ class Frozen:
     cluster: Object
     #: The upgradeStrategy before the upgrade.
     original: Any
-    #: Nodes that Rancher would upgrade without the drain hooks, which must stay while there are any.
+    #: Nodes that Rancher would upgrade without the drain hooks; the hooks must stay while there are such nodes.
     nodes: list[str]
-    #: Node and Secret of each hook that waits for the manager, whether the strategy keeps its hooks or not.
+    #: Node and Secret of each hook that waits for the manager, with or without the hooks in the strategy.
     held: list[tuple[str, str]]
-    #: The end that left the cluster so, for the event.
+    #: The sentence of the event about the plan's end, which left the nodes held.
     end: str
 
 
 async def keep_original(ctx: ReconcileContext, found: Frozen) -> None:
-    """Keep the original strategy on Rancher's cluster, whose hooks stay: this plan may be deleted."""
+    """Keep the original strategy on Rancher's cluster, whose hooks stay, because this plan may be deleted."""
     if found.nodes and not rancher.belongs_to_another(ctx, found.cluster):
         await rancher.keep_original(ctx, found.cluster, overrides.strategy_entry(ctx))
 
 
 async def find_frozen(ctx: ReconcileContext) -> Frozen | None:
-    """Return what stays frozen after the end of this plan, also by an earlier one; None if nothing does."""
+    """Return the nodes that this plan or an earlier plan leaves held; None without such nodes."""
     entry = overrides.strategy_entry(ctx)
     is_given_back = entry is None and PhaseName.NODE_UPGRADE.active in ctx.status.recorded_phases()
     if is_given_back and (ctx.status["singleNode"] or ctx.status.phase == SUCCEEDED):
@@ -83,7 +83,7 @@ async def find_frozen(ctx: ReconcileContext) -> Frozen | None:
 
 
 async def _inherited(ctx: ReconcileContext, cluster: Object) -> Frozen | None:
-    """Return what an earlier plan has left frozen and this plan has not taken over; None if nothing, or another has."""
+    """Return the nodes that an earlier plan left held; None without such nodes, or if another plan has taken over."""
     held = await pending_nodes(ctx)
     # The earlier plan, which recorded the nodes, may be deleted. A held node's Kubernetes may be the release's.
     nodes = sorted({*await _older_nodes(ctx, cluster), *(node for node, _ in held)}) if _has_hooks(cluster) else []
@@ -98,25 +98,25 @@ async def _inherited(ctx: ReconcileContext, cluster: Object) -> Frozen | None:
 
 
 async def remedy(ctx: ReconcileContext) -> str:
-    """Return how the user continues after a failure during the node upgrade; empty if Rancher holds no node."""
+    """Return the user's remedy for a failure during the node upgrade; empty if Rancher holds no node."""
     frozen = await find_frozen(ctx)
     return _ways_on(frozen, frozen.original) if frozen is not None else ""
 
 
 def warn(ctx: ReconcileContext, frozen: Frozen) -> None:
-    """Record on Rancher's cluster that it is frozen, as the plan may be deleted."""
+    """Record the held nodes in an event of Rancher's cluster, because the plan may be deleted."""
     text = f"{frozen.end}. {_ways_on(frozen, frozen.original)}"
     if frozen.nodes and len(text) > MESSAGE_LIMIT:
-        # An Event is cut: the command removes the strategy instead of setting the original.
+        # An Event's message is cut, so that the command removes the strategy instead of setting the original.
         original = f"Annotation {ANNOTATION_ORIGINAL_STRATEGY} has the original strategy. "
         text = f"{frozen.end}. {original}{_ways_on(frozen, None)}"
     ctx.events.warning(frozen.cluster, EVENT_REASON, text, about=ctx.owner.uid)
 
 
 async def warn_of_late_hooks(ctx: ReconcileContext) -> None:
-    """Record on the plan the hooks that Rancher sets after the node upgrade: the manager has finished with the nodes.
+    """Record an event about hooks that Rancher sets after the node upgrade, which the manager does not process.
 
-    Rancher may have planned them before its strategy was given back.
+    Rancher may have planned these hooks before its strategy was given back.
     """
     if ctx.status["singleNode"]:
         return
@@ -151,7 +151,7 @@ def _ways_on(frozen: Frozen, original: Any) -> str:
 
 
 def _acknowledge(secret: str) -> str:
-    """Return the command that acknowledges both hooks, which Rancher sets to the drain options."""
+    """Return the command that acknowledges the pre-drain and the post-drain hook with the drain options as value."""
     options = "{.metadata.annotations.rke\\.cattle\\.io/drain-options}"
     kubectl = f"kubectl -n {FLEET_LOCAL}"
     keys = " ".join(f'{key}="$VALUE"' for key in (ANNOTATION_PRE_HOOK, ANNOTATION_POST_HOOK))
@@ -162,7 +162,7 @@ def _acknowledge(secret: str) -> str:
 
 
 async def pending_nodes(ctx: ReconcileContext) -> list[tuple[str, str]]:
-    """Return the nodes with a pending hook; none if Machines cannot be listed, as without their kind."""
+    """Return the nodes with a pending hook; nothing if Machines cannot be listed, as on a cluster without the kind."""
     try:
         return held_nodes(*await ctx.watch_all(MACHINE_PLANS, LOCAL_MACHINES))
     except Transient:
@@ -196,7 +196,7 @@ async def _outdated_nodes(ctx: ReconcileContext) -> list[str]:
         if node is None:
             missing.append(name)
             continue
-        # A node that has not been drained yet may have the release's Kubernetes from before.
+        # A node that has not been drained yet may already have run the release's Kubernetes before the upgrade.
         is_past = state is not None and state.group >= NodeState.POST_DRAINING.group
         if not is_past or is_older(_kubelet(node), release):
             found.append(name)
@@ -204,7 +204,7 @@ async def _outdated_nodes(ctx: ReconcileContext) -> list[str]:
 
 
 async def _not_left(ctx: ReconcileContext, nodes: list[str]) -> list[str]:
-    """Return the nodes that have not left; all of them if Machines cannot be listed, as without their kind."""
+    """Return the nodes that have not left; all nodes if Machines cannot be listed, as on a cluster without the kind."""
     try:
         return [name for name in nodes if not await has_left(ctx, name)]
     except Transient:

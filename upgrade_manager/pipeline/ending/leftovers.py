@@ -1,8 +1,9 @@
 """Removes objects whose plan does not exist, when this process becomes the leader and after each deletion of a plan.
 
-Most have no ownerReference to the plan, so that the garbage collector leaves them. The clean-up removes them before it
-removes the finalizer (cleanup.py); some are left if a webhook refuses that, if a user removes the finalizer, or if a
-write arrives late. `controller.py` runs this as a controller of one key, which retries with backoff.
+Most objects have no ownerReference to the plan, so that the garbage collector leaves them. The clean-up removes the
+objects before it removes the finalizer (cleanup.py); objects are left if a webhook refuses their removal, if a user
+removes the finalizer, or if a write arrives late. `controller.py` runs this as a controller of one key, which retries
+with backoff.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ _KINDS = (JOBS, *_REPOSITORY, CONFIG_MAPS)
 
 
 class Leftovers:
-    """Finds and removes them."""
+    """Finds and removes the objects whose plan does not exist."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def reconcile(self, _: str) -> Result:
-        """Remove what belongs to plans that do not exist; what a running Job reads goes with that Job."""
+        """Remove the objects of plans that do not exist; objects that a running Job reads are deleted with the Job."""
         async with time_limit(RECONCILE_TIMEOUT):
             await run_all(*(self._remove(uid) for uid in await self._deleted()))
         return Done()
@@ -47,7 +48,7 @@ class Leftovers:
     async def _deleted(self) -> list[str]:
         """Return the uids of objects without plan.
 
-        The plans are listed after the objects, from the API server: a plan exists before its objects.
+        The plans are listed from the API server after the objects, because a plan exists before its objects.
         """
         uids = {
             objects.labels(one)[LABEL_PLAN_UID] for kind in _KINDS for one in await self._list(kind, LABEL_PLAN_UID)

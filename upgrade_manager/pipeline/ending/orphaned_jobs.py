@@ -1,7 +1,7 @@
-"""Jobs that run when their plan ends: they continue, because a Pod may be writing a node's OS.
+"""Jobs that run at the end of their plan continue, because a Pod may be writing a node's OS.
 
-Their labels stay: a Job is orphaned when the plan of its uid does not exist or has ended. A TTL removes it after its
-end, and with it the upgrade repository (repository_handover.py). The next plan waits for these Jobs before it creates
+The Jobs' labels stay: a Job is orphaned when the plan of its uid does not exist or has ended. A TTL removes the ended
+Job together with the upgrade repository (repository_handover.py). The next plan waits for these Jobs before it creates
 Jobs. `cleanup.py` orphans them at the end of a plan, `leftovers.py` after a deletion without the clean-up.
 """
 
@@ -50,7 +50,7 @@ def can_run(job: Object) -> bool:
 
 
 async def orphan(client: Client, job: Object) -> None:
-    """Limit how long the Job is kept. Its attempts stay as they are: a lower limit could end a running one."""
+    """Set a TTL on the Job. The limit of attempts stays, because a lower limit could end a running attempt."""
     if objects.spec(job).get("ttlSecondsAfterFinished") == TTL:
         return
     name, patch = objects.name(job), MergePatch({"spec": {"ttlSecondsAfterFinished": TTL}})
@@ -60,9 +60,9 @@ async def orphan(client: Client, job: Object) -> None:
 
 
 async def wait(ctx: ReconcileContext, jobs: Store) -> Waiting | None:
-    """Return the orphaned Job to wait for; once none runs, remove them, because their names may be needed.
+    """Return the wait for a running orphaned Job; once no such Job runs, remove orphaned Jobs, to free their names.
 
-    No other plan runs: a Job of another uid is orphaned, or it is kept because it has failed.
+    No other plan runs, so that a Job of another uid is either orphaned or kept after its failure.
     """
     orphaned = [job for job in jobs.list() if not ctx.owner.owns(job)]
     running = [job for job in orphaned if can_run(job) and not restores_vms(job)]
@@ -81,7 +81,7 @@ async def wait(ctx: ReconcileContext, jobs: Store) -> Waiting | None:
 
 
 async def _removable(ctx: ReconcileContext, jobs: list[Object]) -> list[Object]:
-    """Return the Jobs that no plan keeps: it exists and controls the Job, or has not cleaned up yet."""
+    """Return the Jobs that no plan keeps. A plan keeps Jobs that it controls, and all its Jobs until its clean-up."""
     if not jobs:
         return []
     plans = (await ctx.client.list(UPGRADE_PLANS, metadata_only=True)).items

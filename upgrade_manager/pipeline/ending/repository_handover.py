@@ -1,7 +1,7 @@
-"""The upgrade repository of a plan that ends while its Jobs run: they read from it, and it goes with the last of them.
+"""The upgrade repository of a plan that ends while its Jobs run: the repository is deleted with the last Job.
 
-The Jobs become the owners of the objects, so that the garbage collector removes both together. A later plan of that
-name waits until the objects are removed.
+The Jobs, which read from the repository, become the owners of its objects, so that the garbage collector removes Jobs
+and objects together. A later plan of the plan's name waits until the objects are removed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ async def _hand_over(client: Client, resource: Resource, name: str, owners: list
 
 
 async def ensure(ctx: ReconcileContext, resource: Resource, manifest: Object) -> Waiting | None:
-    """Create the object; return Waiting while Jobs of an earlier plan own one of that name."""
+    """Create the object; return Waiting while Jobs of an earlier plan own an object of that name."""
     try:
         await ctx.ensure(resource, manifest)
     except ForeignObject as error:

@@ -1,4 +1,4 @@
-"""Takes over the objects of a plan that an earlier version began, which tied them to it by ownerReferences alone.
+"""Takes over the objects of a plan that an earlier version began, and that only ownerReferences tie to the plan.
 
 The reconciler calls it in the first reconcile of a plan that was accepted by another process. Jobs that can run and
 the upgrade repository get the label with the plan's uid and lose the ownerReference in one patch; a suspended or
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext
 
-#: Of what the manager itself created in its namespace.
+#: The kinds of the objects that the manager itself created in its namespace.
 _KINDS = (JOBS, DEPLOYMENTS, SERVICES, VIRTUAL_MACHINE_IMAGES)
 log = structlog.get_logger(__name__)
 
 
 async def take_over(ctx: ReconcileContext) -> None:
-    """Label the plan's objects that have no uid label, once in this process; a repetition finds none."""
+    """Label the plan's objects that have no uid label, once in this process."""
     if ctx.informers.is_taken_over:
         return
     await run_all(_find_plans(ctx), vm_restore.label_list(ctx), *(_take_over(ctx, kind) for kind in _KINDS))
@@ -44,7 +44,7 @@ async def take_over(ctx: ReconcileContext) -> None:
 
 
 async def _find_plans(ctx: ReconcileContext) -> None:
-    """Find SUC Plans, and their failed Jobs that were kept before the process ended that removed the Plans."""
+    """Find unlabeled SUC Plans, and failed Jobs that an earlier process kept before it removed their Plans."""
     ctx.informers.has_unlabeled = any([await _unlabeled(ctx, kind, CATTLE_SYSTEM) for kind in (SUC_PLANS, JOBS)])
 
 
@@ -54,7 +54,7 @@ async def _take_over(ctx: ReconcileContext, resource: Resource) -> None:
 
 
 async def _unlabeled(ctx: ReconcileContext, resource: Resource, namespace: str) -> list[Object]:
-    """Return the objects without uid label that the plan controls; of Jobs all fields, which say whether they run."""
+    """Return the plan's objects without uid label; Jobs have all fields, because the caller reads their status."""
     listed = ctx.client.list(
         resource,
         namespace=namespace,
@@ -71,17 +71,17 @@ async def _label(ctx: ReconcileContext, resource: Resource, found: Object) -> No
     if not is_dependent:
         owners = objects.metadata(found)["ownerReferences"]
         metadata["ownerReferences"] = [one for one in owners if one.get("uid") != ctx.owner.uid] or None
-    # The version makes the decision about a Job that changes meanwhile be repeated.
+    # The resourceVersion makes the patch conflict if the Job changes after the decision, which is then repeated.
     patch = MergePatch({"metadata": metadata}).at(objects.resource_version(found))
     name, event = objects.name(found), "taken over from an earlier version"
     write = ctx.patch(resource, name, patch, namespace=HARVESTER_SYSTEM, metadata_only=True, event=event)
-    # The garbage collector would end a running Job with the plan, perhaps while it writes the OS.
+    # The garbage collector would end a running Job with the plan, perhaps while the Job writes the OS.
     is_needed = resource == JOBS and not is_dependent
     await _tolerate(ctx, write, is_needed=is_needed)
 
 
 async def _tolerate(ctx: ReconcileContext, write: Awaitable[None], *, is_needed: bool) -> None:
-    """Await the write. A refusal must not keep a plan that is deleted: the garbage collector removes the object."""
+    """Await the write; ignore a refusal on a plan that is deleted, because the garbage collector removes the object."""
     try:
         await write
     except NotFound:

@@ -1,9 +1,9 @@
 """The phase NodeUpgrade: it observes the nodes, lets `nodes` decide, and applies the effects.
 
 phase          the phase, which calls all others
-state          what the steps of the phase share, and what it remembers between reconciles
+state          the data that the steps of the phase share, and the memory of the phase between reconciles
 effects        applies the effects of decisions: Jobs, acknowledgements, annotations, taints
-waits          what each node waits for, for the finders of blockers
+waits          the waits of the nodes, for the finders of blockers
 managed_nodes  checks of the nodes to upgrade, which other phases share
 missing_nodes  recorded nodes that are not in the cache
 vm_restore     the Jobs that start VMs again; toolkit/vms records and stops them

@@ -68,7 +68,7 @@ async def apply_effect(ctx: ReconcileContext, view: NodeView, effect: Effect) ->
 
 
 async def _remove_taint(ctx: ReconcileContext, name: str) -> None:
-    """Remove the taint of the pre-drain Job. Raises Conflict if the Node has changed, as its taints are one list."""
+    """Remove the pre-drain Job's taint. Raises Conflict if the Node has changed, because its taints are one list."""
     node = (await ctx.watch(MANAGED_NODES)).get(name) or {}
     left = [taint for taint in objects.spec(node).get("taints") or () if taint.get("key") != TAINT_KUBEVIRT_DRAIN]
     patch = MergePatch({"spec": {"taints": left or None}}).at(objects.resource_version(node))
@@ -76,7 +76,7 @@ async def _remove_taint(ctx: ReconcileContext, name: str) -> None:
 
 
 async def _is_removed(ctx: ReconcileContext, view: NodeView, hook: AcknowledgeHook) -> bool:
-    """Return True for a pre-drain hook whose repeated Job was removed: the cache may show the Job of the last drain."""
+    """Return True for a pre-drain hook whose repeated Job was removed; a stale cache may still show that Job."""
     job = view.jobs.get(JobType.PRE_DRAIN)
     if hook.annotation != ANNOTATION_PRE_HOOK or job is None or not job.repeated:
         return False
@@ -97,7 +97,7 @@ async def _resume(ctx: ReconcileContext, job: str) -> None:
 
 
 async def remove_acknowledgements(ctx: ReconcileContext, secrets: Iterable[Object]) -> None:
-    """Remove acknowledgements of an earlier upgrade: Rancher sets the same hook values again, and would not wait."""
+    """Remove acknowledgements of an earlier upgrade: Rancher sets equal hook values again, and would not wait."""
     await run_all(*(_remove_acknowledgements(ctx, secret) for secret in secrets))
 
 
@@ -109,7 +109,7 @@ async def _remove_acknowledgements(ctx: ReconcileContext, secret: Object) -> Non
 
 
 async def _acknowledge(ctx: ReconcileContext, hook: AcknowledgeHook) -> None:
-    """Acknowledge a hook, unless Rancher has changed or removed it; then the next reconcile decides again."""
+    """Acknowledge a hook, unless Rancher has changed or removed the hook, about which the next reconcile decides."""
     requested = machine_plan.REQUESTED[hook.annotation]
     test = {"op": "test", "path": annotation_path(requested), "value": hook.value}
     add = {"op": "add", "path": annotation_path(hook.annotation), "value": hook.value}
@@ -119,7 +119,7 @@ async def _acknowledge(ctx: ReconcileContext, hook: AcknowledgeHook) -> None:
     except NotFound:
         log.info("Secret not found, hook not acknowledged", secret=hook.secret)
     except Invalid:
-        # Listed, as the manager has no permission to get Secrets.
+        # The Secret is listed, because the manager has no permission to get Secrets.
         selector = f"metadata.name={hook.secret}"
         listed = ctx.client.list(SECRETS, namespace=FLEET_LOCAL, field_selector=selector, metadata_only=True)
         if any(objects.annotations_of(secret).get(requested) == hook.value for secret in (await listed).items):

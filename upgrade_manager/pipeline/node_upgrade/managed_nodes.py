@@ -27,7 +27,7 @@ def single_node(nodes: Sequence[Object]) -> str | None:
 
 
 async def check_managed(ctx: ReconcileContext, nodes: Iterable[str]) -> None:
-    """Raise BadCluster while Rancher has Machines of other nodes: without the managed label they would be left out."""
+    """Raise BadCluster while Rancher has Machines of other nodes, which lack the managed label of the upgrade."""
     others = sorted(set(machine_nodes(await ctx.watch(LOCAL_MACHINES))) - set(nodes))
     if others:
         more = f". Also {name_list(others[1:])}" if others[1:] else ""
@@ -46,7 +46,7 @@ def unmanaged() -> BadCluster:
 
 
 def unknown_pause_nodes(ctx: ReconcileContext, nodes: Store, machines: Store) -> str:
-    """Report names in pauseNodes that match no node, in a Warning event and the returned message; empty without any."""
+    """Report names in pauseNodes that match no node, in a Warning event and in the returned message."""
     named = ctx.plan.spec.node_upgrade_option.pause_nodes
     # The label of a node with a Machine may be missing at this moment.
     known = set(machine_nodes(machines))

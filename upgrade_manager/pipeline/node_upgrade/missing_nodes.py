@@ -21,7 +21,7 @@ class MissingNode:
     """A node that cannot be observed, and the reason."""
 
     problem: str
-    #: The remedy; empty while it passes by itself.
+    #: The remedy; empty if the problem passes by itself.
     remedy: str = ""
     #: Words before a remedy that is a command, in a sentence.
     lead: str = ""

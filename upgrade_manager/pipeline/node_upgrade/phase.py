@@ -1,4 +1,4 @@
-"""engine.py runs the phase; `nodes` decides, effects.py acts, waits.py and report.py describe."""
+"""engine.py runs the phase; `nodes` decides, effects.py applies, waits.py and report.py describe the decisions."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class NodeUpgrade(Phase):
         nodes, machines, secrets = await ctx.watch_all(*specs)
         names = list(map(objects.name, nodes.list()))
         if ctx.status["singleNode"] is None:
-            # Rancher upgrades the nodes of all Machines, also one whose managed label is missing at this moment.
+            # Rancher upgrades the nodes of all Machines, also a node whose managed label is missing at this moment.
             names += machine_nodes(machines)
             ctx.status["staleHooks"] = machine_plan.with_hooks(secrets.list()) or None
         for name in sorted(set(names)):
@@ -116,9 +116,9 @@ class NodeUpgrade(Phase):
         return await _progress(ctx, state)
 
     async def exit(self, ctx: ReconcileContext) -> Waiting | Failed | None:
-        """Give all settings back, and handle the hooks that Rancher sets until then.
+        """Give all settings back, and handle the hooks that Rancher sets before its strategy is restored.
 
-        After it Rancher must not wait for a manager that has finished with the nodes.
+        After the phase, Rancher must not wait for the manager, which no longer acknowledges hooks.
         """
         settings = [str(override) for override, _ in overrides.pending_reverts(ctx, keep_strategy=False)]
         if settings:
@@ -133,12 +133,12 @@ class NodeUpgrade(Phase):
                 raise
         unfinished = await _finish_drains(ctx, self._handled_of(ctx))
         if unfinished is None:
-            # The reported decisions are not read any more.
+            # No later phase reads the reported decisions.
             self._handled = Handled()
         return unfinished
 
     def _handled_of(self, ctx: ReconcileContext) -> Handled:
-        """Return what was handled of the plan: nothing if the last reconcile was another plan's."""
+        """Return the observations of the plan that were handled; empty after a reconcile of another plan."""
         if self._handled.plan_uid != ctx.owner.uid:
             self._handled = Handled(plan_uid=ctx.owner.uid)
         return self._handled
@@ -187,9 +187,9 @@ async def _begin(ctx: ReconcileContext, state: State) -> None:
     elif _has_started(ctx):
         return
     if state.cluster is not None:
-        # The same message as in `_progress`, to save a write.
+        # The message equals that of `_progress`, which saves a write.
         ctx.status.waiting(_message(_next_node(ctx, state), state, done=0, nodes=len(state.observed.nodes)))
-    # Intent before effect.
+    # The settings are recorded before they are changed.
     await ctx.persist()
     await overrides.apply_overrides(ctx)
     if state.cluster is not None:
@@ -202,7 +202,7 @@ async def _begin(ctx: ReconcileContext, state: State) -> None:
 
 
 async def _report(ctx: ReconcileContext, state: State) -> None:
-    """Record the settings and the milestones of nodes, which an earlier process may not have done, and the estimate."""
+    """Record settings and milestones, which an earlier process may not have recorded, and estimate the end."""
     if not state.handled.settings:
         overrides.report_changed(ctx, began=ctx.status.phase_began)
         state.handled.settings = True
@@ -211,7 +211,7 @@ async def _report(ctx: ReconcileContext, state: State) -> None:
         return
     report_milestones(ctx, state.decisions)
     update_estimate(ctx, state.decisions)
-    # The write of a moved node may be delayed or fail: then the next reconcile estimates again.
+    # If the write of a moved node is delayed or fails, the next reconcile estimates again.
     state.handled.decisions = None if moved_nodes(state.decisions) else state.decisions
 
 
@@ -252,7 +252,7 @@ def _missing(name: str, recorded: NodeState | None, reason: str) -> Decided:
 
 
 async def _keep_hooks(ctx: ReconcileContext, state: State) -> None:
-    """Add the drain hooks again if others removed them while nodes are left, recording the new original first."""
+    """Add drain hooks again that other clients removed while nodes are left; record the new original before."""
     if state.cluster is None or not _unfinished(state):
         return
     version = objects.resource_version(state.cluster)
@@ -302,7 +302,7 @@ async def _start_nodes(ctx: ReconcileContext, state: State) -> None:
 
 
 async def _restore_vms(ctx: ReconcileContext, state: State) -> None:
-    """Restore VMs last, because an error must not delay other nodes, and only then record the node as done."""
+    """Restore VMs after all other effects, so that an error delays no other node, and then record the node as done."""
     for view, decision in state.decisions:
         if decision.state is not None and _restores_vms(decision):
             await vm_restore.start(ctx, view.name)
@@ -329,7 +329,7 @@ async def _finish_drains(ctx: ReconcileContext, handled: Handled) -> Waiting | F
 
 
 async def _progress(ctx: ReconcileContext, state: State) -> Completed | Waiting:
-    """Report the nodes that are not done; when all are, the hooks that are still set, and cordoned nodes."""
+    """Report the nodes that are not done; when all nodes are done, report remaining hooks and cordoned nodes."""
     unfinished = _unfinished(state)
     os, missing = state.target.release_os, state.missing
     waits = NodeWaits(ctx=ctx, observed=state.observed, release_os=os, cluster=state.cluster, missing=missing)
@@ -365,7 +365,7 @@ def _is_busy(view: NodeView, decision: Decision) -> bool:
 async def _node_progress(ctx: ReconcileContext, view: NodeView, decision: Decision) -> str:
     start = next((effect for effect in decision.effects if isinstance(effect, StartJob | ResumeJob)), None)
     if start is not None:
-        # The same message as for the running Job, to save a write.
+        # The message equals that of the running Job, which saves a write.
         name = node_job_name(ctx.owner, node=start.node, job_type=start.job_type)
         progress, limit = Progress.RUNNING, BACKOFF_LIMIT
         job = JobState(namespace=HARVESTER_SYSTEM, name=name, uid="", progress=progress, backoff_limit=limit)

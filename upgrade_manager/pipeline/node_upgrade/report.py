@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 PHASE = PhaseName.NODE_UPGRADE.active
-#: Of the status; it changes only with the state of a node, or when its time has passed.
+#: The status field of the estimate, which changes only with the state of a node, or after the estimated time.
 ESTIMATE = "estimatedCompletion"
 #: Milestones that a user's change of the plan causes.
 _CAUSED_BY_USERS = (MilestoneReason.NODE_PAUSED, MilestoneReason.NODE_RESUMED)
@@ -34,7 +34,7 @@ _MAX_USER = 100
 def report_milestones(ctx: ReconcileContext, decisions: Iterable[Decided]) -> None:
     """Record the milestones that nodes have reached, each once."""
     for view, decision in decisions:
-        # Of a thousand nodes nearly all are done, or wait for Rancher.
+        # Nearly all nodes of a large cluster are done, or wait for Rancher.
         if (not view.jobs and decision.state is None) or _is_done(ctx, view.name):
             continue
         for milestone in reached(view, decision, now=ctx.now()):

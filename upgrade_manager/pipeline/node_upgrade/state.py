@@ -1,6 +1,6 @@
-"""The state of the node upgrade in one reconcile, and the memory of the phase from one to the next.
+"""The state of the node upgrade in one reconcile, and the memory of the phase between reconciles.
 
-`phase.py` creates and completes both.
+`phase.py` creates and completes `State` and `Handled`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Handled:
-    """The observations of one plan that this process has handled; it handles them again only after a change."""
+    """The observations of one plan that this process has handled; only changed observations are handled again."""
 
     plan_uid: str = ""
-    #: `_log_anomalies` sets it: the inputs of the anomalies that are logged.
+    #: The inputs of the anomalies that are logged; `_log_anomalies` sets the field.
     anomalies: tuple[object, ...] = ()
-    #: `_report` sets it: the reported decisions, unless they move a node, which the status may not show yet.
+    #: The reported decisions, unless they move a node, which the status may not show yet; `_report` sets the field.
     decisions: list[Decided] | None = None
-    #: `_report` sets it once the events about the changed settings are recorded.
+    #: True once the events about the changed settings are recorded; `_report` sets the field.
     settings: bool = False
-    #: `_keep_hooks` sets it: the resourceVersion of Rancher's cluster that had the hooks and the original strategy.
+    #: The resourceVersion at which Rancher's cluster had the hooks and the original strategy; `_keep_hooks` sets it.
     cluster: str = ""
 
 
@@ -33,19 +33,19 @@ class Handled:
 class State:
     """The observations and decisions of one reconcile; `_observe` creates it, and the steps of `run` complete it."""
 
-    #: From here to `unknown_pause_nodes`: set by `_observe`, and not changed afterwards.
+    #: `_observe` sets the fields from here to `unknown_pause_nodes`, which do not change afterwards.
     observed: Observed
     target: Target
     #: The name of a single-node cluster's node; None if Rancher drives the upgrade.
     single: str | None
-    #: The message about names in pauseNodes that match no node; empty without any.
+    #: The message about names in pauseNodes that match no node; empty without such names.
     unknown_pause_nodes: str
-    #: Set by `run` and `_finish_drains` before their steps: what the earlier reconciles of the plan have handled.
+    #: The observations that earlier reconciles of the plan have handled; `run` and `_finish_drains` set the field.
     handled: Handled
-    #: Rancher's cluster as observed: `run` sets it before the steps, and `_begin` removes it when it has changed it.
-    #: None also for a single node, and once its strategy is given back.
+    #: Rancher's cluster as observed: `run` sets the field before the steps; `_begin` clears it after it has patched the
+    #: cluster. None also for a single node, and once the strategy is given back.
     cluster: Object | None = None
-    #: Set by `_decide`; the later steps read it. `one_at_a_time` has removed the starts that have to wait.
+    #: The decisions of `_decide`, which later steps read. `one_at_a_time` has removed the starts that have to wait.
     decisions: list[Decided] = field(default_factory=list)
-    #: Recorded nodes that cannot be observed: set by `_decide`, beside their decisions.
+    #: Recorded nodes that cannot be observed; `_decide` sets the field together with the decisions.
     missing: dict[str, MissingNode] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The Jobs that restart the VMs that were shut down for a node's upgrade. Best effort.
+"""The Jobs that restart the VMs that were shut down for a node's upgrade, as best effort.
 
 A permanent failure is reported in a Warning event and the node's message, and the upgrade continues. Only the clean-up
 waits for these Jobs, because it removes them. The toolkit lists the VMs by node in a ConfigMap.
@@ -57,7 +57,7 @@ async def start(ctx: ReconcileContext, node: str) -> None:
 
 
 async def label_list(ctx: ReconcileContext) -> None:
-    """Tie the ConfigMap to the plan by labels alone, if there is one and it can be read."""
+    """Tie the ConfigMap to the plan by labels alone, if the ConfigMap exists and can be read."""
     try:
         found = await _own_list(ctx) if _may_have_list(ctx) else None
     except Terminal as error:
@@ -68,7 +68,7 @@ async def label_list(ctx: ReconcileContext) -> None:
 
 
 async def _label(ctx: ReconcileContext, found: Object) -> None:
-    """Label the ConfigMap. It is recognized without labels, so that a refusal must not keep VMs off."""
+    """Label the ConfigMap; ignore a refusal, which must not keep VMs off, because labels are not required."""
     metadata = ownership(found, ctx.raw)
     if not metadata:
         return
@@ -120,7 +120,7 @@ async def report_stopped(ctx: ReconcileContext) -> None:
     try:
         found = await _own_list(ctx) if ctx.plan.spec.restore_vm else None
     except Terminal as error:
-        # It must not keep the settings, nor a deleted plan.
+        # The error must hold up neither the restoration of the settings nor the deletion of the plan.
         log.warning("list of stopped VMs cannot be read", error=str(error))
         return
     if found is None:
@@ -132,7 +132,7 @@ async def report_stopped(ctx: ReconcileContext) -> None:
 
 
 def _name_all(ctx: ReconcileContext, node: str, vms: Sequence[str]) -> None:
-    """Name every VM: the list of them is removed."""
+    """Name every VM in events, because the list of the VMs is removed."""
     text = f"Node {node} is not upgraded: VMs that were shut down for it are not restarted. Start those that are off"
     for first in range(0, len(vms), _NAMED):
         some = ", ".join(vms[first : first + _NAMED])
@@ -142,7 +142,7 @@ def _name_all(ctx: ReconcileContext, node: str, vms: Sequence[str]) -> None:
 
 
 async def release_list(ctx: ReconcileContext, readers: Iterable[Object]) -> None:
-    """Give the ConfigMap to the Jobs that still read it; remove it without any."""
+    """Make the Jobs that still read the ConfigMap its owners; remove the ConfigMap without such Jobs."""
     found = await _own_list(ctx) if _may_have_list(ctx) else None
     if found is None:
         return
@@ -155,9 +155,9 @@ async def release_list(ctx: ReconcileContext, readers: Iterable[Object]) -> None
 
 
 def _may_have_list(ctx: ReconcileContext) -> bool:
-    """Return True if spec.restoreVM is set, or may have been: the generation counts changes of the spec.
+    """Return True if spec.restoreVM is or may have been set: the generation shows that the spec has changed.
 
-    A deletion increases it, too.
+    A deletion increases the generation, too.
     """
     unchanged = 2 if objects.is_deleting(ctx.raw) else 1
     return ctx.plan.spec.restore_vm or objects.metadata(ctx.raw).get("generation", 0) > unchanged
@@ -168,13 +168,13 @@ async def _find_list(ctx: ReconcileContext) -> Object | None:
 
 
 async def _own_list(ctx: ReconcileContext) -> Object | None:
-    """Return the plan's ConfigMap; None without one, and for that of an earlier plan."""
+    """Return the plan's ConfigMap; None if it does not exist or belongs to an earlier plan."""
     found = await _find_list(ctx)
     return found if found is not None and is_list_of(found, ctx.raw) else None
 
 
 async def _listed_vms(ctx: ReconcileContext, node: str) -> list[str]:
-    """Return the node's VMs in the plan's ConfigMap; without one there are none."""
+    """Return the node's VMs in the plan's ConfigMap; nothing without a ConfigMap."""
     found = await _own_list(ctx)
     return listed_vms(found, node) if found is not None else []
 

@@ -1,6 +1,7 @@
-"""The waits of the node upgrade, as finders of blockers read them.
+"""The waits of the node upgrade, which the finders of blockers read.
 
-phase.py returns them, and image_cleanup.py for nodes that are not back; blockers/table.py has the finders.
+phase.py returns these waits, image_cleanup.py returns waits for nodes that are not back; blockers/table.py has the
+finders.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class NodeWaits:
             )
 
     def of_delays(self, found: Iterable[Delay]) -> Iterator[Wait]:
-        """Yield the waits for what delays the end, when all nodes are done."""
+        """Yield the waits for hooks and cordoned nodes that delay the end, when all nodes are done."""
         moved = self._last_movement()
         for delay in found:
             if delay.kind is DelayKind.RANCHER:
@@ -143,7 +144,7 @@ class NodeWaits:
         )
 
     def _drain(self, view: NodeView, state: NodeState | None) -> Iterator[Wait]:
-        """Yield the waits for the node's VMs to leave, and for Rancher to drain it then."""
+        """Yield the waits for the node's VMs to leave, and for Rancher to drain the node afterwards."""
         job = view.jobs.get(JobType.PRE_DRAIN)
         if job is None or job.suspended or state not in {NodeState.PRE_DRAINING, NodeState.PRE_DRAINED}:
             return
@@ -167,16 +168,17 @@ class NodeWaits:
         )
 
     def _drains_since(self, node: str, began: datetime) -> datetime:
-        """Return since when nothing known holds the drain up, as this process has seen."""
+        """Return the time since which, as this process has seen, no known obstacle holds the drain up."""
         is_held = bool(self._known(BlockerReason.DRAIN_FAILING, node))
         now, recorded = self._now(), self._silent_since(began, node=node)
         seen = self.ctx.informers.first_seen.since(("drain held up", node), is_held, now=now, known=recorded)
         return now if is_held else max(began, seen)
 
     def _silent_since(self, recorded: datetime, *, node: str) -> datetime:
-        """Return since when Rancher does nothing, for a process that has not seen that begin.
+        """Return the time since which Rancher does nothing, for a process that started afterwards.
 
-        What is overdue by the recorded time, but is no blocker, was held up until a moment ago, or no manager ran.
+        If the recorded time is overdue and the status has no blocker, an obstacle has just ended or no manager ran, and
+        the time begins now.
         """
         now, silent = self._now(), self._known(BlockerReason.RANCHER_SILENT, node)
         return min((one.since for one in silent), default=now if now - recorded >= PLANNER else recorded)
@@ -187,7 +189,7 @@ class NodeWaits:
         return [one for one in known if one.reason is reason and one.node == node]
 
     def _now(self) -> datetime:
-        """Return the time in whole seconds, as the recorded times and the blockers' are."""
+        """Return the time in whole seconds, like the recorded times and the times of blockers."""
         return self.ctx.now().replace(microsecond=0)
 
     def _evacuation(self, view: NodeView, created: datetime, job: JobState) -> Wait:
@@ -235,7 +237,7 @@ class NodeWaits:
         return RancherWait(namespace=FLEET_LOCAL, name=PROVISIONING_CLUSTER, node=node, since=since, detail=detail)
 
     def _last_movement(self) -> datetime:
-        """Return when a Job last started or ended, a node became Ready or not or was done, or the phase began."""
+        """Return the last time at which a Job started or ended, a node's readiness changed, or the phase began."""
         ready = self.observed.nodes.derive(_ready_time)
         jobs = (time for times in self.observed.jobs.derive(_job_times) for time in times)
         # Times of the API server compare as texts, which is faster for a thousand nodes.
@@ -245,9 +247,9 @@ class NodeWaits:
         return max(recorded, self._idle_since(recorded, is_idle=True))
 
     def _idle_since(self, recorded: datetime, *, is_idle: bool) -> datetime:
-        """Return since when no node is under way, as this process has seen, else the recorded time.
+        """Return the time since which, as this process has seen, no node is under way; else the recorded time.
 
-        The end of a drain that Rancher repeats is recorded nowhere: its Job is removed.
+        No object records the end of a drain that Rancher repeats, because the manager removes the Job.
         """
         known = self._silent_since(recorded, node="")
         return self.ctx.informers.first_seen.since("no node under way", is_idle, now=self._now(), known=known)
@@ -286,7 +288,7 @@ def return_wait(
 
 
 def ready_changed(node: Object | None) -> datetime | None:
-    """Return when the node became Ready or NotReady last; None if it does not say."""
+    """Return the time at which the node became Ready or NotReady; None if the Node lacks the time."""
     return parse_time(_ready_time(node))
 
 
@@ -300,6 +302,6 @@ def _job_times(job: Object) -> list[str]:
 
 
 def first_seen(ctx: ReconcileContext, kind: type[Wait], name: str) -> datetime:
-    """Return since when the object is waited for, as this process has seen or the status recorded."""
+    """Return the time since which the phase waits for the object, by this process or by the recorded status."""
     known = known_since(ctx, kind.kind.object_kind, name)
     return ctx.informers.first_seen.since((kind, name), now=ctx.now(), known=known)

@@ -1,4 +1,4 @@
-"""The phases of an upgrade, one module each; ../outcome has their interface, ../node_upgrade the longest.
+"""The phases of an upgrade, one module each; ../outcome has their interface, ../node_upgrade is the longest phase.
 
 plan_jobs      follows a Plan of the system-upgrade-controller that runs a Job on every node
 job_progress   the progress of a Job that a phase follows

@@ -1,4 +1,4 @@
-"""engine.py runs it; toolkit/commands/cluster_upgrade.py is what the Job runs."""
+"""engine.py runs the phase; the Job runs toolkit/commands/cluster_upgrade.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""engine.py runs it; toolkit/commands/image_cleanup.py is what its Jobs run."""
+"""engine.py runs the phase; the phase's Jobs run toolkit/commands/image_cleanup.py."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ImageCleanup(Phase):
             try:
                 images = await _images(ctx)
             except Unreachable as error:
-                # Until the kubelet reports, an endpoint of before the reboot counts as ready.
+                # Until the kubelet reports after a reboot, an earlier endpoint still counts as ready.
                 if ctx.status.seconds_in_phase() >= _START_TIMEOUT:
                     raise
                 return unreachable(ctx, error)
@@ -111,12 +111,12 @@ class ImageCleanup(Phase):
 
 
 async def _unsteady(ctx: ReconcileContext) -> Waiting | None:
-    """Wait for a node that is cordoned, not Ready or on another OS: then the upgrade has not succeeded."""
+    """Wait for a node that is cordoned, not Ready or on another OS, because the upgrade has not succeeded yet."""
     nodes, release = await ctx.watch(MANAGED_NODES), (ctx.status["releaseMetadata"] or {}).get("os", "")
     for name in sorted(ctx.status.known_nodes()):
         node = nodes.get(name)
         found = await _missing(ctx, name) if node is None else _problem(ctx, node, release)
-        # An event names the nodes that Rancher holds with a hook again.
+        # A separate event reports nodes that Rancher holds with a new hook.
         if found is not None and name not in dict(await held_nodes.pending_nodes(ctx)):
             return found
     return None
@@ -167,7 +167,7 @@ async def _list(ctx: ReconcileContext, version: str) -> list[str]:
     """Return one release's images. An empty list counts as missing: otherwise every image would be removed."""
     url = f"{ctx.repo_url}{ARCHIVE}/{quote(version, safe='')}/{LIST}"
     body = await read_file(ctx.repository, url, limit=SIZE_LIMIT)
-    # In a thread: a long list takes 0.1 s, which would block the event loop.
+    # A thread parses the list, because a long list would block the event loop for 0.1 s.
     images = await asyncio.to_thread(parse_list, body or b"")
     if not images:
         problem = "does not exist" if body is None else "is empty"

@@ -1,4 +1,4 @@
-"""engine.py runs it; toolkit/commands/prepare.py is what its Jobs run."""
+"""engine.py runs the phase; the phase's Jobs run toolkit/commands/prepare.py."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ImagePreload(Phase):
         return await check_upgrade_path(ctx, target=target, minimum=minimum)
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Create the Plan once, then follow it to its end, even if the preload is to be skipped since then."""
+        """Create the Plan once, then follow it to its end, even if a user has disabled the preload in the meantime."""
         nodes = (await ctx.watch(MANAGED_NODES)).list()
         concurrency = resolve_concurrency(ctx.plan.spec.image_preload_option.concurrency, nodes=len(nodes))
         name = component_name(ctx.owner.name, Component.IMAGE_PRELOAD)
@@ -76,7 +76,7 @@ class ImagePreload(Phase):
 
 
 def _concurrency_note(nodes: Sequence[Object], configured: int | None) -> str:
-    """Return why the Plan's concurrency differs from the configured one; empty if it does not."""
+    """Return why the Plan's concurrency differs from the configured concurrency; empty for equal numbers."""
     if configured is None:
         return f"; it started before {OPTION} was set below 0, and is finished first"
     colliding = colliding_nodes(nodes) if configured > 1 else []
@@ -88,7 +88,7 @@ def _concurrency_note(nodes: Sequence[Object], configured: int | None) -> str:
 def resolve_concurrency(configured: int, *, nodes: int) -> int | None:
     """Return the number of nodes that preload at once; None to skip the preload.
 
-    0 means all nodes; the system-upgrade-controller itself would start no Job.
+    0 means all nodes; the system-upgrade-controller would start no Job with a concurrency of 0.
     """
     if configured < 0:
         return None

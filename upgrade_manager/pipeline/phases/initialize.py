@@ -43,12 +43,12 @@ class Initialize(Phase):
         return f"Reading {first} and checking the nodes"
 
     async def enter(self, ctx: ReconcileContext) -> Failed | None:
-        """Record the toolkit image with the acceptance of the plan; `run` reports why it gets none."""
+        """Record the toolkit image with the acceptance of the plan; `run` reports why a plan gets no toolkit image."""
         toolkit_image.record(ctx)
         return None
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Read the objects, the Version only until it is recorded, then run the checks until they have finished."""
+        """Read the Version, unless recorded, and the other objects, then run the checks until they have finished."""
         ctx.status["previousVersion"] = await _running_version(ctx)
         managed = await ctx.watch(MANAGED_NODES)
         nodes = managed.list()
@@ -88,7 +88,7 @@ def _check_image_name(ctx: ReconcileContext) -> Failed | None:
 
 
 async def _read_version(ctx: ReconcileContext) -> Failed | None:
-    """Check and record the Version once: it may change or be deleted later."""
+    """Check and record the Version once, because a user may change or delete the Version later."""
     if ctx.status["version"]:
         return None
     name = ctx.plan.spec.version

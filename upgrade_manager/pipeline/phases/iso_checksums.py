@@ -1,8 +1,9 @@
-"""Checksums of the ISO's files, which a Job computes and the Jobs of our toolkit check what they download against.
+"""Checksums of the ISO's files, which one Job computes, and by which the toolkit's Jobs check their downloads.
 
-iso_download.py and metadata_populate.py call it; toolkit/iso/checksums.py compares in the Jobs.
+iso_download.py and metadata_populate.py call it; toolkit/iso/checksums.py compares the checksums in the Jobs.
 
-Without them the upgrade continues: the status and a Warning event say why. The Job is built in resources/checksums.
+Without checksums the upgrade continues, and the status and a Warning event report the reason. resources/checksums
+builds the Job.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.outcome import Waiting
 
-#: Files without which the result is not one of a Harvester ISO.
+#: Files that the result for a Harvester ISO must contain.
 _REQUIRED = frozenset({"/harvester-release.yaml", "/bundle/metadata.yaml", "/rootfs.squashfs"})
-#: Seconds until Pods are listed again: they are not watched.
+#: Seconds until Pods are listed again, because Pods are not watched.
 _RETRY = 2.0
-#: Seconds beyond the Job's deadline until a Job that does not end is given up.
+#: Seconds beyond the Job's deadline after which the manager gives up a Job that does not end.
 _GRACE = 5.0
 HARVESTERS_TOOLKIT = "Harvester's toolkit does not check what it downloads from the upgrade repository"
 NOT_CHECKED = "ISOFilesNotChecked"
@@ -49,7 +50,7 @@ def record_iso(ctx: ReconcileContext, *, checksum: str) -> None:
 
 
 async def compute(ctx: ReconcileContext) -> Waiting | None:
-    """Return Waiting until the Job has a result, or none can be expected; then record that and return None."""
+    """Return Waiting until the Job has a result or cannot have one any more; record the outcome and return None."""
     if "checked" in _recorded(ctx):
         return None
     if (ctx.status["toolkitImage"] or {}).get("kind") != ToolkitKind.OWN:
@@ -124,7 +125,7 @@ async def _results(ctx: ReconcileContext, job: Object) -> list[str]:
 
 
 def _give_up(ctx: ReconcileContext, reason: str) -> None:
-    """Record that nothing is checked, and report it once."""
+    """Record that the ISO's files are not checked, and report the reason once."""
     text = bounded_line(f"The ISO's files are not checked: {reason}")
     ctx.events.warning(ctx.raw, NOT_CHECKED, text)
     _record(ctx, checked=False, message=bounded_line(reason))

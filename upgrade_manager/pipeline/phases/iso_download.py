@@ -1,4 +1,4 @@
-"""engine.py runs it; blockers/imports.py finds why an import makes no progress."""
+"""engine.py runs the phase; blockers/imports.py finds the reason why an import makes no progress."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SHARED_MODES = frozenset({"ReadOnlyMany", "ReadWriteMany"})
 
 
 class ISODownload(Phase):
-    """Imports the ISO as a VirtualMachineImage, or adopts the one that the plan names."""
+    """Imports the ISO as a VirtualMachineImage, or adopts the image that the plan names."""
 
     name = PhaseName.ISO_DOWNLOAD
     activity = "Importing the ISO"
@@ -103,7 +103,7 @@ def _result(image: Object, *, adopted: bool) -> PhaseResult:
 
 
 def _wait(ctx: ReconcileContext, image: Object) -> ImageWait:
-    """Return the wait for the import, whose object does not say when it progressed."""
+    """Return the wait for the import, whose object has no time of its last progress."""
     name, progress = objects.name(image), objects.number(image, "status", "progress") or 0
     seen = (progress, objects.number(image, "status", "failed"))
     known = known_since(ctx, ImageWait.kind.object_kind, name)

@@ -1,9 +1,7 @@
 """The progress of a Job that a phase follows, for the Progressing message.
 
-cluster_upgrade.py, iso_checksums.py, image_cleanup.py and plan_jobs.py show it; blockers/jobs.py finds why it does not
-start.
-
-Why a Job does not start is not its part: blockers/jobs.py finds that after a minute, and the reconciler shows it.
+cluster_upgrade.py, iso_checksums.py, image_cleanup.py and plan_jobs.py show the progress. After a minute,
+blockers/jobs.py finds the reason why a Job does not start, and the reconciler shows the reason.
 """
 
 from __future__ import annotations

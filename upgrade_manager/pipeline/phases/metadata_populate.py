@@ -1,4 +1,4 @@
-"""engine.py runs it; release/release_file.py parses the file."""
+"""engine.py runs the phase; release/release_file.py parses the release file."""
 
 from __future__ import annotations
 

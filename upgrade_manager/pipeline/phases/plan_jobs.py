@@ -3,7 +3,7 @@
 image_preload.py and image_cleanup.py call it; blockers/upgrade_controller.py finds why no Job is created.
 
 The controller overwrites its own failure condition while other nodes still run, and deletes and recreates Jobs.
-Therefore a failed Job takes precedence over the Plan's reason, and a missing Job means nothing.
+Therefore a failed Job takes precedence over the Plan's reason, and a missing Job does not affect decisions.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 #: The controller's label for the node of a Job.
 LABEL_SUC_NODE = "upgrade.cattle.io/node"
-#: Its label for the Plan of a Job or Pod.
+#: The controller's label for the Plan of a Job or Pod.
 LABEL_SUC_PLAN = "upgrade.cattle.io/plan"
 #: Nodes that a message names.
 MAX_NAMED_NODES = 3
-#: The Plan's conditions that must be True before it creates Jobs.
+#: The Plan's conditions that must be True before the controller creates Jobs.
 _CONDITIONS = ("Validated", "LatestResolved")
 
 
@@ -55,7 +55,7 @@ class SucProgress:
 
     complete: bool
     failed_job: JobState | None
-    #: The cause of a failure without a failed Job; else empty.
+    #: The cause of a failure of the Plan itself; empty with a failed Job or without a failure.
     failure: str
     #: The newest Job of each node.
     jobs: dict[str, PlanJob]
@@ -65,12 +65,12 @@ class SucProgress:
 class PlanJob:
     """A Job that the controller created."""
 
-    #: The uid of its owner; empty without one.
+    #: The uid of the Job's owner; empty without an owner.
     owner: str
-    #: Copied from the Plan by the controller.
+    #: The component, which the controller copies from the Plan's labels.
     component: str
     created: str
-    #: Empty without the node's label.
+    #: The name of the node; empty if the Job lacks the node's label.
     node: str
     paused: bool
     state: JobState
@@ -89,12 +89,12 @@ class PlanJob:
 
     @property
     def counts(self) -> bool:
-        """False for a paused Job without a result: the controller often replaces those before they start."""
+        """False for a paused Job without a result; the controller often replaces such Jobs before their start."""
         return not self.paused or self.state.progress is not Progress.RUNNING
 
 
 def plan_progress(plan: Object, jobs: Iterable[PlanJob]) -> SucProgress:
-    """Read the Plan and its Jobs, without those of an earlier Plan of the same name."""
+    """Read the Plan and its Jobs, without the Jobs of an earlier Plan of the Plan's name."""
     owners, component = {"", objects.uid(plan)}, objects.labels(plan).get(LABEL_COMPONENT, "")
     counted = (job for job in jobs if job.owner in owners and job.component == component and job.counts)
     own = sorted(counted, key=attrgetter("created"))
@@ -115,7 +115,7 @@ class NodeStates:
     running: NodeState
     done: NodeState
     failed: NodeState
-    #: True if nodes take part that have no entry yet.
+    #: True if nodes without an entry in the status take part, too.
     adds_nodes: bool = True
 
     def of(self, progress: Progress) -> NodeState:
@@ -155,14 +155,14 @@ async def follow_plan(
     waiting = plan_waiting(objects.name(plan), work, done=done, nodes=len(managed))
     if not progress.jobs:
         return replace(waiting, waits=_plan_wait(plan, progress))
-    # Recorded states, because Jobs come and go, and each change would cause a write.
+    # The message uses recorded states, because each change of a Job would cause a write.
     running = [node for node in managed if ctx.status.node_state(node) is states.running]
     message = waiting.message + _running_on(running) + await _warning(ctx, progress)
     return replace(waiting, message=message, waits=_job_waits(plan, progress) or _plan_wait(plan, progress))
 
 
 def _plan_wait(plan: Object, progress: SucProgress) -> tuple[PlanWait, ...]:
-    """Return the wait for the controller to create Jobs, since it was created or its last Job began or ended."""
+    """Return the wait for the controller to create Jobs, since the Plan's creation or its last Job's begin or end."""
     times = [objects.metadata(plan).get("creationTimestamp")]
     times += [time for job in progress.jobs.values() for time in (job.created, job.state.completed)]
     since = max((time for text in times if (time := parse_time(text)) is not None), default=None)
@@ -197,7 +197,7 @@ async def _warning(ctx: ReconcileContext, progress: SucProgress) -> str:
 
 
 def plan_condition_message(plan: Object) -> str:
-    """Return the message of the Plan's condition that prevents its Jobs; empty without one."""
+    """Return the message of the condition that prevents the Plan's Jobs; empty without such a condition."""
     for type_ in _CONDITIONS:
         found = objects.condition(plan, type_)
         if found.get("status") == "False" and found.get("message"):
@@ -211,7 +211,7 @@ def plan_waiting(plan: str, work: str, *, done: int, nodes: int) -> Waiting:
 
 
 def long_name_message(nodes: Iterable[Object]) -> str:
-    """Name a node whose name is too long for the controller's label; empty without one."""
+    """Name a node whose name is too long for the controller's label; empty without such a node."""
     name = next((name for name in map(objects.name, nodes) if len(name) > MAX_LABEL), "")
     return f"Node {name}: the system-upgrade-controller supports names of up to {MAX_LABEL} characters" if name else ""
 
@@ -249,7 +249,7 @@ async def prepare_nodes(ctx: ReconcileContext, nodes: Sequence[Object], plan: st
         return
     existing = await ctx.client.find(SUC_PLANS, plan, namespace=CATTLE_SYSTEM, metadata_only=True)
     if existing is not None:
-        # The labels belong to this Plan: without them it would run on these nodes again.
+        # The labels belong to this Plan, which would run on these nodes again without the labels.
         ctx.check_owned(SUC_PLANS, existing)
         return
     for name in labelled:

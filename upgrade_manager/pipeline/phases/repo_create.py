@@ -1,4 +1,4 @@
-"""engine.py runs it; repository.py keeps the objects in later phases."""
+"""engine.py runs the phase; repository.py keeps the objects in later phases."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ class RepoCreate(Phase):
     activity = "Creating the upgrade repository"
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Create both, then wait until they are ready."""
+        """Create the Deployment and the Service, then wait until they are ready."""
         return await repository.serve(ctx)

@@ -1,7 +1,7 @@
-"""Existence and readiness of the upgrade repository, from which nodes read until the last post-drain.
+"""Existence and readiness of the upgrade repository, which nodes read until the last post-drain Job has ended.
 
-engine.py calls it before each phase that reads the repository; ending/repository_handover.py keeps it for Jobs that
-run.
+engine.py calls it before each phase that reads the repository; ending/repository_handover.py keeps the repository for
+running Jobs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from upgrade_manager.release.errors import Unreachable
 
 REPLICAS = 2
-#: Seconds until a Service that is being deleted is read again: Services are not watched.
+#: Seconds until a Service that is being deleted is read again, because Services are not watched.
 DELETION_RETRY = 1.0
 #: Seconds until a repository that does not respond is read again.
 _RESPONSE_RETRY = 2.0
@@ -72,7 +72,7 @@ async def unserved(ctx: ReconcileContext) -> Waiting | None:
 
 
 async def waits(ctx: ReconcileContext, others: Iterable[Wait]) -> tuple[Wait, ...]:
-    """Return the wait for a ready endpoint while Jobs run that read the repository, and there is none."""
+    """Return the wait for a ready endpoint if Jobs read the repository and the repository has no ready endpoint."""
     is_read = any(isinstance(wait, JobWait) for wait in others)
     if not is_read or any(map(_has_ready, await _endpoint_slices(ctx))):
         return ()
@@ -87,7 +87,7 @@ def unreachable(ctx: ReconcileContext, error: Unreachable) -> Waiting:
 
 
 async def _ensure_deployment(ctx: ReconcileContext) -> Object | Waiting:
-    """Return the Deployment from the cache; Waiting if it was created or scaled just now, or cannot be created yet."""
+    """Return the Deployment; Waiting if the Deployment was just created or scaled, or cannot be created yet."""
     deployments, _ = await ctx.watch_all(repository_deployments(ctx.owner), repository_endpoints(ctx.owner))
     name, replicas = component_name(ctx.owner.name, Component.REPO), await _replicas(ctx)
     deployment = deployments.get(name, HARVESTER_SYSTEM)
@@ -119,7 +119,7 @@ async def _ensure_service(ctx: ReconcileContext) -> float | None:
 
 
 async def _create(ctx: ReconcileContext, *, replicas: int) -> Waiting | None:
-    """Create the Service, then the Deployment, whose existence therefore implies both."""
+    """Create the Service before the Deployment, so that an existing Deployment implies an existing Service."""
     waiting = await repository_handover.ensure(ctx, SERVICES, repository_service(ctx.owner))
     if waiting is not None:
         return waiting
@@ -128,7 +128,7 @@ async def _create(ctx: ReconcileContext, *, replicas: int) -> Waiting | None:
 
 
 async def _replicas(ctx: ReconcileContext) -> int:
-    """Return 2, to survive a node's reboot, or 1 if a single node runs Pods; a witness runs none."""
+    """Return 2, to survive a node's reboot, or 1 if only one node is not a witness, which runs no Pods."""
     nodes = (await ctx.watch(MANAGED_NODES)).list()
     schedulable = [node for node in nodes if WITNESS_LABEL not in objects.labels(node)]
     return min(REPLICAS, max(1, len(schedulable)))
@@ -147,7 +147,7 @@ async def _missing_replicas(ctx: ReconcileContext, deployment: Object) -> Waitin
 
 
 def _unavailable_since(deployment: Object) -> object:
-    """Return when the Deployment became unavailable; None if it is available."""
+    """Return the time at which the Deployment became unavailable; None for an available Deployment."""
     available = objects.condition(deployment, "Available")
     if not available:
         return objects.metadata(deployment).get("creationTimestamp")
@@ -171,7 +171,7 @@ async def _await_endpoint(ctx: ReconcileContext, slices: Sequence[Object]) -> Wa
 def _wait(
     ctx: ReconcileContext, kind: type[RepositoryWait], name: str, since: object, detail: str
 ) -> tuple[RepositoryWait, ...]:
-    """Return the wait since that time, or since this process saw it."""
+    """Return the wait since that time, or since this process first saw the outage."""
     known = known_since(ctx, kind.kind.object_kind, name)
     began = parse_time(since) or ctx.informers.first_seen.since((kind, name), now=ctx.now(), known=known)
     return (kind(namespace=HARVESTER_SYSTEM, name=name, since=began, pods=pod_selector(ctx.owner), detail=detail),)

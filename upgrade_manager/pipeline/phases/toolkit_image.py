@@ -1,6 +1,6 @@
-"""Records the toolkit image of a plan, and reports it.
+"""Records the toolkit image of a plan, and reports the image.
 
-The decision itself is `api.toolkit_image`; Initialize and the reconciler call this module, before anything is created.
+`api.toolkit_image` decides on the image; Initialize and the reconciler call this module before they create objects.
 `ReconcileContext.toolkit` reads the record.
 """
 
@@ -29,7 +29,7 @@ _MAX_SHOWN = 300
 
 
 def record(ctx: ReconcileContext) -> tuple[str, ...]:
-    """Decide on the image unless that is recorded; return why the plan gets none, nothing if it has one."""
+    """Decide on the image unless it is recorded; return the problems that prevent a decision."""
     if ctx.status[_FIELD]:
         return ()
     plan = ctx.plan
@@ -41,7 +41,7 @@ def record(ctx: ReconcileContext) -> tuple[str, ...]:
 
 
 async def ensure(ctx: ReconcileContext) -> tuple[str, ...]:
-    """Record the image, written and reported before this returns, or return why the plan gets none."""
+    """Record, write and report the image, or return the problems that prevent a decision."""
     problems = record(ctx)
     if problems:
         return problems
@@ -52,9 +52,9 @@ async def ensure(ctx: ReconcileContext) -> tuple[str, ...]:
 
 
 def adopt(ctx: ReconcileContext) -> bool:
-    """Record the image of an upgrade that version 0.1 of the manager began; return True if that is new.
+    """Record the image of an upgrade that version 0.1 of the manager began; return True if the record is new.
 
-    Raises RetryError for an annotation that this version refuses, too.
+    Raises RetryError also for an annotation that this version refuses.
     """
     if ctx.status[_FIELD] or ctx.status.phase == _INITIALIZING:
         return False
@@ -67,7 +67,7 @@ def adopt(ctx: ReconcileContext) -> bool:
 
 
 def report(ctx: ReconcileContext, *, at: datetime | None = None) -> None:
-    """Record the events about the image that is written, each once; `at` is when it was recorded."""
+    """Record the events about the recorded image, each once; `at` is the time of the record."""
     recorded = _recorded(ctx)
     if recorded is None:
         return
@@ -99,6 +99,6 @@ def report_changes(ctx: ReconcileContext) -> None:
 
 
 def _recorded(ctx: ReconcileContext) -> ToolkitImageStatus | None:
-    """Return the record that is written; None before."""
+    """Return the record in the written status; None before the first write."""
     recorded = ToolkitImageStatus.read(objects.status(ctx.raw).get(_FIELD))
     return recorded if recorded.repository else None

@@ -1,11 +1,12 @@
 """Settings of the cluster that the node upgrade changes, and gives back.
 
-overrides         the table of them: the original is recorded, the value applied, the original given back
+overrides         the table of settings: the original is recorded, the value applied, the original given back
 rancher           Rancher's cluster: the one patch that makes Rancher upgrade the nodes, and its reversion
-upgrade_strategy  Rancher's upgradeStrategy with the manager's drain hooks, and without them
-foreign_hooks     what a user does about a drain hook of another controller
+upgrade_strategy  Rancher's upgradeStrategy with and without the manager's drain hooks
+foreign_hooks     the user's remedy for a drain hook of another controller
 
-`node_upgrade/phase.py` applies them, and gives them back after the last node; the reconciler does at another end.
+`node_upgrade/phase.py` applies the settings, and gives them back after the last node; the reconciler gives them back at
+any other end.
 """
 
 __all__ = ["foreign_hooks", "overrides", "rancher", "upgrade_strategy"]

@@ -25,7 +25,7 @@ _CLUSTER = f"-n {FLEET_LOCAL} {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER
 
 
 def remedy(cluster: Object | None, hooks: Sequence[str], *, drained: str = "") -> str:
-    """Return how these hooks are acknowledged, or removed from Rancher's cluster, which is None if it is not known.
+    """Return the commands that acknowledge these hooks, or remove them from Rancher's cluster, which may be unknown.
 
     `drained` is the Secret of a node whose post-drain hook waits: Rancher keeps the drain options of such a node.
     """

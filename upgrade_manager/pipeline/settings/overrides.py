@@ -1,13 +1,13 @@
 """The settings that the node upgrade overrides and later gives back, as a table.
 
-node_upgrade/phase.py applies them, and gives them back after the last node; reconciler.py gives them back at another
-end, before ending/cleanup.py.
+node_upgrade/phase.py applies the overrides, and gives the settings back after the last node; reconciler.py gives the
+settings back at any other end, before ending/cleanup.py.
 
     1. the original and the value to apply are recorded in status.originals
     2. the value is applied, if the setting still has its original
     3. the original is given back, if the setting still has the applied value; the entry is removed
 
-Each step is idempotent. A value that is set by others meanwhile is kept, and a refused write is retried.
+Each step is idempotent. A value that another client sets meanwhile is kept, and a refused write is retried.
 """
 
 from __future__ import annotations
@@ -64,25 +64,25 @@ class Override:
     field: str
     #: Return the original and the value to apply, read from the object; equal values if no change is needed.
     read: Callable[[Object], tuple[Any, Any]]
-    #: Apply the entry's value; None if `rancher.start_upgrade` does.
+    #: Apply the entry's value; None if `rancher.start_upgrade` applies it.
     apply: Callable[[ReconcileContext, Override, Entry], Awaitable[None]] | None
-    #: Give the entry's original back; return True if the setting has it then.
+    #: Give the entry's original back; return True if the setting has the original afterwards.
     revert: Callable[[ReconcileContext, Override, Entry], Coroutine[Any, Any, bool]]
 
     def __str__(self) -> str:
-        """Return kind and name of the object, as recorded."""
+        """Return kind and name of the object, in the form of the recorded entries."""
         return f"{self.resource.kind} {self.namespace}/{self.name}"
 
     @property
     def key(self) -> tuple[str, str]:
-        """Object and field of its entry."""
+        """The object and the field of the setting's entry."""
         return str(self), self.field
 
 
 async def record_originals(ctx: ReconcileContext) -> None:
     """Record the originals of the settings to change, unless recorded; the caller writes the status before `apply`.
 
-    Rancher does not upgrade a single node, so its strategy is left alone then.
+    On a single node the strategy stays unchanged, because Rancher does not upgrade the node.
     """
     wanted = [one for one in OVERRIDES if one is not STRATEGY or ctx.status["singleNode"] is None]
     recorded = [override for override, _ in _by_override(ctx)]
@@ -103,7 +103,7 @@ async def record_originals(ctx: ReconcileContext) -> None:
 
 
 async def apply_overrides(ctx: ReconcileContext) -> None:
-    """Apply the recorded values; before that, annotate the plan with the originals, for other tools."""
+    """Annotate the plan with the originals, for other tools, then apply the recorded values."""
     entries = _by_override(ctx)
     present = objects.annotations_of(ctx.raw)
     annotations = {_ANNOTATIONS[o]: _text(e.get("original")) for o, e in entries if o in _ANNOTATIONS}
@@ -116,7 +116,7 @@ async def apply_overrides(ctx: ReconcileContext) -> None:
 
 
 def report_changed(ctx: ReconcileContext, *, began: datetime | None) -> None:
-    """Record the settings that are applied as events; `began` if an earlier process may have done so since then."""
+    """Record events of the applied settings; an earlier process may have recorded the events since `began`."""
     for override, entry in _by_override(ctx):
         old, new = describe(entry.get("original")), describe(entry.get("applied"))
         text = f"{override}: {override.field} changed from {old} to {new} for the upgrade"
@@ -125,7 +125,7 @@ def report_changed(ctx: ReconcileContext, *, began: datetime | None) -> None:
 
 
 def report_restored(ctx: ReconcileContext, restored: Collection[Override]) -> None:
-    """Record the settings that have their originals again as events."""
+    """Record events of the settings that have their originals again."""
     for override, entry in _by_override(ctx):
         if override in restored:
             old, new = describe(entry.get("applied")), describe(entry.get("original"))
@@ -179,7 +179,7 @@ def strategy_entry(ctx: ReconcileContext) -> Entry | None:
 
 
 def refresh_strategy(ctx: ReconcileContext, cluster: Object) -> None:
-    """Record the strategy again before it is changed: others may have changed it since."""
+    """Record the strategy again before the patch, because other clients may have changed it since the last record."""
     original, applied = STRATEGY.read(cluster)
     entry = strategy_entry(ctx)
     if entry is not None and rancher.has_lost_original(cluster):
@@ -188,7 +188,7 @@ def refresh_strategy(ctx: ReconcileContext, cluster: Object) -> None:
 
 
 def changed_strategy(ctx: ReconcileContext, cluster: Object) -> Entry | None:
-    """Record a strategy from which others have removed the hooks; return the new entry, None if they are there."""
+    """Record a strategy from which other clients have removed the hooks; return the entry, None with the hooks."""
     now = rancher.rke_config(cluster).get("upgradeStrategy")
     if upgrade_strategy.holds_nodes(now):
         return None
@@ -198,7 +198,7 @@ def changed_strategy(ctx: ReconcileContext, cluster: Object) -> Entry | None:
 
 
 async def read_strategy(ctx: ReconcileContext, cluster: Object) -> tuple[Any, Any]:
-    """Return original and applied strategy; a lost original is looked up in the newest plan that recorded one."""
+    """Return original and applied strategy; a lost original comes from the newest plan that recorded an original."""
     original, applied = STRATEGY.read(cluster)
     if rancher.has_lost_original(cluster):
         plans = (await ctx.client.list(UPGRADE_PLANS)).items
@@ -211,7 +211,7 @@ async def read_strategy(ctx: ReconcileContext, cluster: Object) -> tuple[Any, An
 
 
 def _record_strategy(ctx: ReconcileContext, original: Any, applied: Any) -> Entry:
-    """Record the entry of the strategy in place of an earlier one."""
+    """Record the entry of the strategy in place of an earlier entry."""
     forget(ctx, [STRATEGY])
     entry = _entry(STRATEGY, original, applied)
     ctx.status["originals"] = [entry, *originals(ctx)]
@@ -262,9 +262,9 @@ async def _revert(ctx: ReconcileContext, override: Override, entry: Entry) -> bo
 
 
 async def _replace(ctx: ReconcileContext, override: Override, *, expected: Any, value: Any, event: str) -> Any:
-    """Replace the expected value in one patch; return the value that the field has then, None if it has none.
+    """Replace the expected value in one patch; return the field's value afterwards, None for a missing field.
 
-    A refusal, such as a webhook's, is raised: the field still has the expected value then.
+    A refusal, for example by a webhook, is raised, and the field keeps the expected value.
     """
     path = "/" + override.field.replace(".", "/")
     test, replace = {"op": "test", "path": path, "value": expected}, {"op": "replace", "path": path, "value": value}

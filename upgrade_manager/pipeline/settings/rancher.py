@@ -51,25 +51,25 @@ async def watched_cluster(ctx: ReconcileContext) -> Object:
 
 
 def next_generation(ctx: ReconcileContext, cluster: Object, *, has_started: bool) -> int | None:
-    """Return the generation that starts the upgrade; None once Rancher has started it, as with a node's Job."""
+    """Return the generation that starts the upgrade; None once Rancher has started the upgrade."""
     recorded = ctx.status["provisionGeneration"]
     if _record(cluster).get("uid") == ctx.owner.uid:
         return None
     if belongs_to_another(ctx, cluster):
-        # The hooks are those of an earlier plan, whatever generation others have set. Once a node has started they are
-        # this plan's, and others have written the annotation.
+        # The hooks belong to an earlier plan, with any generation. Once a node has started, the hooks belong to this
+        # plan, and another client has written the annotation.
         return None if has_started else generation(cluster) + 1
     is_patched = objects.spec(cluster).get("kubernetesVersion") == release(ctx)
-    # A generation that others have set, before a node has started, lacks the hooks.
+    # Before a node has started, a generation that another client has set lacks the hooks.
     is_known = has_started or upgrade_strategy.has_hooks(rke_config(cluster).get("upgradeStrategy"))
     if recorded is not None and generation(cluster) >= recorded and is_patched and is_known:
-        # The annotation was removed by others, perhaps with the hooks.
+        # Another client has removed the annotation, perhaps with the hooks.
         return None
     return generation(cluster) + 1
 
 
 async def start_upgrade(ctx: ReconcileContext, cluster: Object, *, original: Any) -> None:
-    """Patch the cluster for the recorded generation, with the hooks. Raises PreconditionFailed if it has changed."""
+    """Set the recorded generation and the hooks. Raises PreconditionFailed if the cluster has changed."""
     current = objects.spec(cluster).get("kubernetesVersion")
     strategy = rke_config(cluster).get("upgradeStrategy")
     values = {
@@ -85,7 +85,7 @@ async def start_upgrade(ctx: ReconcileContext, cluster: Object, *, original: Any
 
 
 async def add_hooks(ctx: ReconcileContext, cluster: Object, *, original: Any) -> None:
-    """Add the hooks that others have removed, without another generation."""
+    """Add the hooks that other clients have removed, without a new generation."""
     values = {"upgradeStrategy": upgrade_strategy.with_hooks(rke_config(cluster).get("upgradeStrategy"))}
     await _patch_cluster(ctx, cluster, _annotate(cluster, _annotation(ctx, original)), values)
     text = (
@@ -97,7 +97,7 @@ async def add_hooks(ctx: ReconcileContext, cluster: Object, *, original: Any) ->
 
 
 async def keep_original(ctx: ReconcileContext, cluster: Object, entry: Mapping[str, Any] | None) -> bool:
-    """Annotate the cluster again if others have removed the annotation: the next plan needs the original strategy.
+    """Annotate the cluster again after another client's removal, because the next plan needs the original strategy.
 
     Return True if the annotation was there.
     """
@@ -106,7 +106,7 @@ async def keep_original(ctx: ReconcileContext, cluster: Object, entry: Mapping[s
     try:
         await _patch_cluster(ctx, cluster, _annotate(cluster, _annotation(ctx, entry.get("original"))), {})
     except KubeError as error:
-        # It must not hold up nodes, nor the end; the next reconcile tries again.
+        # The error must hold up neither nodes nor the plan's end; the next reconcile tries again.
         log.warning("original strategy not annotated", error=str(error))
     return False
 
@@ -117,19 +117,19 @@ def read_strategy(cluster: Object) -> tuple[Any, Any]:
 
 
 def has_lost_original(cluster: Object) -> bool:
-    """Return True if the strategy has an earlier plan's hooks and others have removed the annotation."""
+    """Return True if the strategy has an earlier plan's hooks, and another client has removed the annotation."""
     has_hooks = upgrade_strategy.has_hooks(rke_config(cluster).get("upgradeStrategy"))
     return has_hooks and "upgradeStrategy" not in _record(cluster)
 
 
 async def revert_strategy(ctx: ReconcileContext, override: object, entry: Mapping[str, Any]) -> bool:
-    """Give the original strategy back, except the parts that others have changed since; return True without any."""
+    """Give the original strategy back, except parts that other clients have changed; return True without such parts."""
     cluster = await ctx.client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
     if cluster is None or belongs_to_another(ctx, cluster):
         return False
     original, now = entry.get("original"), rke_config(cluster).get("upgradeStrategy")
     if not upgrade_strategy.has_hooks(now) and not _record(cluster):
-        # Not applied, or reverted.
+        # The strategy was not applied, or is reverted.
         reverted = now
     else:
         reverted = upgrade_strategy.merge(original, entry.get("applied"), now)
@@ -147,7 +147,7 @@ async def revert_strategy(ctx: ReconcileContext, override: object, entry: Mappin
 
 
 def belongs_to_another(ctx: ReconcileContext, cluster: Object) -> bool:
-    """Return True if another plan has taken over: its hooks must stay."""
+    """Return True if another plan has taken over the cluster, so that the hooks must stay."""
     return bool(_record(cluster).get("uid", ctx.owner.uid) != ctx.owner.uid)
 
 
@@ -167,7 +167,7 @@ def release(ctx: ReconcileContext) -> str:
 
 
 def _original(cluster: Object) -> Any:
-    """Return the strategy before any upgrade: a plan that ended early has left its hooks, and recorded the original."""
+    """Return the strategy before any upgrade, which a plan that ended early has recorded beside its hooks."""
     strategy = rke_config(cluster).get("upgradeStrategy")
     if not upgrade_strategy.has_hooks(strategy):
         return strategy

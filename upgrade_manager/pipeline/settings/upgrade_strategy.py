@@ -1,4 +1,4 @@
-"""Rancher's upgradeStrategy with the manager's drain hooks, and without them again.
+"""Rancher's upgradeStrategy with and without the manager's drain hooks.
 
 rancher.py and overrides.py write it; ending/held_nodes.py finds the hooks that stay.
 
@@ -14,7 +14,7 @@ from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-#: A concurrency, which is a string in Rancher's API.
+#: The concurrency of one node, as a string in Rancher's API.
 ONE = "1"
 _HOOKS = {"preDrainHooks": ANNOTATION_PRE_HOOK, "postDrainHooks": ANNOTATION_POST_HOOK}
 _DRAIN_OPTIONS = ("controlPlaneDrainOptions", "workerDrainOptions")
@@ -39,7 +39,7 @@ def without_hooks(strategy: Any) -> dict[str, Any] | None:
 
 
 def without_foreign_hooks(strategy: Any, annotations: Collection[str]) -> dict[str, Any]:
-    """Return the lists of hooks that change if those of these annotations are removed: the body of a merge patch."""
+    """Return the body of a merge patch that removes the hooks of these annotations."""
     return {
         role: lists
         for role, options in zip(_DRAIN_OPTIONS, _options(strategy), strict=True)
@@ -48,14 +48,14 @@ def without_foreign_hooks(strategy: Any, annotations: Collection[str]) -> dict[s
 
 
 def has_hooks(strategy: Any) -> bool:
-    """Return True if any drain options have one of the manager's hooks."""
+    """Return True if any drain options contain a hook of the manager."""
     return any(
         _names(options, member, annotation) for options in _options(strategy) for member, annotation in _HOOKS.items()
     )
 
 
 def holds_nodes(strategy: Any) -> bool:
-    """Return True if nodes of both roles are drained, and wait for both of the manager's hooks."""
+    """Return True if control-plane and worker nodes are drained, and wait for both drain hooks of the manager."""
     return all(
         options.get("enabled") is True and all(_names(options, member, key) for member, key in _HOOKS.items())
         for options in _options(strategy)
@@ -63,7 +63,7 @@ def holds_nodes(strategy: Any) -> bool:
 
 
 def merge(original: Any, applied: Any, now: Any) -> Any:
-    """Return the strategy to give back: originals in place of applied values, and values that others have set since.
+    """Return the strategy to give back: originals in place of applied values, and values that other clients have set.
 
     The manager's hooks never stay, as Rancher would wait for them after the end of the upgrade.
     """

@@ -1,10 +1,10 @@
 """The components of the cluster, which are charts: Rancher, Harvester and its add-ons.
 
-rancher             Rancher's upgrade; `rancher_chart` is its chart on the ISO, `rancher_cluster` its cluster's version
-managed_charts      Harvester's charts; `chart_repository` serves them, ../iso/component_versions reads theirs
-workload_updates    suspends what KubeVirt would do to VMs meanwhile
-system_services     what the charts deploy; `rollouts` are their Pods, `addons` the add-ons
-helm                the program helm; `helm_releases` are what it stores in the cluster
+rancher             Rancher's upgrade; `rancher_chart` is the chart on the ISO, `rancher_cluster` the Kubernetes version
+managed_charts      Harvester's charts; `chart_repository` serves them, ../iso/component_versions reads their versions
+workload_updates    suspends KubeVirt's migrations of VMs during the upgrade
+system_services     the services that the charts deploy; `rollouts` are their Pods, `addons` the add-ons
+helm                the program helm; `helm_releases` are helm's records in the cluster
 cluster_resources   resources that only these modules use
 """
 

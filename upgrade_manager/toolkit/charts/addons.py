@@ -1,6 +1,6 @@
 """Harvester's add-ons whose charts the release names: monitoring and logging.
 
-The command cluster_upgrade has its steps; helm_releases.py repairs what an interrupted helm leaves.
+The command cluster_upgrade runs these steps; helm_releases.py repairs a release that a killed helm leaves pending.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
 _DEPLOYED = "AddonDeploySuccessful"
-#: The tag of the event router's image in the values of the logging add-on; a registry before it stays.
+#: The tag of the event router's image in the values of the logging add-on; a registry before the name stays.
 _EVENT_ROUTER_TAG = re.compile(r"(?<=rancher/harvester-eventrouter:)[\w.-]+", re.ASCII)
 
 
@@ -34,7 +34,7 @@ class _Addon:
 
 
 async def addons_missing(context: ToolkitContext) -> str:
-    """Return the first add-on that does not have the release's chart, or is enabled and not deployed with it."""
+    """Return the first add-on without the release's chart, or the first enabled add-on that is not deployed with it."""
     for addon in _addons(await context.release.components()):
         obj = await context.client.find(ADDONS, addon.name, namespace=addon.namespace)
         missing = await _missing(context, addon, obj) if obj is not None else ""
@@ -44,7 +44,7 @@ async def addons_missing(context: ToolkitContext) -> str:
 
 
 async def upgrade_addons(context: ToolkitContext) -> None:
-    """Set the chart's version, also of disabled add-ons: the repository has only the release's charts."""
+    """Set the chart's version, also of disabled add-ons, because the repository has only the release's charts."""
     components = await context.release.components()
     for addon in _addons(components):
         obj = await context.client.find(ADDONS, addon.name, namespace=addon.namespace)
@@ -60,7 +60,7 @@ async def upgrade_addons(context: ToolkitContext) -> None:
 
 
 def with_event_router(content: str, image: str) -> str:
-    """Return an add-on's values with the tag of this image of the event router; all else stays as it is."""
+    """Return an add-on's values with the tag of this event router's image; all other values stay unchanged."""
     tag = image.rpartition("/")[2].partition(":")[2]
     return _EVENT_ROUTER_TAG.sub(tag, content) if tag else content
 
@@ -75,7 +75,7 @@ async def _missing(context: ToolkitContext, addon: _Addon, obj: Object) -> str:
     if state != _DEPLOYED:
         reason = objects.condition(obj, "OperationFailed").get("message")
         return f"{about} {addon.version} is {state}" + (f": {reason}" if reason else "")
-    # Right after the change the status is that of the previous chart.
+    # Right after the change, the add-on still has the status of the previous chart.
     release = Release(name=addon.name, namespace=addon.namespace)
     return await release_missing(context, release, chart=f"{spec.get('chart')}-{addon.version}")
 

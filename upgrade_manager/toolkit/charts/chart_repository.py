@@ -1,4 +1,4 @@
-"""The repository of Harvester's charts: an image that runs in the cluster, and Rancher's index of it."""
+"""The repository of Harvester's charts: a Deployment in the cluster, and Rancher's index of the repository."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
-#: Deployment, and the last part of its image's name.
+#: The name of the Deployment, and the last part of its image's name.
 REPOSITORY = "harvester-cluster-repo"
 CHARTS = "harvester-charts"
 #: The reason for a forced download of the repository's index; set with spec.forceUpdate.
@@ -40,7 +40,7 @@ async def repository_missing(context: ToolkitContext) -> str:
 
 
 async def upgrade_repository(context: ToolkitContext) -> None:
-    """Set the image's tag; its registry stays."""
+    """Set the tag of the repository's image; the registry stays."""
     tag, deployment = await _tag(context), await _deployment(context)
     container = _container(deployment)
     if _tag_of(container["image"]) == tag:
@@ -74,9 +74,10 @@ async def refresh_index(context: ToolkitContext) -> None:
 
 
 async def refresh(client: Client, name: str, *, reason: str) -> None:
-    """Let Rancher download a repository's index, once for each reason; one that does not exist is skipped.
+    """Let Rancher download a repository's index, once for each reason; skip a repository that does not exist.
 
-    The time is one second after the last download: Rancher ignores a time in the future, and clocks differ.
+    The requested time is one second after the last download, because Rancher ignores a time in the future, and clocks
+    differ.
     """
     repository = await client.find(CLUSTER_REPOS, name)
     if repository is None:

@@ -1,6 +1,6 @@
 """Resources of Rancher and Kubernetes that only the toolkit's commands use.
 
-chart_repository.py, rancher.py and rollouts.py read them; kube/resources.py has those of the manager.
+chart_repository.py, rancher.py and rollouts.py read them; kube/resources.py has the resources of the manager.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ DAEMON_SETS = Resource(group="apps", version="v1", plural="daemonsets", kind="Da
 CLUSTER_REPOS = Resource(
     group="catalog.cattle.io", version="v1", plural="clusterrepos", kind="ClusterRepo", namespaced=False
 )
-#: Rancher's own settings; Harvester's and Longhorn's are other kinds.
+#: Rancher's own settings; the settings of Harvester and Longhorn are other kinds.
 RANCHER_SETTINGS = Resource(
     group="management.cattle.io", version="v3", plural="settings", kind="Setting", namespaced=False
 )

@@ -1,6 +1,6 @@
 """Runs helm, a program of the Pod's image.
 
-rancher.py, addons.py and helm_releases.py call it; cli/toolkit.py makes it.
+rancher.py, addons.py and helm_releases.py call helm by it; cli/toolkit.py creates the object.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Seconds for a call that only reads.
 _READ_TIMEOUT = 120.0
-#: Seconds in which an upgrade's workloads must be ready, and those that helm gets to report it.
+#: Seconds in which an upgrade's workloads must be ready, and further seconds in which helm must report the result.
 _UPGRADE_TIMEOUT = 1200
 _REPORT_TIMEOUT = 120.0
 #: Revisions that the cluster keeps of a release.
@@ -53,7 +53,7 @@ class Revision:
 
 
 class Helm:
-    """Reads and upgrades releases; `environment` is all that helm sees of the Pod's variables."""
+    """Reads and upgrades releases; `environment` has the only variables of the Pod that helm sees."""
 
     def __init__(self, programs: HostPrograms, *, environment: Mapping[str, str]) -> None:
         self._programs = programs
@@ -90,7 +90,7 @@ class Helm:
         await run_program(self._programs, Call(argv=argv, timeout=timeout, environment=self._environment))
 
     async def _read(self, verb: str, release: Release, *options: str, part: tuple[str, ...] = ()) -> str:
-        """Return the output. Raises Transient for a failure: nothing was changed, and a retry may mend it."""
+        """Return the output. Raises Transient for a failure, because a read changes nothing and may be retried."""
         argv = ("helm", verb, *part, release.name, "--namespace", release.namespace, *options)
         output = await self._programs.run(Call(argv=argv, timeout=_READ_TIMEOUT, environment=self._environment))
         if output.status != 0:

@@ -1,6 +1,6 @@
-"""Compares a Helm release with the chart that it should have, and repairs one whose helm was killed.
+"""Compares a Helm release with its chart in the new release, and repairs a Helm release whose helm was killed.
 
-rancher.py and addons.py call it before helm.
+rancher.py and addons.py call it before they run helm.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from upgrade_manager.toolkit.charts.helm import Release
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
-#: After this time a revision that is still pending belongs to a helm that was killed: Rancher gives its own five
-#: minutes, and this command is the only other one.
+#: The age from which a pending revision belongs to a killed helm: Rancher's helm has a timeout of five minutes, and
+#: only this command runs another helm.
 INTERRUPTED_AFTER = timedelta(minutes=10)
 _PENDING = "pending-"
 
@@ -29,7 +29,7 @@ _log = structlog.get_logger(__name__)
 
 
 async def release_missing(context: ToolkitContext, release: Release, *, chart: str, app_version: str = "") -> str:
-    """Return what the release lacks until this chart is deployed; the chart is name and version."""
+    """Return the reason why the release does not run this chart, given as name and version; empty if it does."""
     if not await _revisions(context, release):
         return f"{release} does not exist"
     latest = await context.helm.latest(release)
@@ -44,7 +44,7 @@ async def release_missing(context: ToolkitContext, release: Release, *, chart: s
 
 
 async def is_pending(context: ToolkitContext, release: Release) -> bool:
-    """Return True while a helm upgrades the release, or was killed in the middle."""
+    """Return True while a helm upgrades the release, or after a helm was killed during an upgrade."""
     revisions = await _revisions(context, release)
     return bool(revisions) and _status(revisions[-1]).startswith(_PENDING)
 
@@ -52,8 +52,8 @@ async def is_pending(context: ToolkitContext, release: Release) -> bool:
 async def remove_interrupted(context: ToolkitContext, release: Release) -> None:
     """Delete the record of a latest revision that a killed helm left pending, so that helm accepts an upgrade.
 
-    The workloads stay as they are: a rollback would start the previous version of Rancher on data that the new one
-    may have converted.
+    The workloads stay unchanged, because a rollback would start the previous version of Rancher on data that the new
+    version may have converted.
     """
     revisions = await _revisions(context, release)
     if len(revisions) <= 1 or not _status(revisions[-1]).startswith(_PENDING):

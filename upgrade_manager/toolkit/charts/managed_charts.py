@@ -1,8 +1,8 @@
 """Rancher's ManagedCharts of Harvester: paused during the upgrade, and upgraded one after the other.
 
-The command cluster_upgrade has its steps, and resumes the charts after a failure.
+The command cluster_upgrade runs these steps, and resumes the charts after a failure.
 
-What was changed is recorded in annotations of the chart, by the same patch: a killed command continues from there.
+Each patch of a chart also records the changed fields in annotations, from which a killed command continues.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ HARVESTER = "harvester"
 HARVESTER_CRD = "harvester-crd"
 MONITORING_CRD = "rancher-monitoring-crd"
 LOGGING_CRD = "rancher-logging-crd"
-#: Paused where it exists; the release names no version for it.
+#: The chart of Kube-OVN's CRDs, which is paused where it exists; the release names no version for this chart.
 KUBEOVN_CRD = "kubeovn-operator-crd"
 UPGRADED = (HARVESTER_CRD, HARVESTER, MONITORING_CRD, LOGGING_CRD)
 
 #: spec.paused before this command changed it: "true" or "false".
 ANNOTATION_PAUSED = f"{PREFIX}/original-paused"
-#: status.observedGeneration before the change. It is that of Fleet's Bundle, and the status is stale until it grows.
+#: status.observedGeneration, which is the generation of Fleet's Bundle, before the change; the status is stale until
+#: the number grows.
 ANNOTATION_GENERATION = f"{PREFIX}/generation-before-upgrade"
 _DEFAULT_TIMEOUT = 600
 #: Resources that a message names.
@@ -50,20 +51,20 @@ async def read_chart(client: Client, name: str) -> Object:
 
 
 async def patch_chart(client: Client, chart: Object, *, spec: Object, annotations: Object) -> None:
-    """Change the chart as it was read. Raises Conflict after another change."""
+    """Patch the chart. Raises Conflict if the chart has changed since it was read."""
     body = {"metadata": {"annotations": annotations}, **({"spec": spec} if spec else {})}
     patch = MergePatch(body).at(objects.resource_version(chart))
     await client.patch(MANAGED_CHARTS, objects.name(chart), patch, namespace=FLEET_LOCAL)
 
 
 def target_version(components: Components, name: str) -> str:
-    """Return the chart's version in the release; empty for a chart without one."""
+    """Return the chart's version in the release; empty for a chart without a version in the release."""
     versions = {MONITORING_CRD: components.monitoring_chart, LOGGING_CRD: components.logging_chart}
     return versions.get(name, "" if name == KUBEOVN_CRD else components.harvester_chart)
 
 
 def without_effect(chart: Object, version: str) -> str:
-    """Return what the chart lacks until Fleet has deployed this version."""
+    """Return the reason why Fleet has not deployed this version of the chart; empty once it is deployed."""
     about = f"ManagedChart {FLEET_LOCAL}/{objects.name(chart)}"
     if objects.spec(chart).get("version") != version:
         return f"{about} has version {objects.spec(chart).get('version')} instead of {version}"
@@ -79,7 +80,7 @@ def without_effect(chart: Object, version: str) -> str:
 
 
 def _not_ready(chart: Object) -> str:
-    """Return Fleet's reasons."""
+    """Return Fleet's reasons why the chart's resources are not ready."""
     resources = (objects.status(chart).get("summary") or {}).get("nonReadyResources") or []
     reasons = [_reason(one) for one in resources[:_SHOWN]]
     if len(resources) > _SHOWN:
@@ -89,7 +90,7 @@ def _not_ready(chart: Object) -> str:
 
 
 def _reason(resource: Object) -> str:
-    """Return the reason of one resource: the bundle's, or those of the objects in it."""
+    """Return the reason why one resource is not ready: the bundle's reason, or the reasons of the objects in it."""
     head = f"{resource.get('name') or 'unnamed'} {resource.get('bundleState') or 'NotReady'}"
     parts = [resource.get("message") or ""]
     for one in (resource.get("nonReadyStatus") or [])[:_SHOWN]:
@@ -108,7 +109,7 @@ async def charts_not_paused(context: ToolkitContext) -> str:
 
 
 async def pause_charts(context: ToolkitContext) -> None:
-    """Pause the charts, and record which ones a user had paused. An older record is kept."""
+    """Pause the charts, and record the charts that a user had paused. An older record is kept."""
     for chart in await _to_pause(context):
         original = "true" if objects.spec(chart).get("paused") else "false"
         record = objects.annotations_of(chart).get(ANNOTATION_PAUSED, original)
@@ -116,7 +117,7 @@ async def pause_charts(context: ToolkitContext) -> None:
 
 
 async def _to_pause(context: ToolkitContext) -> list[Object]:
-    """Return the charts to pause; one that has the release's version stays as it is."""
+    """Return the charts to pause, without charts that have the release's version."""
     components = await context.release.components()
     charts = [await read_chart(context.client, name) for name in UPGRADED]
     charts += [chart for chart in await _all(context.client) if objects.name(chart) == KUBEOVN_CRD]
@@ -129,13 +130,13 @@ async def _to_pause(context: ToolkitContext) -> list[Object]:
 
 
 async def charts_paused(context: ToolkitContext) -> str:
-    """Return the charts that are still as this command left them."""
+    """Return the charts that this command has paused and not resumed."""
     names = [f"{FLEET_LOCAL}/{objects.name(chart)}" for chart in await _recorded(context.client)]
     return f"ManagedCharts {', '.join(names)} are not resumed" if names else ""
 
 
 async def unpause_charts(context: ToolkitContext) -> None:
-    """Restore spec.paused of every chart, also if one fails. Raises the last KubeError."""
+    """Restore spec.paused of every chart, also after the failure of a chart. Raises the last KubeError."""
     failure: KubeError | None = None
     for chart in await _recorded(context.client):
         original = objects.annotations_of(chart)[ANNOTATION_PAUSED] == "true"
@@ -190,7 +191,7 @@ def generation_record(chart: Object) -> Object:
 
 
 async def charts_not_settled(context: ToolkitContext) -> str:
-    """Return what the charts lack after all changes, and the records that are left."""
+    """Return the charts that are not deployed after all changes, and the charts with a record."""
     components = await context.release.components()
     for name in UPGRADED:
         chart = await read_chart(context.client, name)

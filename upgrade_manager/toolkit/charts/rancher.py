@@ -1,6 +1,6 @@
 """The upgrade of Rancher, and of the charts that Rancher installs itself.
 
-The command cluster_upgrade has its steps; rancher_chart.py finds the chart.
+The command cluster_upgrade runs these steps; rancher_chart.py finds the chart.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PINNED = "CATTLE_SHELL_IMAGE"
 
 
 async def rancher_missing(context: ToolkitContext) -> str:
-    """Return what Rancher's Helm release lacks."""
+    """Return the reason why Rancher's Helm release is not upgraded; empty once it is."""
     version = (await context.release.components()).rancher
     return await release_missing(context, RANCHER, chart=f"rancher-{version.removeprefix('v')}")
 
@@ -55,13 +55,13 @@ async def upgrade_rancher(context: ToolkitContext) -> None:
     try:
         await context.helm.upgrade(RANCHER, chart=chart, values=file)
     except ProgramFailed:
-        # Without the API server helm fails too. Then this request raises an error after which the step is retried.
+        # If helm failed because the API server is away, this request raises an error after which the step is retried.
         await context.client.get(DEPLOYMENTS, RANCHER.name, namespace=RANCHER.namespace)
         raise
 
 
 def with_version(values: dict[str, Any], version: str) -> dict[str, Any]:
-    """Return the values with the images of this version; all others stay as they are."""
+    """Return the values with the images of this version; all other values stay unchanged."""
     changed = dict(values)
     if "rancherImageTag" in values:
         changed["rancherImageTag"] = version
@@ -82,7 +82,7 @@ def _write(path: Path, values: dict[str, Any]) -> Path:
 
 
 async def rancher_not_running(context: ToolkitContext) -> str:
-    """Return why Rancher does not run in the release's version yet, or its cluster is not ready."""
+    """Return the reason why Rancher does not run in the release's version, or why its cluster is not ready."""
     missing = await deployment_missing(context.client, RANCHER.name, namespace=RANCHER.namespace)
     if missing:
         return missing
@@ -117,7 +117,8 @@ async def dependencies_missing(context: ToolkitContext) -> str:
 async def help_dependencies(context: ToolkitContext) -> None:
     """Let Rancher read its charts again, and remove revisions that block its upgrades.
 
-    Rancher itself upgrades these releases: it would revert another helm's work, and only its image has the charts.
+    Rancher itself upgrades these releases: Rancher would revert the work of another helm, and only Rancher's image has
+    the charts.
     """
     await refresh(context.client, _CHARTS, reason=f"rancher-{await _version(context)}")
     for release, _ in await _dependencies(context):

@@ -88,7 +88,7 @@ def _chart_of(archive: Path, reference: str) -> bytes:
     found = b""
     for path, file in _entries(archive):
         if path in layers:
-            # The last layer with the chart is the one that counts, but only one layer has it.
+            # The chart in the last layer would prevail, but only one layer has the chart.
             found = _chart_in(file) or found
     if not found:
         raise BadArchive(f"{archive.name}: the image {reference} has no file rancher-VERSION.tgz")
@@ -109,7 +109,7 @@ def _described(archive: Path) -> tuple[list[dict[str, list[str]]], dict[str, str
 
 
 def _entries(archive: Path) -> Iterator[tuple[str, BinaryIO]]:
-    """Yield names and contents of the archive's files; a content is read before the next one."""
+    """Yield names and contents of the archive's files; each content must be read before the next file."""
     with archive.open("rb") as raw, _tar(raw) as content:
         for entry in content:
             file = content.extractfile(entry) if entry.isfile() else None

@@ -1,6 +1,6 @@
 """The Kubernetes version of Rancher's cluster, which a single-node upgrade sets itself.
 
-The command single_node_upgrade has its step; on other clusters pipeline/settings/rancher.py sets the version.
+The command single_node_upgrade runs this step; on other clusters pipeline/settings/rancher.py sets the version.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ async def check_drain_hooks(context: ToolkitContext) -> None:
     if await _wanted(context) == objects.spec(cluster).get("kubernetesVersion"):
         return
     strategy = (objects.spec(cluster).get("rkeConfig") or {}).get("upgradeStrategy") or {}
-    # The options of workers are those of nodes without etcd and control plane.
+    # The control plane's options apply, because worker options are for nodes without etcd and control plane.
     options = strategy.get("controlPlaneDrainOptions") or {}
     names = [hook["annotation"] for member in _HOOKS for hook in options.get(member) or () if hook.get("annotation")]
     if names:
@@ -58,7 +58,7 @@ async def set_version(context: ToolkitContext) -> None:
 
 
 async def upgrade_pending(context: ToolkitContext) -> str:
-    """Return an empty text once the kubelet reports the release's Kubernetes; else also what Rancher reports."""
+    """Return an empty text once the kubelet reports the release's Kubernetes; until then, also Rancher's message."""
     missing = await kubelet_outdated(context)
     report = _report(await _cluster(context)) if missing else ""
     return f"{missing}; Rancher reports: {report}" if report else missing

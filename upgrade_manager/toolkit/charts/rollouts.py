@@ -1,6 +1,6 @@
-"""Rollouts: the Pods of a Deployment or DaemonSet run its latest template, or the reason why they do not.
+"""Checks that the Pods of a Deployment or DaemonSet run its latest template.
 
-rancher.py, system_services.py and chart_repository.py wait by it.
+rancher.py, system_services.py and chart_repository.py wait for rollouts by these checks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 async def deployment_missing(client: Client, name: str, *, namespace: str) -> str:
-    """Return which Pods of the Deployment are not rolled out; empty once all are."""
+    """Return the Pods of the Deployment that are not rolled out; empty once all Pods are rolled out."""
     obj = await client.find(DEPLOYMENTS, name, namespace=namespace)
     if obj is None:
         return f"Deployment {namespace}/{name} does not exist"
@@ -30,7 +30,7 @@ async def deployment_missing(client: Client, name: str, *, namespace: str) -> st
 
 
 async def daemon_set_missing(client: Client, name: str, *, namespace: str) -> str:
-    """Return which Pods of the DaemonSet are not rolled out; empty once all are."""
+    """Return the Pods of the DaemonSet that are not rolled out; empty once all Pods are rolled out."""
     obj = await client.find(DAEMON_SETS, name, namespace=namespace)
     if obj is None:
         return f"DaemonSet {namespace}/{name} does not exist"

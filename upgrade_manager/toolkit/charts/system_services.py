@@ -1,6 +1,6 @@
-"""The services that Harvester's chart deploys: they run in the release's version, or the first one that does not.
+"""Checks that the services of Harvester's chart run in the release's version.
 
-The command cluster_upgrade waits by it, after managed_charts.py has upgraded the chart.
+The command cluster_upgrade waits for the services after managed_charts.py has upgraded the chart.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ async def longhorn_missing(context: ToolkitContext) -> str:
 
 
 async def harvester_missing(context: ToolkitContext) -> str:
-    """Return why Harvester does not report the release; it sets this Setting itself when it starts."""
+    """Return why Harvester does not report the release in the Setting that it updates at its start."""
     setting = await context.client.get(SETTINGS, SETTING_SERVER_VERSION)
     running = setting.get("value") or setting.get("default") or "unknown"
     version = (await context.release.components()).harvester

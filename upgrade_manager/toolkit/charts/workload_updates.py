@@ -1,6 +1,6 @@
-"""Migrations by which KubeVirt updates running VMs: suspended while system services are upgraded.
+"""Suspends the migrations by which KubeVirt updates running VMs, while system services are upgraded.
 
-The command cluster_upgrade has its steps, and resumes them after a failure.
+The command cluster_upgrade runs these steps, and resumes the migrations after a failure.
 
 The list of methods is changed by a value of the ManagedChart, not in the KubeVirt object: Fleet owns that field, and
 refuses to deploy the chart after another client has changed it.
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
-#: The value before this command changed it, as JSON; null for none.
+#: The list of methods before this command changed the list, as JSON; null for a chart without the list.
 ANNOTATION_METHODS = f"{PREFIX}/original-workload-update-methods"
 #: The place of KubeVirt's spec.workloadUpdateStrategy.workloadUpdateMethods in the values of Harvester's chart.
 _PATH = ("kubevirt", "spec", "workloadUpdateStrategy", "workloadUpdateMethods")
 
 
 async def updates_not_suspended(context: ToolkitContext) -> str:
-    """Return why KubeVirt may migrate VMs during the upgrade; empty also when Harvester is upgraded."""
+    """Return the reason why KubeVirt may migrate VMs; empty also after Harvester's upgrade."""
     chart = await read_chart(context.client, HARVESTER)
     version = target_version(await context.release.components(), HARVESTER)
     if methods_of(_values(chart)) == [] or not without_effect(chart, version):
@@ -61,7 +61,7 @@ async def updates_suspended(context: ToolkitContext) -> str:
 
 
 async def resume_updates(context: ToolkitContext) -> None:
-    """Restore the recorded value, unless a user has set another one since."""
+    """Restore the recorded value, unless a user has set another value since then."""
     chart = await read_chart(context.client, HARVESTER)
     record = objects.annotations_of(chart).get(ANNOTATION_METHODS)
     if record is None:
@@ -76,7 +76,7 @@ async def resume_updates(context: ToolkitContext) -> None:
 
 
 def methods_of(values: Object) -> Any:
-    """Return the list of methods in the chart's values; None without one."""
+    """Return the list of methods in the chart's values; None without a list."""
     found: Any = values
     for key in _PATH:
         found = found.get(key) if isinstance(found, dict) else None
@@ -97,7 +97,7 @@ def _with(values: Object, path: tuple[str, ...], methods: list[str] | None) -> O
 
 
 def _parsed(record: str) -> list[str] | None:
-    """Return the recorded list; one that is not readable counts as none, so that the chart's default applies."""
+    """Return the recorded list; None for an unreadable record, so that the chart's default applies."""
     try:
         found = json.loads(record)
     except ValueError:

@@ -1,6 +1,6 @@
-"""`node checksums`: the SHA-256 of what Jobs read from the ISO, computed from the mounted ISO itself.
+"""`node checksums`: computes the SHA-256 of the files that Jobs read from the ISO, from the mounted ISO itself.
 
-The termination message is the result. The manager passes it to the other commands, which check what they download.
+The termination message is the result. The manager passes the result to the other commands, which check their downloads.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ async def compute(context: ToolkitContext) -> None:
 
 
 def _text(files: dict[str, str], *, required: list[str]) -> str:
-    """Return all digests, or those of the required files if all are too long. Raises StepFailed."""
+    """Return all digests, or only the digests of required files if the text is too long. Raises StepFailed."""
     for chosen in (files, {path: files[path] for path in required}):
         text = write_checksums(chosen)
         if len(text.encode()) <= MAX_BYTES:
@@ -52,5 +52,5 @@ def _text(files: dict[str, str], *, required: list[str]) -> str:
     raise StepFailed(f"the checksums of {len(required)} files exceed the {MAX_BYTES} bytes of a termination message")
 
 
-#: Less than the Job's deadline, so that the failure names what takes so long.
+#: The timeout is less than the Job's deadline, so that the failure names the slow step.
 STEPS = (Step(name="compute-checksums", timeout=540, act=compute),)

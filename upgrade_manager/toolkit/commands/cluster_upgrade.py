@@ -71,7 +71,7 @@ STEPS = (
     _chart("upgrade-monitoring-crd", MONITORING_CRD, timeout=1800),
     _chart("upgrade-logging-crd", LOGGING_CRD, timeout=1800),
     Step(name="upgrade-addons", timeout=_HOUR, missing=addons_missing, act=upgrade_addons),
-    # Whatever failed, users get back what was suspended and paused.
+    # After any failure, the suspended migrations and the paused charts are resumed.
     Step(name="resume-vm-updates", timeout=1800, missing=updates_suspended, act=resume_updates, always=True),
     Step(name="settle-charts", timeout=1800, missing=charts_not_settled, act=remove_records, repeats=True),
     Step(name="unpause-charts", timeout=1800, missing=charts_paused, act=unpause_charts, always=True),

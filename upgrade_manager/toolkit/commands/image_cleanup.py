@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from upgrade_manager.toolkit.images.node_images import NodeImage
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
-#: Removals in a row that may time out before the command gives up: containerd does not answer.
+#: Consecutive removals that may time out before the command fails, because containerd does not respond.
 _MAX_TIMEOUTS = 3
 #: Window bits of a gzip stream, for zlib.
 _GZIP = 31
@@ -51,7 +51,7 @@ class _Removal:
         self.count = 0
 
     async def remove(self, image: NodeImage) -> str:
-        """Return why the image is still there, if it is. Raises StepFailed if containerd does not answer."""
+        """Return why the image was not removed, or an empty text. Raises StepFailed if containerd does not respond."""
         try:
             output = await remove_image(self._programs, image.name)
         except ProgramTimedOut as error:
@@ -66,7 +66,7 @@ class _Removal:
 
 
 def mounted_list(prefix: Path) -> list[str]:
-    """Return the references in the chunks below `prefix-NN`. Raises BadEnvironment, BadArchive for part of a list."""
+    """Return the references in the chunks `prefix-NN`. Raises BadEnvironment, and BadArchive for an incomplete list."""
     chunks = sorted(prefix.parent.glob(f"{prefix.name}-*"))
     if not chunks:
         raise BadEnvironment(f"no list of images is mounted at {prefix}-00")

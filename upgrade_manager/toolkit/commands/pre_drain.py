@@ -24,7 +24,7 @@ STEPS = (
     Step(name="record-vms", timeout=300, act=record_immovable_vms, failed=report_failed_record),
     Step(name="stop-vms", timeout=STEP_TIMEOUT, act=stop_immovable_vms, failed=report_failed_shutdown),
     Step(name="taint-node", timeout=300, missing=drain_taint_missing, act=set_drain_taint),
-    # KubeVirt moves two VMs of a node at a time; one with much memory takes many minutes.
+    # KubeVirt moves two VMs of a node at a time; a VM with much memory takes many minutes.
     Step(name="wait-for-evacuation", timeout=6 * 3600, missing=vms_remaining, act=stop_stranded_vms, repeats=True),
     Step(name="wait-for-disruption-budgets", timeout=1800, missing=budgets_remaining),
     Step(name="write-rke2-config", timeout=60, missing=config_missing, act=write_config),

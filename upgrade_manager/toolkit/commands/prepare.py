@@ -40,7 +40,7 @@ async def imported_archives(context: ToolkitContext) -> str:
 
 
 async def remove_imported(context: ToolkitContext) -> None:
-    """Remove it."""
+    """Remove the folder of archives that nothing reads again."""
     context.tree.remove(IMPORTED)
 
 

@@ -66,7 +66,7 @@ class _Restoration:
         self.failed: dict[str, str] = {}
 
     async def complete(self, names: list[str]) -> None:
-        """Return when each VM is started, absent or failed; what may succeed later is tried again."""
+        """Return when each VM is started, absent or failed; a start that may succeed later is retried."""
         pending, deadline = names, loop_time() + START_TIMEOUT
         while pending:
             pending = [name for name in pending if await self._try(name)]
@@ -75,7 +75,7 @@ class _Restoration:
             await asyncio.sleep(jittered(_POLL, self._context.random))
 
     async def _try(self, name: str) -> bool:
-        """Start a VM and return True if it has to be tried again."""
+        """Start a VM, and return True if the start has to be retried."""
         try:
             outcome = await start(self._context.client, name)
         except (KubeError, StepFailed) as error:

@@ -1,6 +1,6 @@
 """`node single-node-upgrade`: upgrades Kubernetes and the operating system of a cluster's only node.
 
-All that can be refused comes before the VMs are stopped.
+The steps that may refuse the upgrade run before the VMs are stopped.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ STEPS = (
     Step(name="write-rke2-config", timeout=60, missing=config_missing, act=write_config),
     Step(name="restore-system-agent", timeout=900, missing=system_agent_override, act=restore_system_agent),
     Step(name="set-kubernetes-version", timeout=900, missing=version_missing, act=set_version),
-    # The API server is away for minutes meanwhile.
+    # The API server is away for minutes during this step.
     Step(name="wait-for-kubelet", timeout=2 * 3600, missing=upgrade_pending),
     Step(name="remove-archives", timeout=300, missing=archives_left, act=remove_archives),
     Step(name="remove-drain-taint", timeout=900, missing=drain_taint_present, act=remove_drain_taint),

@@ -1,4 +1,4 @@
-"""`version-guard`: whether Harvester supports the upgrade, by the rules of the manager."""
+"""`version-guard`: checks that Harvester supports the upgrade, by the rules of the manager."""
 
 from __future__ import annotations
 

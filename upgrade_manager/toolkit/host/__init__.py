@@ -1,7 +1,7 @@
-"""The host of a node: its files and programs, and what Rancher and RKE2 find there.
+"""The host of a node: its files and programs, and the configuration of Rancher's agent and RKE2.
 
-host_tree           files of the host; `host_paths` are their places, `disk_space` is what is left for them
-host_programs       programs of the host, by chroot, and of the Pod; `program_input` feeds them
+host_tree           files of the host; `host_paths` are their paths, `disk_space` is the free space for them
+host_programs       programs of the host, by chroot, and of the Pod; `program_input` feeds their standard input
 rke2_config         the configuration that the new RKE2 needs
 system_agent        the unit of rancher-system-agent
 kubernetes_version  the wait for the node's kubelet

@@ -27,9 +27,9 @@ def free_bytes(path: Path) -> int:
 
 
 def require_space(path: Path, needed: int, *, purpose: str, place: str) -> None:
-    """Raise OutOfSpace unless that many bytes fit below the path, beside the reserve.
+    """Raise OutOfSpace unless the needed bytes fit below the path, beside the reserve.
 
-    `purpose` is what needs the space and `place` the directory, as users know them.
+    `purpose` names the user of the space and `place` the directory, for the message.
     """
     free = free_bytes(path)
     if free < needed + RESERVE:

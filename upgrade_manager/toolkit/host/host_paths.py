@@ -14,9 +14,9 @@ CONTAINERD_SOCKET = "/run/k3s/containerd/containerd.sock"
 #: The folder in which containerd keeps images.
 CONTAINERD = "/var/lib/rancher/rke2/agent/containerd"
 
-#: RKE2 imports archives of this directory at its next start.
+#: The directory from which RKE2 imports archives at its next start.
 RKE2_IMAGES = "/var/lib/rancher/rke2/agent/images"
-#: rancher-system-agent reads the images that it runs from archives of this directory.
+#: The directory of the archives from which rancher-system-agent reads the images that it runs.
 AGENT_IMAGES = "/var/lib/rancher/agent/images"
 
 #: The files of an upgrade of the operating system: the download, its mount point, the log, and the record.
@@ -25,7 +25,7 @@ OS_WORK = f"{WORK}/os"
 STATE_PARTITION = "/run/initramfs/cos-state"
 #: The image that the next boot starts.
 ACTIVE_IMAGE = f"{STATE_PARTITION}/cOS/active.img"
-#: The previous operating system, which starts when the active image does not.
+#: The previous operating system, which starts when the active image does not start.
 PASSIVE_IMAGE = f"{STATE_PARTITION}/cOS/passive.img"
 #: The new image until elemental renames it.
 TRANSITION_IMAGE = f"{STATE_PARTITION}/cOS/transition.img"

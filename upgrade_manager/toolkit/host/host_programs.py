@@ -1,4 +1,4 @@
-"""Runs programs: those of the host, by chroot into its root file system, and those of the Pod's own image."""
+"""Runs programs of the host, by chroot into its root file system, and programs of the Pod's own image."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One start of a program: data, which tests record and replay."""
+    """One start of a program, as data that tests record and replay."""
 
     argv: tuple[str, ...]
-    #: Seconds until it is killed.
+    #: Seconds until the program is killed.
     timeout: float
-    #: Its whole environment besides PATH.
+    #: The program's whole environment besides PATH.
     environment: Mapping[str, str] = field(default_factory=dict)
-    #: Its standard input, which a thread produces; without one it is empty.
+    #: The program's standard input, which a thread produces; None for an empty input.
     stdin: Iterator[bytes] | None = None
 
     @property
@@ -72,7 +72,7 @@ class HostPrograms(Protocol):
     """Runs programs of the host."""
 
     async def run(self, call: Call) -> Output:
-        """Return the output, whatever the status. Raises ProgramTimedOut, and ProgramFailed if it cannot start."""
+        """Return the output with any exit status. Raises ProgramTimedOut, and ProgramFailed for a failed start."""
         ...
 
 
@@ -158,13 +158,13 @@ async def _communicate(process: asyncio.subprocess.Process, call: Call, pipe: In
                 group.create_task(_feed(process, pipe, call.stdin))
             status = group.create_task(process.wait())
     except BaseExceptionGroup as group_error:
-        # Only the input can fail: its error is what the caller knows.
+        # Only the producer of the input can fail, and the caller handles its error.
         raise group_error.exceptions[0] from None
     return Output(status=status.result(), stdout=stdout.result(), stderr=stderr.result())
 
 
 async def _follow(stream: asyncio.StreamReader, program: str) -> str:
-    """Log standard error as it comes, and return its last lines."""
+    """Log the lines of standard error as they arrive, and return the last lines."""
     kept: deque[str] = deque(maxlen=_LAST_LINES)
     while line := await _line(stream):
         kept.append(line.decode(errors="replace").rstrip())
@@ -189,7 +189,7 @@ async def _read(stream: asyncio.StreamReader) -> str:
 
 
 async def _feed(process: asyncio.subprocess.Process, pipe: InputPipe, source: Iterator[bytes]) -> None:
-    """Feed the source; if it fails, kill the program, which must not take what it has read for the whole input."""
+    """Feed the source; if the source fails, kill the program, which must not take a part for the whole input."""
     try:
         await pipe.feed(source)
     except BaseException:

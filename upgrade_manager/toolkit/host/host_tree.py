@@ -10,22 +10,22 @@ from upgrade_manager.toolkit.run.errors import StepFailed
 
 #: Symbolic links that one path may follow, as in Linux.
 _MAX_LINKS = 40
-#: Suffix of a file until it is complete; a killed run leaves it, the next one overwrites it.
+#: Suffix of a file until it is complete; a killed run leaves such a file, and the next run overwrites it.
 PARTIAL = ".partial"
 
 
 class HostTree:
     """Reads and writes files by their absolute paths on the host.
 
-    Symbolic links are followed as the host follows them: an absolute target lies below the mount, and nothing leads out
-    of it.
+    Symbolic links are followed as the host follows them: an absolute target lies below the mount, and no link leads out
+    of the mount.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def path(self, absolute: str) -> Path:
-        """Return where the Pod sees the file. Raises StepFailed for a loop of links."""
+        """Return the path at which the Pod sees the file. Raises StepFailed for a loop of links."""
         pending = list(reversed(PurePosixPath(absolute).parts[1:]))
         found, links = self.root, 0
         while pending:

@@ -1,6 +1,6 @@
 """The wait for the node's kubelet, which Rancher upgrades.
 
-The commands post_drain and single_node_upgrade wait by it.
+The commands post_drain and single_node_upgrade call it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CANDIDATE = re.compile(r"-rc\.?\d+")
 
 
 def kubelet_version(release: str) -> str:
-    """Return what the kubelet of a release's Kubernetes reports."""
+    """Return the version that the kubelet of a release's Kubernetes reports."""
     return _CANDIDATE.sub("", release)
 
 

@@ -1,6 +1,6 @@
 """Feeds a stream to the standard input of a program.
 
-host_programs.py feeds programs by it; images/image_archive.py is such a stream.
+host_programs.py feeds programs by it; images/image_archive.py produces such a stream.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from threading import Event
 
-#: Bytes of the pipe; with the default of 64 KiB, both ends wake up too often for streams of many gigabytes.
+#: Bytes of the pipe; with the default of 64 KiB, reader and writer wake up too often for streams of many gigabytes.
 _PIPE_SIZE = 1024 * 1024
 #: Milliseconds after which a thread that waits for the program finds that it must stop.
 _STOP_AFTER = 100
@@ -37,11 +37,11 @@ class InputPipe:
         try:
             fcntl.fcntl(self._write_end, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
         except PermissionError:
-            # The user's pipes have used up the kernel's limit: it is slower, but works.
+            # The user's pipes have used up the kernel's limit; the pipe works with its default size, only slower.
             return
 
     def started(self) -> None:
-        """Close the reading end, which the program has now: after its end, writing fails."""
+        """Close the reading end, which the program has inherited, so that writing fails after the program's end."""
         os.close(self.read_end)
         self.read_end = -1
 
@@ -58,7 +58,7 @@ class InputPipe:
         self._write_end = -1
 
     def close(self) -> None:
-        """Close what is open; the program must have ended, because it would take this for the end of the file."""
+        """Close the open ends after the program has ended, which would read a closed pipe as the end of the file."""
         for descriptor in (self.read_end, self._write_end):
             if descriptor >= 0:
                 os.close(descriptor)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _CONFIG = "/etc/rancher/rke2/config.yaml"
 _FOLDER = f"{_CONFIG}.d"
-#: As RKE2 reads them.
+#: The suffixes of the files that RKE2 reads.
 _SUFFIXES = (".yaml", ".yml")
 #: Configuration may contain tokens.
 _MODE = 0o600
@@ -30,10 +30,10 @@ _MODE = 0o600
 class ConfigFile:
     """A file that RKE2 merges into its configuration."""
 
-    #: In the folder of further files; RKE2 reads them in alphabetical order.
+    #: The name in the folder of further files, which RKE2 reads in alphabetical order.
     name: str
     content: str
-    #: Returns True if the host's configuration lacks it.
+    #: Returns True if the host's configuration lacks the file's setting.
     is_needed: Callable[[HostTree], bool]
 
     @property
@@ -65,7 +65,7 @@ async def config_missing(context: ToolkitContext) -> str:
 
 
 async def write_config(context: ToolkitContext) -> None:
-    """Write these files. Raises StepFailed for a file on the host that RKE2 cannot read."""
+    """Write the missing files. Raises StepFailed for a file on the host that RKE2 cannot read."""
     for file in FILES:
         if file.is_needed(context.tree):
             context.tree.write(file.path, file.content, mode=_MODE)

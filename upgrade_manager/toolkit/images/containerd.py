@@ -36,9 +36,9 @@ class Images:
         return [reference for reference in references if present.isdisjoint(identities(reference))]
 
     async def load(self, archive: Generator[bytes]) -> None:
-        """Import a tar stream; if it raises, ctr is killed. Raises what it raises, and StepFailed."""
+        """Import a tar stream; kill ctr if the stream raises. Raises the stream's error, and StepFailed."""
         with closing(archive):
             call = Call(argv=(*_CTR, "import", "-"), timeout=_IMPORT_TIMEOUT, stdin=archive)
             await run_program(self._programs, call)
-            # ctr need not read what follows the last entry; the end of the stream shows whether all was valid.
+            # ctr may stop reading after the last entry; only the end of the stream shows that all of it was valid.
             await consume(archive, discard)

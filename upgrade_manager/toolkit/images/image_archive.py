@@ -56,7 +56,7 @@ def _next(reader: zstandard.ZstdDecompressionReader, name: str) -> bytes:
 
 @contextmanager
 def _reader(path: Path, frames: FrameChecker) -> Iterator[zstandard.ZstdDecompressionReader]:
-    """Open the archive; its window, at most libzstd's default limit of 128 MiB, is all that is buffered."""
+    """Open the archive; only its window is buffered, at most libzstd's default limit of 128 MiB."""
     decompressor = zstandard.ZstdDecompressor()
     with (
         _CheckedFile(path, frames) as file,

@@ -1,6 +1,6 @@
 """Imports a release's images into the host's containerd, archive by archive.
 
-The command prepare runs it; image_record.py keeps what is done, kept_archives.py what RKE2 reads.
+The command prepare runs it; image_record.py records unfinished imports, kept_archives.py keeps RKE2's archives.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MIB = 1024 * 1024
 
 
 async def images_missing(context: ToolkitContext) -> str:
-    """Return the number of images that containerd lacks, or the import that did not end."""
+    """Return the number of images that containerd lacks, or the archive whose import did not end."""
     bundle = await context.release.bundle()
     archives = (*bundle.common, *bundle.rke2)
     interrupted = ImageRecord.load(context.tree).importing
@@ -46,7 +46,7 @@ async def images_missing(context: ToolkitContext) -> str:
 
 
 async def import_images(context: ToolkitContext) -> None:
-    """Import each archive with an image that containerd lacks, and the one whose import did not end.
+    """Import each archive with an image that containerd lacks, and the archive whose import did not end.
 
     An archive is downloaded while the previous one is imported; at most two are on the disk.
     """
@@ -59,7 +59,7 @@ async def import_images(context: ToolkitContext) -> None:
                     await previous
                 previous = group.create_task(one.load())
     except BaseExceptionGroup as failures:
-        # Either the download or the import failed; the other one was cancelled.
+        # Either the download or the import failed, which cancelled the other task.
         error = failures.exceptions[0]
         if isinstance(error, OutOfSpace):
             for one in required:
@@ -117,7 +117,7 @@ class _Import:
             self._discard()
             raise
         if not self._is_kept:
-            # In a thread: to free gigabytes takes a while.
+            # A thread removes the file, because freeing gigabytes blocks for a while.
             await asyncio.to_thread(self._discard)
         elif self._download is not None:
             await self._download.keep()
@@ -134,7 +134,7 @@ class _Import:
             self._context.tree.remove(self._target)
 
     async def _load(self, path: Path) -> None:
-        """Import, and check what containerd has; the record makes a killed import be repeated."""
+        """Import the archive, and check containerd's images; by the record, the next run repeats a killed import."""
         tree, name = self._context.tree, self._archive.file_name
         replace(ImageRecord.load(tree), importing=self._archive.archive_path).save(tree)
         async with reporting("importing", self._progress):

@@ -16,18 +16,18 @@ RECORD = f"{WORK}/images.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageRecord:
-    """One host's record; it outlives the plan, because later plans must know what an earlier one put there."""
+    """One host's record, which outlives the plan, because later plans must know the files of earlier plans."""
 
     #: The uid of the UpgradePlan whose downloads are in the work directory.
     plan: str = ""
     #: The archive whose import began and did not end: its images may be listed without all of their content.
     importing: str = ""
-    #: By path of an archive or list that RKE2 or rancher-system-agent reads: whether it was there before the upgrade.
+    #: True if a file existed before the upgrade, by the path of an archive or list of RKE2 or rancher-system-agent.
     found: dict[str, bool] = field(default_factory=dict)
 
     @classmethod
     def load(cls, tree: HostTree) -> ImageRecord:
-        """Read the record; an empty one if it is missing or not readable."""
+        """Read the record; return an empty record if the file is missing or not readable."""
         try:
             content = json.loads(tree.read(RECORD) or "{}")
             return cls(
@@ -39,7 +39,7 @@ class ImageRecord:
             return cls()
 
     def save(self, tree: HostTree) -> None:
-        """Write the record, durably, unless the host has it."""
+        """Write the record durably, unless the host has an equal record."""
         text = json.dumps(asdict(self), indent=1, sort_keys=True) + "\n"
         if tree.read(RECORD) != text:
             tree.write(RECORD, text)

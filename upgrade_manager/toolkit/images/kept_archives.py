@@ -1,4 +1,4 @@
-"""The archives of images that RKE2 and rancher-system-agent read at their next start, and the lists of them."""
+"""The archives of images that RKE2 and rancher-system-agent read at their next start, and the archives' lists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from upgrade_manager.toolkit.iso.release_files import ImageArchive
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
-#: Archives that are imported and not kept.
+#: The folder of archives that are imported and not kept.
 IMPORTED = f"{WORK}/images"
 
 
@@ -54,7 +54,7 @@ async def _keep_archive(download: Download) -> None:
 
 
 def record_found(context: ToolkitContext, target: str) -> None:
-    """Record once whether the file was there before the upgrade."""
+    """Record once if the file existed before the upgrade."""
     record = ImageRecord.load(context.tree)
     if target not in record.found:
         found = {**record.found, target: context.tree.exists(target)}
@@ -67,7 +67,7 @@ async def archives_left(context: ToolkitContext) -> str:
 
 
 async def remove_archives(context: ToolkitContext) -> None:
-    """Remove them. Those of rancher-system-agent stay: it reads them whenever Rancher changes the node's plan."""
+    """Remove the archives of RKE2. The agent's archives stay, because each change of the node's plan reads them."""
     for path in await _removable(context):
         context.tree.remove(path)
 
@@ -91,10 +91,10 @@ async def _removable(context: ToolkitContext) -> list[str]:
 
 
 def kept_path(folder: str, source: str) -> str:
-    """Return where a file of the ISO is kept."""
+    """Return the host's path of a file of the ISO that is kept."""
     return f"{folder}/{source.rpartition('/')[2]}"
 
 
 def rke2_path(archive: ImageArchive) -> str:
-    """Return where RKE2 reads the archive."""
+    """Return the host's path at which RKE2 reads the archive."""
     return kept_path(RKE2_IMAGES, archive.archive_path)

@@ -1,9 +1,9 @@
 """The images of a node as the kubelet sees them, and their removal.
 
-The command image_cleanup removes them; containerd.py sees the same images from the runtime.
+The command image_cleanup removes the images; containerd.py lists the images by the program ctr.
 
-containerd removes an image that a container uses, and `crictl rmi` removes an image under all of its names: both are
-checked here, because a container that starts again may find no registry.
+containerd removes an image even while a container uses it, and `crictl rmi` removes an image under all of its names.
+This module checks containers and names, because a container that starts again may find no registry.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class NodeImage:
     id: str
     tags: tuple[str, ...]
     digests: tuple[str, ...]
-    #: Pinned images are those that containerd itself needs, such as that of Pod sandboxes.
+    #: True for an image that containerd itself needs, such as the image of Pod sandboxes.
     pinned: bool
 
     @property
@@ -51,7 +51,7 @@ class NodeImages:
         self._by_name = {
             key: image for image in images for name in (*image.tags, *image.digests) for key in identities(name)
         }
-        #: Ids and names in containers, also stopped ones.
+        #: Ids and names of images in containers, including stopped containers.
         self._used = frozenset(used)
 
     def find(self, reference: str) -> NodeImage | None:
@@ -59,7 +59,7 @@ class NodeImages:
         return next((self._by_name[key] for key in identities(reference) if key in self._by_name), None)
 
     def reason_to_keep(self, image: NodeImage, removed: frozenset[str]) -> str:
-        """Return why the image must stay if the names with these identities go; empty for none."""
+        """Return why the image must stay if the names with these identities are removed; empty without a reason."""
         if image.pinned:
             return "pinned"
         if not self._used.isdisjoint((image.id, *image.tags, *image.digests)):
@@ -69,7 +69,7 @@ class NodeImages:
 
 
 async def read_images(programs: HostPrograms) -> NodeImages:
-    """Ask crictl. Raises StepFailed."""
+    """List the images and containers by crictl. Raises StepFailed."""
     images = await _list(programs, "images", "images")
     containers = await _list(programs, "ps", "containers", "--all")
     used = [text for one in containers for text in _container_images(one)]

@@ -1,8 +1,8 @@
-"""Checks the entries of a tar stream that passes by, which a program of the host will read as root.
+"""Checks the entries of a tar stream on its way to a program of the host, which reads the stream as root.
 
 An archive of images has plain files, directories, and links between them: `docker save` writes a layer that two images
-share once, and a relative symbolic link for the second. Everything else is refused, so that what the other program's
-parser would make of it does not matter.
+share once, and a relative symbolic link for the second image. All other entries are refused, so that the other
+program's parser never interprets them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class EntryChecker:
     def __init__(self, name: str) -> None:
         self._name = name
         self._block = bytearray()
-        #: Bytes of content that have not passed, padding included.
+        #: Bytes of the entry's content that have not passed yet, padding included.
         self._content = 0
         #: The extension header whose content is collected.
         self._extension: tarfile.TarInfo | None = None
@@ -70,7 +70,7 @@ class EntryChecker:
             raise BadArchive(f"{self._name} ends in the middle of the archive")
 
     def _pass(self, view: memoryview) -> int:
-        """Skip content, or collect that of an extension header; return the number of bytes."""
+        """Skip content, or collect the content of an extension header; return the number of bytes."""
         passed = min(self._content, len(view))
         self._content -= passed
         if self._extension is not None:
@@ -137,7 +137,7 @@ class EntryChecker:
         return records
 
     def _override(self, *, path: str | None = None, link: str | None = None, size: int | None = None) -> None:
-        """Record fields of the next entry; two headers for one field would leave the choice to the other program."""
+        """Record fields of the next entry; refuse two headers for one field, which programs may read differently."""
         known = self._next
         if (path is not None and known.path is not None) or (link is not None and known.link is not None):
             raise BadArchive(f"{self._name} has an entry with two names")
@@ -178,7 +178,7 @@ class EntryChecker:
             raise BadArchive(f"{self._name} has more than {_MAX_LINKS} links")
 
     def _check_parents(self, path: str) -> None:
-        """Refuse an entry below a link: where it lies depends on how the link is followed."""
+        """Refuse an entry below a link, because its place depends on the program that follows the link."""
         parent = posixpath.dirname(posixpath.normpath(path))
         while self._symlinks and parent:
             if parent in self._symlinks:

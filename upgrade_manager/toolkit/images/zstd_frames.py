@@ -1,6 +1,6 @@
-"""Checks the frames of a zstd file that passes by, by their headers.
+"""Checks the frames of a zstd file by their headers while the file is read.
 
-image_archive.py checks a stream by it before it is unpacked; tar_entries.py checks what is inside.
+image_archive.py checks a stream by this module before unpacking; tar_entries.py checks the unpacked stream.
 
 The decompressor cannot report a last frame that is cut off, and does not name the place of data between frames.
 Format: RFC 8878, section 3.
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import TypeAlias
 
-    #: Yields where the next field of a header begins and how many bytes it has; receives these bytes.
+    #: Yields the offset and the length of the next field of a header; receives the field's bytes.
     _Fields: TypeAlias = Generator[tuple[int, int], bytes, int]
 
 _MAGIC = 0xFD2FB528
-#: The last digit is free in the magic number of a frame that decompressors skip.
+#: The magic number of a frame that decompressors skip; its last digit may be any.
 _SKIPPABLE = 0x184D2A50
 _RLE, _RESERVED = 1, 3
-#: Header bytes by their flag.
+#: The number of header bytes by the value of their flag.
 _DICTIONARY_BYTES = (0, 1, 2, 4)
 _SIZE_BYTES = (0, 2, 4, 8)
 
@@ -38,7 +38,7 @@ class FrameChecker:
         #: The offset at which the current frame begins, or the next one.
         self._frame = 0
         self._fields = self._frames()
-        #: The next field, and those of its bytes that have passed.
+        #: Offset and length of the next field, and the bytes of the field that have passed.
         self._offset, self._length = next(self._fields)
         self._found = b""
 
@@ -73,7 +73,7 @@ class FrameChecker:
                 raise BadArchive(f"{self._name} {where}")
 
     def _content(self, position: int) -> _Fields:
-        """Return where the frame ends whose descriptor is at the position."""
+        """Return the end of the frame whose descriptor is at the position."""
         descriptor = _number((yield position, 1))
         single = bool(descriptor & 0x20)
         size = _SIZE_BYTES[descriptor >> 6] or int(single)
@@ -81,7 +81,7 @@ class FrameChecker:
         return position + (4 if descriptor & 4 else 0)
 
     def _blocks(self, position: int) -> _Fields:
-        """Return where the blocks end that begin at the position."""
+        """Return the end of the blocks that begin at the position."""
         last = False
         while not last:
             header = _number((yield position, 3))

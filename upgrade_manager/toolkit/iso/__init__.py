@@ -1,9 +1,9 @@
-"""The release's ISO, as the upgrade repository serves it or as it is mounted in the Pod.
+"""The release's ISO, served by the upgrade repository or mounted in the Pod.
 
-repository_files  the ISO over HTTP; `iso_directory` is a mounted one, `repository_wait` waits for the former
+repository_files  the ISO over HTTP; `iso_directory` is a mounted ISO, `repository_wait` waits for the repository
 release_files     the release's descriptions; `component_versions` are the versions of its charts
-downloads         large files on the host; `partial_file` is one until it is complete
-checksums         refuses a file that was changed on its way
+downloads         large files on the host; `partial_file` is a file until its download is complete
+checksums         refuses a file that was changed during the transfer
 """
 
 __all__ = [

@@ -1,6 +1,6 @@
-"""Checks files of the ISO against the checksums that commands/checksums computed from it.
+"""Checks files of the ISO against the checksums that commands/checksums computed from the ISO.
 
-The upgrade repository is plain HTTP. Without checksums nothing is checked: then they could not be computed.
+The upgrade repository is plain HTTP. If the checksums could not be computed, no file is checked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Bytes that a thread reads and hashes at once; a cancellation waits for them.
 _READ = 32 * 1024 * 1024
 _PIECE = 1024 * 1024
-#: The suffix of lists, which are not among the checksums where these would be too long.
+#: The suffix of lists of images, whose checksums are left out if all checksums together would be too long.
 _LIST = ".txt"
 
 
@@ -34,14 +34,14 @@ class Checksums:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the environment variable; an empty one is none. Raises BadEnvironment."""
+        """Read the environment variable; an empty variable has no checksums. Raises BadEnvironment."""
         try:
             return cls(read_checksums(text) if text else {})
         except ValueError as error:
             raise BadEnvironment(f"the checksums of the ISO's files are invalid: {error}") from error
 
     def expected(self, source: str) -> str:
-        """Return the digest of the ISO's file, empty for one that is not checked.
+        """Return the digest of the ISO's file, empty for a file that is not checked.
 
         Raises BadArchive for a file that the ISO does not have.
         """

@@ -24,7 +24,7 @@ _EVENT_ROUTER = "loggingChartHarvesterEventRouter"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartVersion:
-    """The version of a Helm chart, and that of the software in it."""
+    """The version of a Helm chart, and the version of the software in the chart."""
 
     chart: str
     app: str

@@ -1,10 +1,10 @@
-"""Downloads large files of the ISO to the host: resumable, and complete or absent.
+"""Downloads large files of the ISO to the host; a download is resumable, and a file is complete or absent.
 
-Archives of images, Rancher's chart and the root file system (os/os_rootfs.py) come by it; partial_file.py is the file
-meanwhile.
+Archives of images, Rancher's chart and the root file system (os/os_rootfs.py) are downloaded by this module;
+partial_file.py is the file during the download.
 
-An interrupted download continues if ETag and size are the same. A complete one is that of the ISO by its checksum
-(checksums); without one, the checksums in the zstd frames of archives remain, which image_archive verifies.
+An interrupted download continues if ETag and size are unchanged. The checksum (checksums) proves that a complete file
+is the ISO's file; without a checksum, image_archive verifies the checksums in the zstd frames of archives.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from upgrade_manager.toolkit.iso.repository_files import FileBody, RepositoryFiles
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
-#: Seconds for which a download may make no progress at all before it fails: a repository that moves to another node.
+#: Seconds without any progress after which a download fails; the repository's Pod may move to another node meanwhile.
 STALL_TIMEOUT = 1800.0
-#: Bytes that a thread writes at least: handing over each piece would cost more than writing it.
+#: The least bytes that a thread writes at once, because handing over each piece would cost more than writing it.
 _WRITE = 1024 * 1024
 #: Bytes between two calls that flush the kernel's cache to the disk and check the free space.
-#: At most twice as many are unwritten.
+#: The unwritten bytes are at most twice this number.
 _SYNC_EVERY = 256 * 1024 * 1024
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _MIB = 1024 * 1024
@@ -63,9 +63,9 @@ class Downloads:
         return cls(context.files, context.tree, checksums=context.checksums, random=context.random)
 
     async def fetch(self, source: str, target: str) -> None:
-        """Download the ISO's file `source` to `target` on the host, unless it is there.
+        """Download the ISO's file `source` to `target` on the host, unless the target is complete.
 
-        Raises what Download does.
+        Raises the errors of Download.run.
         """
         if await self.is_complete(source, target):
             return
@@ -74,7 +74,7 @@ class Downloads:
         await download.keep()
 
     def begin(self, source: str, target: str) -> Download:
-        """Return a download, or the rest of an earlier run's, which has not started."""
+        """Return a download that has not started; it continues the partial file of an earlier run."""
         folder = target.rpartition("/")[0]
         self._tree.make_directory(folder)
         partial = PartialFile(self._tree.path(target))
@@ -99,8 +99,8 @@ class Downloads:
 class Download:
     """One download into a partial file.
 
-    It continues the partial file of an earlier run if that is of the same ISO. A full disk removes it, because the
-    kubelet would evict Pods and VMs.
+    The download continues the partial file of an earlier run if that file comes from this ISO. On a full disk the
+    partial file is removed, because the kubelet would evict Pods and VMs.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Download:
         self._checksums = checksums
         self._random = random
         self._done = False
-        #: The most bytes that were there at once: a file that starts over makes no progress up to there.
+        #: The most bytes that the file has had; a file that starts over makes no progress below this number.
         self._most = 0
 
     @property
@@ -129,7 +129,7 @@ class Download:
         return self._partial.path
 
     async def run(self) -> None:
-        """Download what is missing; a file of another checksum is discarded, and downloaded from its start once more.
+        """Download the missing bytes; discard a file with a wrong checksum, and download it from its start once more.
 
         Raises NotFound, Terminal, and StepFailed: OutOfSpace, BadArchive, StepTimedOut after STALL_TIMEOUT without
         progress.
@@ -156,11 +156,11 @@ class Download:
         await asyncio.to_thread(self._partial.complete)
 
     def discard(self) -> None:
-        """Remove the file: it was of no use, or was used."""
+        """Remove the file, which is useless or no longer needed."""
         self._partial.discard()
 
     async def _verify(self) -> None:
-        """Discard a file of another checksum. Raises WrongChecksum."""
+        """Discard a file with a wrong checksum. Raises WrongChecksum."""
         try:
             await self._checksums.verify(self._source, self._partial.path)
         except WrongChecksum:
@@ -168,7 +168,7 @@ class Download:
             raise
 
     async def _retry(self) -> None:
-        # The nodes of a cluster lose the repository at the same time.
+        # All nodes of a cluster lose the repository at the same time, so that their retries need jitter.
         backoff, last = Backoff(random=self._random), loop_time()
         self._most = self._partial.length()
         while not self._done:
@@ -187,7 +187,7 @@ class Download:
                 await asyncio.sleep(pause)
 
     async def _continue(self) -> None:
-        """Append what is missing. Raises Transient if the connection breaks before the end, or the file changed."""
+        """Append the missing bytes. Raises Transient if the connection breaks before the end, or the file changed."""
         known = self._partial.identity()
         offset = self._offset(known)
         async with self._files.open(self._source, offset=offset, etag=known.etag) as body:
@@ -203,7 +203,7 @@ class Download:
         self._judge(body.size)
 
     def _offset(self, known: Identity) -> int:
-        """Return where to continue. A complete file is asked for its last byte: that shows whether it is the same."""
+        """Return the offset to continue at; of a complete file the last byte is requested, to compare its identity."""
         if not known.etag:
             return 0
         length = self._partial.length()
@@ -216,9 +216,9 @@ class Download:
             raise FileChanged(f"{self._source} has changed on the server")
 
     async def _append(self, body: FileBody, file: BinaryIO) -> None:
-        """Write what has arrived while more arrives, also before an error; flush what was written meanwhile, too."""
+        """Write and flush arrived pieces while more pieces arrive; an error is raised after all pieces are written."""
         arrived, size, unsynced = list[bytes](), 0, 0
-        # In threads, because the kernel blocks writers while its cache of unwritten data is full.
+        # Threads write, because the kernel blocks writers while its cache of unwritten data is full.
         async with BackgroundCalls() as writing, BackgroundCalls() as syncing:
             try:
                 async for piece in body.pieces:

@@ -1,6 +1,6 @@
-"""Files of an ISO that is mounted in the Pod, as RepositoryFiles; repository_files has those over HTTP.
+"""Files of an ISO that is mounted in the Pod, as RepositoryFiles; repository_files reads files over HTTP.
 
-The command checksums reads by it.
+The command checksums reads the ISO by it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class IsoDirectory:
         self._tree = HostTree(root)
 
     def path(self, path: str) -> Path:
-        """Return where the file is. Raises NotFound."""
+        """Return the path of the file in the Pod. Raises NotFound."""
         found = self._tree.path(path)
         if not found.is_file():
             raise NotFound(f"{path} does not exist on the ISO")

@@ -1,6 +1,6 @@
 """A file that is being downloaded, and beside it the identity of the file on the server.
 
-downloads.py continues it; the command prepare removes those of other releases.
+downloads.py continues the file; the command prepare removes partial files of other releases.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-#: Suffix of the identity's file, after PARTIAL. RKE2 and rancher-system-agent read neither.
+#: Suffix of the identity's file, after PARTIAL. RKE2 and rancher-system-agent ignore files with these suffixes.
 _IDENTITY = ".etag"
 
 
@@ -25,17 +25,17 @@ _IDENTITY = ".etag"
 class Identity:
     """The identity of the whole file on the server."""
 
-    #: Empty where the server sends none: then the file cannot be continued.
+    #: The ETag; empty if the server sends no ETag, so that the file cannot be continued.
     etag: str = ""
-    #: None where the server does not say.
+    #: The size in bytes; None if the server does not send the size.
     size: int | None = None
 
 
 class PartialFile:
     """The partial file of a target; its length is the progress.
 
-    It is appended to only while its identity is that of the server's file. The identity is written before the first
-    byte, so bytes without one, or with another one, are never continued.
+    Bytes are appended only while the recorded identity equals that of the server's file. The identity is written before
+    the first byte, so that a file without an identity, or with another identity, is never continued.
     """
 
     def __init__(self, target: Path) -> None:
@@ -44,11 +44,11 @@ class PartialFile:
         self._identity = target.with_name(target.name + PARTIAL + _IDENTITY)
 
     def length(self) -> int:
-        """Return the number of bytes that are there."""
+        """Return the number of bytes in the partial file."""
         return self.path.stat().st_size if self.path.exists() else 0
 
     def identity(self) -> Identity:
-        """Return the recorded identity; an empty one for a file that is not readable."""
+        """Return the recorded identity; an empty identity if the record is not readable."""
         try:
             content = json.loads(self._identity.read_text(encoding="utf-8"))
             etag, size = content["etag"], content["size"]
@@ -68,11 +68,11 @@ class PartialFile:
             os.fsync(file.fileno())
 
     def open_at(self, offset: int) -> BinaryIO:
-        """Open the file for appending at the offset; what follows it is removed."""
-        # Unbuffered: a buffer would delay errors until the file is closed.
+        """Open the file for appending at the offset, and remove the bytes after the offset."""
+        # The file is unbuffered, because a buffer would delay errors until the file is closed.
         file = self.path.open("r+b" if offset else "wb", buffering=0)
         if offset:
-            # Not at 0: ext4 flushes a file that was truncated to nothing when it is closed.
+            # The file is not truncated to 0, because ext4 flushes such a file when it is closed.
             file.seek(offset)
             file.truncate()
         return file

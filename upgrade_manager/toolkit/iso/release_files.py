@@ -103,7 +103,7 @@ class ReleaseFiles:
         return known
 
     async def _read(self, path: str) -> bytes:
-        """Return a file; one of another checksum is read once more. Raises WrongChecksum."""
+        """Return a file; read a file with a wrong checksum once more. Raises WrongChecksum."""
         try:
             try:
                 return await self._verified(path)
@@ -130,7 +130,7 @@ def _mapping(body: bytes, where: str) -> dict[str, Any]:
 
 
 def _archives(groups: dict[str, Any], group: str) -> tuple[ImageArchive, ...]:
-    """Return the archives of a group. Raises BadArchive; a group without archives is that of a net-install ISO."""
+    """Return the archives of a group. Raises BadArchive, also for an empty group, as on a net-install ISO."""
     entries = groups.get(group)
     if not isinstance(entries, list) or not entries:
         raise BadArchive(f"{BUNDLE}: images.{group} is empty; use a full ISO, not the net-install ISO")
@@ -141,7 +141,7 @@ def _archives(groups: dict[str, Any], group: str) -> tuple[ImageArchive, ...]:
 
 
 def _path(entry: object, key: str, group: str) -> str:
-    """Return the path below the ISO's root. Raises BadArchive for one that is missing or leaves the bundle."""
+    """Return the path below the ISO's root. Raises BadArchive for a missing path, or a path outside the bundle."""
     value = entry.get(key) if isinstance(entry, dict) else None
     if not isinstance(value, str) or not value.strip("/") or ".." in value.split("/") or not value.isprintable():
         raise BadArchive(f"{BUNDLE}: images.{group}: {key} {value!r} is not a path")

@@ -27,7 +27,7 @@ SMALL = 8 * 1024 * 1024
 
 
 class FileChanged(Transient):
-    """The file on the server is not the one that was begun: start over."""
+    """The file on the server has changed since the download began, which has to start over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +36,9 @@ class FileBody:
 
     #: The offset at which the body begins: the requested one, or 0 from a server without ranges.
     offset: int
-    #: Bytes of the whole file; None where the server does not say.
+    #: Bytes of the whole file; None if the server does not send the size.
     size: int | None
-    #: Changes with the file's content; empty where the server sends none.
+    #: The ETag, which changes with the file's content; empty if the server sends no ETag.
     etag: str
     pieces: AsyncIterator[bytes]
 
@@ -49,14 +49,14 @@ class RepositoryFiles(Protocol):
     def open(self, path: str, *, offset: int = 0, etag: str = "") -> AbstractAsyncContextManager[FileBody]:
         """Open a file by its path below the ISO's root, which begins with a slash.
 
-        With an etag, the body begins at 0 if the file has another one. Raises NotFound, FileChanged for an offset
+        With an etag, the body begins at 0 if the file has another etag. Raises NotFound, FileChanged for an offset
         beyond the file's end, Transient for a broken connection or a server error, and Terminal for another response.
         """
         ...
 
 
 async def read_small(files: RepositoryFiles, path: str) -> bytes:
-    """Return a small file. Raises as RepositoryFiles.open, and Terminal for a large one."""
+    """Return a small file. Raises the errors of RepositoryFiles.open, and Terminal for a large file."""
     content = bytearray()
     async with files.open(path) as body:
         async for piece in body.pieces:

@@ -1,6 +1,6 @@
-"""The steps that wait until the upgrade repository answers with a valid release.
+"""The steps that wait until the upgrade repository serves a valid release.
 
-The commands begin with it.
+The commands begin with one of these steps.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 async def _versions_unknown(context: ToolkitContext) -> str:
-    """Return an empty text once the node's versions are known; raises what a retry may mend."""
+    """Return an empty text once the node's versions are known. Raises errors after which the step is retried."""
     await context.release.versions()
     await context.release.bundle()
     return ""
 
 
 async def _components_unknown(context: ToolkitContext) -> str:
-    """Return an empty text once the components' versions are known; raises what a retry may mend."""
+    """Return an empty text once the components' versions are known. Raises errors after which the step is retried."""
     await context.release.components()
     await context.release.bundle()
     return ""
@@ -33,7 +33,7 @@ def _wait(missing: Callable[[ToolkitContext], Awaitable[str]]) -> Step:
     return Step(name="wait-for-repository", timeout=1800, missing=missing)
 
 
-#: For the commands of a node.
+#: The first step of the commands of a node.
 WAIT_FOR_NODE_RELEASE = _wait(_versions_unknown)
-#: For the command of the cluster's services.
+#: The first step of the command of the cluster's services.
 WAIT_FOR_CLUSTER_RELEASE = _wait(_components_unknown)

@@ -1,8 +1,8 @@
-"""The operating system of a node: the new one is written beside the running one, and the next boot starts it.
+"""The operating system of a node: the new system is written beside the running system and started by the next boot.
 
-os_upgrade  the steps; `os_record` is what a repeated run needs to know
-os_rootfs   the release's root file system on the host; `os_release` says which system a tree holds
-os_images   the images on the state partition; `elemental` writes them
+os_upgrade  the steps; `os_record` is the record for a repeated run
+os_rootfs   the release's root file system on the host; `os_release` reads the name of the system in a tree
+os_images   the images on the state partition; `elemental` writes the images
 reboot      the reboot after the Pod has succeeded
 """
 

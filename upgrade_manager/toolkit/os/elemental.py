@@ -32,13 +32,13 @@ _DIRECTORY = ("--directory", MOUNT_POINT)
 async def run_elemental(context: ToolkitContext, *, image_mib: int) -> None:
     """Install the mounted root file system with its own elemental. Raises StepFailed.
 
-    The host's elemental may be too old for it. On an error elemental removes the new image, unless it has begun to
-    rename images.
+    The host's elemental may be too old for the new system. After an error, elemental removes the new image, unless it
+    has begun to rename images.
     """
     if not context.tree.exists(GRUB_ENVIRONMENT):
         call = Call(argv=("grub2-editenv", GRUB_ENVIRONMENT, "create"), timeout=_TIMEOUT)
         await run_program(context.programs, call)
-    # Without a size elemental makes an image that the next release does not fit into.
+    # Without a size, elemental makes an image that is too small for the next release.
     context.tree.write(f"{CONFIG}/config.yaml", f"upgrade:\n  system:\n    size: {image_mib}\n")
     try:
         async with mounted(context, "--bind", f"{MOUNT_POINT}{ELEMENTAL}", ELEMENTAL):
@@ -50,7 +50,7 @@ async def run_elemental(context: ToolkitContext, *, image_mib: int) -> None:
 
 
 async def _source(context: ToolkitContext) -> tuple[str, str]:
-    """Return the option that this elemental knows."""
+    """Return the option with the directory to install that this version of elemental has."""
     output = await run_program(context.programs, Call(argv=("elemental", "upgrade", "--help"), timeout=_TIMEOUT))
     text = f"{output.stdout}\n{output.stderr}"
     return next((option for pattern, option in _SOURCES if pattern.search(text)), _DIRECTORY)

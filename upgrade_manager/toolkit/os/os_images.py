@@ -1,9 +1,9 @@
-"""The images of operating systems on the state partition: room for a new one, its checks, and the way back.
+"""The images of operating systems on the state partition: room for a new image, its checks, and the rollback.
 
 os_upgrade.py calls it before and after elemental.py.
 
-elemental writes a sparse file through a loop device. On a full partition the kernel loses what it cannot write, and no
-program of the upgrade sees an error: so there is room before, and there are four checks after.
+elemental writes a sparse file through a loop device. On a full partition the kernel loses data that it cannot write,
+and no program of the upgrade sees an error. Therefore this module makes room before, and four checks afterwards.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: Seconds for a program that may read or write a whole image.
 _TIMEOUT = 900.0
 _COMPARE_TIMEOUT = 1800.0
-#: MiB of the state partition that a good upgrade leaves free: less means that it ran full in between.
+#: MiB of the state partition that a good upgrade leaves free; with less, the partition ran full in between.
 _LEAST_FREE = 32
 #: rsync's code for a file whose content differs, although its size and time are equal.
 _LOST = ">fc.."
@@ -36,7 +36,7 @@ _log = structlog.get_logger(__name__)
 
 
 async def make_room(context: ToolkitContext) -> None:
-    """Remove what a killed elemental left, and give back the empty blocks of the previous operating system."""
+    """Remove the files of a killed elemental, and free the empty blocks of the previous operating system."""
     async with _writable(context):
         context.tree.remove(TRANSITION_IMAGE)
         if context.tree.exists(PASSIVE_IMAGE):
@@ -61,14 +61,14 @@ async def disk_usage(context: ToolkitContext, path: str) -> int:
 
 async def verify_image(context: ToolkitContext, record: OsRecord) -> None:
     """Check the new active image on the disk. Raises StepFailed."""
-    # With a file, sync returns the errors of writes that came late.
+    # sync of a file also returns the errors of delayed writes.
     await _run(context, "sync", ACTIVE_IMAGE)
     used = await disk_usage(context, ACTIVE_IMAGE)
     if record.free_mib - used < _LEAST_FREE:
         raise OutOfSpace(
             f"{STATE_PARTITION} ran full: the new image occupies {used} of the {record.free_mib} MiB that were free"
         )
-    # Without -f a damaged file system that was unmounted properly counts as clean.
+    # Without -f, e2fsck counts a damaged file system that was unmounted properly as clean.
     await _run(context, "e2fsck", "-f", "-n", ACTIVE_IMAGE)
     await _compare(context)
 
@@ -76,8 +76,8 @@ async def verify_image(context: ToolkitContext, record: OsRecord) -> None:
 async def _compare(context: ToolkitContext) -> None:
     """Compare the files in the new image with the root file system. Raises StepFailed.
 
-    The file system's check does not see lost content: such files have their size and time, and zeros. Files that
-    elemental's hooks have changed have another time.
+    The file system's check does not detect lost content: such files have the right size and time, but contain zeros.
+    Files that elemental's hooks have changed have another time.
     """
     image = mounted(context, "-o", "loop,ro", ACTIVE_IMAGE, IMAGE_MOUNT_POINT)
     async with mounted_rootfs(context), image:
@@ -90,9 +90,9 @@ async def _compare(context: ToolkitContext) -> None:
 
 
 async def restore_previous(context: ToolkitContext) -> None:
-    """Make the previous operating system active again: the one that runs, which elemental renamed to passive.
+    """Make the previous operating system, which runs, active again after elemental has renamed its image to passive.
 
-    It is the only image then. Raises StepFailed.
+    No other image is left afterwards. Raises StepFailed.
     """
     if not context.tree.exists(PASSIVE_IMAGE):
         raise StepFailed(f"{PASSIVE_IMAGE} does not exist")
@@ -105,12 +105,12 @@ async def restore_previous(context: ToolkitContext) -> None:
 
 @asynccontextmanager
 async def _writable(context: ToolkitContext) -> AsyncIterator[None]:
-    """Mount the state partition writable meanwhile."""
+    """Mount the state partition writable while the block runs."""
     await _run(context, "mount", "-o", "remount,rw", STATE_PARTITION)
     try:
         yield
     finally:
-        # elemental and the next boot mount it as they need it.
+        # A failure is only logged, because elemental and the next boot mount the partition themselves.
         output = await context.programs.run(_call("mount", "-o", "remount,ro", STATE_PARTITION))
         if output.status != 0:
             _log.warning("state partition stays writable", error=output.last_line)

@@ -1,7 +1,7 @@
-"""The record of an upgrade of the operating system: by it a repeated run continues, and never installs twice.
+"""The record of an OS upgrade, by which a repeated run continues and never installs the system twice.
 
-It is written before elemental changes an image, and names the image that was active then. It counts for one release and
-one boot: after a reboot, the operating system that runs shows the result.
+The record is written before elemental changes an image, and names the active image of that time. It is valid for one
+release and one boot: after a reboot, the running operating system shows the result.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class OsRecord:
 
     #: The release's operating system.
     os: str
-    #: The boot in which it was checked.
+    #: The boot in which the upgrade was checked.
     boot: str
     #: Size of the new image.
     image_mib: int
@@ -33,7 +33,7 @@ class OsRecord:
     free_mib: int
     #: The inode of the active image before elemental runs: elemental renames images, which keeps their inodes.
     previous: int
-    #: The new image that passed all checks; empty before.
+    #: The identity of the new image after all checks have passed; empty before.
     verified: str = ""
 
 
@@ -81,7 +81,7 @@ def image_inode(tree: HostTree, image: str) -> int:
 
 
 def image_identity(tree: HostTree) -> str:
-    """Return what changes with the content of the active image; empty without it."""
+    """Return a text that changes with the content of the active image; empty without an image."""
     path = tree.path(ACTIVE_IMAGE)
     if not path.exists():
         return ""
@@ -90,5 +90,5 @@ def image_identity(tree: HostTree) -> str:
 
 
 def boot_id(tree: HostTree) -> str:
-    """Return what changes with every boot of the host."""
+    """Return the id of the host's boot, which changes with every boot."""
     return (tree.read(_BOOT_ID) or "").strip()

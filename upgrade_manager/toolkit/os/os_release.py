@@ -1,6 +1,6 @@
-"""The operating system that a file system tree holds, and that the release brings.
+"""The name of the operating system in a file system tree, and of the release's operating system.
 
-os_upgrade.py and reboot.py compare by it.
+os_upgrade.py and reboot.py compare these names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _KEY = "PRETTY_NAME="
 
 
 def os_name(tree: HostTree) -> str:
-    """Return the name as nodes report it, such as `Harvester v1.8.0`; empty without one."""
+    """Return the name as nodes report it, such as `Harvester v1.8.0`; empty without a name in the tree."""
     for line in (tree.read(_FILE) or "").splitlines():
         if line.startswith(_KEY):
             return _unquoted(line.removeprefix(_KEY))

@@ -36,12 +36,12 @@ _log = structlog.get_logger(__name__)
 
 
 def rootfs_path(os: str) -> str:
-    """Return where the download of this operating system is; a killed run of another release left another name."""
+    """Return the path of the download of this operating system; each release has another path."""
     return f"{OS_WORK}/{_PREFIX}{re.sub(r'[^0-9A-Za-z.+-]+', '-', os)}.squashfs"
 
 
 async def download_rootfs(context: ToolkitContext) -> None:
-    """Download the release's root file system, after removing those of other releases."""
+    """Download the release's root file system, after removing the downloads of other releases."""
     target = rootfs_path(await release_os(context))
     for path in downloads(context.tree):
         if not path.startswith(target):
@@ -56,7 +56,7 @@ def downloads(tree: HostTree) -> list[str]:
 
 @asynccontextmanager
 async def mounted_rootfs(context: ToolkitContext) -> AsyncIterator[None]:
-    """Mount the download at MOUNT_POINT meanwhile. Raises BadArchive and removes a download of something else."""
+    """Mount the download at MOUNT_POINT while the block runs. Raises BadArchive and removes a wrong download."""
     os = await release_os(context)
     source = rootfs_path(os)
     async with AsyncExitStack() as stack:
@@ -75,7 +75,7 @@ async def mounted_rootfs(context: ToolkitContext) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def mounted(context: ToolkitContext, *arguments: str) -> AsyncIterator[None]:
-    """Mount meanwhile by mount's arguments; the last one is the mount point. Raises StepFailed.
+    """Mount by these arguments of `mount`, which end with the mount point, while the block runs. Raises StepFailed.
 
     The mount is visible only to this container, and ends with it.
     """
@@ -90,7 +90,7 @@ async def mounted(context: ToolkitContext, *arguments: str) -> AsyncIterator[Non
 
 
 async def unmount_all(context: ToolkitContext) -> None:
-    """Undo all mounts of a run that was killed; an error is that of a path that is not mounted."""
+    """Undo all mounts of a run that was killed; ignore errors of paths that are not mounted."""
     for path in (ELEMENTAL, *MOUNT_POINTS):
         await _unmount(context, path)
 

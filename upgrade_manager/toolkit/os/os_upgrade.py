@@ -1,8 +1,9 @@
-"""The steps that replace the host's operating system by the release's; the next boot starts it.
+"""The steps that replace the host's operating system by the release's, which the next boot starts.
 
-The commands post_drain and single_node_upgrade have these steps; os_record.py keeps what is done, reboot.py follows.
+The commands post_drain and single_node_upgrade run these steps; os_record.py has the record, reboot.py follows.
 
-The previous one stays as it is until elemental has written the new image. A failure after that makes it active again.
+The previous system stays unchanged until elemental has written the new image. After a later failure, the steps make the
+previous system active again.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ async def record_of(context: ToolkitContext) -> OsRecord | None:
 
 
 async def download_missing(context: ToolkitContext) -> str:
-    """Return an empty text once the root file system is downloaded, or not needed."""
+    """Return an empty text once the root file system is downloaded, or if the upgrade does not need it."""
     os = await release_os(context)
     if await runs_release(context) or is_installed(context.tree, await record_of(context)):
         return ""
@@ -78,7 +79,7 @@ async def check_missing(context: ToolkitContext) -> str:
 
 
 async def check_os(context: ToolkitContext) -> None:
-    """Check what the new image needs, and record the upgrade before it begins. Raises StepFailed."""
+    """Check the requirements of the new image, and record the upgrade before it begins. Raises StepFailed."""
     os, boot = await release_os(context), boot_id(context.tree)
     if not context.tree.exists(ACTIVE_IMAGE):
         # The host lost its power while elemental renamed images.
@@ -100,7 +101,7 @@ async def check_os(context: ToolkitContext) -> None:
 
 
 async def install_missing(context: ToolkitContext) -> str:
-    """Return an empty text once the active image is a new one, or not needed."""
+    """Return an empty text once the active image is the new image, or if the node needs no new image."""
     if await runs_release(context) or is_installed(context.tree, await record_of(context)):
         return ""
     return f"{await release_os(context)} is not installed"
@@ -159,7 +160,7 @@ async def remove_leftovers(context: ToolkitContext) -> None:
         context.tree.remove(path)
     context.tree.remove(CONFIG)
     for path in MOUNT_POINTS:
-        # Never with its content, which is a mount's.
+        # Only the empty directory is removed, because any content belongs to a mount.
         with suppress(OSError):
             context.tree.path(path).rmdir()
 
@@ -185,7 +186,7 @@ async def _failure(context: ToolkitContext, record: OsRecord, cause: str) -> Ste
     return StepFailed(f"{cause}. The node keeps {os_name(context.tree)}")
 
 
-#: They change nothing that runs.
+#: The steps that do not change the running system.
 PREPARE_STEPS = (
     Step(name="download-os", timeout=2 * 3600, missing=download_missing, act=download_rootfs),
     Step(name="check-os", timeout=3600, missing=check_missing, act=check_os),

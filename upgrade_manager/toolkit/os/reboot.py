@@ -2,8 +2,8 @@
 
 The commands post_drain and single_node_upgrade end with it.
 
-A Pod that reboots its node fails, and its Job starts another one. So a unit of the host's systemd waits for the Pod
-with the kubelet's credentials, and outlives it.
+If a Pod rebooted its node, the Pod would fail, and its Job would start another Pod. Therefore a unit of the host's
+systemd waits for the end of the Pod, by the kubelet's credentials, and outlives the Pod.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The run of a command in a Job: its table of steps, the objects they work on, and its reports.
+"""The run of a command in a Job: the table of steps, the objects of the steps, and the command's reports.
 
 catalogue        the commands; `../commands` has one file for each, with the table of its steps
 steps            runs a table: checks each effect, acts, and waits for it
-context          what the steps work on
+context          the objects that the steps work on
 attempts         waits for earlier Pods that write to the same host
 progress         shows the current step; `periodic_report` shows long work, `plan_events` are events on the UpgradePlan
 background_work  threads for work that blocks
-errors           what ends a command
+errors           the errors that end a command
 """
 
 __all__ = [

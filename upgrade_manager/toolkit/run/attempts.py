@@ -27,7 +27,7 @@ async def earlier_attempts(context: ToolkitContext) -> str:
     types = ",".join(sorted(REBOOTING))
     selector = f"{LABEL_NODE}={label_value(context.node)},{LABEL_JOB_TYPE} in ({types})"
     found = (await context.client.list(PODS, namespace=HARVESTER_SYSTEM, label_selector=selector)).items
-    # Of two Pods only one waits for the other.
+    # Only the younger of two Pods waits, so that they never wait for each other.
     last = max((_age(pod) for pod in found if objects.name(pod) == context.pod), default=None)
     running = [
         objects.name(pod)

@@ -1,8 +1,8 @@
-"""Work that blocks, in threads which the event loop waits for.
+"""Threads for blocking work, for which the event loop waits.
 
-Downloads, images/containerd.py, images/image_archive.py and host/program_input.py run in it.
+Downloads, images/containerd.py, images/image_archive.py and host/program_input.py use these threads.
 
-A thread is never left behind: what it uses, such as a file, would be closed while it runs.
+No thread outlives its caller, which would close files and pipes that the thread still uses.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class BackgroundCalls:
-    """Runs calls in threads, one at a time, while the caller works on.
+    """Runs calls in threads, one at a time, while the caller continues.
 
-    A context manager, whose end waits for the last call.
+    The object is a context manager, whose end waits for the last call.
     """
 
     def __init__(self) -> None:
@@ -30,24 +30,24 @@ class BackgroundCalls:
 
     async def __aexit__(self, *_: object) -> None:
         if self._last is not None:
-            # Its error is ignored: the caller has been cancelled.
+            # The call's error is ignored, because the caller has been cancelled.
             await asyncio.gather(self._last, return_exceptions=True)
 
     async def start(self, call: Callable[..., None], *arguments: object) -> None:
-        """Start a call once the previous one has ended. Raises what the previous one raised."""
+        """Start a call once the previous call has ended. Raises the error of the previous call."""
         await self.finished()
         self._last = asyncio.get_running_loop().run_in_executor(None, partial(call, *arguments))
 
     async def finished(self) -> None:
-        """Wait until the last call has ended. Raises what it raised."""
+        """Wait until the last call has ended. Raises the error of the last call."""
         if self._last is not None:
             await asyncio.shield(self._last)
 
 
 async def consume(pieces: Iterator[bytes], use: Callable[[bytes, Event], None]) -> None:
-    """Produce and use all pieces in one thread. Raises what either raises.
+    """Produce and use all pieces in one thread. Raises the errors of `pieces` and `use`.
 
-    When cancelled, it stops after the current piece, and `use` must return once its Event is set.
+    After a cancellation, the thread stops after the current piece, and `use` must return once its Event is set.
     """
     stopped = Event()
 
@@ -66,4 +66,4 @@ async def consume(pieces: Iterator[bytes], use: Callable[[bytes, Event], None]) 
 
 
 def discard(_: bytes, __: Event) -> None:
-    """Use a piece for nothing: `consume` reads a stream to its end."""
+    """Drop a piece, so that `consume` only reads a stream to its end."""

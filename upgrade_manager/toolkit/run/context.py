@@ -31,7 +31,7 @@ class ToolkitContext:
     node: str
     #: The name of the Pod that runs the command; empty where the command does not need it.
     pod: str
-    #: vm-live-migrate-detector: stop the VMs that it finds.
+    #: True if the command vm-live-migrate-detector stops the VMs that it finds.
     shutdown: bool
     client: Client
     tree: HostTree
@@ -46,7 +46,7 @@ class ToolkitContext:
     random: Random
     #: Files of the ISO.
     files: RepositoryFiles
-    #: Of the files of the ISO, computed by `node checksums`.
+    #: The checksums of the files of the ISO, which `node checksums` has computed.
     checksums: Checksums
     #: The mount point of the ISO, for `node checksums`.
     iso: Path

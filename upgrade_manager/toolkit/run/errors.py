@@ -2,7 +2,7 @@
 
 ToolkitError
 ├── StepFailed          the step cannot be completed; a repeated run starts at this step
-│   ├── StepTimedOut    what the step waits for did not come
+│   ├── StepTimedOut    the condition for which the step waits was not met in time
 │   ├── ProgramFailed   a program of the host returned an error
 │   ├── ProgramTimedOut a program of the host did not end
 │   ├── BadArchive      a downloaded file is not what the release promises
@@ -43,7 +43,7 @@ class BadArchive(StepFailed):
 
 
 class WrongChecksum(BadArchive):
-    """The content of a file is not that of the ISO's file."""
+    """The content of a file differs from the ISO's file."""
 
 
 class OutOfSpace(StepFailed):

@@ -1,6 +1,6 @@
-"""Shows how far a command is: in the log, and at its Job, where the manager reads it.
+"""Shows the progress of a command in the log, and in annotations of its Job, which the manager reads.
 
-cli/toolkit.py makes it, steps.py reports to it; facts/job_state.py reads the annotation in the manager.
+cli/toolkit.py creates it, steps.py reports to it; facts/job_state.py reads the annotations in the manager.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class JobProgress:
     """Implements Progress: the step and its time as annotations of the Job."""
 
     def __init__(self, client: Client, *, job: str, command: str, now: Callable[[], datetime]) -> None:
-        """`job` is the Job's name in harvester-system; without one, only the log shows the progress."""
+        """`job` is the Job's name in harvester-system; without a Job, only the log shows the progress."""
         self._client = client
         self._now = now
         self._job = job

@@ -1,7 +1,7 @@
-"""Runs a command's table of steps: each checks its effect, acts, and waits for it.
+"""Runs a command's table of steps: each step checks its effect, acts, and waits for its effect.
 
-A killed command is started again by its Job: it checks the same table from the top, skips steps whose effect exists,
-and continues with the first whose effect is missing.
+A Job starts a killed command again. The new run checks the table from the top, skips steps whose effect exists, and
+continues with the first step whose effect is missing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Errors of the Kubernetes API that a retry may mend.
 RETRIED = (Conflict, Throttled, Transient)
-#: Seconds for the steps that run always, after a signal; Kubernetes waits 30 s, of which a program may take 5 to end.
+#: Seconds for the steps that always run, after a signal; Kubernetes waits 30 s, of which a program may take 5 s to end.
 _STOP_TIMEOUT = 20.0
 
 
@@ -34,8 +34,8 @@ class Step:
     name: str
     #: Seconds for the whole step, waits included.
     timeout: float
-    #: Returns what the effect lacks, in words for users; empty once it exists. None for an effect that cannot be
-    #: observed: the action is idempotent, and runs once in each run of the command.
+    #: Returns the missing part of the effect, in words for users; empty once the effect exists. None for an effect that
+    #: cannot be observed, whose idempotent action runs once in each run of the command.
     missing: Callable[[ToolkitContext], Awaitable[str]] | None = None
     #: Creates the effect; None for a step that only waits.
     act: Callable[[ToolkitContext], Awaitable[None]] | None = None
@@ -57,7 +57,7 @@ class Progress(Protocol):
         ...
 
     def waiting(self, step: str, missing: str) -> None:
-        """Report what a step waits for; called at each poll."""
+        """Report the missing effect for which a step waits; called at each poll."""
         ...
 
     def ended(self, step: str, *, skipped: bool) -> None:
@@ -120,7 +120,7 @@ class _StepRun:
         self._progress.ended(step.name, skipped=not self._begun)
 
     async def _attempt(self) -> bool:
-        """Check, act if something is missing, and check again; return True once the effect exists."""
+        """Check the effect, act if the effect is missing, and check again; return True once the effect exists."""
         try:
             if await self._is_done():
                 return True

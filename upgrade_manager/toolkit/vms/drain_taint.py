@@ -1,6 +1,6 @@
-"""The taint by which KubeVirt moves the VMs of a node to other nodes; new ones are not placed on it.
+"""The taint by which KubeVirt moves the VMs of a node to other nodes, and places no new VMs on the node.
 
-The command pre_drain sets it, post_drain removes it.
+The command pre_drain sets the taint, post_drain removes it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
 _EFFECT = "NoSchedule"
-#: KubeVirt ignores the value; this is Harvester's.
+#: The taint with the value that Harvester sets; KubeVirt ignores the value.
 _TAINT = {"key": TAINT_KUBEVIRT_DRAIN, "value": "draining", "effect": _EFFECT}
 
 
@@ -41,7 +41,7 @@ async def set_drain_taint(context: ToolkitContext) -> None:
 
 
 async def remove_drain_taint(context: ToolkitContext) -> None:
-    """Remove the taint with whatever effect, and keep all others. Raises Conflict if the node has changed."""
+    """Remove the taint with any effect, and keep all other taints. Raises Conflict if the node has changed."""
     node = await context.client.get(NODES, context.node)
     if _others(node) != _taints(node):
         await _write(context, node, _others(node))

@@ -1,6 +1,6 @@
-"""Waits until KubeVirt has moved all VMs from a node with the drain taint, and stops those that cannot move.
+"""Waits until KubeVirt has moved all VMs from a node with the drain taint, and stops VMs that cannot move.
 
-The command pre_drain waits by it; blockers/migrations.py names a VM that stays.
+The command pre_drain runs these steps; blockers/migrations.py reports a VM that stays.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
 _PREFIX = "kubevirt-evacuation-"
-#: On migrations: the node that the VM leaves.
+#: The annotation of migrations with the node that the VM leaves.
 _SOURCE = "kubevirt.io/evacuationMigration"
 _TARGET_LABEL = "kubevirt.io/migrationTargetNodeName"
-#: Phases in which the guest's memory is being copied: it is not stopped then.
+#: Phases in which KubeVirt copies the guest's memory, during which the VM is not stopped.
 _COPYING = frozenset({"PreparingTarget", "TargetReady", "Running"})
 #: PodDisruptionBudgets of migrations, which releases of KubeVirt before 1.5 created.
 _OLD_BUDGET = f"kubevirt-migration-pdb-{_PREFIX}"
 
 
 async def vms_remaining(context: ToolkitContext) -> str:
-    """Return the VMs that run on the node or migrate to it, and what each waits for."""
+    """Return the VMs that run on the node or migrate to it, each with the reason for its wait."""
     instances, arriving = await vms_of_node(context), await _arriving(context)
     if not instances and not arriving:
         return ""
@@ -55,9 +55,9 @@ async def vms_remaining(context: ToolkitContext) -> str:
 
 
 async def stop_stranded_vms(context: ToolkitContext) -> None:
-    """Stop VMs whose evacuation has failed since this drain began: KubeVirt would try again without end.
+    """Stop VMs whose evacuation has failed since this drain began, which KubeVirt would retry without end.
 
-    Each is recorded first, if the plan restores VMs.
+    Each VM is recorded before its stop, if the plan restores VMs.
     """
     stranded = await _stranded(context)
     if stranded and await restores_vms(context):
@@ -92,7 +92,7 @@ async def _stranded(context: ToolkitContext) -> list[Object]:
 
 
 async def _drain_began(context: ToolkitContext) -> str:
-    """Return the creation of the drain's Job, by the API server's clock; without the Job, that of the plan."""
+    """Return the creation time of the drain's Job, by the API server's clock; without the Job, that of the plan."""
     job = component_name(context.plan, Component.NODE_UPGRADE, job_type=JobType.PRE_DRAIN, node=context.node)
     found = await context.client.find(JOBS, job, namespace=HARVESTER_SYSTEM, metadata_only=True)
     if found is None:
@@ -116,7 +116,7 @@ def _is_arriving(instance: Object, node: str) -> bool:
 
 
 def _has_failed(migrations: Sequence[Object], *, node: str, since: str) -> bool:
-    """Return True if an evacuation from the node has failed since then, and none is about to succeed."""
+    """Return True if an evacuation from the node has failed since that time, and no migration copies memory."""
     if any(objects.text(one, "status", "phase") in _COPYING for one in migrations):
         return False
     return any(
@@ -129,7 +129,7 @@ def _has_failed(migrations: Sequence[Object], *, node: str, since: str) -> bool:
 
 
 def _state(instance: Object, migrations: Sequence[Object]) -> str:
-    """Return what the instance waits for, with what a user can do if only he can."""
+    """Return the obstacle of the instance, with the remedy if only a user can remove the obstacle."""
     obstacle = vm_obstacle(instance, migrations)
     return f"{obstacle.why}. {steps(*obstacle.ways_out)}" if obstacle.needs_user else obstacle.why
 

@@ -1,9 +1,9 @@
-"""KubeVirt's API: whether it serves, and the start and stop of VMs.
+"""KubeVirt's API: a check that it serves, and the start and stop of VMs.
 
-vm_shutdown.py stops VMs by it, the command restore_vm starts them.
+vm_shutdown.py stops VMs by it, the command restore_vm starts VMs.
 
-Both requests are asynchronous: they change the VM, and KubeVirt starts or ends its instance later. A VM that already
-changes in the wanted direction is not asked again.
+Start and stop requests are asynchronous: a request changes the VM, and KubeVirt starts or ends the instance later. A VM
+that is already starting or stopping gets no second request.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Started(StrEnum):
 
 
 async def kubevirt_problem(client: Client) -> str:
-    """Return why KubeVirt cannot start VMs; empty if it can. Raises KubeError."""
+    """Return the reason why KubeVirt cannot start VMs; empty if KubeVirt can start VMs. Raises KubeError."""
     name = f"KubeVirt {HARVESTER_SYSTEM}/{KUBEVIRT}"
     found = await client.find(KUBEVIRTS, KUBEVIRT, namespace=HARVESTER_SYSTEM)
     if found is None:
@@ -59,7 +59,7 @@ async def kubevirt_problem(client: Client) -> str:
 
 
 async def stop(client: Client, instance: Object) -> str:
-    """Request a stop of the instance's VM, unless it is requested; return why that is not possible, or an empty text.
+    """Request a stop of the instance's VM, unless requested before; return the reason of a failure, or an empty text.
 
     Raises KubeError.
     """
@@ -74,7 +74,7 @@ async def stop(client: Client, instance: Object) -> str:
     try:
         await _request(client, namespace, name, "stop")
     except Conflict as error:
-        # It has ended meanwhile, or another request was faster; the next check shows which.
+        # The instance has ended meanwhile, or another request was faster; the next check shows the state.
         return str(error)
     return ""
 

@@ -1,8 +1,7 @@
 """Waits until the volumes of running VMs survive the loss of the node that is about to be drained.
 
-The command pre_drain waits by it; blockers/volumes.py names the volumes.
-
-The rule is in facts/volumes.py; blockers/volumes.py names the volumes that take too long.
+The command pre_drain waits by this gate. facts/volumes.py has the rule; blockers/volumes.py reports volumes that take
+too long.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _SKIP = "skip-"
 
 
 async def unsafe_volumes(context: ToolkitContext) -> str:
-    """Return the volumes of running engines that lack replicas, without those that users skip."""
+    """Return the volumes of running engines that lack replicas, without volumes that users skip."""
     nodes = (await context.client.list(NODES, label_selector=MANAGED_SELECTOR, metadata_only=True)).items
     engines, volumes = [
         await _read(context, resource, slim)
@@ -52,7 +51,7 @@ async def forget_skipped_volumes(context: ToolkitContext) -> None:
 
 
 async def _read(context: ToolkitContext, resource: Resource, slim: Callable[[Object], Object]) -> Sequence[Object]:
-    """Return all objects with few fields: a large cluster has ten thousand."""
+    """Return all objects with few fields, because a large cluster has ten thousand objects."""
     selection = Selection(resource=resource, namespace=LONGHORN_SYSTEM)
     return (
         await list_all_pages(partial(context.client.list_page, selection, transform=slim), resource_version="")

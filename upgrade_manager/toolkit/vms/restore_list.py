@@ -1,7 +1,7 @@
-"""Records the VMs that the upgrade stops, for restore-vm, and reads them.
+"""Writes and reads the list of VMs that the upgrade stops, for the command restore-vm.
 
-vm_shutdown.py records before it stops, the command restore_vm reads; the manager releases the list in
-pipeline/node_upgrade/vm_restore.py.
+vm_shutdown.py records VMs before it stops them, the command restore_vm reads the list, and the manager releases
+the list in pipeline/node_upgrade/vm_restore.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UPGRADE_LABEL = "harvesterhci.io/upgrade"
 
 
 def restorable(instances: Iterable[Object]) -> list[str]:
-    """Return the names of the VMs to start again: not a paused one, which would run, nor one of an upgrade."""
+    """Return the names of the VMs to start again, without paused VMs, which would run, and VMs of an upgrade."""
     return [
         objects.qualified_name(one)
         for one in instances
@@ -42,13 +42,13 @@ def restorable(instances: Iterable[Object]) -> list[str]:
 
 
 async def recorded(context: ToolkitContext) -> list[str]:
-    """Return the node's VMs in the plan's list; without a list there are none."""
+    """Return the node's VMs in the plan's list; nothing without a list."""
     found = await _find(context)
     return listed_vms(found, context.node) if found is not None else []
 
 
 async def record(context: ToolkitContext, instances: Sequence[Object]) -> None:
-    """Add the VMs to the node's, in the plan's list; those of an earlier run are kept, as they are off now.
+    """Add the VMs to the node's entry in the plan's list; keep VMs of an earlier run, which are off now.
 
     Raises Conflict if the list has changed meanwhile, and StepFailed for a list of another owner.
     """

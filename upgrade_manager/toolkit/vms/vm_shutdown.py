@@ -1,4 +1,4 @@
-"""Stops VMs that cannot leave a node otherwise, after recording them for restore-vm.
+"""Stops VMs that cannot leave a node, after recording the VMs for restore-vm.
 
 The command pre_drain calls it; pipeline/node_upgrade/vm_restore.py starts these VMs again.
 """
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     Listing: TypeAlias = Callable[[ToolkitContext], Awaitable[list[Object]]]
 
-#: Seconds until a VM that was asked to stop must be down. KubeVirt ends a guest that does not react after its grace
-#: period: two minutes in Harvester, unless its owner sets a longer one.
+#: Seconds after the stop request until a VM must be down. KubeVirt ends a guest that does not react after its grace
+#: period, which is two minutes in Harvester unless the VM's owner sets a longer period.
 STOP_TIMEOUT = 3600.0
 #: Seconds for a step that stops VMs: the events come after the timeout.
 STEP_TIMEOUT = STOP_TIMEOUT + 300.0
@@ -63,13 +63,13 @@ async def immovable_vms(context: ToolkitContext) -> list[Object]:
 
 
 async def all_vms(context: ToolkitContext) -> list[Object]:
-    """Return the instances of all nodes, with those that wait for a node: one could start when others have ended."""
+    """Return the instances of all nodes and instances without a node, which could start when other VMs have ended."""
     found = await context.client.list(VIRTUAL_MACHINE_INSTANCES)
     return [one for one in found.items if not is_final(one)]
 
 
 async def vms_running(context: ToolkitContext) -> str:
-    """Return the VMs of all nodes that run; for a step that stops them all."""
+    """Return the running VMs of all nodes, for a step that stops all VMs."""
     names = [objects.qualified_name(one) for one in await all_vms(context)]
     return f"{len(names)} VMs run: {name_list(names)}" if names else ""
 
@@ -97,9 +97,9 @@ async def restores_vms(context: ToolkitContext) -> bool:
 
 
 async def shut_down(context: ToolkitContext, choose: Listing, *, of: Listing, restores: bool) -> None:
-    """Stop the chosen ones `of` the VMs and wait until they are down. Raises StepFailed with those that do not stop.
+    """Stop the chosen VMs and wait until they are down. Raises StepFailed with the VMs that do not stop.
 
-    With `restores` they are recorded before the first is stopped.
+    `of` lists all VMs that are observed. With `restores`, the chosen VMs are recorded before the first stop.
     """
     run = _Shutdown(context, choose, of=of, restores=restores)
     await run.complete()
@@ -122,7 +122,7 @@ async def report_failed_shutdown(context: ToolkitContext, cause: str) -> None:
 class _Shutdown:
     """One run of `shut_down`.
 
-    The VMs are chosen once: a node that is cordoned for a moment later must not add VMs that could be migrated.
+    The VMs are chosen once, so that a node that is cordoned for a moment later does not add VMs that can migrate.
     """
 
     def __init__(self, context: ToolkitContext, choose: Listing, *, of: Listing, restores: bool) -> None:
@@ -134,7 +134,7 @@ class _Shutdown:
         self._logged = -_REPEAT
         #: The uids of the VMs to stop.
         self.chosen: set[str] = set()
-        #: The reason for which a VM does not stop, by name; empty for one that was asked to stop.
+        #: The reason why a VM does not stop, by the VM's name; empty after an accepted stop request.
         self.running: dict[str, str] = {}
         #: The last error of listing or recording the VMs.
         self.error = ""
@@ -175,7 +175,7 @@ class _Shutdown:
 
 
 async def request_stop(context: ToolkitContext, instance: Object) -> str:
-    """Request the stop unless it is requested; return why the VM does not stop, or an empty text."""
+    """Request the stop, unless requested before; return the reason why the VM does not stop, or an empty text."""
     try:
         return await kubevirt.stop(context.client, instance)
     except KubeError as error:

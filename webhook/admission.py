@@ -1,6 +1,6 @@
 """The admission of a create, an update and a delete of a plan.
 
-server.py calls it for each review, preflight.py shares its rule of skipped checks.
+server.py calls it for each review; preflight.py shares the rule of skipped checks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from webhook.cluster import ClusterReader
     from webhook.review import AdmissionRequest
 
-#: Phases in which Helm releases or nodes change: nothing could undo an upgrade that is stopped then.
+#: Phases in which Helm releases or nodes change, after which a stopped upgrade cannot be undone.
 _UNDELETABLE = frozenset(spec.active for spec in PHASE_SPECS if not spec.deletable)
 #: Findings in a response; kubectl prints all of them.
 MAX_FINDINGS = 100
@@ -45,7 +45,7 @@ _NO_OBJECT = "The review lacks the object that is created, updated or deleted. U
 
 
 class Admission:
-    """Decides about the requests for plans; what it does not know, it denies."""
+    """Decides about the requests for plans, and denies unknown kinds and operations."""
 
     def __init__(
         self, cluster: ClusterReader, *, caches: Caches, toolkit: ToolkitConfig, checks: Sequence[Check] = CHECKS
@@ -55,7 +55,7 @@ class Admission:
         self._caches = caches
         self._toolkit = toolkit
         self._checks = checks
-        #: Reviews of new plans that run.
+        #: The number of running reviews of new plans.
         self._running = 0
 
     async def decide(self, request: AdmissionRequest) -> Verdict:
@@ -88,7 +88,7 @@ class Admission:
         finally:
             self._running -= 1
             if not self._running:
-                # Not earlier, because filling the caches would slow down the others' lists.
+                # The caches start after the last review, because filling them would slow down other reviews.
                 self._caches.start()
 
     async def _update(self, request: AdmissionRequest) -> Verdict:
@@ -116,7 +116,7 @@ class Admission:
         return Subject.of(plan, cluster=SnapshotReader(self._cluster), toolkit=self._toolkit)
 
     async def _checked(self, subject: Subject) -> list[CheckResult]:
-        """Run all checks: on the caches first if these are in sync, but a failure counts only in the latest state."""
+        """Run all checks on synced caches first; repeat failed checks on the latest state, which decides."""
         ends = loop_time() + DEADLINE
         cached = await self._caches.reader()
         results: dict[str, CheckResult] = {}
@@ -126,7 +126,7 @@ class Admission:
             results = {result.name: result for result in found}
         passed = {name for name, result in results.items() if result.outcome is not Outcome.FAILED}
         left = [check for check in self._checks if check.name not in passed]
-        # Without time left, the cluster has not responded to the first attempt.
+        # If no time is left, the cluster has not responded to the first attempt.
         if (remaining := ends - loop_time()) > 0:
             results |= {result.name: result for result in await run_checks(left, subject, deadline=remaining)}
         return [results[check.name] for check in self._checks]
@@ -138,7 +138,7 @@ def is_skipped(plan: object) -> bool:
 
 
 def _too_many_names(subject: Subject) -> Verdict | None:
-    """Deny a list that the schema does not allow, before each name gets a finding."""
+    """Deny a pause list that is longer than the schema allows, before each name gets a finding."""
     names = subject.spec.node_upgrade_option.pause_nodes
     if len(names) <= MAX_NODES:
         return None
@@ -154,7 +154,7 @@ def _verdict(results: Sequence[CheckResult]) -> Verdict:
 
 
 def _shortened(found: Sequence[Sequence[Finding]]) -> list[Finding]:
-    """Return the findings of all checks, each once; of too many, some of every check."""
+    """Return the findings of all checks, each once; if these are too many, return some findings of every check."""
     unique = [list(dict.fromkeys(findings)) for findings in found]
     numbered = [(index, check, one) for check, findings in enumerate(unique) for index, one in enumerate(findings)]
     numbered.sort(key=lambda entry: entry[:2])

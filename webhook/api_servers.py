@@ -1,4 +1,4 @@
-"""Reads the API servers' addresses, so that their reviews give way last.
+"""Reads the API servers' addresses, so that reviews from API servers give way last.
 
 `wiring` runs it beside the webhook; `upgrade_manager.runtime.peers` uses the addresses.
 """
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 INTERVAL, RETRY = 60.0, 5.0
 #: Seconds for one read.
 READ_TIMEOUT = 10.0
-#: A node's own addresses in its range of Pod addresses: behind an overlay network they are those of its tunnel.
+#: The number of a node's own addresses in its range of Pod addresses, which an overlay network uses for its tunnel.
 _TUNNEL_ADDRESSES = 2
 log = structlog.get_logger(__name__)
 
 
 class ApiServers:
-    """Keeps the API servers' addresses of `peers` up to date; without them no peer goes last."""
+    """Keeps the API servers' addresses of `peers` up to date; without these addresses no peer goes last."""
 
     def __init__(self, client: Client, peers: Peers) -> None:
         self._client = client
@@ -56,7 +56,7 @@ class ApiServers:
             await asyncio.sleep(RETRY if error else INTERVAL)
 
     async def refresh(self) -> str:
-        """Read all; keep the last result of a selection that cannot be read, and return why: empty for no error."""
+        """Read all selections; keep the last result of an unreadable selection, and return the errors, if any."""
         errors = []
         for selection, addresses in _SOURCES.items():
             try:
@@ -93,7 +93,7 @@ def _parsed(texts: list[object]) -> Iterator[Address]:
             yield address
 
 
-#: The selection, and the addresses in each of its objects. The role allows this EndpointSlice only.
+#: The addresses in each object, by selection. The manager's role allows only this EndpointSlice.
 _SOURCES: dict[Selection, Callable[[Object], Iterator[Address]]] = {
     Selection(resource=ENDPOINT_SLICES, namespace="default", field_selector="metadata.name=kubernetes"): _endpoints,
     Selection(resource=NODES, label_selector=LABEL_CONTROL_PLANE): _node_addresses,

@@ -26,15 +26,16 @@ if TYPE_CHECKING:
 
     from upgrade_manager.runtime.peers import Peer, Peers
 
-#: The API server's limit for a request, and so for both objects of a review.
+#: The API server's limit for a request, which also limits the old and the new object of a review.
 MAX_BODY = 3 << 20
-#: Seconds for the whole body: with the checks' deadline, the API server's time-out.
+#: Seconds for the whole body; together with the checks' deadline, they make up the API server's time-out.
 BODY_TIMEOUT = 2.0
 #: A larger review counts against the limits below. Plans have about 2 KiB, and 200 bytes more for each upgraded node.
 LARGE_BODY = 8 << 10
 #: Bytes of all large reviews in progress. Decoded JSON takes up to 25 times its size.
 MAX_LARGE_BODIES = MAX_BODY
-#: Bytes of all large bodies that are being received. At the limit one gives way, so slow senders block no other.
+#: Bytes of all large bodies that are being received. At the limit a body gives way, so that slow senders do not block
+#: other senders.
 MAX_RECEIVING = 4 * MAX_BODY
 
 
@@ -47,11 +48,11 @@ class _Body:
     data: bytearray = field(default_factory=bytearray)
     #: True once it gives way to another body.
     gives_way: bool = False
-    #: Set when its memory is free.
+    #: Set when the body's memory is free.
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     def give_way(self) -> None:
-        """End the review, unless its time-out does already."""
+        """End the review, unless its time-out has already ended it."""
         if not self.gives_way and not self.timeout.expired():
             self.gives_way = True
             self.timeout.reschedule(loop_time())
@@ -72,7 +73,7 @@ class BodyReader:
         body = _Body(self._peers.of(request.transport), asyncio.timeout(BODY_TIMEOUT))
         await self._receive(request, body)
         if body.gives_way:
-            # It ended before its time-out did.
+            # The body gave way before its time-out.
             raise _too_many()
         if len(body.data) <= LARGE_BODY:
             yield bytes(body.data)
@@ -120,7 +121,7 @@ class BodyReader:
             ended.give_way()
 
     async def _start_review(self, body: _Body) -> None:
-        """Count the body as in progress, when reviews of a larger share have made room. Raises BadReview."""
+        """Count the body as in progress after reviews of peers with a larger share have made room. Raises BadReview."""
         while _size(self._reviewed) + len(body.data) > MAX_LARGE_BODIES:
             peers = largest((one.peer, len(one.data)) for one in (*self._reviewed, body))
             ended = next((one for one in self._reviewed if one.peer in peers), body)
@@ -136,7 +137,7 @@ def _size(bodies: Iterable[_Body]) -> int:
 
 
 def _first_of_largest(bodies: Iterable[_Body]) -> _Body:
-    """Return the oldest body of the peer that has most."""
+    """Return the oldest body of the peer whose bodies have the most bytes."""
     found = list(bodies)
     peers = largest((body.peer, len(body.data)) for body in found)
     return next(body for body in found if body.peer in peers)

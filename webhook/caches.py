@@ -1,6 +1,6 @@
 """Informer caches of the listings that grow with the cluster, from the first review until some minutes after the last.
 
-admission.py reads from them, wiring.py runs them; sharing.py serves the other listings.
+admission.py reads from the caches, wiring.py runs them; sharing.py serves the other listings.
 
 Reasons and figures: docs/decisions/0016-caches-for-reviews.md.
 """
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from webhook.cluster import ClusterReader, Listing
 
-#: Seconds after the last review for which the caches are kept: a user repairs the cluster and creates the plan again.
+#: Seconds for which the caches are kept after the last review, in which a user repairs the cluster and tries again.
 KEEP = 300.0
-#: Seconds to read what users change before a plan.
+#: Seconds to read the objects that users change just before they create a plan.
 CHANGES_TIMEOUT = 1.0
 
 
@@ -49,9 +49,10 @@ class Caches(Protocol):
 
 
 class ClusterCaches:
-    """Keeps informers of some listings while plans are reviewed; `live` reads the others.
+    """Keeps informers of some listings while plans are reviewed; `live` reads the other listings.
 
-    `changes` selects objects that users change just before a plan. While there is one, the caches are not used.
+    `changes` selects objects that users change just before they create a plan. While such an object exists, reviews do
+    not use the caches.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class ClusterCaches:
             try:
                 await self._run_informers()
                 release_memory()
-            except* Exception:  # reviews read the cluster themselves meanwhile
+            except* Exception:  # without caches, reviews read the cluster themselves
                 log.exception("caches failed unexpectedly")
                 await asyncio.sleep(KEEP)
             self._requested.clear()
@@ -93,7 +94,7 @@ class ClusterCaches:
         return bool(informers) and all(one.has_synced and not one.failing_for for one in informers)
 
     async def _is_changed(self) -> bool:
-        """Return True if there is such an object, or if that cannot be read soon."""
+        """Return True if an object of `changes` exists, or if `changes` cannot be read in time."""
         try:
             async with asyncio.timeout(CHANGES_TIMEOUT):
                 return bool(await self._live.list(self._changes))
@@ -105,7 +106,7 @@ class ClusterCaches:
         self._requested.set()
 
     async def _run_informers(self) -> None:
-        """Run until the last review is long ago."""
+        """Run the informers until the last review ended KEEP seconds ago."""
         self._informers = {
             one: Informer(self._client, one, name="webhook", transform=one.slim, random=self._random)
             for one in self._listings
@@ -125,15 +126,15 @@ class ClusterCaches:
 
 
 def release_memory() -> None:
-    """Return freed memory to the system: reviews leave as much of it in the C library's heap as they used."""
+    """Return freed memory to the system, because the C library's heap keeps the memory that reviews have used."""
     gc.collect()
-    # Of glibc only.
+    # Only glibc has malloc_trim.
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
         trim(0)
 
 
 class _CacheReader:
-    """Reads from the informers, and all other listings live."""
+    """Reads listings from the informers, and listings without an informer from the API server."""
 
     def __init__(self, informers: Mapping[Listing, Informer], live: ClusterReader) -> None:
         self._informers = informers

@@ -1,6 +1,6 @@
 """The checks that a new plan has to pass, in the order of their messages.
 
-admission.py and preflight.py run them by runner.py.
+admission.py and preflight.py run the checks by runner.py.
 """
 
 from __future__ import annotations

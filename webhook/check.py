@@ -41,7 +41,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that is wrong; the message names the object, what is wrong with it, and what to do."""
+    """A problem; its message names the object, the problem and the remedy."""
 
     message: str
     #: Path of a field of the plan; "" for the field of the check.
@@ -54,8 +54,8 @@ class Finding:
 class Check:
     """A row of the catalogue.
 
-    `find` returns what is wrong, nothing if the check passes. It raises NotInstalled if the cluster lacks the API
-    that it reads, and KubeError if that cannot be read.
+    `find` returns the problems, and nothing if the check passes. `find` raises NotInstalled if the cluster lacks the
+    API that the check reads, and KubeError if the API cannot be read.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """The outcome of a check: a failure has findings, and either may have warnings."""
+    """The outcome of a check: only a failure has denying findings, and every outcome may have warnings."""
 
     name: str
     outcome: Outcome

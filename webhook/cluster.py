@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class NotInstalled(Exception):
-    """The cluster does not serve this kind; the text is its name, as in `volumes.longhorn.io`."""
+    """The cluster does not serve this kind; the text is the kind's name, as in `volumes.longhorn.io`."""
 
 
-#: Stands for each object of a page.
+#: The placeholder for each object of a page.
 _TAKEN: Object = {}
 
 
@@ -33,7 +33,7 @@ def _always(_: Object) -> bool:
 class Listing(Selection):
     """Objects that a check reads, and the fields of each that it needs."""
 
-    #: Returns the object without the fields that are not needed, so that ten thousand of them are small.
+    #: Returns the object without unneeded fields, so that ten thousand objects take little memory.
     slim: Callable[[Object], Object]
     #: Returns False for a slim object that is left out.
     is_needed: Callable[[Object], bool] = _always
@@ -72,7 +72,7 @@ class LiveReader:
 
 
 def _take(listing: Listing, found: list[Object], obj: Object) -> Object:
-    """Keep the object if it is needed; the page itself keeps none."""
+    """Keep the object in the result if it is needed; the page itself keeps no objects."""
     slim = listing.slim(obj)
     if listing.is_needed(slim):
         found.append(slim)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 async def uncordon_held(cluster: ClusterReader, nodes: Sequence[Object]) -> Sequence[Object]:
-    """Return the nodes; not cordoned while Rancher's cluster has the drain hooks of an earlier plan.
+    """Return the nodes, which count as uncordoned while Rancher's cluster has the drain hooks of an earlier plan.
 
     That plan ended early, and Rancher keeps a node cordoned until the next plan takes over (docs/decisions/0013).
     """
@@ -29,7 +29,7 @@ async def uncordon_held(cluster: ClusterReader, nodes: Sequence[Object]) -> Sequ
     (clusters,) = await read_each(cluster, CLUSTERS)
     if isinstance(clusters, NotInstalled) or not any(map(_has_drain_hooks, clusters)):
         return nodes
-    # Of the spec, a listing keeps nothing else.
+    # The listing keeps no other field of the spec.
     return [{**node, "spec": {}} for node in nodes]
 
 

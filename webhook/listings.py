@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from webhook.cluster import ClusterReader
 
-#: Fields to keep, by name; an empty tree keeps all of a field.
+#: Fields to keep, by name; an empty tree keeps the whole field.
 _Tree: TypeAlias = "dict[str, _Tree]"
 _NAME = ("metadata.namespace", "metadata.name")
 
@@ -77,7 +77,7 @@ _keep_volume = keep(
 
 
 def _volume(volume: Object) -> Object:
-    """Keep only the names of volumes that no check reports: nearly all of ten thousand."""
+    """Keep only the names of volumes that no check reports, which are nearly all of ten thousand volumes."""
     return _keep_volume(volume) if _is_at_risk(volume) else _keep_name(volume)
 
 
@@ -140,7 +140,7 @@ CORDONED_NODES = Listing(
 
 
 def version(name: str) -> Listing:
-    """Select a Version by name; one that does not exist is an empty list."""
+    """Select a Version by name; the list is empty if the Version does not exist."""
     return Listing(
         resource=resources.VERSIONS,
         namespace=HARVESTER_SYSTEM,
@@ -171,7 +171,7 @@ async def read_all(cluster: ClusterReader, *listings: Listing) -> list[Sequence[
 
 
 async def read_each(cluster: ClusterReader, *listings: Listing) -> list[Sequence[Object] | NotInstalled]:
-    """Return the objects of each listing, or the error if it is not installed. Raises KubeError."""
+    """Return the objects of each listing, or NotInstalled for a kind that is not installed. Raises KubeError."""
     found: list[Sequence[Object] | NotInstalled] = []
     for result in await asyncio.gather(*map(cluster.list, listings), return_exceptions=True):
         if isinstance(result, BaseException) and not isinstance(result, NotInstalled):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from upgrade_manager.runtime.metrics import Metrics
     from webhook.review import Verdict
 
-#: Values of the label `operation`; UNKNOWN is any other, and a request that is not a review.
+#: Values of the label `operation`; UNKNOWN is any other operation, and a request that is not a review.
 OPERATIONS = ("CREATE", "UPDATE", "DELETE")
 UNKNOWN = "unknown"
 #: Seconds, up to the time-out of the API server.
@@ -54,7 +54,7 @@ class WebhookMetrics:
                 self._checks.labels(check, outcome)
 
     def served(self, *, is_ready: bool, expires_at: float) -> None:
-        """Record whether the webhook is served, and when its certificate expires, in Unix time."""
+        """Record the webhook's readiness, and the expiry of its certificate in Unix time."""
         self._ready.set(is_ready)
         self._expires.set(expires_at)
 

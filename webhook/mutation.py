@@ -1,7 +1,7 @@
 """The mutating webhook: it sets the annotations that name a plan's creator and the user of its last change.
 
-`server` calls it; `upgrade_manager.api.attribution` has the hash, and the manager's half. It denies nothing. Names that
-are not the user's own are refused by the admission policy (deploy/admission-policies).
+`server` calls it; `upgrade_manager.api.attribution` has the hash, and the manager's half. The mutating webhook denies
+no request. The admission policy (deploy/admission-policies) refuses names that are not the user's own.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _operations(request: AdmissionRequest) -> Sequence[Mapping[str, Any]]:
 
 
 def _annotations(request: AdmissionRequest) -> dict[str, str]:
-    """Return the annotations to set; none for a request that changes nothing of what is recorded."""
+    """Return the annotations to set; nothing for a request that does not change the recorded fields."""
     if request.kind != PLAN_KIND or request.subresource or not request.user.name:
         return {}
     is_new = request.operation == "CREATE"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FAILED", "SKIPPED", "Row", "check", "is_skipped", "printable"]
 
-#: Seconds for all checks: no API server waits for them.
+#: Seconds for all checks, for which no API server waits.
 DEADLINE = 60.0
 FAILED, SKIPPED = "failed", "skipped"
 _NEEDS_PLAN = "needs a plan. Use -f FILE"
@@ -35,7 +35,7 @@ class Row:
     check: str
     outcome: str
     findings: Sequence[Finding] = ()
-    #: The reason for which it was skipped, or its warnings.
+    #: The reason why the check was skipped, or the check's warnings.
     reason: str = ""
 
     @classmethod
@@ -47,7 +47,7 @@ class Row:
 
 
 async def check(plan: Object, client: Client, toolkit: ToolkitConfig) -> list[Row]:
-    """Run the checks of the catalogue; without a plan, those of its fields are skipped."""
+    """Run the checks of the catalogue; without a plan, skip the checks of a plan's fields."""
     subject = Subject.of(plan, cluster=LiveReader(client), toolkit=toolkit)
     results = await run_checks([one for one in CHECKS if plan or not _needs_plan(one)], subject, deadline=DEADLINE)
     rows = {result.name: Row.of(result) for result in results}
@@ -56,5 +56,5 @@ async def check(plan: Object, client: Client, toolkit: ToolkitConfig) -> list[Ro
 
 
 def _needs_plan(check: Check) -> bool:
-    """Return True for a check of fields of the plan; the others check the cluster."""
+    """Return True for a check of fields of the plan; all other checks read the cluster."""
     return check.field != "spec"

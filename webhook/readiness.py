@@ -1,4 +1,4 @@
-"""The readiness of the webhook, tried as an API server reaches it."""
+"""Checks the readiness of the webhook by a connection like that of an API server; wiring.py runs the checks."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _ANY = ("", "0.0.0.0", "::")  # noqa: S104  # compared, not bound
 
 
 class WebhookReadiness:
-    """Checks readiness by a TLS handshake with the own port, as controller-runtime does, and the certificate's dates.
+    """Checks the certificate's dates after a TLS handshake with the manager's own port, as controller-runtime does.
 
-    A handshake also loads a certificate whose files have changed: without requests nothing else would.
+    The handshake also loads a certificate whose files have changed, which else only requests would load.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class WebhookReadiness:
             raise Unhealthy(f"webhook {problem}")
 
     async def run(self) -> NoReturn:
-        """Check again and again, also where no probe does."""
+        """Check periodically, even if no probe checks readiness."""
         while True:
             try:
                 await self.check()

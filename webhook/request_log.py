@@ -1,4 +1,4 @@
-"""The log line of a request: the user, the change, the plan, and the checks that it waives. `server` calls it."""
+"""The log line of a request: the user, the change, the plan, and the waived checks. `server` logs these fields."""
 
 from __future__ import annotations
 

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 API_VERSION, REVIEW = "admission.k8s.io/v1", "AdmissionReview"
 #: The kind of the objects to review, as `AdmissionRequest.kind` shows it.
 PLAN_KIND = f"{PLAN_API_VERSION}, Kind={KIND}"
-#: Bytes of a message; kube-apiserver cuts warnings to fewer itself.
+#: Bytes of a message; kube-apiserver itself cuts warnings to fewer bytes.
 MAX_MESSAGE = 1024
 _MAX_UID = 128
-#: Lists and mappings of a review, with brackets in its texts: 3 MiB of them would hold up other requests for 0.6 s.
-#: A plan of 5,000 nodes has fewer, with its managed fields.
+#: The most lists and mappings of a review, counted by opening brackets, also in its texts: 3 MiB of brackets would hold
+#: up other requests for 0.6 s. A plan of 5,000 nodes has fewer, including its managed fields.
 MAX_BRACKETS = 100_000
 _UNPROCESSABLE = 422
 
@@ -39,7 +39,7 @@ class BadReview(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requester:
-    """The user who sent the request to the API server, as that has authenticated it."""
+    """The user who sent the request to the API server, as authenticated by the API server."""
 
     name: str = ""
     uid: str = ""
@@ -49,14 +49,14 @@ class Requester:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRequest:
-    """The request to admit; objects are as in the review, of any type."""
+    """The request to admit; its objects are the review's unchecked values of any type."""
 
     uid: str
     operation: str
     #: Group, version and kind, as in PLAN_KIND.
     kind: str
     subresource: str
-    #: The name, or for a name that is not generated yet its prefix.
+    #: The plan's name, or the prefix of a name that the API server has not generated yet.
     name: str
     new: object
     old: object
@@ -70,7 +70,7 @@ class Verdict:
 
     findings: Sequence[Finding] = ()
     warnings: Sequence[str] = ()
-    #: The checks on which it rests, for metrics.
+    #: The results of the checks behind the decision, for metrics.
     checks: Sequence[CheckResult] = ()
 
     @property
@@ -103,7 +103,7 @@ def parse(body: bytes) -> AdmissionRequest:
         operation=objects.text(request, "operation"),
         kind=_kind(objects.mapping(request, "kind")),
         subresource=objects.text(request, "subResource"),
-        # A collection is deleted without a name in the request.
+        # The deletion of a collection sends requests without a name.
         name=objects.text(request, "name") or objects.name(new) or _prefix(new) or objects.name(old),
         new=new,
         old=old,

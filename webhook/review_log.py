@@ -1,6 +1,6 @@
-"""Logs reviews: those of API servers in full, those of any other peer in few and short lines.
+"""Logs the reviews of API servers in full, and the reviews of any other peer in few and short lines.
 
-`server` logs each decision and each bad review by it; `request_log` has the fields.
+`server` logs each decision and each bad review by this module; `request_log` has the fields.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.runtime.peers import Peer
 
-#: Lines a minute about reviews that are denied: of one peer, and of all.
+#: The most lines per minute about denied reviews of one peer, and of all peers.
 PEER_LINES, ALL_LINES = 20, 60
 #: Bytes of a value.
 _MAX_VALUE = 64
@@ -31,7 +31,7 @@ class ReviewLog:
         self._of_peer, self._of_all, self._of_status = LineLimit(PEER_LINES), LineLimit(ALL_LINES), LineLimit()
 
     def decided(self, event: str, peer: Peer, **fields: str | int) -> None:
-        """Log a decision with the peer's address. What a peer that is not an API server says may be made up."""
+        """Log a decision with the peer's address; a peer that is not an API server may have forged the request."""
         fields["from_api_server"] = "yes" if peer.goes_last else "no"
         self._info(event, peer, limits=[(self._of_peer, (event, peer.name)), (self._of_all, event)], **fields)
 

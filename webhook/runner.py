@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from webhook.check import Check, Subject
 
-#: Seconds for all checks: less than the API server waits (timeoutSeconds).
+#: Seconds for all checks, which is less than the API server's time-out (timeoutSeconds).
 DEADLINE = 8.0
 _GRANT = "Grant the permission; the webhook gets its own by kubectl apply -k deploy"
 log = structlog.get_logger(__name__)
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 async def run_checks(checks: Sequence[Check], subject: Subject, *, deadline: float = DEADLINE) -> list[CheckResult]:
     """Run all checks to their end, or to the deadline, and return their results in order.
 
-    A check that cannot be made fails: a plan is not accepted because the cluster could not be read.
+    A check that cannot be made fails, so that an unreadable cluster does not let a plan pass.
     """
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_run(check, subject, deadline=deadline), name=check.name) for check in checks]

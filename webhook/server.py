@@ -1,4 +1,4 @@
-"""Serves the webhook over HTTPS: one AdmissionReview in, one out."""
+"""Serves the webhook over HTTPS and responds to each AdmissionReview; wiring.py creates the server."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 PATH = "/validate-management-harvesterhci-io-v1beta1-upgradeplan"
 FLAG = "--webhook-bind-address"
-#: Seconds for running reviews when the server stops: longer than any.
+#: Seconds for running reviews when the server stops, which is longer than any review.
 _DRAIN_TIMEOUT = DEADLINE + 2
 _JSON = "application/json"
 _INTERNAL_ERROR = Finding(message="The review failed unexpectedly. See the log of the webhook, then try again")
-#: Operations of which an admission is logged, too.
+#: Operations whose admission is logged, like every denial.
 _LOGGED = frozenset({"CREATE", "DELETE"})
 log = structlog.get_logger(__name__)
 
@@ -59,7 +59,7 @@ def webhook_server(
 
 
 def webhook_app(admission: Admission, *, metrics: WebhookMetrics, peers: Peers) -> web.Application:
-    """Return the application; it can review plans as soon as it is served, so both probes are constant."""
+    """Return the application, whose probes are constant, because it can review plans as soon as it is served."""
     app = web.Application()
     handler = _Handler(admission, metrics, peers)
     for path in (PATH, mutation.PATH):
@@ -92,7 +92,7 @@ class _Handler:
                 self._metrics.record_bad(seconds=loop_time() - began)
                 self._log.refused(peer, error=str(error), status=int(error.status))
                 response = web.Response(status=error.status, text=str(error))
-                # The rest of the body is left in the socket.
+                # The connection is closed, because the socket still has the rest of the body.
                 response.force_close()
                 return response
 
@@ -128,7 +128,7 @@ class _Handler:
         return verdict
 
     def _log_intent(self, review: AdmissionRequest, peer: Peer) -> None:
-        """Log what the mutating webhook alone sees of each request: waivers, and deletions of plans that have ended."""
+        """Log waivers, and deletions of ended plans, which only the mutating webhook sees in each request."""
         if review.operation == "DELETE":
             self._log.decided("deletion requested", peer, **description(review))
         elif waived := waivers(review):

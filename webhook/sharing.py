@@ -1,6 +1,6 @@
-"""Readers that read each listing as few times as is correct.
+"""Readers that share lists between checks and reviews, and still return the latest state.
 
-wiring.py puts it before cluster.py's reader; caches.py serves the large listings.
+wiring.py puts `SharedReader` before cluster.py's reader; caches.py serves the large listings.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Slot:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     users: int = 0
-    #: Lists that have begun, and the number of the last that ended, with its objects or its error.
+    #: The number of lists that have begun, and the number of the last ended list, with its objects or its error.
     begun: int = 0
     ended: int = 0
     objects: Sequence[Object] = ()
@@ -53,8 +53,8 @@ class _Slot:
 class SharedReader:
     """Lets reviews that wait at the same time share a list.
 
-    A list, or its error, is shared only with callers that came before it began, so each sees the state after its call
-    or a later one. Fifty callers at once need two lists.
+    A list, or its error, is shared only with callers that waited before the list began, so that each caller sees the
+    state at its call or a later state. Fifty concurrent callers need two lists.
     """
 
     def __init__(self, cluster: ClusterReader) -> None:
@@ -78,7 +78,7 @@ class SharedReader:
             slot.objects, slot.error = await self._cluster.list(listing), None
         except (KubeError, NotInstalled) as error:
             slot.objects, slot.error = (), error
-        # Not after a cancellation: the next caller lists for itself.
+        # After a cancellation this line is not reached, and the next caller lists again.
         slot.ended = slot.begun
 
     @contextmanager

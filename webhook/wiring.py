@@ -1,6 +1,6 @@
-"""Adds the admission webhook to a manager; the command line calls it for `run` and `webhook`.
+"""Adds the admission webhook to a manager.
 
-cli/application.py is the caller.
+cli/application.py calls it for the commands `run` and `webhook`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class WebhookSettings:
     address: tuple[str, int]
     #: Directory with tls.crt and tls.key; "" for a self-made certificate.
     certificates: str
-    #: Of the webhook's Service and Secret.
+    #: The namespace of the webhook's Service and Secret.
     namespace: str
     toolkit: ToolkitConfig
 

@@ -1,6 +1,6 @@
 """The CAs by which the API server verifies the webhook.
 
-rotation.py writes them into the webhook configurations.
+rotation.py calls it to write the CAs into the webhook configurations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
 
-#: CAs in a caBundle: those of certificates that are served, and some of earlier ones.
+#: The most CAs in a caBundle, which are the CAs of served certificates and of some earlier certificates.
 _MAX_AUTHORITIES = 4
 _END = "-----END CERTIFICATE-----"
 #: The kinds of configuration.
@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 
 class CaBundle:
-    """The caBundle of all webhooks in the configurations of one name: a validating and a mutating one."""
+    """The caBundle of all webhooks in the validating and the mutating configuration of one name."""
 
     def __init__(self, client: Client, *, name: str) -> None:
         self._client = client
@@ -44,8 +44,8 @@ class CaBundle:
     async def publish(self, authorities: Sequence[str]) -> bool:
         """Make the API server trust these CAs; return True if it did not trust them all. Raises KubeError.
 
-        Earlier self-made CAs are kept, because other replicas may still serve their certificates. That does no harm:
-        the CAs' keys are discarded. Without a configuration, there is nothing to do.
+        Earlier self-made CAs are kept, because other replicas may still serve their certificates. An earlier CA is
+        harmless, because its key is discarded. A missing configuration is skipped.
         """
         return any([await self._publish(kind, authorities) for kind in KINDS])
 
@@ -72,7 +72,7 @@ def _operations(configuration: Object, authorities: Sequence[str]) -> Iterator[O
 
 
 def _merged(authorities: Sequence[str], current: str) -> list[str]:
-    """Return the CAs, then the self-made ones of the current bundle, each once."""
+    """Return the CAs, then the self-made CAs of the current bundle, each once."""
     earlier = [one for one in _split(_decoded(current)) if _is_self_made(one)]
     return list(dict.fromkeys([*(one.strip() for one in authorities), *earlier]))[:_MAX_AUTHORITIES]
 

@@ -1,9 +1,7 @@
 """Makes a new CA and a serving certificate.
 
-pair.py runs this module as a program, because its library takes memory that the webhook needs once a year.
-
-The manager runs this module as a program, so that the cryptography library takes no memory in the manager. Each
-certificate has a new CA, whose key is discarded: no stored key can sign another certificate.
+pair.py runs this module as a program, so that the cryptography library, which is needed once a year, takes no memory in
+the manager. Each certificate has a new CA, whose key is discarded, so that no stored key can sign another certificate.
 """
 
 from __future__ import annotations
@@ -68,7 +66,7 @@ def _certificate(
     issuer = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
     names = x509.SubjectAlternativeName([x509.DNSName(name) for name in service.names])
     return (
-        # No subject, because a common name has at most 64 characters.
+        # The certificate has no subject, because a common name has at most 64 characters.
         builder(key, subject=x509.Name([]), issuer=authority.subject, now=now)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.KeyUsage(**_NO_USAGE | {"digital_signature": True}), critical=True)

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 #: The subject of every self-made CA.
 CA_COMMON_NAME = "harvester-upgrade-manager-webhook-ca"
-#: OpenSSL's X509_V_FLAG_NO_CHECK_TIME: validity is compared with the manager's clock instead.
+#: OpenSSL's X509_V_FLAG_NO_CHECK_TIME; `is_valid` compares the validity with the manager's clock instead.
 _NO_CHECK_TIME = ssl.VerifyFlags(0x200000)
 _ISSUER = (sys.executable, "-m", "webhook.certificates.issuer")
-#: More flights than a handshake has.
+#: A limit that exceeds the number of flights of a handshake.
 _MAX_FLIGHTS = 8
 
 
@@ -39,7 +39,7 @@ class Service:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names in DNS."""
+        """All names of the Service in DNS."""
         return self.name, f"{self.name}.{self.namespace}", self.host, f"{self.host}.cluster.local"
 
 
@@ -87,7 +87,7 @@ class Pair:
         return self.not_before <= now < self.not_after
 
     def is_due(self, now: datetime) -> bool:
-        """Return True if it has to be replaced: not valid, or in the last third of its life."""
+        """Return True if the certificate has to be replaced: it is not valid, or in the last third of its life."""
         return not self.is_valid(now) or now >= self.not_after - (self.not_after - self.not_before) / 3
 
 

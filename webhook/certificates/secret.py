@@ -1,6 +1,6 @@
 """The Secret on which the replicas agree.
 
-rotation.py reads and writes it; pair.py is what it holds.
+rotation.py reads and writes the Secret; pair.py describes its content.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class CertificateSecret:
         self._name = name
         self._service = service
         self._log = structlog.get_logger(__name__, secret=f"{service.namespace}/{name}")
-        #: The Secret as last read.
+        #: The Secret as it was last read.
         self._read: Object = {}
 
     async def read(self) -> Pair | None:
-        """Return the pair, None if the content is not a pair. Raises KubeError, CertificateError without a Secret."""
+        """Return the pair; None for other content. Raises KubeError, and CertificateError for a missing Secret."""
         namespace = self._service.namespace
         try:
             self._read = await self._client.get(SECRETS, self._name, namespace=namespace)
@@ -63,7 +63,7 @@ class CertificateSecret:
             for key, text in ((CERTIFICATE, pair.certificate), (KEY, pair.key), (AUTHORITY, pair.authority))
         }
         try:
-            # The type of a Secret is immutable, and other types require other keys: both are kept.
+            # The Secret's type and other keys are kept: the type is immutable, and some types require other keys.
             kept = objects.mapping(self._read, "data")
             await self._client.update(SECRETS, {**self._read, "data": {**kept, **data}})
         except Conflict:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 async def _find(subject: Subject) -> list[Finding]:
-    """Check each kind; raise NotInstalled for one only if the other one has no problem."""
+    """Check each kind; raise NotInstalled for a missing kind only if the other kind has no problem."""
     messages: list[str] = []
     missing: list[NotInstalled] = []
     kinds = await read_each(subject.cluster, BACKUPS, BACKUP_SCHEDULES)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _STATE = "harvesterhci.io/upgradeState"
 _CLEANUP = "harvesterhci.io/upgradeCleanup"
-#: Values of the label of an Upgrade, which are no phases of Pods.
+#: Final values of an Upgrade's state label, which are not phases of Pods.
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -26,7 +26,7 @@ async def _find(subject: Subject) -> list[Finding]:
 
 
 def _problem(upgrade: Object) -> str:
-    """Return why the Upgrade blocks others, by the rule of Harvester's webhook; empty if it does not."""
+    """Return the reason why the Upgrade blocks other upgrades, by the rule of Harvester's webhook; else empty."""
     labels = objects.strings(upgrade, "metadata", "labels")
     state = labels.get(_STATE, "")
     if state not in _ENDED:

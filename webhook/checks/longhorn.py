@@ -28,7 +28,7 @@ async def _find(subject: Subject) -> list[Finding]:
 
 
 def _problem(volume: Object, *, nodes: int, skips_detached: bool) -> str:
-    # As in Harvester's own check, witness nodes count, although they hold no replicas.
+    # Witness nodes count, although they hold no replicas, because Harvester's own check counts them.
     if is_degraded(volume) and nodes >= MANY_NODES:
         show = f"kubectl describe {LONGHORN_VOLUMES.name} -n {LONGHORN_SYSTEM} {objects.name(volume)}"
         return f"is degraded. Wait until Longhorn has rebuilt its replicas, or repair it: {show}"

@@ -122,7 +122,7 @@ def evacuation(wait: EvacuationWait) -> timedelta | None:
 
 
 def volumes(wait: EvacuationWait) -> timedelta | None:
-    """Return the time for the volumes; None unless the Job waits for them."""
+    """Return the deadline of the wait for volumes; None unless the pre-drain Job waits for volumes."""
     return EVACUATION if wait.is_running and wait.is_at_gate else None
 
 

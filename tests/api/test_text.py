@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.api.text import MESSAGE_LIMIT, bounded_line
+from upgrade_manager.api.text import MAX_NAMES, MESSAGE_LIMIT, bounded_line, name_list
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,13 @@ def test_line_is_printable_bounded_and_idempotent(text: str) -> None:
     assert len(line) <= MESSAGE_LIMIT
     assert line.encode().decode() == line
     assert bounded_line(line) == line
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, ""), (2, "n0, n1"), (10, "n0, n1, n2, n3, n4, n5, n6, n7, n8, n9"), (12, " n8, n9 and 2 more")],
+)
+def test_list_of_names_is_short(count: int, text: str) -> None:
+    found = name_list([f"n{number}" for number in range(count)])
+    assert found.endswith(text)
+    assert found.count(",") == max(0, min(count, MAX_NAMES) - 1)

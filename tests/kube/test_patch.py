@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.kube.patch import JsonPatch, MergePatch, merge_diff, without_nulls
+from upgrade_manager.kube.patch import JsonPatch, MergePatch, annotation_path, merge_diff, without_nulls
 
 
 def test_merge_patch_can_require_a_resource_version() -> None:
@@ -68,3 +68,7 @@ def test_merge_diff_leads_from_old_to_new(old: Any, new: Any) -> None:
     old = without_nulls(old)
     assert merged(old, merge_diff(old, new)) == without_nulls(new)
     assert merge_diff(new, new) == {}
+
+
+def test_annotation_path_escapes_the_slash_of_its_prefix() -> None:
+    assert annotation_path("example.com/hook") == "/metadata/annotations/example.com~1hook"

@@ -63,3 +63,20 @@ async def test_refusal_passes_until_it_lasts(end: str) -> None:
     else:
         errors.keep({"other"})
     assert errors.passes("uid", refusal)
+
+
+@pytest.mark.parametrize(
+    ("error", "before", "after"),
+    [
+        pytest.param(PreconditionFailed("changed"), True, False, id="changes by others"),
+        pytest.param(Conflict("refused"), True, False, id="conflict of a webhook"),
+        pytest.param(Transient("no response"), True, True, id="no response"),
+        pytest.param(Forbidden("refused"), False, False, id="refusal"),
+    ],
+)
+def test_error_may_pass_until_conflicts_have_lasted(error: KubeError, *, before: bool, after: bool) -> None:
+    errors = PassingErrors()
+    assert errors.may_pass("u", error) is before
+    for _ in range(MAX_CONFLICTS):
+        errors.passes("u", PreconditionFailed("changed"))
+    assert errors.may_pass("u", error) is after

@@ -204,6 +204,7 @@ class PlanReconciler:
             remedy = await held_nodes.remedy(ctx)
             ctx.status.fail(result.cause, remedy)
             await self._persist(ctx)
+            toolkit_image.report(ctx)  # recorded with the acceptance, also if Initialize fails before its decision
             log.error("upgrade failed", cause=result.cause)
             return await self._end(ctx)
         ctx.status.healthy()

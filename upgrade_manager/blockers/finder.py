@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import structlog
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.blockers.deadlines import seconds_left
+from upgrade_manager.blockers import deadlines
 from upgrade_manager.blockers.object_view import NotSynced, Unreadable
 from upgrade_manager.blockers.wait import Wait
 from upgrade_manager.kube import objects
@@ -44,22 +44,12 @@ class NotLate(Exception):  # a state, as in object_view, not an error
         self.at = at
 
 
-class Row(Protocol):
+class Row(deadlines.Row, Protocol):
     """One row of the table, for any class of waits."""
-
-    @property
-    def wait(self) -> type[Wait]:
-        """The class of waits that the row handles."""
-        ...
 
     @property
     def reasons(self) -> tuple[BlockerReason, ...]:
         """The reasons that the finder may report; the first reason also stands for objects that cannot be read."""
-        ...
-
-    @property
-    def overdue(self) -> Callable[[Any], timedelta | None]:
-        """The age at which a wait of this class is overdue; None while no deadline applies."""
         ...
 
     def look(self, view: View, wait: Wait) -> Iterable[Blocker]:
@@ -97,7 +87,7 @@ def find_blockers(table: Iterable[Row], view: View, waits: Sequence[Wait], known
     found: list[Blocker] = []
     pauses: list[float] = []
     for row, wait in product(table, waits):
-        left = seconds_left(row, wait, now=view.now)
+        left = deadlines.seconds_left(row, wait, now=view.now)
         if left is None:
             continue
         if left > 0:

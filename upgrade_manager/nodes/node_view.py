@@ -15,7 +15,7 @@ from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, LABEL_JOB_TYPE
 from upgrade_manager.api.names import label_value
 from upgrade_manager.facts import machine_plan
 from upgrade_manager.facts.job_state import JobState
-from upgrade_manager.facts.machine_plan import Hook
+from upgrade_manager.facts.machine_plan import NO_HOOK, Hook
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes import drain, single_node
 from upgrade_manager.nodes.model import NodeView
@@ -124,17 +124,14 @@ def _parse(version: str) -> tuple[int, int, int] | None:
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
-_NO_HOOK = Hook()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MachinePlan:
     """The fields of a machine-plan Secret that decisions need."""
 
     secret: str = ""
     machine: str = ""
-    pre_drain: Hook = _NO_HOOK
-    post_drain: Hook = _NO_HOOK
+    pre_drain: Hook = NO_HOOK
+    post_drain: Hook = NO_HOOK
     tier: int | None = None
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from upgrade_manager.blockers import wait as waits
-from upgrade_manager.blockers.deadlines import DRAIN, EVACUATION, PLANNER, REBOOT, START, earliest
+from upgrade_manager.blockers.deadlines import DRAIN, EVACUATION, PLANNER, REBOOT, START, earliest, leftover_budgets
 from upgrade_manager.blockers.table import FINDERS
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ FIELDS: dict[str, Any] = {
     "ready_changed": NOW,
     "pods": "",
     "remedy": "",
+    "release_os": "",
 }
 
 
@@ -60,3 +61,15 @@ def test_earliest_deadline_counts_from_its_own_beginning() -> None:
     assert earliest(FINDERS, [wait(waits.JobWait), old], now=NOW) == 7
     assert earliest(FINDERS, [wait(waits.JobWait), old], now=NOW + timedelta(seconds=10)) == -3
     assert earliest(FINDERS, [], now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("more", "limit"),
+    [
+        pytest.param({}, None, id="before the step"),
+        pytest.param({"at_budgets": NOW + timedelta(hours=1)}, timedelta(hours=1) + EVACUATION, id="from the step on"),
+        pytest.param({"at_budgets": NOW, "is_running": False}, None, id="Job that does not run"),
+    ],
+)
+def test_leftover_budgets_have_a_deadline_of_their_own(more: dict[str, Any], limit: timedelta | None) -> None:
+    assert leftover_budgets(wait(waits.EvacuationWait, **{"is_running": True, **more})) == limit

@@ -103,7 +103,7 @@ def test_finished_pod_of_an_unfinished_job_is_named(
     states = [{"state": {"terminated": {"finishedAt": view.time(seconds)}}} for seconds in containers]
     done["status"]["containerStatuses"] = states
     view.found["Pod"] = [done]
-    text = "Job ns/j: Pod p has succeeded, but the Job is not marked complete"
+    text = "Job ns/j: Pod finished; waiting for the Job to be marked complete"
     named = [(one.reason, one.message, one.remedy, one.since) for one in blockers(view, job(view))]
     assert named == [("JobSlow", text, CONTROLLER, view.ago(age))] * count
 
@@ -129,7 +129,7 @@ def test_job_without_pod_has_the_events_words(view: FakeView, events: list[Any],
     view.found["Event"] = events
     (found,) = blockers(view, job(view))
     assert (found.reason, found.kind, found.name) == ("JobHasNoPod", "Job", "j")
-    assert found.message.startswith(f"Job ns/j: no Pod is created ({words}")
+    assert found.message.startswith(f"Job ns/j: waiting for its Pod ({words}")
     do = CONTROLLER if words == "no event says why" else ALLOW
     assert found.remedy == f"(1) {do} (2) Show its events: kubectl describe job -n ns j"
 
@@ -158,7 +158,7 @@ def test_refusal_is_reported_without_the_rights_to_read_more(view: FakeView) -> 
     view.errors["ServiceAccount"] = "no rights"
     (found,) = blockers(view, job(view))
     assert (found.message, found.remedy[: len(ALLOW) + 4]) == (
-        "Job ns/j: no Pod is created (forbidden)",
+        "Job ns/j: waiting for its Pod (forbidden)",
         f"(1) {ALLOW}",
     )
 

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.cluster.cluster_reader import create, named
 from tests.support.cluster.vm_world import FREE, set_instance, vm_world
 from tests.support.toolkit.toolkit import NODE
 from tests.support.toolkit.volume_world import volume_world
-from upgrade_manager.blockers import migrations, node_return, volumes
+from upgrade_manager.blockers import leftover_budgets, migrations, node_return, volumes
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.wait import EvacuationWait, LostNodeWait, RebootWait
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
     LONGHORN_ENGINES,
@@ -19,15 +21,16 @@ from upgrade_manager.kube.resources import (
     LONGHORN_VOLUMES,
     MIGRATIONS,
     NODES,
+    POD_DISRUPTION_BUDGETS,
     VIRTUAL_MACHINE_INSTANCES,
 )
-from upgrade_manager.nodes.drain import await_reboot
+from upgrade_manager.nodes.drain import await_reboot, lost
 from upgrade_manager.nodes.model import NodeView
-from upgrade_manager.toolkit.vms.evacuation import vms_remaining
+from upgrade_manager.toolkit.vms.evacuation import budgets_remaining, vms_remaining
 from upgrade_manager.toolkit.vms.longhorn_gate import unsafe_volumes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from tests.blockers.conftest import FakeView
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from upgrade_manager.blockers.wait import ReturnWait
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
+    from upgrade_manager.nodes.model import Decision
 
 row = pytest.param
 
@@ -51,7 +55,13 @@ def of_evacuation(finders: Sequence[Row], view: FakeView, *, is_running: bool) -
     """Return the blockers of a node whose VMs are to leave since an hour."""
     since = view.ago(3600)
     wait = EvacuationWait(
-        name=NODE, node=NODE, since=since, released=since, is_running=is_running, is_at_gate=is_running
+        name=NODE,
+        node=NODE,
+        since=since,
+        released=since,
+        is_running=is_running,
+        is_at_gate=is_running,
+        at_budgets=since,
     )
     return find_blockers(finders, view, [wait], []).blockers
 
@@ -120,13 +130,76 @@ async def test_migration_that_brought_a_vm_does_not_explain_its_stay(view: FakeV
     assert "it has no migration" in blocker.message
 
 
+ORPHAN = "kubevirt-disruption-budget-x"
+OLD_MIGRATION = "kubevirt-migration-pdb-kubevirt-evacuation-x"
+
+
+@pytest.mark.rule("blockers: a PodDisruptionBudget that KubeVirt leaves behind is named while the pre-drain Job waits")
+@pytest.mark.parametrize(
+    ("name", "owner", "count"),
+    [
+        row(ORPHAN, "uid-of-a-deleted-vm", 1, id="of a deleted VM"),
+        row(ORPHAN, "free", 0, id="of a running VM"),
+        row(OLD_MIGRATION, "", 1, id="of an evacuation, KubeVirt before 1.5"),
+        row(OLD_MIGRATION, "free", 1, id="of an evacuation of a running VM"),
+        row("of-a-user", "", 0, id="of a user"),
+    ],
+)
+async def test_budget_is_a_blocker_if_the_job_waits(
+    view: FakeView, tmp_path: Path, name: str, owner: str, count: int
+) -> None:
+    async with vm_world(tmp_path, FREE, actors=False) as world:
+        instance = await world.client.get(VIRTUAL_MACHINE_INSTANCES, "free", namespace="default")
+        uid = objects.uid(instance) if owner == "free" else owner
+        reference = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": "free", "uid": uid}
+        budget = named(name, "default", spec={"minAvailable": 1})
+        budget["metadata"]["ownerReferences"] = [reference] if owner else []
+        await create(world.client, POD_DISRUPTION_BUDGETS, budget)
+        job = await budgets_remaining(world.context())
+        await show(view, world, VIRTUAL_MACHINE_INSTANCES)
+        # The garbage collector removes a budget whose owner does not exist.
+        view.found[POD_DISRUPTION_BUDGETS.kind] = [budget]
+        found = of_evacuation(leftover_budgets.FINDERS, view, is_running=True)
+    command = f"kubectl delete pdb -n default {name}"
+    assert (job.endswith(command), [one.remedy for one in found]) == (
+        bool(count),
+        [f"Delete it: {command}"] * count,
+    )
+
+
 @pytest.mark.parametrize("os_image", ["old", "new"])
 @pytest.mark.parametrize("kind", [RebootWait, LostNodeWait])
 def test_message_and_blocker_give_a_reboot_the_same_time(view: FakeView, os_image: str, kind: type[ReturnWait]) -> None:
     node = NodeView(name=NODE, state=None, os_image=os_image, ready=False, pending_os="new", jobs={})
-    shown = await_reboot(node, "new").progress.partition("if it takes over ")[2]
+    shown = await_reboot(node, "new").progress.partition("If it takes over ")[2]
     seconds = float(shown.partition(" min")[0]) * 60
     for age, count in ((seconds - 1, 0), (seconds, 1)):
         since = view.ago(age)
-        wait = kind(name=NODE, node=NODE, since=since, ready_changed=since)
+        wait = kind(name=NODE, node=NODE, since=since, release_os="new", ready_changed=since)
         assert len(find_blockers(node_return.FINDERS, view, [wait], []).blockers) == count
+
+
+@pytest.mark.rule("blockers: the progress and the blocker of a node give the same reason")
+@pytest.mark.parametrize(("os_image", "is_ready"), [("old", False), ("old", True), ("new", False)])
+@pytest.mark.parametrize(("kind", "explain"), [(RebootWait, await_reboot), (LostNodeWait, lost)])
+def test_message_and_blocker_explain_a_node_that_is_not_back(
+    view: FakeView,
+    kind: type[ReturnWait],
+    explain: Callable[[NodeView, str], Decision | None],
+    os_image: str,
+    *,
+    is_ready: bool,
+) -> None:
+    since = view.time(7200)
+    ready = {"type": "Ready", "status": str(is_ready), "lastTransitionTime": since}
+    view.found["Node"] = [{"status": {"nodeInfo": {"osImage": os_image}, "conditions": [ready]}}]
+    node = NodeView(
+        name=NODE, state=None, os_image=os_image, ready=is_ready, ready_since=since, pending_os="new", jobs={}
+    )
+    began = view.ago(3600)
+    wait = kind(name=NODE, node=NODE, since=began, release_os="new", ready_changed=began, is_ready=is_ready)
+    (blocker,) = find_blockers(node_return.FINDERS, view, [wait], []).blockers
+    decision = explain(node, "new")
+    assert decision is not None
+    assert blocker.message.removeprefix(f"Node {NODE}: ") in decision.progress
+    assert decision.progress.rpartition(". ")[2].removeprefix("If it takes over 30 min: ") in blocker.remedy

@@ -34,7 +34,7 @@ CLASSES = [
 
 def made(kind: type[Wait]) -> Wait:
     """Return a wait of the class, with all that it may require."""
-    fields: dict[str, Any] = {"pods": "", "remedy": "", "name": "n"}
+    fields: dict[str, Any] = {"pods": "", "remedy": "", "release_os": "", "name": "n"}
     names = kind.__dataclass_fields__.keys()
     given = {name: fields.get(name, BEGAN) for name in names & {*fields, "imported", "stepped", "undisturbed"}}
     given |= dict.fromkeys(names & {"released", "ready_changed", "since"}, BEGAN)
@@ -59,7 +59,7 @@ def test_each_class_has_finders(kind: type[Wait]) -> None:
         row(JobWait(name="j", since=BEGAN, stepped=LATER, expected=9, pods=""), LATER, 9, id="Job"),
         row(DrainWait(name="s", since=BEGAN, undisturbed=LATER), LATER, 60, id="drain"),
         row(EvacuationWait(name="n", since=BEGAN, released=LATER), LATER, 60, id="evacuation"),
-        row(RebootWait(name="n", since=BEGAN, ready_changed=LATER), LATER, 60, id="reboot"),
+        row(RebootWait(name="n", since=BEGAN, release_os="new", ready_changed=LATER), LATER, 60, id="reboot"),
     ],
 )
 def test_progress_of_a_wait(wait: Wait, progressed: datetime, usual: float) -> None:

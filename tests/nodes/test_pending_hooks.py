@@ -21,8 +21,9 @@ REMOVE = f"(remove it: kubectl annotate secret -n fleet-local s {REQUEST}-)"
 STALE = f"is pending since an earlier upgrade {REMOVE}"
 #: Drain options with the hook of another controller, too.
 SHARED = json.dumps({"postDrainHooks": [{"annotation": HOOK}, {"annotation": "example.com/a"}]})
-OTHERS = "is acknowledged; other controllers must acknowledge theirs: example.com/a"
-FOREIGN = f"is the hook of another controller, which must acknowledge it (not {HOOK})"
+#: Drain options with the hook of another controller alone.
+FOREIGN = json.dumps({"postDrainHooks": [{"annotation": "example.com/a"}]})
+OTHERS = "other controllers have not acknowledged their hooks: example.com/a (Secret fleet-local/s)"
 UNMANAGED = f"is pending, but the node does not exist or lacks the label harvesterhci.io/managed=true {REMOVE}"
 
 
@@ -51,10 +52,10 @@ def remaining(*secrets: dict[str, Any], cordoned: Sequence[str] = (), multi_node
         pytest.param({REQUEST: OPTIONS}, "m-n1", False, STALE, id="stale on a single node"),
         pytest.param({REQUEST: OPTIONS, HOOK: "{}"}, "m-n1", False, STALE, id="stale with an older value"),
         pytest.param({REQUEST: OPTIONS}, "m-n3", True, UNMANAGED, id="of a node that has left"),
-        pytest.param({REQUEST: "{}"}, "m-n1", True, FOREIGN, id="another controller's"),
-        pytest.param({REQUEST: ""}, "m-n1", True, FOREIGN, id="empty"),
-        pytest.param({REQUEST: "x", HOOK: "x"}, "m-n1", False, FOREIGN, id="another controller's, acknowledged"),
-        pytest.param({REQUEST: SHARED, HOOK: SHARED}, "m-n1", True, OTHERS, id="acknowledged, another one's is not"),
+        pytest.param({REQUEST: "{}"}, "m-n1", True, ACKNOWLEDGED, id="without hooks"),
+        pytest.param({REQUEST: ""}, "m-n1", True, ACKNOWLEDGED, id="empty"),
+        pytest.param({REQUEST: "x", HOOK: "x"}, "m-n1", False, ACKNOWLEDGED, id="without valid options"),
+        pytest.param({REQUEST: FOREIGN, "example.com/a": FOREIGN}, "m-n1", True, ACKNOWLEDGED, id="acknowledged alone"),
     ],
 )
 def test_hook_is_described_with_node_and_state(
@@ -62,6 +63,19 @@ def test_hook_is_described_with_node_and_state(
 ) -> None:
     found = remaining(secret("s", machine_name, **annotations), multi_node=multi_node)
     assert found == f"{machine_name.removeprefix('m-')}: {REQUEST} of Secret fleet-local/s {state}"
+
+
+@pytest.mark.rule("nodes: a hook of another controller beside the manager's is reported with its name")
+@pytest.mark.parametrize("multi_node", [True, False])
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        pytest.param({REQUEST: SHARED, HOOK: SHARED}, id="the manager's is acknowledged"),
+        pytest.param({REQUEST: FOREIGN}, id="alone"),
+    ],
+)
+def test_hook_of_another_controller_is_named(annotations: dict[str, str], *, multi_node: bool) -> None:
+    assert remaining(secret("s", "m-n1", **annotations), multi_node=multi_node) == f"n1: {OTHERS}"
 
 
 @pytest.mark.rule("nodes: a Machine without Node is logged and not fatal")
@@ -93,7 +107,7 @@ def test_hooks_are_sorted_by_node_and_limited() -> None:
 @pytest.mark.rule("nodes: a done node that is cordoned holds the end of the phase, and blocks no other node")
 def test_cordoned_nodes_are_named_after_the_hooks() -> None:
     hook = secret("s", "m-n1", **{REQUEST: OPTIONS})
-    uncordon = "n2: upgraded, but cordoned. Run kubectl uncordon n2"
+    uncordon = "n2: it is cordoned after its upgrade. Run kubectl uncordon n2"
     # Rancher uncordons n1 itself.
     assert remaining(hook, cordoned=["n1", "n2"]) == f"n1: {REQUEST} of Secret fleet-local/s {ACKNOWLEDGED}; {uncordon}"
     assert remaining(cordoned=["n2"]) == uncordon

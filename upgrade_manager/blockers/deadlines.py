@@ -126,6 +126,11 @@ def volumes(wait: EvacuationWait) -> timedelta | None:
     return EVACUATION if wait.is_running and wait.is_at_gate else None
 
 
+def leftover_budgets(wait: EvacuationWait) -> timedelta | None:
+    """Return the deadline of the wait for leftover budgets, counted from the Job's step; None before that step."""
+    return wait.at_budgets - wait.since + EVACUATION if wait.is_running and wait.at_budgets else None
+
+
 def reboot(wait: ReturnWait) -> timedelta:
     """Return the deadline of a reboot; a node that is Ready again on the old OS is overdue at once."""
     back = wait.ready_changed - wait.since

@@ -12,7 +12,7 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import LONGHORN_SYSTEM
 from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.facts.evictions import PodIndex, health, keeps, staleness
+from upgrade_manager.facts.evictions import PodIndex, delete_command, health, keeps, staleness
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def budget_blockers(wait: DrainWait, pods: Sequence[Object], budgets: Sequence[O
         kept = [pod for pod in found if keeps(budget, pod)]
         if shared:
             why = "another PodDisruptionBudget selects the same Pods, which Kubernetes never evicts"
-            yield _blocker(wait, budget, shared, why=why, remedy=f"Keep one of them: {_delete(budget)}")
+            yield _blocker(wait, budget, shared, why=why, remedy=f"Keep one of them: {delete_command(budget)}")
         elif kept:
             yield _kept(wait, budget, kept)
 
@@ -54,23 +54,19 @@ def _remedy(budget: Object, *, is_stale: bool) -> str:
     if machine:
         return f"virtctl migrate {machine} -n {namespace}"
     if is_stale:
-        return _delete(budget)
+        return delete_command(budget)
     if namespace == LONGHORN_SYSTEM:
         volumes = f"kubectl get volumes.longhorn.io -n {namespace}"
-        return steps(f"Wait until no volume is degraded: {volumes}", f"Delete it then: {_delete(budget)}")
+        return steps(f"Wait until no volume is degraded: {volumes}", f"Delete it then: {delete_command(budget)}")
     healthy, desired = health(budget)
     if healthy < desired:
-        return steps("Repair its other Pods", f"Or delete it, if none of them has to run: {_delete(budget)}")
+        return steps("Repair its other Pods", f"Or delete it, if none of them has to run: {delete_command(budget)}")
     named = f"-n {namespace} {objects.name(budget)}"
     allow = f"""kubectl patch pdb {named} --type=merge -p '{{"spec":{{"minAvailable":null,"maxUnavailable":1}}}}'"""
     spec = objects.mapping(budget, "spec")
     limits = (f" ({key} is {spec[key]} now)" for key in _LIMITS if spec.get(key) is not None)
     until = f"Or allow one Pod to be down until the upgrade has ended{next(limits, '')}"
     return steps("Add a replica to its workload", f"{until}: {allow}")
-
-
-def _delete(budget: Object) -> str:
-    return f"kubectl delete pdb -n {objects.namespace(budget)} {objects.name(budget)}"
 
 
 def _blocker(wait: DrainWait, budget: Object, pods: Sequence[Object], *, why: str, remedy: str) -> Blocker:

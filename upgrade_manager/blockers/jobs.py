@@ -13,7 +13,7 @@ from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import JobWait
 from upgrade_manager.blockers.warnings import latest_warning
-from upgrade_manager.facts.job_state import JobState, Progress
+from upgrade_manager.facts.job_state import NO_POD, POD_FINISHED, JobState, Progress
 from upgrade_manager.facts.pod_reason import POD_REASONS, finished_at, start_progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
@@ -85,7 +85,7 @@ def _unrecorded(view: View, wait: JobWait, pod: Object) -> Iterator[Blocker]:
         yield _blocker(
             wait,
             BlockerReason.JOB_SLOW,
-            message=f"Pod {objects.name(pod)} has succeeded, but the Job is not marked complete",
+            message=POD_FINISHED,
             remedy=f"Check the Job controller: {_CONTROLLER_LOGS}",
             since=since,
         )
@@ -100,7 +100,7 @@ def _no_pod(view: View, wait: JobWait) -> Blocker:
     return _blocker(
         wait,
         BlockerReason.JOB_HAS_NO_POD,
-        message=f"no Pod is created ({reason})",
+        message=f"{NO_POD} ({reason})",
         remedy=steps(do, f"Show its events: kubectl describe job -n {wait.namespace} {wait.name}"),
         since=wait.since,
     )

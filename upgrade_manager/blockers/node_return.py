@@ -1,6 +1,6 @@
-"""Finds the cause of a node that does not return from its reboot.
+"""Names a node that does not return from its reboot, with the kubelet's message.
 
-table.py lists it; nodes/drain.py decides what the node waits for.
+table.py lists it; facts/node_obstacles.py explains why the node is not back.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from upgrade_manager.blockers.deadlines import lost_node, reboot
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import LostNodeWait, RebootWait
+from upgrade_manager.facts.node_obstacles import not_back
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import NODES
@@ -26,24 +27,24 @@ if TYPE_CHECKING:
 def _blockers(view: View, wait: ReturnWait) -> Iterator[Blocker]:
     """Yield the node, with the kubelet's message."""
     found = view.objects(Selection(resource=NODES, field_selector=f"metadata.name={wait.name}"))
-    ready = objects.condition(found[0], "Ready") if found else None
-    words = objects.excerpt(ready, "message") or objects.text(ready, "reason")
+    node = found[0] if found else None
+    ready = objects.condition(node, "Ready")
     is_ready = objects.text(ready, "status") == "True"
-    if is_ready:
-        remedy = steps(
-            f"Find out on node {wait.name} why it booted the fallback: journalctl --list-boots; journalctl -b -1",
-            "The node is drained: reboot it, and select the entry that is not the fallback in the menu on its console",
-        )
-    else:
-        show = f"Show its conditions: kubectl describe node {wait.name}"
-        remedy = steps(f"Check the console of node {wait.name}, and start it", show)
+    obstacle = not_back(
+        wait.name,
+        os_image=objects.text(node, "status", "nodeInfo", "osImage"),
+        release_os=wait.release_os,
+        is_ready=is_ready,
+        since=objects.text(ready, "lastTransitionTime"),
+    )
+    words = "" if is_ready else objects.excerpt(ready, "message") or objects.text(ready, "reason")
     yield Blocker(
         reason=BlockerReason.NODE_NOT_BACK,
         kind="Node",
         name=wait.name,
         node=wait.name,
-        message=f"Node {wait.name}: {wait.detail}" + (f" ({words})" if words and not is_ready else ""),
-        remedy=remedy,
+        message=f"Node {wait.name}: {obstacle.why}" + (f" ({words})" if words else ""),
+        remedy=steps(*obstacle.ways_out),
         since=wait.since,
     )
 

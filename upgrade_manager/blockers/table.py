@@ -12,6 +12,7 @@ from upgrade_manager.blockers import (
     imports,
     jobs,
     known,
+    leftover_budgets,
     migrations,
     node_return,
     rancher,
@@ -33,5 +34,6 @@ FINDERS: tuple[Row, ...] = (
     *drains.FINDERS,
     *migrations.FINDERS,
     *volumes.FINDERS,
+    *leftover_budgets.FINDERS,
     *rancher.FINDERS,
 )

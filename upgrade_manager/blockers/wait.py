@@ -169,6 +169,8 @@ class EvacuationWait(Wait):
     is_running: bool = False
     #: True while the Job waits for volumes, before it lets the VMs leave.
     is_at_gate: bool = False
+    #: The time since which the Job waits for KubeVirt's leftover PodDisruptionBudgets; None unless it does.
+    at_budgets: datetime | None = None
 
     @property
     def progressed(self) -> datetime:
@@ -178,8 +180,9 @@ class EvacuationWait(Wait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReturnWait(Wait):
-    """A wait for a node to be Ready with the release's OS; `detail` has the node's present OS."""
+    """A wait for a node to be Ready with the release's OS."""
 
+    release_os: str
     #: The time at which the node became Ready or NotReady; `since` if the node does not report the time.
     ready_changed: datetime
     is_ready: bool = False

@@ -4,8 +4,9 @@ The Job on a node, the finder of blockers and the webhook apply the same rule, s
 
 live_migration   Harvester's rule for VMs that the Job stops before a drain; `node_affinity` is the scheduler's rule
 vm_obstacles     why a VM stays on a node that KubeVirt evacuates; `migrations` finds the VM's migrations
+node_obstacles   why a node's upgrade has not ended
 volumes          Longhorn's volumes for which a drain waits
-evictions        which Pods a PodDisruptionBudget keeps on their node
+evictions        which Pods a PodDisruptionBudget keeps on their node, and which budgets have outlived their VM
 pod_reason       why a Pod does not run; `taints` finds the taints that keep a Pod from a node
 deployments      why a Deployment does nothing
 job_state        the progress of a Job
@@ -27,6 +28,7 @@ __all__ = [
     "machine_plan",
     "migrations",
     "node_affinity",
+    "node_obstacles",
     "pod_reason",
     "suc_nodes",
     "taints",

@@ -1,6 +1,7 @@
-"""PodDisruptionBudgets that keep a Pod on its node, by the rules of the API server's evictions.
+"""PodDisruptionBudgets that keep a Pod on its node, by the rules of the API server's evictions, and leftover ones.
 
-blockers/disruption_budgets.py names such budgets, with the remedies.
+blockers/disruption_budgets.py names such budgets, with the remedies. The pre-drain Job waits for leftover budgets
+(toolkit/vms/evacuation.py), and blockers/leftover_budgets.py names these.
 """
 
 from __future__ import annotations
@@ -12,9 +13,17 @@ from upgrade_manager.facts.label_selectors import matches
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from upgrade_manager.kube.objects import Object
+
+#: The step of the pre-drain Job that waits for leftover budgets (toolkit/commands/pre_drain.py).
+BUDGET_GATE = "wait-for-disruption-budgets"
+#: The state of a leftover budget.
+LEFTOVER = "left over from ended VMs or migrations"
+_INSTANCE = "VirtualMachineInstance"
+#: PodDisruptionBudgets of evacuations, which releases of KubeVirt before 1.5 created.
+_OLD_MIGRATION = "kubevirt-migration-pdb-kubevirt-evacuation-"
 
 
 class PodIndex:
@@ -70,6 +79,35 @@ def staleness(budget: Object, pods: Sequence[Object]) -> str:
         return "its status is stale: it expects 0 Pods"
     is_owned = any(objects.items(pod, "metadata", "ownerReferences") for pod in pods)
     return "" if is_owned else "it is stale: its Pods have no owner that would replace them"
+
+
+def is_of_kubevirt(budget: Object) -> bool:
+    """Return True for a budget of a VM or an evacuation, which KubeVirt creates and removes."""
+    return _is_old(budget) or bool(_instance_uid(budget))
+
+
+def leftovers(budgets: Iterable[Object], instances: Collection[str]) -> list[Object]:
+    """Return KubeVirt's budgets of ended VMs and of evacuations; `instances` are the uids of the existing VMs.
+
+    Rancher's drain waits for the Pods of such a budget, which the budget keeps for ever.
+    """
+    return [one for one in budgets if _is_old(one) or ((uid := _instance_uid(one)) and uid not in instances)]
+
+
+def delete_command(budget: Object) -> str:
+    """Return the command that deletes the budget."""
+    return f"kubectl delete pdb -n {objects.namespace(budget)} {objects.name(budget)}"
+
+
+def _is_old(budget: Object) -> bool:
+    return objects.name(budget).startswith(_OLD_MIGRATION)
+
+
+def _instance_uid(budget: Object) -> str:
+    """Return the uid of the VM that owns the budget; empty if none does."""
+    owners = objects.items(budget, "metadata", "ownerReferences")
+    instances = (one for one in owners if objects.text(one, "kind") == _INSTANCE)
+    return objects.text(next(instances, None), "uid")
 
 
 def _number(budget: Object, key: str) -> int | None:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 #: The API server's default.
 DEFAULT_BACKOFF_LIMIT = 6
+#: The state of a Job that has no Pod.
+NO_POD = "waiting for its Pod"
+#: The state of a Job whose Pod has succeeded.
+POD_FINISHED = "Pod finished; waiting for the Job to be marked complete"
 #: The form of the annotation `ANNOTATION_PROGRESS`; another text is ignored.
 _STEP = re.compile(r"[0-9]{1,3}/[0-9]{1,3} [a-z0-9-]{1,60}", re.ASCII)
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, FLEET_LOCAL, JobType
+from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
 from upgrade_manager.api.node_states import NodeState
-from upgrade_manager.api.text import name_list
+from upgrade_manager.facts import node_obstacles
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.nodes import repeated_drain
 from upgrade_manager.nodes.expected_times import USUAL_REBOOT
@@ -29,10 +29,11 @@ from upgrade_manager.nodes.sequencing import start_or_pause
 
 if TYPE_CHECKING:
     from upgrade_manager.facts.machine_plan import Hook
+    from upgrade_manager.facts.node_obstacles import NodeObstacle
     from upgrade_manager.nodes.model import Effect, NodeView
 
-#: The condition for the advice in a message; the time is the deadline of the node's blocker.
-_OVERDUE = f"if it takes over {USUAL_REBOOT / 60:.0f} min"
+#: The minutes after which a message gives advice, which is the deadline of the node's blocker.
+_OVERDUE = round(USUAL_REBOOT / 60)
 
 
 def decide(view: NodeView, *, release_os: str) -> Decision:
@@ -47,8 +48,9 @@ def decide(view: NodeView, *, release_os: str) -> Decision:
         return _pre_drain(view)
     if view.post_drain.pending and not view.kubernetes_outdated:
         return _pre_drain(view)
-    waits = others_message(view.secret, view.pre_drain) if view.pre_drain.others else "waiting for Rancher to drain it"
-    return Decision(state=None, progress=f"{view.name}: {waits}", holds=bool(view.pre_drain.others))
+    others = view.pre_drain.others
+    waits = node_obstacles.foreign_hooks(view.secret, others) if others else "waiting for Rancher to drain it"
+    return Decision(state=None, progress=f"{view.name}: {waits}", holds=bool(others))
 
 
 def _is_pre_drained(view: NodeView) -> bool:
@@ -75,14 +77,8 @@ def _pre_drain(view: NodeView) -> Decision:
 
 def _after_pre_drain(view: NodeView) -> str:
     if view.pre_drain.others:
-        return others_message(view.secret, view.pre_drain)
+        return node_obstacles.foreign_hooks(view.secret, view.pre_drain.others)
     return "waiting for Rancher to drain it and upgrade its Kubernetes"
-
-
-def others_message(secret: str, hook: Hook) -> str:
-    """Return the progress of a node whose drain waits for hooks of other controllers."""
-    names = name_list(hook.others)
-    return f"other controllers have not acknowledged their hooks: {names} (Secret {FLEET_LOCAL}/{secret})"
 
 
 def _post_drain(view: NodeView, release_os: str) -> Decision:
@@ -116,8 +112,9 @@ def _done(view: NodeView) -> Decision:
         *_acknowledge(view, view.post_drain, ANNOTATION_POST_HOOK),
         *restore_vms(view),
     )
-    waits = f"{view.name}: {others_message(view.secret, view.post_drain)}" if view.post_drain.others else ""
-    return Decision(state=NodeState.POST_DRAINED, progress=waits, effects=effects, holds=bool(waits))
+    others = view.post_drain.others
+    waits = f"{view.name}: {node_obstacles.foreign_hooks(view.secret, others)}" if others else ""
+    return Decision(state=NodeState.POST_DRAINED, progress=waits, effects=effects, holds=bool(others))
 
 
 def _acknowledge(view: NodeView, hook: Hook, annotation: str) -> tuple[Effect, ...]:
@@ -147,33 +144,31 @@ def runs_release(view: NodeView, release_os: str) -> bool:
     return view.os_image == release_os and view.ready
 
 
+def not_back(view: NodeView, release_os: str) -> NodeObstacle:
+    """Return why a node that has to run the release does not run it, or is not Ready."""
+    since, is_ready = view.ready_since, view.ready
+    return node_obstacles.not_back(
+        view.name, os_image=view.os_image, release_os=release_os, is_ready=is_ready, since=since
+    )
+
+
 def await_reboot(view: NodeView, release_os: str) -> Decision:
     """Wait until the node is back, with the expected OS in its annotation."""
     expected = () if view.pending_os == release_os else (SetPendingOS(node=view.name, os_image=release_os),)
-    if view.os_image == release_os:
-        waits = f"runs {release_os}, but is NotReady{_since(view.ready_since)}; {_OVERDUE}, check its kubelet"
-    else:
-        since = _since(view.os_upgrade.completed if view.os_upgrade else "")
-        waits = f"rebooting from {view.os_image} to {release_os}{since}; {_OVERDUE}, check its console"
-    progress = f"{view.name}: {waits}"
+    obstacle = not_back(view, release_os)
+    # Unlike a duration, the begin does not change the message.
+    began = view.os_upgrade.completed if view.os_upgrade else ""
+    reboots = f"{view.name}: rebooting{f' since {began}' if began else ''}; {obstacle.why}"
+    progress = f"{reboots}. If it takes over {_OVERDUE} min: {obstacle.ways_out[0]}"
     return Decision(state=NodeState.WAITING_REBOOT, progress=progress, effects=expected)
-
-
-def _since(time: str) -> str:
-    """Return the begin of a state for a message; unlike a duration, the begin does not change the message."""
-    return f" since {time}" if time else ""
 
 
 def lost(view: NodeView, release_os: str) -> Decision | None:
     """Hold the phase while a node that was recorded as done is NotReady or runs another OS; None otherwise."""
     if runs_release(view, release_os):
         return None
-    if view.os_image == release_os:
-        problem = f"is NotReady; the upgrade waits for it. Check its kubelet: kubectl describe node {view.name}"
-    else:
-        found = view.os_image or "an unknown OS"
-        problem = f"runs {found} instead of {release_os}; the upgrade waits for it. Check its console and reboot it"
-    message = f"was upgraded, but {problem}"
+    obstacle = not_back(view, release_os)
+    message = f"it was upgraded, and the upgrade waits for it, because {obstacle.why}. {obstacle.ways_out[0]}"
     return Decision(state=view.state, progress=f"{view.name}: {message}", message=message, holds=True)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.text import name_list
+from upgrade_manager.facts import node_obstacles
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.node_view import is_same
 from upgrade_manager.nodes.pending_hooks import held_nodes
@@ -31,8 +32,7 @@ def next_node_message(observed: Observed, *, unstarted: Collection[str], release
     names = undrained(observed, unstarted=unstarted, release=release)
     if not names:
         return NEXT_NODE
-    verb, pronoun = ("runs", "it") if len(names) == 1 else ("run", "them")
-    return f"{NEXT_NODE}; {name_list(names)} {verb} Kubernetes {release} already, but Rancher has not drained {pronoun}"
+    return f"{NEXT_NODE}; {name_list(names)}: {node_obstacles.undrained(release, nodes=len(names))}"
 
 
 def undrained(observed: Observed, *, unstarted: Collection[str], release: str) -> list[str]:

@@ -12,21 +12,13 @@ from enum import Enum
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import (
-    ANNOTATION_POST_HOOK,
-    ANNOTATION_PRE_HOOK,
-    FLEET_LOCAL,
-    MANAGED_SELECTOR,
-    RKE_POST_DRAIN,
-    RKE_PRE_DRAIN,
-)
-from upgrade_manager.facts import machine_plan
+from upgrade_manager.api.keys import FLEET_LOCAL, MANAGED_SELECTOR, RKE_POST_DRAIN, RKE_PRE_DRAIN
+from upgrade_manager.facts import machine_plan, node_obstacles
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from upgrade_manager.facts.machine_plan import Hook
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
     from upgrade_manager.nodes.node_view import Observed
@@ -78,12 +70,12 @@ def delays(observed: Observed, *, cordoned: Iterable[str], multi_node: bool) -> 
         for key in _delaying(secret, unacknowledged=multi_node and not acknowledges):
             found.append(_delay(node, secret, key, acknowledges=acknowledges, multi_node=multi_node))
             drained.add(node)
-    found += [
-        Delay(kind=DelayKind.CORDON, node=node, problem="upgraded, but cordoned", remedy=f"kubectl uncordon {node}")
-        for node in cordoned
-        if node not in drained
-    ]
-    return found
+    return found + [_cordon(node) for node in cordoned if node not in drained]
+
+
+def _cordon(node: str) -> Delay:
+    obstacle = node_obstacles.cordoned(node)
+    return Delay(kind=DelayKind.CORDON, node=node, problem=obstacle.why, remedy=obstacle.ways_out[0])
 
 
 def describe_delays(found: Sequence[Delay], *, limit: int) -> str:
@@ -116,21 +108,19 @@ def _by_node(secrets: Store, machines: Store) -> list[tuple[str, Object]]:
 def _delay(node: str, secret: Object, key: str, *, acknowledges: bool, multi_node: bool) -> Delay:
     name, is_pre_drain = objects.name(secret), key == RKE_PRE_DRAIN
     hook = machine_plan.pre_drain_hook(secret) if is_pre_drain else machine_plan.post_drain_hook(secret)
-    own = ANNOTATION_PRE_HOOK if is_pre_drain else ANNOTATION_POST_HOOK
-    kind, state = _state(hook, own, acknowledges=acknowledges, multi_node=multi_node)
+    # Each reconcile acknowledges the hooks of nodes that are done before this check.
+    is_answered = not hook.pending or acknowledges
+    if is_answered and hook.others:
+        foreign = node_obstacles.foreign_hooks(name, hook.others)
+        return Delay(kind=DelayKind.FOREIGN, node=node, secret=name, problem=foreign, hooks=hook.others)
+    kind, state = _state(is_answered=is_answered, multi_node=multi_node)
     remove = f"kubectl annotate secret -n {FLEET_LOCAL} {name} {key}-" if kind is DelayKind.LEFTOVER else ""
     problem = f"{key} of Secret {FLEET_LOCAL}/{name} {state}"
-    return Delay(kind=kind, node=node, secret=name, problem=problem, remedy=remove, hooks=hook.others)
+    return Delay(kind=kind, node=node, secret=name, problem=problem, remedy=remove)
 
 
-def _state(hook: Hook, own: str, *, acknowledges: bool, multi_node: bool) -> tuple[DelayKind, str]:
-    if not hook.requested:
-        return DelayKind.FOREIGN, f"is the hook of another controller, which must acknowledge it (not {own})"
-    if not hook.pending or acknowledges:
-        # Each reconcile acknowledges the hooks of nodes that are done before this check.
-        if hook.others:
-            others = ", ".join(hook.others)
-            return DelayKind.FOREIGN, f"is acknowledged; other controllers must acknowledge theirs: {others}"
+def _state(*, is_answered: bool, multi_node: bool) -> tuple[DelayKind, str]:
+    if is_answered:
         return DelayKind.RANCHER, "is acknowledged; waiting for Rancher to uncordon the node"
     if not multi_node:
         return DelayKind.LEFTOVER, "is pending since an earlier upgrade"

@@ -153,7 +153,7 @@ async def test_remaining_hooks_are_reported_with_node_and_state(stage: NodeUpgra
     place = "rke.cattle.io/post-drain of Secret fleet-local"
     assert await stage.waiting() == (
         f"n1: {place}/s-n1 is acknowledged; waiting for Rancher to uncordon the node; "
-        f"n2: {place}/s-n2 is the hook of another controller, which must acknowledge it (not {POST}); "
+        f"n2: {place}/s-n2 is acknowledged; waiting for Rancher to uncordon the node; "
         f"n3: {place}/s-n3 is pending, but the node does not exist or lacks the label "
         "harvesterhci.io/managed=true (remove it: kubectl annotate secret -n fleet-local s-n3 "
         "rke.cattle.io/post-drain-); "

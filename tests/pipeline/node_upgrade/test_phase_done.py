@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
 
 NEXT = "waiting for Rancher to upgrade the next node"
-UNCORDON = "upgraded, but cordoned. Run kubectl uncordon"
+UNCORDON = "it is cordoned after its upgrade. Run kubectl uncordon"
 
 
 @pytest.mark.rule(
@@ -32,7 +32,10 @@ async def test_done_node_that_is_not_ready_holds_the_phase(stage: NodeUpgradeRun
     await stage.rancher("n1", post=OPTIONS)
     await stage.rancher("n2", pre=OPTIONS)
     await stage.report("n1", ready="Unknown")
-    problem = "was upgraded, but is NotReady; the upgrade waits for it. Check its kubelet: kubectl describe node n1"
+    problem = (
+        f"it was upgraded, and the upgrade waits for it, because it is not Ready; it runs {RELEASE['os']}. "
+        "Check the console of node n1, and start it"
+    )
     assert shown(await stage.run()) == Waiting(message=f"n1: {problem} (0 of 2 nodes done)")
     assert (await stage.status())["nodeUpgradeStatuses"]["n1"] == {"state": "PostDrained", "message": problem}
     assert (await stage.jobs(), await stage.acknowledgements("n1")) == ([], {})
@@ -49,8 +52,9 @@ async def test_done_node_with_the_old_os_holds_the_end(stage: NodeUpgradeRun, no
     await stage.move(**dict.fromkeys(nodes, "PostDrained" if len(nodes) > 1 else "SingleNodeUpgraded"))
     await stage.report("n1", os="Harvester v1.6.1")
     assert await stage.waiting() == (
-        f"n1: was upgraded, but runs Harvester v1.6.1 instead of {RELEASE['os']}; the upgrade waits for it. "
-        f"Check its console and reboot it ({len(nodes) - 1} of {len(nodes)} nodes done)"
+        "n1: it was upgraded, and the upgrade waits for it, because it runs Harvester v1.6.1 instead of "
+        f"{RELEASE['os']}. Find out on node n1 why it booted the fallback: journalctl --list-boots; journalctl -b -1 "
+        f"({len(nodes) - 1} of {len(nodes)} nodes done)"
     )
     await stage.report("n1")
     assert await stage.run() == Completed()
@@ -81,11 +85,11 @@ async def test_undrained_nodes_with_the_release_are_named(stage: NodeUpgradeRun)
     for node, kubelet in zip(nodes, (release, release, old), strict=True):
         await stage.report(node, os="Harvester v1.6.1", kubelet=kubelet)
     await stage.enter()
-    both = f"{NEXT}; n1, n2 run Kubernetes {release} already, but Rancher has not drained them"
+    both = f"{NEXT}; n1, n2: they run Kubernetes {release} already, but Rancher has not drained them"
     assert await stage.waiting() == f"{both} (0 of 3 nodes done)"
     await stage.report("n1", kubelet=release)
     await stage.move(n1="PostDrained")
-    one = f"{NEXT}; n2 runs Kubernetes {release} already, but Rancher has not drained it"
+    one = f"{NEXT}; n2: it runs Kubernetes {release} already, but Rancher has not drained it"
     assert await stage.waiting() == f"{one} (1 of 3 nodes done)"
     await stage.request("n2", "pre")
     assert NEXT not in await stage.waiting()

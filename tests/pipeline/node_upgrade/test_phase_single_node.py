@@ -8,7 +8,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from tests.support.cluster.harvester import RELEASE
-from tests.support.cluster.nodes import OPTIONS, POST, POST_DRAIN
+from tests.support.cluster.nodes import OPTIONS, POST_DRAIN
 from tests.support.managers.phase_results import shown
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
@@ -34,8 +34,10 @@ async def test_one_job_does_all_of_it(stage: NodeUpgradeRun, *, record: bool) ->
     await stage.run(record=record)
     assert await stage.jobs() == ["single-node-upgrade-n1"]
     outcome = await stage.complete("n1", "single-node-upgrade")
-    rebooting = f"n1: rebooting from Harvester v1.6.1 to {RELEASE['os']}; if it takes over 30 min, check its console"
-    assert shown(outcome) == Waiting(message=f"{rebooting} (0 of 1 nodes done)")
+    assert shown(outcome) == Waiting(
+        message=f"n1: rebooting; it runs Harvester v1.6.1 instead of {RELEASE['os']}. If it takes over 30 min: Find "
+        "out on node n1 why it booted the fallback: journalctl --list-boots; journalctl -b -1 (0 of 1 nodes done)"
+    )
     assert await stage.states() == {"n1": "WaitingReboot"}
     assert await stage.pending_os("n1") == RELEASE["os"]
     await stage.reboot("n1")
@@ -74,8 +76,8 @@ async def test_phase_waits_until_rancher_removes_the_hook(stage: NodeUpgradeRun)
     await stage.finish("n1", "single-node-upgrade")
     await stage.reboot("n1")
     await stage.rancher("n1", post="{}")
-    hook = "n1: rke.cattle.io/post-drain of Secret fleet-local/s-n1 is the hook of another controller"
-    waits = f"{hook}, which must acknowledge it (not {POST}) (1 of 1 nodes done)"
+    hook = "n1: rke.cattle.io/post-drain of Secret fleet-local/s-n1 is acknowledged"
+    waits = f"{hook}; waiting for Rancher to uncordon the node (1 of 1 nodes done)"
     assert shown(await stage.run()) == Waiting(message=waits)
     await stage.rancher("n1", post=None)
     assert await stage.run() == Completed()

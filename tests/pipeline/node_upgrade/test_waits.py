@@ -29,7 +29,7 @@ from upgrade_manager.kube.resources import JOBS, NODES, UPGRADE_PLANS
 from upgrade_manager.pipeline.outcome import Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from tests.support.managers.node_upgrade import NodeUpgradeRun
     from upgrade_manager.blockers.wait import Wait
@@ -131,7 +131,7 @@ async def test_node_under_way_is_followed_from_its_vms_to_its_return(stage: Node
     (reboot,) = await waits(stage)
     assert isinstance(reboot, RebootWait)
     assert (reboot.name, reboot.is_ready) == ("n1", False)
-    assert reboot.detail == "it is not Ready; it runs Harvester v1.6.1 instead of Harvester v1.7.0"
+    assert reboot.release_os == "Harvester v1.7.0"
     assert format_time(reboot.since) == now
 
 
@@ -203,7 +203,34 @@ async def test_done_node_that_is_lost_is_a_wait(stage: NodeUpgradeRun) -> None:
     (wait,) = await waits(stage)
     assert isinstance(wait, LostNodeWait)
     assert (wait.name, wait.is_ready) == ("n1", True)
-    assert wait.detail == "it runs Harvester v1.6.1 instead of Harvester v1.7.0"
+    assert wait.release_os == "Harvester v1.7.0"
+
+
+async def cordoned(stage: NodeUpgradeRun) -> None:
+    await stage.client.patch(NODES, "n1", MergePatch({"spec": {"unschedulable": True}}))
+
+
+async def held_by_others(stage: NodeUpgradeRun) -> None:
+    await stage.rancher("n1", post=FOREIGN.replace("pre", "post"))
+
+
+async def undrained(stage: NodeUpgradeRun) -> None:
+    await stage.report("n2", os="Harvester v1.6.1", kubelet="v1.33.5+rke2r1")
+    await stage.move(n2="ImagePreloaded")
+
+
+@pytest.mark.rule("blockers: the progress and the blocker of a node give the same reason")
+@pytest.mark.parametrize("change", [cordoned, held_by_others, undrained])
+async def test_progress_and_wait_give_the_same_reason(
+    stage: NodeUpgradeRun, change: Callable[[NodeUpgradeRun], Awaitable[None]]
+) -> None:
+    await stage.begin("n1", "n2")
+    await stage.move(n1="PostDrained", n2="PostDrained")
+    await change(stage)
+    result = await stage.run()
+    assert isinstance(result, Waiting)
+    (wait,) = result.waits
+    assert wait.detail in result.message
 
 
 @pytest.mark.parametrize(
@@ -275,13 +302,11 @@ async def test_delays_of_the_end_are_waits(stage: NodeUpgradeRun) -> None:
     await stage.begin("n1", "n2", "n3", "n4")
     await stage.move(n1="PostDrained", n2="PostDrained", n3="PostDrained", n4="PostDrained")
     await stage.rancher("n1", post=OPTIONS)
-    await stage.rancher("n2", post="{}")
     await stage.machine("joining")
     await stage.rancher("joining", pre=OPTIONS)
     await stage.cordon("n3", cordoned=True)
     assert sorted(named(await waits(stage)), key=str) == [
         (WaitKind.CORDONED_NODE, "n3"),
-        (WaitKind.FOREIGN_HOOK, "s-n2"),
         (WaitKind.LEFTOVER_HOOK, "s-joining"),
         (WaitKind.RANCHER, "local"),
     ]

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tests.support.cluster.harvester import Harvester
     from upgrade_manager.pipeline.context import ReconcileContext
 
+CONSOLE = "Check the console of node n1, and start it"
+FALLBACK = "Find out on node n1 why it booted the fallback: journalctl --list-boots; journalctl -b -1"
 ARCHIVE = "harvester-iso/bundle/harvester/images-lists-archive"
 OLD, NEW = f"{ARCHIVE}/v1.6.1/image_list_all.txt", f"{ARCHIVE}/current/image_list_all.txt"
 
@@ -257,15 +259,11 @@ async def test_node_without_the_label_is_not_left_out(cluster: Harvester) -> Non
     [
         pytest.param({}, None, id="as upgraded"),
         pytest.param(
-            {"unschedulable": True}, "it was cordoned after its upgrade. Run kubectl uncordon n1", id="cordoned"
+            {"unschedulable": True}, "it is cordoned after its upgrade. Run kubectl uncordon n1", id="cordoned"
         ),
-        pytest.param({"ready": "False"}, "it is not Ready. Run kubectl describe node n1", id="not Ready"),
-        pytest.param(
-            {"os": "Old"}, f"it reports the OS Old instead of {RELEASE['os']} since its upgrade", id="fell back"
-        ),
-        pytest.param(
-            {"os": ""}, f"it reports the OS unknown instead of {RELEASE['os']} since its upgrade", id="unknown OS"
-        ),
+        pytest.param({"ready": "False"}, f"it is not Ready; it runs {RELEASE['os']}. {CONSOLE}", id="not Ready"),
+        pytest.param({"os": "Old"}, f"it runs Old instead of {RELEASE['os']}. {FALLBACK}", id="fell back"),
+        pytest.param({"os": ""}, f"it runs an unknown OS instead of {RELEASE['os']}. {FALLBACK}", id="unknown OS"),
     ],
 )
 async def test_end_waits_for_nodes_that_changed(cluster: Harvester, change: Any, message: str | None) -> None:
@@ -296,7 +294,7 @@ async def test_node_that_rancher_drains_again_does_not_hold_the_end(cluster: Har
     ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE, "nodeUpgradeStatuses": recorded}))
     found = await ImageCleanup().exit(ctx)
     assert found is not None
-    assert found.message == "Node n1: it was cordoned after its upgrade. Run kubectl uncordon n1"
+    assert found.message == "Node n1: it is cordoned after its upgrade. Run kubectl uncordon n1"
     hook = {"metadata": {"annotations": {PRE_DRAIN: OPTIONS}}}
     await cluster.client.patch(SECRETS, "s-n1", MergePatch(hook), namespace="fleet-local")
     assert await ImageCleanup().exit(ctx) is None

@@ -185,15 +185,16 @@ async def test_budgets_of_ended_migrations_and_vms_are_awaited(tmp_path: Path) -
         await budget(world, f"kubevirt-migration-pdb-{EVACUATION}")
         await budget(world, "kubevirt-disruption-budget-orphan", owner="uid-of-a-deleted-vm")
         assert await budgets_remaining(world.context()) == (
-            f"PodDisruptionBudgets of ended VMs and migrations: default/kubevirt-migration-pdb-{EVACUATION}, "
-            "default/kubevirt-disruption-budget-orphan; remove them if they stay: kubectl delete pdb"
+            "PodDisruptionBudgets left over from ended VMs or migrations: default/kubevirt-disruption-budget-orphan, "
+            f"default/kubevirt-migration-pdb-{EVACUATION}. If they stay, delete them: "
+            "kubectl delete pdb -n default kubevirt-disruption-budget-orphan"
         )
 
 
 async def test_budget_of_a_deleted_vm_alone_is_awaited(tmp_path: Path) -> None:
     async with vm_world(tmp_path, FREE, actors=False) as world:
         await budget(world, "kubevirt-disruption-budget-orphan", owner="uid-of-a-deleted-vm")
-        assert "default/kubevirt-disruption-budget-orphan;" in await budgets_remaining(world.context())
+        assert "default/kubevirt-disruption-budget-orphan." in await budgets_remaining(world.context())
 
 
 async def test_budget_that_stays_times_out(tmp_path: Path) -> None:

@@ -342,7 +342,7 @@ async def _progress(ctx: ReconcileContext, state: State) -> Completed | Waiting:
         else:
             shown, release = _next_node(ctx, state), state.target.release_kubernetes
             skipped = undrained(state.observed, unstarted=_unstarted(ctx), release=release)
-            found = waits.of_rancher(skipped, detail=shown)
+            found = waits.of_rancher(skipped, kubernetes=release, detail=shown)
     else:
         cordoned = [view.name for view, _ in state.decisions if view.cordoned]
         delaying = delays(state.observed, cordoned=cordoned, multi_node=state.single is None)

@@ -20,7 +20,6 @@ from upgrade_manager.api.keys import (
     JobType,
 )
 from upgrade_manager.api.node_states import NodeState
-from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.deadlines import PLANNER
 from upgrade_manager.blockers.jobs import job_wait
@@ -37,6 +36,8 @@ from upgrade_manager.blockers.wait import (
     RancherWait,
     RebootWait,
 )
+from upgrade_manager.facts import node_obstacles
+from upgrade_manager.facts.evictions import BUDGET_GATE
 from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.facts.volumes import VOLUME_GATE
 from upgrade_manager.kube import objects
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from upgrade_manager.blockers.wait import KnownWait, ReturnWait, Wait
     from upgrade_manager.facts.job_state import JobState
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.nodes.model import NodeView
+    from upgrade_manager.nodes.model import Decision, NodeView
     from upgrade_manager.nodes.node_view import Decided, Observed
     from upgrade_manager.nodes.pending_hooks import Delay
     from upgrade_manager.pipeline.context import ReconcileContext
@@ -87,11 +88,11 @@ class NodeWaits:
             if decision.state is NodeState.UPGRADE_PAUSED:
                 yield self._paused(view)
             yield from self._drain(view, decision.state)
-            yield from self._return(view, decision.state, is_under_way=decision.state is not None or decision.holds)
+            yield from self._return(view, decision)
             if others := (view.pre_drain.others or view.post_drain.others) if decision.state or decision.holds else ():
                 yield self._foreign(view, others)
 
-    def of_rancher(self, undrained: Sequence[str], *, detail: str) -> Iterator[Wait]:
+    def of_rancher(self, undrained: Sequence[str], *, kubernetes: str, detail: str) -> Iterator[Wait]:
         """Yield the waits while no node is under way; `undrained` nodes run the release's Kubernetes already."""
         since = self._last_movement()
         if not undrained:
@@ -106,7 +107,7 @@ class NodeWaits:
                 LostHookWait,
                 name,
                 since=since,
-                detail="it runs the release's Kubernetes already, and Rancher does not drain it",
+                detail=node_obstacles.undrained(kubernetes),
                 remedy="Let Rancher drain all nodes again, also the upgraded ones: "
                 f"kubectl -n {FLEET_LOCAL} patch {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER} "
                 f"--type=merge -p '{patch}'",
@@ -208,27 +209,23 @@ class NodeWaits:
             released=released,
             is_running=job.progress is Progress.RUNNING,
             is_at_gate=job.step.endswith(f" {VOLUME_GATE}") if job.step else not view.tainted,
+            at_budgets=parse_time(job.progressed) if job.step.endswith(f" {BUDGET_GATE}") else None,
         )
 
-    def _return(self, view: NodeView, state: NodeState | None, *, is_under_way: bool) -> Iterator[Wait]:
+    def _return(self, view: NodeView, decision: Decision) -> Iterator[Wait]:
         """Yield the wait for a node that has to become Ready, or to run the release's OS."""
-        changed = parse_time(view.ready_since)
+        state, changed = decision.state, parse_time(view.ready_since)
+        is_lost = not view.ready or (state and state.upgraded and view.os_image != self.release_os)
+        kind: type[ReturnWait] = LostNodeWait
+        since = changed
         if state is NodeState.WAITING_REBOOT:
-            since = parse_time(view.os_upgrade.completed) if view.os_upgrade else None
-            kind: type[ReturnWait] = RebootWait
-        elif is_under_way and (not view.ready or (state and state.upgraded and view.os_image != self.release_os)):
-            kind, since = LostNodeWait, changed
-        else:
+            kind, since = RebootWait, parse_time(view.os_upgrade.completed) if view.os_upgrade else None
+        elif not is_lost or not (state or decision.holds):
             return
-        found = f"it runs {view.os_image or 'an unknown OS'}"
-        wanted = found if view.os_image == self.release_os else f"{found} instead of {self.release_os}"
-        since_when = f" since {view.ready_since}" if view.ready_since else ""
-        detail = wanted if view.ready else f"it is not Ready{since_when}; {wanted}"
-        ready = view.ready
-        yield return_wait(self.ctx, kind, view.name, since=since, detail=detail, changed=changed, is_ready=ready)
+        yield return_wait(self.ctx, kind, view.name, self.release_os, since=since, changed=changed, is_ready=view.ready)
 
     def _foreign(self, view: NodeView, others: Sequence[str]) -> Wait:
-        detail = f"other controllers have not acknowledged their hooks: {name_list(others)}"
+        detail = node_obstacles.foreign_hooks(view.secret, others)
         drained = "" if view.pre_drain.others else view.secret
         remedy = foreign_hooks.remedy(self.cluster, others, drained=drained)
         return self._hook(ForeignHookWait, view.secret, view.name, detail=detail, remedy=remedy)
@@ -276,15 +273,22 @@ def return_wait(
     ctx: ReconcileContext,
     kind: type[ReturnWait],
     name: str,
+    release_os: str,
     *,
     since: datetime | None,
-    detail: str,
+    changed: datetime | None,
     is_ready: bool,
-    changed: datetime | None = None,
 ) -> ReturnWait:
     """Return a wait for a node to come back, since that time or since this process saw it first."""
     began = since or first_seen(ctx, kind, name)
-    return kind(name=name, node=name, since=began, detail=detail, ready_changed=changed or began, is_ready=is_ready)
+    return kind(
+        name=name,
+        node=name,
+        since=began,
+        release_os=release_os,
+        ready_changed=changed or began,
+        is_ready=is_ready,
+    )
 
 
 def ready_changed(node: Object | None) -> datetime | None:

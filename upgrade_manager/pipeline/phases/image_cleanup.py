@@ -10,8 +10,10 @@ from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, Component,
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.wait import CordonedNodeWait, LostNodeWait, MissingNodeWait
+from upgrade_manager.facts import node_obstacles
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
 from upgrade_manager.pipeline.ending import held_nodes
@@ -134,17 +136,16 @@ def _problem(ctx: ReconcileContext, node: Object, release: str) -> Waiting | Non
     name, os = objects.name(node), objects.text(node, "status", "nodeInfo", "osImage")
     is_ready = objects.text(objects.condition(node, "Ready"), "status") == "True"
     if objects.is_true(node, "spec", "unschedulable"):
-        problem, remedy = "it was cordoned after its upgrade", f"kubectl uncordon {name}"
-        wait = known_wait(ctx, CordonedNodeWait, name, detail=problem, remedy=remedy)
-        return Waiting(message=f"Node {name}: {problem}. Run {remedy}", waits=(wait,))
+        obstacle = node_obstacles.cordoned(name)
+        wait = known_wait(ctx, CordonedNodeWait, name, detail=obstacle.why, remedy=obstacle.ways_out[0])
+        return Waiting(message=f"Node {name}: {obstacle.why}. Run {obstacle.ways_out[0]}", waits=(wait,))
     if is_ready and os == release:
         return None
-    problem = f"it reports the OS {os or 'unknown'} instead of {release} since its upgrade"
-    shown = problem if is_ready else f"it is not Ready. Run kubectl describe node {name}"
-    detail = problem if is_ready else "it is not Ready since its upgrade"
-    since = ready_changed(node)
-    lost = return_wait(ctx, LostNodeWait, name, since=since, detail=detail, is_ready=is_ready)
-    return Waiting(message=f"Node {name}: {shown}", waits=(lost,))
+    changed = ready_changed(node)
+    since = format_time(changed) if changed else ""
+    lost = node_obstacles.not_back(name, os_image=os, release_os=release, is_ready=is_ready, since=since)
+    found = return_wait(ctx, LostNodeWait, name, release, since=changed, changed=changed, is_ready=is_ready)
+    return Waiting(message=f"Node {name}: {lost.why}. {lost.ways_out[0]}", waits=(found,))
 
 
 async def _create_plan(ctx: ReconcileContext, images: ImageList) -> None:

@@ -9,16 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.blockers.job_failures import last_failure
-from upgrade_manager.facts.job_state import JobState
+from upgrade_manager.facts.job_state import NO_POD, POD_FINISHED, JobState
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.outcome import Waiting
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
-
-NO_POD = "waiting for its Pod"
-POD_FINISHED = "Pod finished; waiting for the Job to be marked complete"
 
 
 def new_job_progress(named: str, *, backoff_limit: int) -> Waiting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from upgrade_manager.facts.evictions import BUDGET_GATE
 from upgrade_manager.facts.volumes import VOLUME_GATE
 from upgrade_manager.toolkit.host.rke2_config import config_missing, write_config
 from upgrade_manager.toolkit.host.system_agent import restore_system_agent, system_agent_override
@@ -26,7 +27,7 @@ STEPS = (
     Step(name="taint-node", timeout=300, missing=drain_taint_missing, act=set_drain_taint),
     # KubeVirt moves two VMs of a node at a time; a VM with much memory takes many minutes.
     Step(name="wait-for-evacuation", timeout=6 * 3600, missing=vms_remaining, act=stop_stranded_vms, repeats=True),
-    Step(name="wait-for-disruption-budgets", timeout=1800, missing=budgets_remaining),
+    Step(name=BUDGET_GATE, timeout=1800, missing=budgets_remaining),
     Step(name="write-rke2-config", timeout=60, missing=config_missing, act=write_config),
     Step(name="forget-skipped-volumes", timeout=60, act=forget_skipped_volumes),
 )

@@ -11,6 +11,7 @@ from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, JobType
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.facts.evictions import LEFTOVER, delete_command, is_of_kubevirt, leftovers
 from upgrade_manager.facts.migrations import migrations_of, since_arrival
 from upgrade_manager.facts.vm_obstacles import vm_obstacle
 from upgrade_manager.kube import objects
@@ -36,8 +37,6 @@ _SOURCE = "kubevirt.io/evacuationMigration"
 _TARGET_LABEL = "kubevirt.io/migrationTargetNodeName"
 #: Phases in which KubeVirt copies the guest's memory, during which the VM is not stopped.
 _COPYING = frozenset({"PreparingTarget", "TargetReady", "Running"})
-#: PodDisruptionBudgets of migrations, which releases of KubeVirt before 1.5 created.
-_OLD_BUDGET = f"kubevirt-migration-pdb-{_PREFIX}"
 
 
 async def vms_remaining(context: ToolkitContext) -> str:
@@ -68,18 +67,15 @@ async def stop_stranded_vms(context: ToolkitContext) -> None:
 
 async def budgets_remaining(context: ToolkitContext) -> str:
     """Return the PodDisruptionBudgets of evacuations, and of VMs that do not exist any more."""
-    found = (await context.client.list(POD_DISRUPTION_BUDGETS, metadata_only=True)).items
-    old = [one for one in found if objects.name(one).startswith(_OLD_BUDGET)]
-    owned = [(one, uid) for one in found if (uid := _instance_uid(one))]
-    orphans: list[Object] = []
-    if owned:
-        instances = await context.client.list(VIRTUAL_MACHINE_INSTANCES, metadata_only=True)
-        uids = {objects.uid(one) for one in instances.items}
-        orphans = [one for one, uid in owned if uid not in uids]
-    if not old and not orphans:
+    budgets = (await context.client.list(POD_DISRUPTION_BUDGETS, metadata_only=True)).items
+    if not any(map(is_of_kubevirt, budgets)):
         return ""
-    names = name_list([objects.qualified_name(one) for one in (*old, *orphans)])
-    return f"PodDisruptionBudgets of ended VMs and migrations: {names}; remove them if they stay: kubectl delete pdb"
+    instances = await context.client.list(VIRTUAL_MACHINE_INSTANCES, metadata_only=True)
+    found = leftovers(budgets, set(map(objects.uid, instances.items)))
+    if not found:
+        return ""
+    names = name_list([objects.qualified_name(one) for one in found])
+    return f"PodDisruptionBudgets {LEFTOVER}: {names}. If they stay, delete them: {delete_command(found[0])}"
 
 
 async def _stranded(context: ToolkitContext) -> list[Object]:
@@ -132,10 +128,3 @@ def _state(instance: Object, migrations: Sequence[Object]) -> str:
     """Return the obstacle of the instance, with the remedy if only a user can remove the obstacle."""
     obstacle = vm_obstacle(instance, migrations)
     return f"{obstacle.why}. {steps(*obstacle.ways_out)}" if obstacle.needs_user else obstacle.why
-
-
-def _instance_uid(budget: Object) -> str:
-    """Return the uid of the instance that owns the budget; empty if none does."""
-    owners = objects.items(budget, "metadata", "ownerReferences")
-    instances = (one for one in owners if objects.text(one, "kind") == "VirtualMachineInstance")
-    return objects.text(next(instances, None), "uid")

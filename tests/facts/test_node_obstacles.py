@@ -1,0 +1,54 @@
+"""Why a node holds the upgrade up, and what a user does about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from upgrade_manager.facts import node_obstacles
+
+NEW, OLD, SINCE = "Harvester v1.8.0", "Harvester v1.7.1", "2026-01-01T00:00:00Z"
+START = (
+    "Check the console of node n1, and start it",
+    "Show its conditions: kubectl describe node n1",
+)
+BOOT = (
+    "Find out on node n1 why it booted the fallback: journalctl --list-boots; journalctl -b -1",
+    "The node is drained: reboot it, and select the entry that is not the fallback in the menu on its console",
+)
+
+
+@pytest.mark.rule("nodes: a done node that is NotReady or runs another OS holds the phase, and is named")
+@pytest.mark.parametrize(
+    ("os_image", "is_ready", "since", "why", "ways_out"),
+    [
+        pytest.param(NEW, False, "", f"it is not Ready; it runs {NEW}", START, id="not Ready"),
+        pytest.param(
+            NEW, False, SINCE, f"it is not Ready since {SINCE}; it runs {NEW}", START, id="not Ready since a time"
+        ),
+        pytest.param(
+            OLD, False, "", f"it is not Ready; it runs {OLD} instead of {NEW}", START, id="not Ready on another OS"
+        ),
+        pytest.param(OLD, True, SINCE, f"it runs {OLD} instead of {NEW}", BOOT, id="another OS"),
+        pytest.param("", True, "", f"it runs an unknown OS instead of {NEW}", BOOT, id="no OS"),
+    ],
+)
+def test_node_that_is_not_back(
+    os_image: str, since: str, why: str, ways_out: tuple[str, ...], *, is_ready: bool
+) -> None:
+    found = node_obstacles.not_back("n1", os_image=os_image, release_os=NEW, is_ready=is_ready, since=since)
+    assert found == node_obstacles.NodeObstacle(why=why, ways_out=ways_out)
+
+
+def test_cordoned_node_needs_one_command() -> None:
+    assert node_obstacles.cordoned("n1").ways_out == ("kubectl uncordon n1",)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text"),
+    [
+        pytest.param(1, "it runs Kubernetes v1 already, but Rancher has not drained it", id="one"),
+        pytest.param(2, "they run Kubernetes v1 already, but Rancher has not drained them", id="several"),
+    ],
+)
+def test_undrained_nodes(nodes: int, text: str) -> None:
+    assert node_obstacles.undrained("v1", nodes=nodes) == text

@@ -25,6 +25,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
+    JOBS,
     LONGHORN_VOLUMES,
     MACHINES,
     NODES,
@@ -189,6 +190,31 @@ async def _undrained(client: Client, _: Object) -> tuple[Sequence[Command], Sequ
     return ([damage] if _hooks(cluster) else []), [_rke_patch({"provisionGeneration": generation + 1})]
 
 
+async def _uncordoned(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+    """Uncordon the node that Rancher is about to drain."""
+    cordoned = [node for node in (await client.list(NODES)).items if objects.spec(node).get("unschedulable")]
+
+    def patch(name: str, *, on: bool) -> Patch:
+        body = {"spec": {"unschedulable": True if on else None}}
+        return Patch(resource=NODES, name=name, body=body, text=f"kubectl {'cordon' if on else 'uncordon'} {name}")
+
+    names = sorted(map(objects.name, cordoned))[:1]
+    return [patch(name, on=False) for name in names], [patch(name, on=True) for name in names]
+
+
+async def _suspended(client: Client, plan: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+    """Suspend the cluster-upgrade Job, as an administrator of batch queues would."""
+    name = f"{objects.name(plan)}-cluster-upgrade"
+
+    def patch(*, on: bool) -> Patch:
+        body = {"spec": {"suspend": on}}
+        text = f"""kubectl patch job -n {HARVESTER_SYSTEM} {name} -p '{{"spec":{{"suspend":{str(on).lower()}}}}}'"""
+        return Patch(resource=JOBS, name=name, namespace=HARVESTER_SYSTEM, body=body, text=text)
+
+    exists = await client.find(JOBS, name, namespace=HARVESTER_SYSTEM) is not None
+    return ([patch(on=True)] if exists else []), [patch(on=False)]
+
+
 async def _cluster(client: Client) -> Object:
     return await client.get(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
 
@@ -273,6 +299,10 @@ STALLS: Mapping[str, Stall] = {
     "rancher": _stall("NodeUpgrading", f"{RANCHER} is scaled down", _stopped(RANCHER), Reason.RANCHER_SILENT),
     "planner": _stall("NodeUpgrading", "Rancher hangs", _hanging("Planner", "Drainer"), Reason.RANCHER_SILENT),
     "node-label": _stall("NodeUpgrading", "a node loses its managed label", _unmanaged, Reason.NODE_MISSING),
+    "suspended": _stall("ClusterUpgrading", "a user suspends a Job of the upgrade", _suspended, Reason.JOB_SUSPENDED),
+    "uncordoned": _stall(
+        "NodeUpgrading", "a user uncordons the node that is to be drained", _uncordoned, Reason.NODE_UNCORDONED
+    ),
     "hook-foreign": _stall(
         "NodeUpgrading", "a backup tool adds a drain hook, and does not answer", _foreign_hook, Reason.HOOK_FOREIGN
     ),

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.api.node_states import NodeState
-from upgrade_manager.api.status import node_entry, record_phase
+from upgrade_manager.api.node_states import NodeState, node_entry
+from upgrade_manager.api.status import record_phase
 
 NOW = datetime(2025, 11, 21, 9, tzinfo=UTC)
 OLD = {"state": "PreDraining", "message": "attempt 1 failed", "zone": "a"}

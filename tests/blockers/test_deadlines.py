@@ -72,4 +72,6 @@ def test_earliest_deadline_counts_from_its_own_beginning() -> None:
     ],
 )
 def test_leftover_budgets_have_a_deadline_of_their_own(more: dict[str, Any], limit: timedelta | None) -> None:
-    assert leftover_budgets(wait(waits.EvacuationWait, **{"is_running": True, **more})) == limit
+    evacuation = wait(waits.EvacuationWait, **{"is_running": True, **more})
+    assert isinstance(evacuation, waits.EvacuationWait)
+    assert leftover_budgets(evacuation) == limit

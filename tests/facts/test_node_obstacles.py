@@ -23,7 +23,7 @@ BOOT = (
     [
         pytest.param(NEW, False, "", f"it is not Ready; it runs {NEW}", START, id="not Ready"),
         pytest.param(
-            NEW, False, SINCE, f"it is not Ready since {SINCE}; it runs {NEW}", START, id="not Ready since a time"
+            NEW, False, SINCE, f"it has not been Ready since {SINCE}; it runs {NEW}", START, id="not Ready since a time"
         ),
         pytest.param(
             OLD, False, "", f"it is not Ready; it runs {OLD} instead of {NEW}", START, id="not Ready on another OS"

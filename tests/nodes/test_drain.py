@@ -71,11 +71,13 @@ DONE = replace(AFTER, jobs={POST: COMPLETE})
         row(replace(BEFORE, jobs={PRE: FAILED}), NodeState.PRE_DRAIN_FAILED, [], id="its Job failed"),
         row(replace(VIEW, pre_drain=CHANGED, jobs={PRE: RUNNING}), PRE_DRAINING, [], id="options change, Job runs"),
         row(replace(VIEW, jobs={PRE: COMPLETE}), PRE_DRAINED, [], id="hook removed: nothing to acknowledge"),
-        row(replace(AFTER, kubernetes_outdated=True), None, [], id="stale post-drain hook, Kubernetes outdated"),
+        row(replace(AFTER, kubernetes_wanted="v1.33.5"), None, [], id="stale post-drain hook, Kubernetes outdated"),
         row(AFTER, PRE_DRAINING, [START_PRE], id="stale post-drain hook, Kubernetes upgraded: pre-drain Job"),
         row(replace(AFTER, state=None), PRE_DRAINING, [START_PRE], id="and without a recorded state"),
         row(replace(AFTER, jobs={PRE: RUNNING}), PRE_DRAINING, [], id="and is waited for"),
-        row(replace(BOTH, kubernetes_outdated=True), PRE_DRAINING, [START_PRE], id="both hooks stale: pre-drain Job"),
+        row(
+            replace(BOTH, kubernetes_wanted="v1.33.5"), PRE_DRAINING, [START_PRE], id="both hooks stale: pre-drain Job"
+        ),
         row(replace(BOTH, jobs={PRE: COMPLETE}), POST_DRAINING, [START_POST, ACK_PRE], id="both stale: post-drain Job"),
         row(
             replace(AFTER, state=PRE_DRAINED), POST_DRAINING, [START_POST], id="pre-drained, Job deleted: not repeated"
@@ -268,7 +270,7 @@ def test_reboot_is_reported_with_its_time(os_image: str, runs: str) -> None:
         VIEW, os_image=os_image, ready=False, ready_since="2026-01-01T00:05:00Z", jobs={JobType.POST_DRAIN: job}
     )
     assert await_reboot(view, NEW).progress == (
-        f"n1: rebooting since 2026-01-01T00:00:11Z; it is not Ready since 2026-01-01T00:05:00Z; {runs}. "
+        f"n1: rebooting since 2026-01-01T00:00:11Z; it has not been Ready since 2026-01-01T00:05:00Z; {runs}. "
         "If it takes over 30 min: Check the console of node n1, and start it"
     )
 

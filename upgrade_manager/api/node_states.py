@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 
 class NodeState(StrEnum):
@@ -77,3 +78,23 @@ def merge(old: str | None, new: NodeState) -> str:
     if known is None:
         return old
     return new if new.group > known.group else known
+
+
+def node_entry(old: object, state: NodeState, *, reason: str = "", message: str = "") -> dict[str, Any]:
+    """Merge an observed state into the raw entry of a node, forward only.
+
+    Reason and message belong to their state: they are replaced when the state is set or confirmed, and kept when the
+    old state wins. Unknown fields are kept.
+    """
+    entry = dict(old) if isinstance(old, dict) else {}
+    current = entry.get("state")
+    merged = merge(current if isinstance(current, str) else None, state)
+    if merged != state:
+        return entry
+    entry["state"] = merged
+    for key, text in (("reason", reason), ("message", message)):
+        if text:
+            entry[key] = text
+        else:
+            entry.pop(key, None)
+    return entry

@@ -10,7 +10,7 @@ from upgrade_manager.api.blockers import MAX_BLOCKERS, BlockerStatus
 from upgrade_manager.api.conditions import Condition  # noqa: TC001  # pydantic reads it
 from upgrade_manager.api.keys import ToolkitKind
 from upgrade_manager.api.model import ApiModel
-from upgrade_manager.api.node_states import NodeState, merge
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.api.timestamps import format_time
 
@@ -241,23 +241,3 @@ def record_phase(timestamps: object, value: str, now: datetime) -> list[Any]:
     if any(isinstance(entry, dict) and entry.get("phase") == value for entry in entries):
         return entries
     return [*entries, {"phase": value, "phaseTransitionTimestamp": format_time(now)}]
-
-
-def node_entry(old: object, state: NodeState, *, reason: str = "", message: str = "") -> dict[str, Any]:
-    """Merge an observed state into the raw entry of a node, forward only.
-
-    Reason and message belong to their state: they are replaced when the state is set or confirmed, and kept when the
-    old state wins. Unknown fields are kept.
-    """
-    entry = dict(old) if isinstance(old, dict) else {}
-    current = entry.get("state")
-    merged = merge(current if isinstance(current, str) else None, state)
-    if merged != state:
-        return entry
-    entry["state"] = merged
-    for key, text in (("reason", reason), ("message", message)):
-        if text:
-            entry[key] = text
-        else:
-            entry.pop(key, None)
-    return entry

@@ -35,6 +35,8 @@ SHUTDOWN = timedelta(seconds=30)
 #: The time in which Harvester reports further progress of an import, in whole percents.
 PROGRESS = timedelta(minutes=10)
 _AT_ONCE = timedelta(0)
+#: The time in which the caches of Nodes, Secrets and the Cluster show the same state, and a kubelet reports again.
+_SETTLED = timedelta(seconds=5)
 
 
 class Row(Protocol):
@@ -71,6 +73,11 @@ def from_start(_: Wait) -> timedelta:
 def at_once(_: Wait) -> timedelta:
     """Return the deadline of a wait whose known cause requires an action by a user or by another controller."""
     return _AT_ONCE
+
+
+def settled(_: Wait) -> timedelta:
+    """Return the deadline of a closed row of the gate, which objects of several caches decide."""
+    return _SETTLED
 
 
 def lost_hook(_: Wait) -> timedelta:

@@ -11,9 +11,9 @@ from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import JobWait
+from upgrade_manager.blockers.wait import JobWait, SuspendedJobWait
 from upgrade_manager.blockers.warnings import latest_warning
-from upgrade_manager.facts.job_state import NO_POD, POD_FINISHED, JobState, Progress
+from upgrade_manager.facts.job_state import NO_POD, POD_FINISHED, SUSPENDED, JobState, Progress
 from upgrade_manager.facts.pod_reason import POD_REASONS, finished_at, start_progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
@@ -33,15 +33,19 @@ _CONTROLLER_LOGS = "kubectl -n kube-system logs -l component=kube-controller-man
 
 def job_wait(
     job: JobState, *, work: str, node: str = "", pods: str = "", finished: Collection[float] = ()
-) -> tuple[JobWait, ...]:
-    """Return the wait for a Job of that component or type; nothing for a Job that has ended, fails or is suspended.
+) -> tuple[JobWait | SuspendedJobWait, ...]:
+    """Return the wait for a Job of that component or type; nothing for a Job that has ended or fails.
 
     `pods` selects the Pods of several Jobs, which then share one watch. `finished` are the durations, in seconds, of
     this plan's Jobs of that component or type.
     """
     since = parse_time(job.created)
-    if since is None or job.progress is not Progress.RUNNING or job.is_failing or job.suspended:
+    if since is None or job.progress is not Progress.RUNNING or job.is_failing:
         return ()
+    if job.suspended:
+        began, remedy = parse_time(job.suspended_at) or since, f"Resume it: {job.resume_command}"
+        place = {"namespace": job.namespace, "name": job.name, "node": node}
+        return (SuspendedJobWait(**place, since=began, detail=SUSPENDED, remedy=remedy),)
     return (
         JobWait(
             namespace=job.namespace,

@@ -9,15 +9,21 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.blockers.deadlines import at_once, from_start, lost_hook
+from upgrade_manager.blockers.deadlines import at_once, from_start, lost_hook, settled
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.wait import (
+    AmbiguousMachineWait,
+    ChangedClusterWait,
     CordonedNodeWait,
     ForeignHookWait,
     LeftoverHookWait,
     LostHookWait,
     MissingNodeWait,
     PausedNodeWait,
+    SuspendedJobWait,
+    TargetNodeWait,
+    UnavailableNodeWait,
+    UncordonedNodeWait,
 )
 
 if TYPE_CHECKING:
@@ -45,8 +51,14 @@ def _find(_: View, wait: KnownWait, *, reason: BlockerReason) -> Iterator[Blocke
 FINDERS = tuple(
     Finder(wait=kind, reasons=(reason,), overdue=overdue, find=partial(_find, reason=reason))
     for kind, reason, overdue in (
+        (ChangedClusterWait, BlockerReason.KUBERNETES_VERSION_CHANGED, settled),
+        (AmbiguousMachineWait, BlockerReason.MACHINE_AMBIGUOUS, settled),
+        (UnavailableNodeWait, BlockerReason.NODE_UNAVAILABLE, settled),
+        (UncordonedNodeWait, BlockerReason.NODE_UNCORDONED, settled),
+        (TargetNodeWait, BlockerReason.NO_MIGRATION_TARGET, settled),
         (MissingNodeWait, BlockerReason.NODE_MISSING, at_once),
         (CordonedNodeWait, BlockerReason.NODE_NOT_BACK, from_start),
+        (SuspendedJobWait, BlockerReason.JOB_SUSPENDED, from_start),
         (PausedNodeWait, BlockerReason.NODE_PAUSED, at_once),
         (ForeignHookWait, BlockerReason.HOOK_FOREIGN, at_once),
         (LeftoverHookWait, BlockerReason.LEFTOVER_HOOK, at_once),

@@ -34,9 +34,14 @@ def _blockers(view: View, wait: ReturnWait) -> Iterator[Blocker]:
         wait.name,
         os_image=objects.text(node, "status", "nodeInfo", "osImage"),
         release_os=wait.release_os,
+        kubelet=objects.text(node, "status", "nodeInfo", "kubeletVersion"),
+        release_kubernetes=wait.release_kubernetes,
         is_ready=is_ready,
         since=objects.text(ready, "lastTransitionTime"),
     )
+    if obstacle is None:
+        # The node has come back, which the phase has not seen yet.
+        return
     words = "" if is_ready else objects.excerpt(ready, "message") or objects.text(ready, "reason")
     yield Blocker(
         reason=BlockerReason.NODE_NOT_BACK,

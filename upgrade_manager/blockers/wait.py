@@ -29,6 +29,12 @@ class WaitKind(Enum):
     FOREIGN_HOOK = "Secret", "foreign"
     LEFTOVER_HOOK = "Secret", "leftover"
     LOST_HOOK = "Node", "hook"
+    SUSPENDED_JOB = "Job", "suspended"
+    CHANGED_CLUSTER = "Cluster", "changed"
+    AMBIGUOUS_MACHINE = "Machine", "ambiguous"
+    UNAVAILABLE_NODE = "Node", "unavailable"
+    UNCORDONED_NODE = "Node", "uncordoned"
+    TARGET_NODE = "Node", "target"
 
     @property
     def object_kind(self) -> str:
@@ -183,6 +189,8 @@ class ReturnWait(Wait):
     """A wait for a node to be Ready with the release's OS."""
 
     release_os: str
+    #: The release's Kubernetes if the node's is older; empty otherwise.
+    release_kubernetes: str = ""
     #: The time at which the node became Ready or NotReady; `since` if the node does not report the time.
     ready_changed: datetime
     is_ready: bool = False
@@ -255,3 +263,45 @@ class LostHookWait(KnownWait):
 
     __slots__ = ()
     kind = WaitKind.LOST_HOOK
+
+
+class ChangedClusterWait(KnownWait):
+    """A wait for Rancher's Cluster to request again what the manager has set."""
+
+    __slots__ = ()
+    kind = WaitKind.CHANGED_CLUSTER
+
+
+class AmbiguousMachineWait(KnownWait):
+    """A wait of a node whose Machine is being deleted, or that two Machines name."""
+
+    __slots__ = ()
+    kind = WaitKind.AMBIGUOUS_MACHINE
+
+
+class UnavailableNodeWait(KnownWait):
+    """A wait for another node to be Ready, before a node is drained."""
+
+    __slots__ = ()
+    kind = WaitKind.UNAVAILABLE_NODE
+
+
+class UncordonedNodeWait(KnownWait):
+    """A wait of a node that a user has uncordoned while Rancher waits to drain it."""
+
+    __slots__ = ()
+    kind = WaitKind.UNCORDONED_NODE
+
+
+class TargetNodeWait(KnownWait):
+    """A wait for a cordoned node that alone could take the VMs of the node to drain."""
+
+    __slots__ = ()
+    kind = WaitKind.TARGET_NODE
+
+
+class SuspendedJobWait(KnownWait):
+    """A wait for a Job that another client has suspended."""
+
+    __slots__ = ()
+    kind = WaitKind.SUSPENDED_JOB

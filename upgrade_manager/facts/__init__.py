@@ -12,6 +12,7 @@ deployments      why a Deployment does nothing
 job_state        the progress of a Job
 machine_plan     the node and the hooks of Rancher's machine-plan Secret
 suc_nodes        nodes that the system-upgrade-controller cannot process
+field_managers   which client last wrote a field
 condition_words  what the conditions of other projects' objects report
 final_phases     the phases in which Pods, VMs and migrations have ended
 label_selectors  label selectors, evaluated as Kubernetes does
@@ -21,6 +22,7 @@ __all__ = [
     "condition_words",
     "deployments",
     "evictions",
+    "field_managers",
     "final_phases",
     "job_state",
     "label_selectors",

@@ -17,6 +17,8 @@ DEFAULT_BACKOFF_LIMIT = 6
 NO_POD = "waiting for its Pod"
 #: The state of a Job whose Pod has succeeded.
 POD_FINISHED = "Pod finished; waiting for the Job to be marked complete"
+#: The problem of a Job that another client has suspended.
+SUSPENDED = "it is suspended, so that none of its Pods runs"
 #: The form of the annotation `ANNOTATION_PROGRESS`; another text is ignored.
 _STEP = re.compile(r"[0-9]{1,3}/[0-9]{1,3} [a-z0-9-]{1,60}", re.ASCII)
 
@@ -54,6 +56,8 @@ class JobState:
     created: str = ""
     #: The time at which the Job's Pods were allowed to start, at first or after a suspension; empty before.
     started: str = ""
+    #: The time at which the Job was suspended; empty unless it is.
+    suspended_at: str = ""
     #: The time at which the Job was resumed after a suspension; empty without a suspension.
     resumed: str = ""
     #: The time at which the Job's Pods were last started, or the Job's command last reported a step; empty before.
@@ -91,7 +95,8 @@ class JobState:
             step=step if isinstance(step, str) and _STEP.fullmatch(step) else "",
             created=metadata.get("creationTimestamp") or "",
             started=started,
-            resumed=_resumed(conditions),
+            suspended_at=_suspension(conditions, "True"),
+            resumed=_suspension(conditions, "False"),
             progressed=max((time for time in times if isinstance(time, str)), default=""),
             completed=completed,
             seconds=_seconds(started, completed),
@@ -109,6 +114,11 @@ class JobState:
         return self.progress is Progress.FAILED or (self.progress is Progress.RUNNING and bool(self._condition))
 
     @property
+    def resume_command(self) -> str:
+        """The command that resumes a suspended Job."""
+        return f"""kubectl patch job -n {self.namespace} {self.name} -p '{{"spec":{{"suspend":false}}}}'"""
+
+    @property
     def attempt(self) -> str:
         """The number of the current attempt, and the step that its command reports."""
         attempt = f"attempt {min(self.failed_attempts, self.backoff_limit) + 1} of {self.backoff_limit + 1}"
@@ -119,6 +129,8 @@ class JobState:
         """The problem of a running Job; empty without a problem."""
         if self.progress is not Progress.RUNNING:
             return ""
+        if self.suspended:
+            return SUSPENDED
         if self._condition:
             return f"failed ({self._condition}), waiting for its Pod to terminate; check that its node is up"
         if not self.failed_attempts:
@@ -140,8 +152,9 @@ def _seconds(started: str, completed: str) -> float | None:
     return seconds_between(begun, ended) if begun and ended else None
 
 
-def _resumed(conditions: list[dict[str, Any]]) -> str:
-    found = (one for one in conditions if one.get("type") == "Suspended" and one.get("status") == "False")
+def _suspension(conditions: list[dict[str, Any]], status: str) -> str:
+    """Return the time at which the Job was suspended (True) or resumed (False)."""
+    found = (one for one in conditions if one.get("type") == "Suspended" and one.get("status") == status)
     return next((one.get("lastTransitionTime") or "" for one in found), "")
 
 

@@ -26,17 +26,41 @@ class NodeObstacle:
     ways_out: tuple[str, ...]
 
 
-def not_back(node: str, *, os_image: str, release_os: str, is_ready: bool, since: str = "") -> NodeObstacle:
-    """Return why a node is not Ready, or does not run the release's OS.
+def not_back(
+    node: str,
+    *,
+    os_image: str,
+    release_os: str,
+    is_ready: bool,
+    kubelet: str = "",
+    release_kubernetes: str = "",
+    since: str = "",
+) -> NodeObstacle | None:
+    """Return why a node is not Ready, or does not run the release; None if neither holds.
 
-    `since` is the time at which the node became NotReady; empty if unknown.
+    `release_os` is empty for a node that need not run the release yet, and `release_kubernetes` unless the kubelet is
+    older. `since` is the time at which the node became NotReady; empty if unknown.
     """
     found = f"it runs {os_image or 'an unknown OS'}"
-    wanted = found if os_image == release_os else f"{found} instead of {release_os}"
-    if is_ready:
+    runs_os = not release_os or os_image == release_os
+    wanted = found if runs_os else f"{found} instead of {release_os}"
+    if not is_ready:
+        start = (
+            f"Check the console of node {node}, and start it",
+            f"Show its conditions: kubectl describe node {node}",
+        )
+        return NodeObstacle(why=f"{not_ready(since)}; {wanted}", ways_out=start)
+    if not runs_os:
         return NodeObstacle(why=wanted, ways_out=_boot_release(node))
-    ways_out = (f"Check the console of node {node}, and start it", f"Show its conditions: kubectl describe node {node}")
-    return NodeObstacle(why=f"it is not Ready{f' since {since}' if since else ''}; {wanted}", ways_out=ways_out)
+    if release_kubernetes:
+        log = f"Show the agent's log on node {node}: journalctl -u rancher-system-agent --no-pager -n 100"
+        return NodeObstacle(why=f"it runs Kubernetes {kubelet} instead of {release_kubernetes}", ways_out=(log,))
+    return None
+
+
+def not_ready(since: str) -> str:
+    """Return the clause about a node that is not Ready since that time, which is empty if unknown."""
+    return f"it has not been Ready since {since}" if since else "it is not Ready"
 
 
 def _boot_release(node: str) -> tuple[str, ...]:

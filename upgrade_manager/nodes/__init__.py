@@ -8,6 +8,7 @@ __all__ = [
     "drain",
     "estimate",
     "expected_times",
+    "gate",
     "milestones",
     "model",
     "next_node",

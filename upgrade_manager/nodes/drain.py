@@ -135,21 +135,29 @@ def unfinished_job(view: NodeView, job_type: JobType, *, running: NodeState, fai
 
 def job_message(node: str, job_type: JobType, job: JobState) -> str:
     """Return the progress of a node's running Job, for the Progressing condition."""
-    state = job.warning if job.is_failing else job.attempt
+    state = job.warning if job.is_failing or job.suspended else job.attempt
     return f"{node}: {job_type} Job {job.namespace}/{job.name}, {state}"
 
 
 def runs_release(view: NodeView, release_os: str) -> bool:
-    """Return True if the node runs the release's OS and is Ready."""
-    return view.os_image == release_os and view.ready
+    """Return True if the node runs the release's OS and Kubernetes, and is Ready."""
+    return view.os_image == release_os and view.ready and not view.kubernetes_outdated
 
 
 def not_back(view: NodeView, release_os: str) -> NodeObstacle:
     """Return why a node that has to run the release does not run it, or is not Ready."""
-    since, is_ready = view.ready_since, view.ready
-    return node_obstacles.not_back(
-        view.name, os_image=view.os_image, release_os=release_os, is_ready=is_ready, since=since
+    found = node_obstacles.not_back(
+        view.name,
+        os_image=view.os_image,
+        release_os=release_os,
+        kubelet=view.kubelet,
+        release_kubernetes=view.kubernetes_wanted,
+        is_ready=view.ready,
+        since=view.ready_since,
     )
+    if found is None:
+        raise ValueError(f"node {view.name} runs the release")
+    return found
 
 
 def await_reboot(view: NodeView, release_os: str) -> Decision:

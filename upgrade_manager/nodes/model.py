@@ -34,16 +34,36 @@ class NodeView:
     pre_drain: Hook = NO_HOOK
     post_drain: Hook = NO_HOOK
     jobs: dict[JobType, JobState]
-    #: True while the node's Kubernetes is older than the release's.
-    kubernetes_outdated: bool = False
+    #: The release's Kubernetes while the node's is older; empty otherwise.
+    kubernetes_wanted: str = ""
     #: True if an earlier upgrade left a hook of the node pending.
     stale_hook: bool = False
+    #: The Machine that the node's machine-plan Secret belongs to; empty without such a Secret.
+    machine: str = ""
+    #: A clause about the Machine, as "it", for which the node must not be drained; empty without an obstacle.
+    machine_problem: str = ""
+    #: Rancher's message if it cannot apply the Machine's plan; empty otherwise.
+    plan_error: str = ""
+    #: True for a witness node, which runs no VMs.
+    is_witness: bool = False
+    #: The version that the node's kubelet reports.
+    kubelet: str = ""
     #: Rancher upgrades lower tiers first; None for a machine without a role.
     tier: int | None = None
     #: True if pauseNodes lists the node.
     paused: bool = False
     #: True if the node's VMs are started again after the node's upgrade.
     restore_vms: bool = False
+
+    @property
+    def kubernetes_outdated(self) -> bool:
+        """True while the node's Kubernetes is older than the release's."""
+        return bool(self.kubernetes_wanted)
+
+    @property
+    def is_held(self) -> bool:
+        """True for a node that an earlier upgrade has drained, and whose post-drain hook Rancher has not processed."""
+        return self.cordoned and self.stale_hook and bool(self.post_drain.requested)
 
     @property
     def os_upgrade(self) -> JobState | None:

@@ -8,12 +8,21 @@ decision.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, LABEL_JOB_TYPE, LABEL_NODE, WITNESS_LABEL, JobType
+from upgrade_manager.api.keys import (
+    ANNOTATION_MACHINE,
+    ANNOTATION_PENDING_OS_IMAGE,
+    LABEL_JOB_TYPE,
+    LABEL_NODE,
+    WITNESS_LABEL,
+    JobType,
+)
 from upgrade_manager.api.names import label_value
+from upgrade_manager.api.text import name_list
 from upgrade_manager.facts import machine_plan
+from upgrade_manager.facts.condition_words import condition_words
 from upgrade_manager.facts.job_state import JobState
 from upgrade_manager.facts.machine_plan import NO_HOOK, Hook
 from upgrade_manager.kube import objects
@@ -22,7 +31,7 @@ from upgrade_manager.nodes.model import NodeView
 from upgrade_manager.resources import owner
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from upgrade_manager.api.node_states import NodeState
     from upgrade_manager.api.spec import UpgradePlanSpec
@@ -79,7 +88,7 @@ def decide_all(
     jobs = _jobs(observed.jobs, plan_uid)
     result = []
     for cached in observed.nodes.derive(_CachedNode):
-        plan = machine_plans.get(cached.name, _NO_MACHINE_PLAN)
+        plan = _counting(machine_plans.get(cached.name, []), cached.machine)
         takes_part = recorded.has_node(cached.name) or plan.pending
         if cached.name == single or (takes_part and not single):
             inputs = _Inputs(
@@ -93,6 +102,12 @@ def decide_all(
             )
             result.append(cached.decide(inputs))
     return result
+
+
+def machine_nodes(machines: Store) -> list[str]:
+    """Return the nodes of the Machines, which are those that Rancher upgrades."""
+    nodes = (machine_plan.node_of_machine(one) for one in machines.list() if not objects.is_deleting(one))
+    return [node for node in nodes if node]
 
 
 def finished_seconds(jobs: Store, plan_uid: str) -> dict[JobType, list[float]]:
@@ -130,6 +145,8 @@ class _MachinePlan:
 
     secret: str = ""
     machine: str = ""
+    machine_problem: str = ""
+    plan_error: str = ""
     pre_drain: Hook = NO_HOOK
     post_drain: Hook = NO_HOOK
     tier: int | None = None
@@ -138,6 +155,28 @@ class _MachinePlan:
     def pending(self) -> bool:
         """True while Rancher waits for the manager."""
         return self.pre_drain.pending or self.post_drain.pending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Machine:
+    """The fields of a Machine that decisions need."""
+
+    name: str
+    node: str
+    problem: str
+    plan_error: str
+
+    @classmethod
+    def of(cls, machine: Object) -> _Machine:
+        """Read the object."""
+        applied = objects.condition(machine, "PlanApplied")
+        is_refused = objects.text(applied, "status") == "False"
+        return cls(
+            name=objects.name(machine),
+            node=machine_plan.node_of_machine(machine),
+            problem="it is being deleted" if objects.is_deleting(machine) else "",
+            plan_error=condition_words(applied) or "PlanApplied is False" if is_refused else "",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +212,8 @@ class _CachedNode:
 
     def __init__(self, node: Object) -> None:
         self.name = objects.name(node)
+        #: The Machine that the Node names; empty if it names none.
+        self.machine = objects.annotations_of(node).get(ANNOTATION_MACHINE, "")
         #: The node's name in the labels of Jobs.
         self.label = label_value(self.name)
         self._node = node
@@ -189,6 +230,7 @@ class _CachedNode:
     def _view(self, inputs: _Inputs) -> NodeView:
         node, plan = self._node, inputs.machine_plan
         info = objects.status(node).get("nodeInfo") or {}
+        kubelet, wanted = info.get("kubeletVersion", ""), inputs.target.release_kubernetes
         return NodeView(
             name=self.name,
             state=inputs.state,
@@ -199,27 +241,49 @@ class _CachedNode:
             tainted=bool(objects.spec(node).get("taints")),
             pending_os=objects.annotations_of(node).get(ANNOTATION_PENDING_OS_IMAGE, ""),
             secret=plan.secret,
+            machine=plan.machine,
+            machine_problem=plan.machine_problem,
+            plan_error=plan.plan_error,
+            is_witness=WITNESS_LABEL in objects.labels(node),
+            kubelet=kubelet,
             pre_drain=plan.pre_drain,
             post_drain=plan.post_drain,
             jobs={job.job_type: job.state for job in inputs.jobs},
-            kubernetes_outdated=is_older(info.get("kubeletVersion", ""), inputs.target.release_kubernetes),
+            kubernetes_wanted=wanted if is_older(kubelet, wanted) else "",
             stale_hook=plan.secret in inputs.target.stale,
             tier=plan.tier,
             paused=inputs.paused,
-            # A witness node runs no VMs.
             restore_vms=inputs.restore_vms and WITNESS_LABEL not in objects.labels(node),
         )
 
 
-def _machine_plans(secrets: Store, machines: Store) -> Mapping[str, _MachinePlan]:
-    """Return the Secrets by node, preferring a pending hook; Secrets without a Machine or a node are skipped."""
-    nodes = dict(machines.derive(_node_of))
-    result: dict[str, _MachinePlan] = {}
+def _machine_plans(secrets: Store, machines: Store) -> Mapping[str, list[_MachinePlan]]:
+    """Return the Secrets by node; Secrets without a Machine or a node are skipped."""
+    known = {machine.name: machine for machine in machines.derive(_Machine.of)}
+    result: dict[str, list[_MachinePlan]] = {}
     for plan in secrets.derive(_read_secret):
-        node = nodes.get(plan.machine)
-        if node and (node not in result or (plan.pending and not result[node].pending)):
-            result[node] = plan
+        machine = known.get(plan.machine)
+        if machine is not None and machine.node:
+            if machine.problem or machine.plan_error:
+                plan = replace(plan, machine_problem=machine.problem, plan_error=machine.plan_error)  # noqa: PLW2901
+            result.setdefault(machine.node, []).append(plan)
     return result
+
+
+def _counting(plans: Sequence[_MachinePlan], machine: str) -> _MachinePlan:
+    """Return the Secret of the Machine that the Node names.
+
+    While the Node names none of several Machines, one with a pending hook is returned, and its node is not drained.
+    """
+    if len(plans) <= 1:
+        return plans[0] if plans else _NO_MACHINE_PLAN
+    named = next((one for one in plans if one.machine == machine), None)
+    if named is not None:
+        return named
+    first = next((one for one in plans if one.pending), plans[0])
+    others = name_list(sorted(one.machine for one in plans if one is not first))
+    problem = f"it names the same node as {others}, and the Node's annotation {ANNOTATION_MACHINE} names neither"
+    return replace(first, machine_problem=problem)
 
 
 def _jobs(jobs: Store, plan_uid: str) -> Mapping[str, list[_NodeJob]]:
@@ -228,10 +292,6 @@ def _jobs(jobs: Store, plan_uid: str) -> Mapping[str, list[_NodeJob]]:
         if job is not None and job.plan_uid == plan_uid:
             result.setdefault(job.node, []).append(job)
     return result
-
-
-def _node_of(machine: Object) -> tuple[str, str]:
-    return objects.name(machine), machine_plan.node_of_machine(machine)
 
 
 def _read_secret(secret: Object) -> _MachinePlan:

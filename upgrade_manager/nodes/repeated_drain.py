@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, TAINT_KUBEVIRT_DRAIN, JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.facts.job_state import Progress
+from upgrade_manager.facts.node_obstacles import foreign_hooks
 from upgrade_manager.nodes.model import AcknowledgeHook, Decision, RemoveJob, RemoveTaint, StartJob
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def decide(view: NodeView) -> Decision | None:
     if not is_repeated:
         return None
     if view.pre_drain.requested and not view.post_drain.pending:
-        return _hold(view, "Rancher drains it again")
+        others = view.pre_drain.others
+        return _hold(view, foreign_hooks(view.secret, others) if others else "Rancher drains it again")
     if view.tainted:
         return _hold(view, f"removing its taint {TAINT_KUBEVIRT_DRAIN}", RemoveTaint(node=view.name))
     if view.post_drain.pending:
@@ -49,7 +51,7 @@ def _pre_drain(view: NodeView, job: JobState | None) -> Decision:
     if job.progress is Progress.FAILED:
         return Decision(state=NodeState.POST_DRAINED, message=job.cause, failure=job.cause, holds=True)
     if job.progress is Progress.RUNNING:
-        detail = job.warning if job.is_failing else job.attempt
+        detail = job.warning if job.is_failing or job.suspended else job.attempt
         return _hold(view, f"{JobType.PRE_DRAIN} Job {job.namespace}/{job.name} runs again, {detail}")
     value = view.pre_drain.requested
     acknowledge = AcknowledgeHook(secret=view.secret, annotation=ANNOTATION_PRE_HOOK, value=value)

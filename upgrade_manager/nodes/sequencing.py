@@ -120,13 +120,19 @@ def _behind(view: NodeView, decision: Decision, pairs: Sequence[tuple[NodeView, 
 
 
 def _earlier_tier(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]]) -> str:
-    """Return a node of an earlier tier that is not done, if this node's hook is stale."""
+    """Return a node of an earlier tier that is not done, if this node's hook is stale.
+
+    A node of an earlier tier waits for this node if this node is the only one that could take its VMs.
+    """
     if not view.stale_hook or view.tier is None or view.state in IN_PROGRESS:
         return ""
     earlier = (
         other.name
         for other, decision in pairs
-        if other.tier is not None and other.tier < view.tier and not _is_done(other, decision)
+        if other.tier is not None
+        and other.tier < view.tier
+        and not _is_done(other, decision)
+        and not (view.is_held and not has_target(other, pairs))
     )
     return next(earlier, "")
 
@@ -140,11 +146,21 @@ def _starts_job(decision: Decision) -> bool:
     return any(isinstance(effect, StartJob | ResumeJob) for effect in decision.effects)
 
 
+def is_in_progress(view: NodeView, decision: Decision) -> bool:
+    """Return True from the node's first Job to the end of its reboot, in which the node may be unavailable."""
+    return _state_before(view, decision) in IN_PROGRESS
+
+
+def has_target(view: NodeView, pairs: Iterable[tuple[NodeView, Decision]]) -> bool:
+    """Return True if another node takes the node's VMs; a witness node takes none."""
+    return any(other.name != view.name and not other.is_witness and not other.cordoned for other, _ in pairs)
+
+
 def _is_busy(view: NodeView, decision: Decision) -> bool:
     """Return True if the node may be unavailable; a node whose Job starts with this decision is still available."""
     repeated = any(job.repeated for job in view.jobs.values())
     lost = decision.holds and _is_done(view, decision) and not _starts_job(decision)
-    return repeated or lost or _state_before(view, decision) in IN_PROGRESS
+    return repeated or lost or is_in_progress(view, decision)
 
 
 def _state_before(view: NodeView, decision: Decision) -> NodeState | None:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import (
+    ANNOTATION_MACHINE,
     ANNOTATION_PENDING_OS_IMAGE,
     ANNOTATION_PROGRESS,
     ANNOTATION_PROGRESS_TIME,
@@ -21,7 +22,7 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.blockers.first_seen import FirstSeen
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.informer import version_number, without_managed_fields
+from upgrade_manager.kube.informer import version_number
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.runtime.ttl_cache import TTLCache
 
@@ -43,7 +44,8 @@ FAILURE_TTL = 60.0
 #: Fields of a Job's status about its Pods.
 _POD_FIELDS = ("active", "succeeded", "uncountedTerminatedPods")
 _JOB_ANNOTATIONS = frozenset({ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME})
-#: Metadata of a Node that the transform keeps unchanged.
+#: Annotations and other metadata of a Node that the transform keeps unchanged.
+_NODE_ANNOTATIONS = frozenset({ANNOTATION_MACHINE, ANNOTATION_PENDING_OS_IMAGE})
 _NODE_METADATA = ("name", "uid", "resourceVersion", "labels", "deletionTimestamp")
 
 
@@ -226,11 +228,11 @@ def slim_node(node: dict[str, Any]) -> dict[str, Any]:
     metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
     taints = spec.get("taints") or []
     is_tainted = any(taint.get("key") == TAINT_KUBEVIRT_DRAIN for taint in taints)
-    pending_os = (metadata.get("annotations") or {}).get(ANNOTATION_PENDING_OS_IMAGE)
+    annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k in _NODE_ANNOTATIONS}
     return {
         "metadata": {
             **{key: metadata[key] for key in _NODE_METADATA if key in metadata},
-            **({} if pending_os is None else {"annotations": {ANNOTATION_PENDING_OS_IMAGE: pending_os}}),
+            **({"annotations": annotations} if annotations else {}),
         },
         "spec": {"unschedulable": bool(spec.get("unschedulable")), **({"taints": taints} if is_tainted else {})},
         "status": {
@@ -249,7 +251,9 @@ def _without_heartbeat(condition: dict[str, Any]) -> dict[str, Any]:
 
 def slim_cluster(cluster: dict[str, Any]) -> dict[str, Any]:
     """Drop the status of Rancher's cluster, which no decision reads and which changes often."""
-    return {"metadata": without_managed_fields(cluster)["metadata"], "spec": cluster.get("spec") or {}}
+    metadata = cluster["metadata"]
+    managers = [one for one in metadata.get("managedFields") or () if one.get("subresource") != "status"]
+    return {"metadata": {**metadata, "managedFields": managers}, "spec": cluster.get("spec") or {}}
 
 
 def slim_job(job: dict[str, Any]) -> dict[str, Any]:

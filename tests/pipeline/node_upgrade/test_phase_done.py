@@ -36,7 +36,8 @@ async def test_done_node_that_is_not_ready_holds_the_phase(stage: NodeUpgradeRun
         f"it was upgraded, and the upgrade waits for it, because it is not Ready; it runs {RELEASE['os']}. "
         "Check the console of node n1, and start it"
     )
-    assert shown(await stage.run()) == Waiting(message=f"n1: {problem} (0 of 2 nodes done)")
+    held = "n2: waiting for Node n1: it is not Ready"
+    assert shown(await stage.run()) == Waiting(message=f"n1: {problem}; {held} (0 of 2 nodes done)")
     assert (await stage.status())["nodeUpgradeStatuses"]["n1"] == {"state": "PostDrained", "message": problem}
     assert (await stage.jobs(), await stage.acknowledgements("n1")) == ([], {})
     await stage.report("n1")

@@ -12,7 +12,7 @@ from tests.support.managers.phase_results import shown
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import JOBS, NODES, UPGRADE_PLANS
+from upgrade_manager.kube.resources import JOBS, MACHINES, NODES, UPGRADE_PLANS
 from upgrade_manager.pipeline.outcome import Waiting
 
 
@@ -130,10 +130,13 @@ async def test_resumed_node_waits_for_the_node_in_progress(stage: NodeUpgradeRun
     assert await suspend(stage, "n1") is True
 
 
-async def test_deleted_paused_node_does_not_block_the_others(stage: NodeUpgradeRun) -> None:
+async def test_paused_node_blocks_the_others_only_while_it_is_missing(stage: NodeUpgradeRun) -> None:
     await begun(stage, "n1")
     await stage.request("n1", "pre")
     await stage.client.delete(NODES, "n1")
     await stage.rancher("n2", pre=OPTIONS)
-    assert "n1 is paused (cordoned)" in await stage.waiting()
+    assert "n2: waiting for Node n1: its Node does not exist, but Machine" in await stage.waiting()
+    assert (await stage.states())["n2"] == "ImagePreloaded"
+    await stage.client.delete(MACHINES, "m-n1", namespace="fleet-local")
+    await stage.run()
     assert (await stage.states())["n2"] == "PreDraining"

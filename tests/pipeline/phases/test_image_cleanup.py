@@ -285,6 +285,8 @@ async def test_end_waits_for_nodes_that_changed(cluster: Harvester, change: Any,
 async def test_node_that_rancher_drains_again_does_not_hold_the_end(cluster: Harvester) -> None:
     await cluster.nodes("n1")
     await cluster.machine("n1")
+    ready = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"osImage": RELEASE["os"]}}
+    await cluster.finish(NODES, "n1", "", ready)
     await cluster.client.patch(NODES, "n1", MergePatch({"spec": {"unschedulable": True}}))
     secret = {
         "metadata": {"name": "s-n1", "namespace": "fleet-local", "labels": {"rke.cattle.io/machine-name": "m-n1"}}

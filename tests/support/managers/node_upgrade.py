@@ -54,13 +54,15 @@ class NodeUpgradeRun:
         single = {"singleNode": nodes[0]} if len(nodes) == 1 else {}
         await self.cluster.plan(status={"releaseMetadata": RELEASE, "currentPhase": "ClusterUpgraded", **single})
 
-    async def machine(self, node: str) -> None:
-        place = {"namespace": "fleet-local", "name": f"m-{node}"}
+    async def machine(self, node: str, *, machine: str = "") -> None:
+        """Create a Machine of the node with its machine-plan Secret; `machine` is its name, m-NODE by default."""
+        name = machine or f"m-{node}"
+        place = {"namespace": "fleet-local", "name": name}
         status = {"nodeRef": {"kind": "Node", "apiVersion": "v1", "name": node}}
         spec = {"clusterName": "local", "bootstrap": {}, "infrastructureRef": {"name": "x", "kind": "x"}}
         await self.cluster.put(MACHINES, {"metadata": place, "spec": spec}, status=status)
-        labels = {"rke.cattle.io/machine-name": f"m-{node}"}
-        metadata = {"name": f"s-{node}", "namespace": "fleet-local", "labels": labels}
+        labels = {"rke.cattle.io/machine-name": name}
+        metadata = {"name": f"s-{machine or node}", "namespace": "fleet-local", "labels": labels}
         await self.cluster.put(SECRETS, {"metadata": metadata, "type": "rke.cattle.io/machine-plan", "data": {}})
 
     async def context(self) -> ReconcileContext:
@@ -109,18 +111,20 @@ class NodeUpgradeRun:
     async def patch_secret(self, node: str, patch: Object) -> None:
         await self.client.patch(SECRETS, f"s-{node}", MergePatch(patch), namespace="fleet-local")
 
-    async def rancher(self, node: str, **hooks: str | None) -> None:
-        """Set or remove hooks, `pre` and `post`."""
+    async def rancher(self, node: str, *, machine: str = "", **hooks: str | None) -> None:
+        """Set or remove hooks, `pre` and `post`; Rancher cordons a node before it sets its first hook."""
+        if hooks.get("pre") or not any(hooks.values()):
+            await self.cordon(node, cordoned=bool(hooks.get("pre")))
         named = {PRE_DRAIN if key == "pre" else POST_DRAIN: value for key, value in hooks.items()}
-        await self.patch_secret(node, {"metadata": {"annotations": named}})
+        await self.patch_secret(machine or node, {"metadata": {"annotations": named}})
 
     async def request(self, node: str, hook: str, *, record: bool = True) -> PhaseResult:
         """Let Rancher set the hook, `pre` or `post`, and reconcile."""
         await self.rancher(node, **{hook: OPTIONS})
         return await self.run(record=record)
 
-    async def acknowledgements(self, node: str) -> dict[str, str]:
-        found = objects.annotations_of(await self.secret(node))
+    async def acknowledgements(self, node: str, *, machine: str = "") -> dict[str, str]:
+        found = objects.annotations_of(await self.secret(machine or node))
         return {key: value for key, value in found.items() if key in {PRE, POST}}
 
     async def secret(self, node: str) -> Any:
@@ -148,7 +152,8 @@ class NodeUpgradeRun:
         await self.cluster.finish(NODES, node, "", status)
 
     async def cordon(self, node: str, *, cordoned: bool) -> None:
-        await self.client.patch(NODES, node, MergePatch({"spec": {"unschedulable": cordoned or None}}))
+        if await self.client.find(NODES, node) is not None:
+            await self.client.patch(NODES, node, MergePatch({"spec": {"unschedulable": cordoned or None}}))
 
     async def pending_os(self, node: str) -> str | None:
         return objects.annotations_of(await self.cluster.find(NODES, node)).get(PENDING)

@@ -8,9 +8,9 @@ from upgrade_manager.api.keys import MANAGED_SELECTOR, manage_command
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.text import name_list
 from upgrade_manager.kube import objects
+from upgrade_manager.nodes.node_view import machine_nodes
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.node_upgrade import missing_nodes
-from upgrade_manager.pipeline.node_upgrade.missing_nodes import machine_nodes
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES
 
 if TYPE_CHECKING:

@@ -54,12 +54,6 @@ async def has_left(ctx: ReconcileContext, node: str) -> bool:
     return not await reason(ctx, node)
 
 
-def machine_nodes(machines: Store) -> list[str]:
-    """Return the nodes of the Machines, which are those that Rancher upgrades."""
-    nodes = (machine_plan.node_of_machine(one) for one in machines.list() if not objects.is_deleting(one))
-    return [node for node in nodes if node]
-
-
 def _machine(machines: Store, node: str) -> str:
     found = (one for one in machines.list() if machine_plan.node_of_machine(one) == node)
     return next((f"{objects.namespace(one)}/{objects.name(one)}" for one in found), "")

@@ -19,6 +19,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.nodes.anomalies import AnomalyLog
 from upgrade_manager.nodes.drain import job_message
+from upgrade_manager.nodes.gate import Surroundings, hold_back
 from upgrade_manager.nodes.model import (
     Decision,
     NodeView,
@@ -27,14 +28,15 @@ from upgrade_manager.nodes.model import (
     StartJob,
 )
 from upgrade_manager.nodes.next_node import next_node_message, undrained
-from upgrade_manager.nodes.node_view import Observed, Target, decide_all
+from upgrade_manager.nodes.node_view import Observed, Target, decide_all, machine_nodes
 from upgrade_manager.nodes.pending_hooks import delays, describe_delays
 from upgrade_manager.nodes.sequencing import one_at_a_time, paused_message, starts_upgrade
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.node_upgrade import vm_restore
 from upgrade_manager.pipeline.node_upgrade.effects import apply_effect, remove_acknowledgements
+from upgrade_manager.pipeline.node_upgrade.gate_waits import gate_waits
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import unknown_pause_nodes
-from upgrade_manager.pipeline.node_upgrade.missing_nodes import MissingNode, find_missing, machine_nodes
+from upgrade_manager.pipeline.node_upgrade.missing_nodes import MissingNode, find_missing
 from upgrade_manager.pipeline.node_upgrade.report import (
     moved_nodes,
     remove_passed_estimate,
@@ -166,6 +168,7 @@ async def _observe(ctx: ReconcileContext, handled: Handled) -> State:
         target=Target(ctx.status["releaseMetadata"]["os"], rancher.release(ctx), stale),
         single=single,
         handled=handled,
+        requested=None if single else await rancher.observed_cluster(ctx),
         unknown_pause_nodes=_unknown_pause_nodes(ctx, observed),
     )
 
@@ -197,7 +200,7 @@ async def _begin(ctx: ReconcileContext, state: State) -> None:
         entry = overrides.strategy_entry(ctx) or {}
         await rancher.start_upgrade(ctx, state.cluster, original=entry.get("original"))
         # The observed cluster is out of date; the next reconcile checks its hooks.
-        state.cluster = None
+        state.cluster = state.requested = None
     overrides.report_changed(ctx, began=None)
 
 
@@ -243,6 +246,10 @@ async def _decide(ctx: ReconcileContext, state: State) -> None:
             ctx.events.warning(ctx.raw, "NodeLeft", text, about=name)
     if not decisions:
         raise BadCluster("status.nodeUpgradeStatuses lists no nodes to upgrade; delete this plan and create a new one")
+    state.set_back = rancher.set_back(ctx, state.requested) if state.requested is not None else None
+    absent = {name: one.problem for name, one in state.missing.items()}
+    around = Surroundings.of(state.observed, decisions, missing=absent, rancher=state.set_back)
+    decisions, state.closed = hold_back(decisions, around)
     state.decisions = one_at_a_time(decisions)
 
 
@@ -347,10 +354,13 @@ async def _progress(ctx: ReconcileContext, state: State) -> Completed | Waiting:
         cordoned = [view.name for view, _ in state.decisions if view.cordoned]
         delaying = delays(state.observed, cordoned=cordoned, multi_node=state.single is None)
         shown, found = describe_delays(delaying, limit=MAX_NAMED_NODES), waits.of_delays(delaying)
-    if not shown:
+    if not shown and state.set_back is None:
         return Completed()
+    shown = shown or str(state.set_back)
+    is_closed = bool(state.closed) or state.set_back is not None
+    waiting = (*(gate_waits(ctx, state.closed, rancher=state.set_back) if is_closed else ()), *found)
     done, nodes = len(state.decisions) - len(unfinished), len(state.decisions)
-    return Waiting(message=_message(shown, state, done=done, nodes=nodes), waits=tuple(found))
+    return Waiting(message=_message(shown, state, done=done, nodes=nodes), waits=waiting)
 
 
 def _unfinished(state: State) -> list[Decided]:

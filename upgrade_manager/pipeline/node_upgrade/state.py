@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.nodes.gate import Closed
     from upgrade_manager.nodes.node_view import Decided, Observed, Target
     from upgrade_manager.pipeline.node_upgrade.missing_nodes import MissingNode
 
@@ -45,7 +46,13 @@ class State:
     #: Rancher's cluster as observed: `run` sets the field before the steps; `_begin` clears it after it has patched the
     #: cluster. None also for a single node, and once the strategy is given back.
     cluster: Object | None = None
+    #: The same Cluster for the gate, also while the strategy is given back; `_observe` sets the field, and `_begin`
+    #: clears it.
+    requested: Object | None = None
     #: The decisions of `_decide`, which later steps read. `one_at_a_time` has removed the starts that have to wait.
     decisions: list[Decided] = field(default_factory=list)
+    #: The closed row of the gate by node, and the row of Rancher; `_decide` sets both.
+    closed: dict[str, Closed] = field(default_factory=dict)
+    set_back: Closed | None = None
     #: Recorded nodes that cannot be observed; `_decide` sets the field together with the decisions.
     missing: dict[str, MissingNode] = field(default_factory=dict)

@@ -42,8 +42,11 @@ from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.facts.volumes import VOLUME_GATE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.nodes.drain import runs_release
+from upgrade_manager.nodes.model import AcknowledgeHook
 from upgrade_manager.nodes.node_view import finished_seconds
 from upgrade_manager.nodes.pending_hooks import DelayKind
+from upgrade_manager.nodes.sequencing import FIRST_JOBS
 from upgrade_manager.pipeline.blocker_report import known_blockers, known_since
 from upgrade_manager.pipeline.settings import foreign_hooks, rancher
 
@@ -60,6 +63,10 @@ if TYPE_CHECKING:
     from upgrade_manager.nodes.pending_hooks import Delay
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.node_upgrade.missing_nodes import MissingNode
+
+
+#: The states in which a node has to run the release.
+_RUNS_RELEASE = frozenset({NodeState.WAITING_REBOOT, NodeState.POST_DRAINED, NodeState.SINGLE_NODE_UPGRADED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +90,13 @@ class NodeWaits:
                 yield from self._missing(view.name)
                 continue
             for type_, job in view.jobs.items():
-                if job.progress is Progress.RUNNING:
+                # The phase resumes a first Job itself, when the node's turn comes.
+                is_first = job.suspended and type_ in FIRST_JOBS
+                if job.progress is Progress.RUNNING and not is_first:
                     yield from job_wait(job, work=type_, node=view.name, finished=finished.get(type_, ()))
             if decision.state is NodeState.UPGRADE_PAUSED:
                 yield self._paused(view)
-            yield from self._drain(view, decision.state)
+            yield from self._drain(view, decision)
             yield from self._return(view, decision)
             if others := (view.pre_drain.others or view.post_drain.others) if decision.state or decision.holds else ():
                 yield self._foreign(view, others)
@@ -144,15 +153,20 @@ class NodeWaits:
             remedy=f"kubectl patch {UPGRADE_PLANS.name} {self.ctx.owner.name} --type=merge -p '{patch}'",
         )
 
-    def _drain(self, view: NodeView, state: NodeState | None) -> Iterator[Wait]:
+    def _drain(self, view: NodeView, decision: Decision) -> Iterator[Wait]:
         """Yield the waits for the node's VMs to leave, and for Rancher to drain the node afterwards."""
-        job = view.jobs.get(JobType.PRE_DRAIN)
-        if job is None or job.suspended or state not in {NodeState.PRE_DRAINING, NodeState.PRE_DRAINED}:
+        job, state = view.jobs.get(JobType.PRE_DRAIN), decision.state
+        is_draining = state in {NodeState.PRE_DRAINING, NodeState.PRE_DRAINED} or (job is not None and job.repeated)
+        if job is None or job.suspended or not is_draining:
             return
         is_running = job.progress is Progress.RUNNING
         began = parse_time(job.created) or first_seen(self.ctx, EvacuationWait, view.name)
         yield self._evacuation(view, began, job)
-        if not is_running and view.secret and not view.pre_drain.others:
+        # The gate has removed the acknowledgement of a hook that it holds back, and Rancher waits.
+        is_acknowledged = not view.pre_drain.pending or any(
+            isinstance(one, AcknowledgeHook) for one in decision.effects
+        )
+        if not is_running and view.secret and is_acknowledged and not view.pre_drain.others:
             yield self._rancher_drain(view, parse_time(job.completed) or first_seen(self.ctx, DrainWait, view.name))
 
     def _rancher_drain(self, view: NodeView, since: datetime) -> Wait:
@@ -215,14 +229,24 @@ class NodeWaits:
     def _return(self, view: NodeView, decision: Decision) -> Iterator[Wait]:
         """Yield the wait for a node that has to become Ready, or to run the release's OS."""
         state, changed = decision.state, parse_time(view.ready_since)
-        is_lost = not view.ready or (state and state.upgraded and view.os_image != self.release_os)
+        is_lost = not view.ready or (state and state.upgraded and not runs_release(view, self.release_os))
         kind: type[ReturnWait] = LostNodeWait
         since = changed
         if state is NodeState.WAITING_REBOOT:
             kind, since = RebootWait, parse_time(view.os_upgrade.completed) if view.os_upgrade else None
         elif not is_lost or not (state or decision.holds):
             return
-        yield return_wait(self.ctx, kind, view.name, self.release_os, since=since, changed=changed, is_ready=view.ready)
+        yield return_wait(
+            self.ctx,
+            kind,
+            view.name,
+            # Before its reboot the node runs the previous release, as it should.
+            release_os=self.release_os if state in _RUNS_RELEASE else "",
+            release_kubernetes=view.kubernetes_wanted if state in _RUNS_RELEASE else "",
+            since=since,
+            changed=changed,
+            is_ready=view.ready,
+        )
 
     def _foreign(self, view: NodeView, others: Sequence[str]) -> Wait:
         detail = node_obstacles.foreign_hooks(view.secret, others)
@@ -273,8 +297,9 @@ def return_wait(
     ctx: ReconcileContext,
     kind: type[ReturnWait],
     name: str,
-    release_os: str,
     *,
+    release_os: str,
+    release_kubernetes: str,
     since: datetime | None,
     changed: datetime | None,
     is_ready: bool,
@@ -286,6 +311,7 @@ def return_wait(
         node=name,
         since=began,
         release_os=release_os,
+        release_kubernetes=release_kubernetes,
         ready_changed=changed or began,
         is_ready=is_ready,
     )

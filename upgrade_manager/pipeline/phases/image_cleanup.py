@@ -16,6 +16,7 @@ from upgrade_manager.blockers.wait import CordonedNodeWait, LostNodeWait, Missin
 from upgrade_manager.facts import node_obstacles
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
+from upgrade_manager.nodes.node_view import is_older
 from upgrade_manager.pipeline.ending import held_nodes
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import find_missing
@@ -32,6 +33,7 @@ from upgrade_manager.pipeline.phases.plan_jobs import (
 )
 from upgrade_manager.pipeline.phases.repository import unreachable, unserved
 from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
+from upgrade_manager.pipeline.settings.rancher import release as release_kubernetes
 from upgrade_manager.release.errors import Unreachable
 from upgrade_manager.release.image_lists import SIZE_LIMIT, pack, parse_list, removable
 from upgrade_manager.release.repository_client import read_file, shown
@@ -133,19 +135,44 @@ async def _missing(ctx: ReconcileContext, name: str) -> Waiting | None:
 
 
 def _problem(ctx: ReconcileContext, node: Object, release: str) -> Waiting | None:
-    name, os = objects.name(node), objects.text(node, "status", "nodeInfo", "osImage")
-    is_ready = objects.text(objects.condition(node, "Ready"), "status") == "True"
-    if objects.is_true(node, "spec", "unschedulable"):
-        obstacle = node_obstacles.cordoned(name)
-        wait = known_wait(ctx, CordonedNodeWait, name, detail=obstacle.why, remedy=obstacle.ways_out[0])
-        return Waiting(message=f"Node {name}: {obstacle.why}. Run {obstacle.ways_out[0]}", waits=(wait,))
-    if is_ready and os == release:
+    return _not_back(ctx, node, release) or _cordoned(ctx, node)
+
+
+def _not_back(ctx: ReconcileContext, node: Object, release: str) -> Waiting | None:
+    name, is_ready = objects.name(node), objects.text(objects.condition(node, "Ready"), "status") == "True"
+    kubelet, wanted = objects.text(node, "status", "nodeInfo", "kubeletVersion"), release_kubernetes(ctx)
+    outdated, changed = wanted if is_older(kubelet, wanted) else "", ready_changed(node)
+    lost = node_obstacles.not_back(
+        name,
+        os_image=objects.text(node, "status", "nodeInfo", "osImage"),
+        release_os=release,
+        kubelet=kubelet,
+        release_kubernetes=outdated,
+        is_ready=is_ready,
+        since=format_time(changed) if changed else "",
+    )
+    if lost is None:
         return None
-    changed = ready_changed(node)
-    since = format_time(changed) if changed else ""
-    lost = node_obstacles.not_back(name, os_image=os, release_os=release, is_ready=is_ready, since=since)
-    found = return_wait(ctx, LostNodeWait, name, release, since=changed, changed=changed, is_ready=is_ready)
+    found = return_wait(
+        ctx,
+        LostNodeWait,
+        name,
+        release_os=release,
+        release_kubernetes=outdated,
+        since=changed,
+        changed=changed,
+        is_ready=is_ready,
+    )
     return Waiting(message=f"Node {name}: {lost.why}. {lost.ways_out[0]}", waits=(found,))
+
+
+def _cordoned(ctx: ReconcileContext, node: Object) -> Waiting | None:
+    if not objects.is_true(node, "spec", "unschedulable"):
+        return None
+    name = objects.name(node)
+    obstacle = node_obstacles.cordoned(name)
+    wait = known_wait(ctx, CordonedNodeWait, name, detail=obstacle.why, remedy=obstacle.ways_out[0])
+    return Waiting(message=f"Node {name}: {obstacle.why}. Run {obstacle.ways_out[0]}", waits=(wait,))
 
 
 async def _create_plan(ctx: ReconcileContext, images: ImageList) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.blockers.job_failures import last_failure
-from upgrade_manager.facts.job_state import NO_POD, POD_FINISHED, JobState
+from upgrade_manager.facts.job_state import NO_POD, POD_FINISHED, SUSPENDED, JobState
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.outcome import Waiting
 
@@ -28,8 +28,7 @@ async def job_progress(ctx: ReconcileContext, job: Object) -> Waiting:
     state = JobState.of(job)
     named = f"Job {state.namespace}/{state.name}"
     if state.suspended:
-        resume = f"""kubectl patch job -n {state.namespace} {state.name} -p '{{"spec":{{"suspend":false}}}}'"""
-        return Waiting(message=f"{named} is suspended. Resume it: {resume}")
+        return Waiting(message=f"{named}: {SUSPENDED}. Resume it: {state.resume_command}")
     if state.is_failing:
         return Waiting(message=f"{named}: {state.warning}")
     return Waiting(message=f"{named}: {await job_attempt(ctx, state)}", detail=_detail(job))

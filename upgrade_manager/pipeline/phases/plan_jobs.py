@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from upgrade_manager.api.node_states import NodeState
-    from upgrade_manager.blockers.wait import JobWait
+    from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
     from upgrade_manager.pipeline.context import ReconcileContext
@@ -172,7 +172,7 @@ def _plan_wait(plan: Object, progress: SucProgress) -> tuple[PlanWait, ...]:
     return (PlanWait(namespace=namespace, name=name, since=since, detail=words),)
 
 
-def _job_waits(plan: Object, progress: SucProgress) -> tuple[JobWait, ...]:
+def _job_waits(plan: Object, progress: SucProgress) -> tuple[Wait, ...]:
     pods, work = f"{LABEL_SUC_PLAN}={objects.name(plan)}", objects.labels(plan).get(LABEL_COMPONENT, "")
     jobs = ((node, job.state) for node, job in progress.jobs.items())
     finished = [job.state.seconds for job in progress.jobs.values() if job.state.seconds is not None]

@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.facts.field_managers import last_manager
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Invalid, KubeError, PreconditionFailed
 from upgrade_manager.kube.patch import JsonPatch, annotation_path
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
+from upgrade_manager.nodes.gate import Closed, GateRow
 from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.selections import LOCAL_CLUSTER
 from upgrade_manager.pipeline.settings import upgrade_strategy
@@ -41,13 +43,18 @@ log = structlog.get_logger(__name__)
 
 async def watched_cluster(ctx: ReconcileContext) -> Object:
     """Return the provisioning cluster. Raises MissingObject."""
-    cluster = (await ctx.watch(LOCAL_CLUSTER)).get(PROVISIONING_CLUSTER, FLEET_LOCAL)
+    cluster = await observed_cluster(ctx)
     if cluster is None:
         raise MissingObject(
             f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} (provisioning.cattle.io) does not exist; Rancher needs it "
             "to upgrade the nodes. Run kubectl logs -n cattle-system -l app=rancher --tail=100 --prefix"
         )
     return cluster
+
+
+async def observed_cluster(ctx: ReconcileContext) -> Object | None:
+    """Return the provisioning cluster, if it exists."""
+    return (await ctx.watch(LOCAL_CLUSTER)).get(PROVISIONING_CLUSTER, FLEET_LOCAL)
 
 
 def next_generation(ctx: ReconcileContext, cluster: Object, *, has_started: bool) -> int | None:
@@ -144,6 +151,44 @@ async def revert_strategy(ctx: ReconcileContext, override: object, entry: Mappin
         )
         ctx.events.warning(ctx.raw, "SettingNotRestored", text, about=str(override))
     return bool(reverted == original)
+
+
+def set_back(ctx: ReconcileContext, cluster: Object) -> Closed | None:
+    """Return the closed row while the Cluster requests an older state than this plan's; None otherwise.
+
+    A higher generation stays: users raise it to let Rancher drain nodes again.
+    """
+    requested, version = ctx.status["provisionGeneration"], release(ctx)
+    if requested is None:
+        return None
+    spec: dict[str, Any] = {}
+    found = []
+    if version and objects.spec(cluster).get("kubernetesVersion") != version:
+        spec["kubernetesVersion"] = version
+        found.append(_changed(cluster, "kubernetesVersion", wanted=version))
+    if generation(cluster) < requested:
+        spec["rkeConfig"] = {"provisionGeneration": requested}
+        found.append(_changed(cluster, "rkeConfig", "provisionGeneration", wanted=str(requested)))
+    if not spec:
+        return None
+    patch = json.dumps({"spec": spec}, separators=(",", ":"))
+    named = f"-n {FLEET_LOCAL} {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER}"
+    return Closed(
+        row=GateRow.RANCHER,
+        namespace=FLEET_LOCAL,
+        name=PROVISIONING_CLUSTER,
+        why="; ".join(found),
+        ways_out=(
+            "Stop the client that sets it back",
+            f"Set it again: kubectl patch {named} --type=merge -p '{patch}'",
+        ),
+    )
+
+
+def _changed(cluster: Object, *path: str, wanted: str) -> str:
+    now = objects.excerpt(str(objects.value(objects.spec(cluster), *path) or "nothing"))
+    client = last_manager(cluster, "spec", *path)
+    return f"its {path[-1]} is {now} instead of {wanted}" + (f", set by {client}" if client else "")
 
 
 def belongs_to_another(ctx: ReconcileContext, cluster: Object) -> bool:

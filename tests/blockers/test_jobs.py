@@ -7,6 +7,7 @@ import pytest
 
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.timestamps import format_time
+from upgrade_manager.blockers import known
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.jobs import FINDERS, job_wait
 from upgrade_manager.facts.job_state import JobState
@@ -50,8 +51,14 @@ def test_job_that_ends_is_not_waited_for(view: FakeView, status: dict[str, Any])
     assert job_wait(job(view, **status), work=JobType.PRE_DRAIN) == ()
 
 
-def test_suspended_or_unstored_job_is_not_waited_for(view: FakeView) -> None:
-    assert job_wait(replace(job(view), suspended=True), work=JobType.PRE_DRAIN) == ()
+def test_suspended_job_is_named_with_the_patch(view: FakeView) -> None:
+    (wait,) = job_wait(replace(job(view), suspended=True, suspended_at=view.time(90)), work=JobType.PRE_DRAIN)
+    (found,) = find_blockers(known.FINDERS, view, [wait], []).blockers
+    assert (found.reason, found.name, found.since) == ("JobSuspended", "j", view.ago(90))
+    assert found.remedy == """Resume it: kubectl patch job -n ns j -p '{"spec":{"suspend":false}}'"""
+
+
+def test_unstored_job_is_not_waited_for(view: FakeView) -> None:
     assert job_wait(replace(job(view), created=""), work=JobType.PRE_DRAIN) == ()
 
 

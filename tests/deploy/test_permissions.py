@@ -83,7 +83,7 @@ RARELY_USED = [
 
 
 @pytest.mark.rule(
-    "nodes: acknowledging changes one annotation of the Secret, whose data is never read",
+    "nodes: acknowledging changes two annotations of the Secret, whose data is never read",
     "workloads: a Plan is never updated after its creation",
 )
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ PENDING, ACKNOWLEDGED, CHANGED = Hook(requested="D"), Hook(requested="D", acknow
 PRE_DRAINING, PRE_DRAINED, POST_DRAINING = NodeState.PRE_DRAINING, NodeState.PRE_DRAINED, NodeState.POST_DRAINING
 REBOOTING, POST_DRAINED = NodeState.WAITING_REBOOT, NodeState.POST_DRAINED
 START_PRE, START_POST = (StartJob(node="n1", job_type=kind) for kind in (PRE, POST))
-ACK_PRE = AcknowledgeHook(secret="s1", annotation=ANNOTATION_PRE_HOOK, value="D")  # noqa: S106  # its name
-ACK_POST = replace(ACK_PRE, annotation=ANNOTATION_POST_HOOK)
+ACK_PRE = AcknowledgeHook(secret="s1", annotation=ANNOTATION_PRE_HOOK, value="D", number=1)  # noqa: S106  # its name
+ACK_POST = replace(ACK_PRE, annotation=ANNOTATION_POST_HOOK, number=0)
 SET, CLEAR = SetPendingOS(node="n1", os_image=NEW), ClearPendingOS(node="n1")
 #: By the pending hooks: pre-drain, post-drain, both.
 BEFORE, AFTER = replace(VIEW, pre_drain=PENDING), replace(VIEW, post_drain=PENDING)
@@ -66,7 +66,7 @@ DONE = replace(AFTER, jobs={POST: COMPLETE})
             replace(ACKED, pre_drain=Hook(requested="D2", acknowledged="D")),
             PRE_DRAINED,
             [replace(ACK_PRE, value="D2")],
-            id="options changed: acknowledged again",
+            id="options changed, Job complete for them: acknowledged",
         ),
         row(replace(BEFORE, jobs={PRE: FAILED}), NodeState.PRE_DRAIN_FAILED, [], id="its Job failed"),
         row(replace(VIEW, pre_drain=CHANGED, jobs={PRE: RUNNING}), PRE_DRAINING, [], id="options change, Job runs"),

@@ -32,6 +32,11 @@ LABEL_NODE = f"{PREFIX}/node"
 LABEL_JOB_TYPE = f"{PREFIX}/job-type"
 #: "true" on a Job for a hook that Rancher set again on an upgraded node.
 LABEL_REPEATED = f"{PREFIX}/repeated"
+#: On a Job of a drain: the request of Rancher that it answers (facts/machine_plan.py).
+LABEL_REQUEST = f"{PREFIX}/drain-request"
+#: On a machine-plan Secret, set together with the acknowledgement of a pre-drain hook: the plan's uid and the number of
+#: the acknowledged request.
+ANNOTATION_ACKNOWLEDGED = f"{PREFIX}/acknowledged-request"
 #: On Jobs, set by the command that they run: its current step, as in "3/9 stop-vms".
 ANNOTATION_PROGRESS = f"{PREFIX}/progress"
 #: The begin of that step, in UTC.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.keys import ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME, LABEL_REPEATED
+from upgrade_manager.api.keys import ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME, LABEL_REPEATED, LABEL_REQUEST
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ class JobState:
     suspended: bool = False
     #: True for a Job of a hook that Rancher set again on an upgraded node.
     repeated: bool = False
+    #: The request of Rancher that the Job answers; empty for other Jobs, and those of earlier versions.
+    request: str = ""
     #: The step that the Job's command reports, as in "3/9 stop-vms"; empty without a report.
     step: str = ""
     #: The time of its creation; empty if unknown.
@@ -73,6 +75,7 @@ class JobState:
     def of(cls, job: Mapping[str, Any]) -> JobState:
         """Read the raw object; absent fields count as their defaults."""
         metadata, spec, status = job["metadata"], job.get("spec") or {}, job.get("status") or {}
+        labels = metadata.get("labels") or {}
         conditions = status.get("conditions") or []
         progress, condition = _decide(conditions)
         limit = spec.get("backoffLimit")
@@ -91,7 +94,8 @@ class JobState:
             failed_attempts=status.get("failed") or 0,
             backoff_limit=limit if isinstance(limit, int) else DEFAULT_BACKOFF_LIMIT,
             suspended=progress is Progress.RUNNING and bool(spec.get("suspend")),
-            repeated=(metadata.get("labels") or {}).get(LABEL_REPEATED) == "true",
+            repeated=labels.get(LABEL_REPEATED) == "true",
+            request=labels.get(LABEL_REQUEST, ""),
             step=step if isinstance(step, str) and _STEP.fullmatch(step) else "",
             created=metadata.get("creationTimestamp") or "",
             started=started,

@@ -1,8 +1,16 @@
-"""Rancher's machine-plan Secrets: the node of each and its hooks, read from their metadata."""
+"""Rancher's machine-plan Secrets: the node of each, its hooks and its requests, read from their metadata.
+
+A request is one drain. Rancher sets an equal value for each, and a Secret has no generation. Therefore the patch that
+acknowledges a pre-drain hook (pipeline/node_upgrade/effects.py) also counts it, in an annotation on the same Secret,
+which Rancher does not remove. A hook that is pending after its request was counted is the next request, also if no
+watch has shown that the hook was gone, and a crash cannot come between the two. A Job answers one request
+(nodes/node_view.py).
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -46,6 +54,10 @@ class Hook:
         return bool(self.requested) and self.requested != self.acknowledged
 
 
+#: The value of the annotation that counts acknowledged requests.
+_COUNT = re.compile(r"(?P<plan>[0-9a-zA-Z-]{1,64}) (?P<number>[0-9]{1,6})", re.ASCII)
+#: Characters of a Secret's uid in a request: Rancher creates the Secret of a reinstalled node again.
+_UID = 8
 #: The hook of a node on which Rancher has set no hook for the manager.
 NO_HOOK = Hook()
 
@@ -86,6 +98,22 @@ def post_drain_hook(secret: Mapping[str, Any]) -> Hook:
 def is_pending(secret: Mapping[str, Any]) -> bool:
     """Return True while Rancher waits for the manager to acknowledge a hook."""
     return pre_drain_hook(secret).pending or post_drain_hook(secret).pending
+
+
+def counted_requests(recorded: str, plan_uid: str) -> int:
+    """Return the number of the plan's requests that are acknowledged, by the Secret's annotation."""
+    found = _COUNT.fullmatch(recorded)
+    return int(found["number"]) if found and found["plan"] == plan_uid else 0
+
+
+def request_count(plan_uid: str, number: int) -> str:
+    """Return the value of the annotation once that request is acknowledged."""
+    return f"{plan_uid} {number}"
+
+
+def request_id(secret_uid: str, number: int) -> str:
+    """Return the label of the Jobs that answer the request."""
+    return f"{secret_uid[:_UID]}.{number}"
 
 
 def acknowledgements(secret: Mapping[str, Any]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.nodes import repeated_drain
 from upgrade_manager.nodes.expected_times import USUAL_REBOOT
 from upgrade_manager.nodes.model import AcknowledgeHook, ClearPendingOS, Decision, RestoreVMs, SetPendingOS, StartJob
-from upgrade_manager.nodes.sequencing import start_or_pause
+from upgrade_manager.nodes.sequencing import replace_job, start_or_pause
 
 if TYPE_CHECKING:
     from upgrade_manager.facts.machine_plan import Hook
@@ -97,7 +97,9 @@ def _after_drain(view: NodeView, release_os: str) -> Decision:
     if view.state is NodeState.WAITING_REBOOT:
         # The Job has completed and was deleted: it must not run again.
         return _reboot(view, release_os)
-    start = StartJob(node=view.name, job_type=JobType.POST_DRAIN)
+    if JobType.POST_DRAIN in view.old_jobs:
+        return replace_job(view, JobType.POST_DRAIN, state=view.state)
+    start = StartJob(node=view.name, job_type=JobType.POST_DRAIN, request=view.request)
     return Decision(state=NodeState.POST_DRAINING, effects=(start,))
 
 
@@ -120,7 +122,8 @@ def _done(view: NodeView) -> Decision:
 def _acknowledge(view: NodeView, hook: Hook, annotation: str) -> tuple[Effect, ...]:
     if not hook.pending:
         return ()
-    return (AcknowledgeHook(secret=view.secret, annotation=annotation, value=hook.requested),)
+    number = view.request_number if annotation == ANNOTATION_PRE_HOOK else 0
+    return (AcknowledgeHook(secret=view.secret, annotation=annotation, value=hook.requested, number=number),)
 
 
 def unfinished_job(view: NodeView, job_type: JobType, *, running: NodeState, failed: NodeState) -> Decision | None:

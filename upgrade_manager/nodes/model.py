@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import JobType
@@ -33,7 +33,13 @@ class NodeView:
     secret: str = ""
     pre_drain: Hook = NO_HOOK
     post_drain: Hook = NO_HOOK
+    #: The Jobs that answer the present request, or take part in no drain.
     jobs: dict[JobType, JobState]
+    #: The Jobs of earlier requests, which are removed before new ones are created.
+    old_jobs: dict[JobType, JobState] = field(default_factory=dict)
+    #: The number of Rancher's latest request to drain the node in this plan, 0 before the first, and its id in labels.
+    request_number: int = 1
+    request: str = ""
     #: The release's Kubernetes while the node's is older; empty otherwise.
     kubernetes_wanted: str = ""
     #: True if an earlier upgrade left a hook of the node pending.
@@ -80,11 +86,13 @@ class StartJob:
     suspended: bool = False
     #: True for a hook that Rancher set again on an upgraded node.
     repeated: bool = False
+    #: The request that the Job answers.
+    request: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveJob:
-    """Delete the node's Job of that type, because another Job replaces it."""
+    """Delete the node's Job of that type, or the one of an earlier request, because another Job replaces it."""
 
     node: str
     job_type: JobType
@@ -105,6 +113,8 @@ class AcknowledgeHook:
     secret: str
     annotation: str
     value: str
+    #: The number of the request; 0 for a post-drain hook, which belongs to the request of its pre-drain hook.
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

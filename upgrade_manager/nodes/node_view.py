@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from upgrade_manager.api.keys import (
+    ANNOTATION_ACKNOWLEDGED,
     ANNOTATION_MACHINE,
     ANNOTATION_PENDING_OS_IMAGE,
     LABEL_JOB_TYPE,
@@ -99,6 +100,7 @@ def decide_all(
                 cached.name == single,
                 cached.name in paused,
                 spec.restore_vm,
+                plan_uid,
             )
             result.append(cached.decide(inputs))
     return result
@@ -144,6 +146,9 @@ class _MachinePlan:
     """The fields of a machine-plan Secret that decisions need."""
 
     secret: str = ""
+    uid: str = ""
+    #: The value of the annotation that counts acknowledged requests.
+    counted: str = ""
     machine: str = ""
     machine_problem: str = ""
     plan_error: str = ""
@@ -205,6 +210,7 @@ class _Inputs:
     is_single: bool
     paused: bool
     restore_vms: bool
+    plan_uid: str
 
 
 class _CachedNode:
@@ -231,6 +237,14 @@ class _CachedNode:
         node, plan = self._node, inputs.machine_plan
         info = objects.status(node).get("nodeInfo") or {}
         kubelet, wanted = info.get("kubeletVersion", ""), inputs.target.release_kubernetes
+        number = machine_plan.counted_requests(plan.counted, inputs.plan_uid) + plan.pre_drain.pending
+        request = machine_plan.request_id(plan.uid, number) if plan.secret and not inputs.is_single else ""
+        is_done = inputs.state is not None and inputs.state.upgraded
+        jobs: dict[JobType, JobState] = {}
+        old: dict[JobType, JobState] = {}
+        for job in inputs.jobs:
+            is_current = _answers(job.state, job.job_type, request, number=number, is_done=is_done)
+            (jobs if is_current else old)[job.job_type] = job.state
         return NodeView(
             name=self.name,
             state=inputs.state,
@@ -248,7 +262,10 @@ class _CachedNode:
             kubelet=kubelet,
             pre_drain=plan.pre_drain,
             post_drain=plan.post_drain,
-            jobs={job.job_type: job.state for job in inputs.jobs},
+            jobs=jobs,
+            old_jobs=old,
+            request_number=number,
+            request=request,
             kubernetes_wanted=wanted if is_older(kubelet, wanted) else "",
             stale_hook=plan.secret in inputs.target.stale,
             tier=plan.tier,
@@ -294,9 +311,22 @@ def _jobs(jobs: Store, plan_uid: str) -> Mapping[str, list[_NodeJob]]:
     return result
 
 
+def _answers(job: JobState, job_type: JobType, request: str, *, number: int, is_done: bool) -> bool:
+    """Return True if the Job answers the request.
+
+    A Job that an earlier version of the manager created has no label: it answers the first request. A pre-drain Job
+    answers the first request of a node that is done only if it is marked as repeated.
+    """
+    if job.request:
+        return job.request == request
+    return number <= 1 and (job_type is not JobType.PRE_DRAIN or job.repeated or not is_done)
+
+
 def _read_secret(secret: Object) -> _MachinePlan:
     return _MachinePlan(
         secret=objects.name(secret),
+        uid=objects.uid(secret),
+        counted=objects.annotations_of(secret).get(ANNOTATION_ACKNOWLEDGED, ""),
         machine=machine_plan.machine_of(secret),
         pre_drain=machine_plan.pre_drain_hook(secret),
         post_drain=machine_plan.post_drain_hook(secret),

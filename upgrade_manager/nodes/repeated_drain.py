@@ -16,7 +16,7 @@ from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, 
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.facts.node_obstacles import foreign_hooks
-from upgrade_manager.nodes.model import AcknowledgeHook, Decision, RemoveJob, RemoveTaint, StartJob
+from upgrade_manager.nodes.model import AcknowledgeHook, Decision, RemoveJob, RemoveTaint, RestoreVMs, StartJob
 
 if TYPE_CHECKING:
     from upgrade_manager.facts.job_state import JobState
@@ -43,8 +43,10 @@ def decide(view: NodeView) -> Decision | None:
 
 
 def _pre_drain(view: NodeView, job: JobState | None) -> Decision:
+    if JobType.PRE_DRAIN in view.old_jobs:
+        return _hold(view, "replacing its pre-drain Job", RemoveJob(node=view.name, job_type=JobType.PRE_DRAIN))
     if job is None:
-        start = StartJob(node=view.name, job_type=JobType.PRE_DRAIN, repeated=True)
+        start = StartJob(node=view.name, job_type=JobType.PRE_DRAIN, repeated=True, request=view.request)
         return _hold(view, "Rancher drains it again", start)
     if not job.repeated:
         return _hold(view, "replacing its pre-drain Job", RemoveJob(node=view.name, job_type=JobType.PRE_DRAIN))
@@ -54,7 +56,8 @@ def _pre_drain(view: NodeView, job: JobState | None) -> Decision:
         detail = job.warning if job.is_failing or job.suspended else job.attempt
         return _hold(view, f"{JobType.PRE_DRAIN} Job {job.namespace}/{job.name} runs again, {detail}")
     value = view.pre_drain.requested
-    acknowledge = AcknowledgeHook(secret=view.secret, annotation=ANNOTATION_PRE_HOOK, value=value)
+    number = view.request_number
+    acknowledge = AcknowledgeHook(secret=view.secret, annotation=ANNOTATION_PRE_HOOK, value=value, number=number)
     return _hold(view, "Rancher drains it again", acknowledge)
 
 
@@ -63,7 +66,11 @@ def _post_drain(view: NodeView) -> Decision:
     remove = RemoveJob(node=view.name, job_type=JobType.PRE_DRAIN)
     value = view.post_drain.requested
     acknowledge = AcknowledgeHook(secret=view.secret, annotation=ANNOTATION_POST_HOOK, value=value)
-    return _hold(view, "Rancher uncordons it", remove, acknowledge)
+    if view.restore_vms and JobType.RESTORE_VM in view.old_jobs:
+        return _hold(view, "replacing its restore-vm Job", RemoveJob(node=view.name, job_type=JobType.RESTORE_VM))
+    # The VMs are started before the acknowledgement, after which no object shows that they are owed.
+    restore = (RestoreVMs(node=view.name),) if view.restore_vms else ()
+    return _hold(view, "Rancher uncordons it", *restore, remove, acknowledge)
 
 
 def _hold(view: NodeView, progress: str, *effects: Effect) -> Decision:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.text import name_list
-from upgrade_manager.nodes.model import Decision, ResumeJob, StartJob
+from upgrade_manager.nodes.model import Decision, RemoveJob, ResumeJob, StartJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,16 +43,25 @@ IN_PROGRESS = frozenset(
 
 def start_or_pause(view: NodeView, job_type: JobType, *, running: NodeState) -> Decision | None:
     """Start, pause or resume the node's first Job; None once it runs or has finished."""
+    if job_type in view.old_jobs:
+        return replace_job(view, job_type, state=running if _is_started(view) else None)
     job = view.jobs.get(job_type)
     if job is not None and not job.suspended:
         return None
     if view.paused and not _is_started(view):
-        start = StartJob(node=view.name, job_type=job_type, suspended=True)
+        start = StartJob(node=view.name, job_type=job_type, suspended=True, request=view.request)
         return Decision(state=NodeState.UPGRADE_PAUSED, effects=() if job else (start,))
-    effect: Effect = StartJob(node=view.name, job_type=job_type)
+    effect: Effect = StartJob(node=view.name, job_type=job_type, request=view.request)
     if job is not None:
         effect = ResumeJob(node=view.name, job_type=job_type)
     return Decision(state=running, effects=(effect,))
+
+
+def replace_job(view: NodeView, job_type: JobType, *, state: NodeState | None) -> Decision:
+    """Remove the Job of an earlier request; the next reconcile creates the one of this request."""
+    remove = RemoveJob(node=view.name, job_type=job_type)
+    progress = f"{view.name}: replacing its {job_type} Job, because Rancher drains it again"
+    return Decision(state=state, progress=progress, effects=(remove,), holds=True)
 
 
 def starts_upgrade(effect: Effect) -> bool:

@@ -15,7 +15,7 @@ from upgrade_manager.pipeline.events import REPEAT_WINDOW
 from upgrade_manager.pipeline.informers import InformerSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from datetime import datetime
 
     from upgrade_manager.api.blockers import Blocker
@@ -100,10 +100,24 @@ def known_blockers(ctx: ReconcileContext) -> list[Blocker]:
     return read_blockers(recorded) if recorded else []
 
 
-def known_since(ctx: ReconcileContext, kind: str, name: str) -> datetime | None:
-    """Return the time since which the status records the object as a blocker; None without a record."""
+def known_since(ctx: ReconcileContext, kind: type[Wait], name: str) -> datetime | None:
+    """Return the time since which the status records a blocker of such a wait for the object; None without a record."""
     known = known_blockers(ctx)
-    return min((one.since for one in known if (one.kind, one.name) == (kind, name)), default=None)
+    if not known:
+        return None
+    reasons = {reason for row in FINDERS if issubclass(kind, row.wait) for reason in row.reasons}
+    return _since(known, reasons, kind.kind.object_kind, name)
+
+
+def refused_since(ctx: ReconcileContext, kind: str, name: str) -> datetime | None:
+    """Return the time since which the status records refused writes of the object; None without a record."""
+    return _since(known_blockers(ctx), _REFUSED, kind, name)
+
+
+def _since(known: Sequence[Blocker], reasons: Collection[BlockerReason], kind: str, name: str) -> datetime | None:
+    return min(
+        (one.since for one in known if one.reason in reasons and (one.kind, one.name) == (kind, name)), default=None
+    )
 
 
 def report_refused(ctx: ReconcileContext, found: Sequence[Blocker]) -> None:

@@ -134,7 +134,7 @@ class PlanReconciler:
             if ctx.status.phase != began:
                 # The waits of the earlier phase are over.
                 blocker_report.clear(ctx)
-            known_since = partial(blocker_report.known_since, ctx)
+            known_since = partial(blocker_report.refused_since, ctx)
             self._refusals.record(ctx.owner.uid, error, known_since=known_since, now=ctx.now())
             if not self._passing.passes(ctx.owner.uid, error):
                 if _is_of_plan(error):

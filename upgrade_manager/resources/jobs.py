@@ -10,6 +10,7 @@ from upgrade_manager.api.keys import (
     LABEL_JOB_TYPE,
     LABEL_NODE,
     LABEL_REPEATED,
+    LABEL_REQUEST,
     Component,
     JobType,
 )
@@ -65,13 +66,17 @@ def node_job(
     job_type: JobType,
     suspended: bool = False,
     repeated: bool = False,
+    request: str = "",
 ) -> dict[str, Any]:
     """Build a Job that upgrades a node, as root on the host; `repeated` marks a drain of an upgraded node.
+
+    `request` is the request of Rancher that the Job answers; empty on a single node, which Rancher does not drain.
 
     A suspended Job may go with its plan; the patch that resumes it removes the ownerReference.
     """
     job = _node_manifest(owner, node=node, job_type=job_type, is_dependent=suspended)
-    job["metadata"]["labels"] |= {LABEL_REPEATED: "true"} if repeated else {}
+    marks = {LABEL_REPEATED: "true" if repeated else "", LABEL_REQUEST: request}
+    job["metadata"]["labels"] |= {key: value for key, value in marks.items() if value}
     env = [plan_name(owner), {"name": NODE_NAME, "value": node}, *checksums_variable(settings.checksums)]
     if job_type in REBOOTING:
         env.append({"name": POD_NAME, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}})
@@ -90,9 +95,10 @@ def node_job(
     return job
 
 
-def restore_job(owner: Owner, settings: JobSettings, *, node: str) -> dict[str, Any]:
-    """Build the Job that restarts the node's VMs, through the KubeVirt API."""
+def restore_job(owner: Owner, settings: JobSettings, *, node: str, request: str = "") -> dict[str, Any]:
+    """Build the Job that restarts the VMs that were shut down for that request, through the KubeVirt API."""
     job = _node_manifest(owner, node=node, job_type=JobType.RESTORE_VM)
+    job["metadata"]["labels"] |= {LABEL_REQUEST: request} if request else {}
     restore = container(settings, ["upgrade-toolkit"], []) | {
         "args": ["restore-vm", "--node", node, "--upgrade", owner.name],
     }

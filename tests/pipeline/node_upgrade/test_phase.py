@@ -163,8 +163,8 @@ async def test_remaining_hooks_are_reported_with_node_and_state(stage: NodeUpgra
     assert [(await stage.acknowledgements(node)).get(POST) for node in nodes] == [OPTIONS, None, OPTIONS, OPTIONS]
 
 
-@pytest.mark.rule("nodes: acknowledging changes one annotation of the Secret, whose data is never read")
-async def test_acknowledgement_changes_one_annotation(stage: NodeUpgradeRun) -> None:
+@pytest.mark.rule("nodes: acknowledging changes two annotations of the Secret, whose data is never read")
+async def test_acknowledgement_changes_two_annotations(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1", "n2")
     data = {"plan": "e30=", "appliedPlan": "e30="}
     await stage.patch_secret("n1", {"data": data, "metadata": {"annotations": {"other": "x"}}})
@@ -175,6 +175,8 @@ async def test_acknowledgement_changes_one_annotation(stage: NodeUpgradeRun) -> 
     await stage.run()
     after = await stage.secret("n1")
     assert objects.annotations_of(after).pop(PRE) == OPTIONS
+    plan = objects.uid(await stage.plan())
+    assert objects.annotations_of(after).pop("management.harvesterhci.io/acknowledged-request") == f"{plan} 1"
     for one in (before, after):
         objects.metadata(one).pop("resourceVersion")
         objects.metadata(one).pop("managedFields", None)

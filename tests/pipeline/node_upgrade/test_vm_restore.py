@@ -66,9 +66,9 @@ async def prepared(
 )
 async def test_job_is_created_once_if_vms_are_listed(cluster: Harvester, listed: Object | None, *, made: bool) -> None:
     ctx = await prepared(cluster, listed=listed)
-    await start(ctx, "n1")
+    await start(ctx, "n1", request="")
     first = await cluster.find(JOBS, NAME, PLACE)
-    await start(ctx, "n1")
+    await start(ctx, "n1", request="")
     assert await cluster.find(JOBS, NAME, PLACE) == first
     assert await cluster.names(JOBS, PLACE) == ([NAME] if made else [])
     assert cluster.recorder.recorded == []
@@ -79,7 +79,7 @@ async def test_foreign_job_is_not_adopted_and_only_warned_about(cluster: Harvest
     ctx = await prepared(cluster, listed={"data": {"n1": "default/db"}})
     foreign = restore_job(Owner(name="up", uid="other"), ctx.job_settings, node="n1")
     await cluster.put(JOBS, foreign)
-    await start(ctx, "n1")
+    await start(ctx, "n1", request="")
     ((reason, message),) = cluster.recorder.recorded
     assert reason == "RestoreVMFailed"
     assert "belongs to UpgradePlan up (uid other)" in message
@@ -92,7 +92,7 @@ async def test_foreign_job_is_not_adopted_and_only_warned_about(cluster: Harvest
 async def test_permanent_refusal_is_a_warning(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
     ctx = await prepared(cluster)
     monkeypatch.setattr(ctx.client, "get", AsyncMock(side_effect=Forbidden("may not get the list")))
-    await start(ctx, "n1")
+    await start(ctx, "n1", request="")
     assert [reason for reason, _ in cluster.recorder.recorded] == ["RestoreVMFailed"]
     assert "n1: restarting VMs failed; the upgrade continues. " in cluster.recorder.recorded[0][1]
 
@@ -101,14 +101,14 @@ async def test_transient_error_is_raised(cluster: Harvester, monkeypatch: pytest
     ctx = await prepared(cluster)
     monkeypatch.setattr(ctx.client, "get", AsyncMock(side_effect=Transient("no answer")))
     with pytest.raises(Transient):
-        await start(ctx, "n1")
+        await start(ctx, "n1", request="")
     assert cluster.recorder.recorded == []
 
 
 async def test_missing_namespace_lists_no_vms(cluster: Harvester) -> None:
     ctx = await prepared(cluster)
     await cluster.client.delete(NAMESPACES, PLACE)
-    await start(ctx, "n1")
+    await start(ctx, "n1", request="")
     assert cluster.recorder.recorded == []
 
 
@@ -131,7 +131,7 @@ async def test_list_of_an_earlier_plan_is_ignored(cluster: Harvester, *, is_own:
     if is_own or is_marked:
         mark = {**MARK, "uid": ctx.owner.uid if is_own else "earlier"}
         await cluster.put(CONFIG_MAPS, config_map(*[mark] * is_marked))
-    await start(ctx, "n1")
+    await start(ctx, "n1", request="")
     assert await cluster.names(JOBS, PLACE) == [NAME] * is_own
     await discard_stale_list(ctx)
     assert await cluster.names(CONFIG_MAPS, PLACE) == ["up-restore-vm"] * is_own

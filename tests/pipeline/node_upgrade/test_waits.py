@@ -10,9 +10,11 @@ import pytest
 
 from hack.virtual_time import virtual_now
 from tests.support.cluster.nodes import OPTIONS, POST, PRE
+from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import ANNOTATION_PROGRESS
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.blockers.wait import (
+    CordonedNodeWait,
     DrainWait,
     EvacuationWait,
     ForeignHookWait,
@@ -26,6 +28,7 @@ from upgrade_manager.blockers.wait import (
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, UPGRADE_PLANS
+from upgrade_manager.pipeline.node_upgrade.waits import first_seen
 from upgrade_manager.pipeline.outcome import Waiting
 
 if TYPE_CHECKING:
@@ -231,6 +234,23 @@ async def test_progress_and_wait_give_the_same_reason(
     assert isinstance(result, Waiting)
     (wait,) = result.waits
     assert wait.detail in result.message
+
+
+async def test_each_reason_of_a_node_has_its_own_time(stage: NodeUpgradeRun) -> None:
+    """Another blocker of the same Node may have been recorded long before."""
+    await stage.begin("n1", "n2")
+    missing = Blocker(
+        reason=BlockerReason.NODE_MISSING,
+        kind="Node",
+        name="n1",
+        message="",
+        remedy="",
+        since=virtual_now() - timedelta(hours=1),
+    )
+    ctx = await stage.context()
+    ctx.status["blockers"] = [missing.entry()]
+    assert first_seen(ctx, MissingNodeWait, "n1") == missing.since
+    assert first_seen(ctx, CordonedNodeWait, "n1") == virtual_now()
 
 
 @pytest.mark.parametrize(

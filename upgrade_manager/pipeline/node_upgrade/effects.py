@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.api.keys import (
+    ANNOTATION_ACKNOWLEDGED,
     ANNOTATION_PENDING_OS_IMAGE,
     ANNOTATION_PRE_HOOK,
     FLEET_LOCAL,
@@ -48,11 +49,12 @@ log = structlog.get_logger(__name__)
 async def apply_effect(ctx: ReconcileContext, view: NodeView, effect: Effect) -> None:
     """Apply the effect; `RestoreVMs` is applied last, by the phase."""
     match effect:
-        case StartJob(node=node, job_type=job_type, suspended=suspended, repeated=repeated):
-            marks = {"suspended": suspended, "repeated": repeated}
-            await ctx.ensure(JOBS, node_job(ctx.owner, ctx.job_settings, node=node, job_type=job_type, **marks))
+        case StartJob(node=node, job_type=job_type, request=request):
+            marks = {"suspended": effect.suspended, "repeated": effect.repeated}
+            job_of = node_job(ctx.owner, ctx.job_settings, node=node, job_type=job_type, request=request, **marks)
+            await ctx.ensure(JOBS, job_of)
         case RemoveJob(job_type=job_type):
-            job = view.jobs[job_type]
+            job = view.old_jobs.get(job_type) or view.jobs[job_type]
             await ctx.remove(JOBS, job.name, namespace=job.namespace, uid=job.uid)
         case ResumeJob(node=node, job_type=job_type):
             await _resume(ctx, node_job_name(ctx.owner, node=node, job_type=job_type))
@@ -113,7 +115,11 @@ async def _acknowledge(ctx: ReconcileContext, hook: AcknowledgeHook) -> None:
     requested = machine_plan.REQUESTED[hook.annotation]
     test = {"op": "test", "path": annotation_path(requested), "value": hook.value}
     add = {"op": "add", "path": annotation_path(hook.annotation), "value": hook.value}
-    patch, event = JsonPatch([test, add]), "hook acknowledged"
+    counts = []
+    if hook.number:
+        counted = machine_plan.request_count(ctx.owner.uid, hook.number)
+        counts = [{"op": "add", "path": annotation_path(ANNOTATION_ACKNOWLEDGED), "value": counted}]
+    patch, event = JsonPatch([test, add, *counts]), "hook acknowledged"
     try:
         await ctx.patch(SECRETS, hook.secret, patch, namespace=FLEET_LOCAL, metadata_only=True, event=event)
     except NotFound:

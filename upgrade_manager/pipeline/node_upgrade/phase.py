@@ -279,6 +279,8 @@ async def _apply_effects(ctx: ReconcileContext, state: State) -> None:
         for effect in decision.effects:
             if not starts_upgrade(effect) and not isinstance(effect, RestoreVMs):
                 await apply_effect(ctx, view, effect)
+            elif isinstance(effect, RestoreVMs) and decision.holds:
+                await vm_restore.start(ctx, view.name, request=view.request)
         if decision.state is not None and not _restores_vms(decision):
             ctx.status.move_node(view.name, decision.state, message=decision.message)
 
@@ -312,12 +314,13 @@ async def _restore_vms(ctx: ReconcileContext, state: State) -> None:
     """Restore VMs after all other effects, so that an error delays no other node, and then record the node as done."""
     for view, decision in state.decisions:
         if decision.state is not None and _restores_vms(decision):
-            await vm_restore.start(ctx, view.name)
+            await vm_restore.start(ctx, view.name, request=view.request)
             ctx.status.move_node(view.name, decision.state, message=decision.message)
 
 
 def _restores_vms(decision: Decision) -> bool:
-    return any(isinstance(effect, RestoreVMs) for effect in decision.effects)
+    """Return True if VMs are restored when the node is done, and not during a drain that Rancher repeats."""
+    return not decision.holds and any(isinstance(effect, RestoreVMs) for effect in decision.effects)
 
 
 async def _finish_drains(ctx: ReconcileContext, handled: Handled) -> Waiting | Failed | None:

@@ -43,15 +43,18 @@ def restores_vms(job: Object) -> bool:
     return objects.labels(job).get(LABEL_JOB_TYPE) == JobType.RESTORE_VM
 
 
-async def start(ctx: ReconcileContext, node: str) -> None:
-    """Create the node's Job, if VMs are listed for the node. Raises KubeError only for retryable errors."""
+async def start(ctx: ReconcileContext, node: str, *, request: str) -> None:
+    """Create the node's Job for that request, if VMs are listed for the node.
+
+    Raises KubeError only for retryable errors.
+    """
     vms: list[str] = []
     try:
         found = await _own_list(ctx)
         vms = listed_vms(found, node) if found is not None else []
         if found is not None and vms:
             await _label(ctx, found)
-            await ctx.ensure(JOBS, restore_job(ctx.owner, ctx.job_settings, node=node))
+            await ctx.ensure(JOBS, restore_job(ctx.owner, ctx.job_settings, node=node, request=request))
     except (Terminal, ForeignObject) as error:
         _warn(ctx, node, str(error), vms)
 

@@ -333,5 +333,5 @@ def _job_times(job: Object) -> list[str]:
 
 def first_seen(ctx: ReconcileContext, kind: type[Wait], name: str) -> datetime:
     """Return the time since which the phase waits for the object, by this process or by the recorded status."""
-    known = known_since(ctx, kind.kind.object_kind, name)
+    known = known_since(ctx, kind, name)
     return ctx.informers.first_seen.since((kind, name), now=ctx.now(), known=known)

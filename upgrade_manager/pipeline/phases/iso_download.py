@@ -106,7 +106,7 @@ def _wait(ctx: ReconcileContext, image: Object) -> ImageWait:
     """Return the wait for the import, whose object has no time of its last progress."""
     name, progress = objects.name(image), objects.number(image, "status", "progress") or 0
     seen = (progress, objects.number(image, "status", "failed"))
-    known = known_since(ctx, ImageWait.kind.object_kind, name)
+    known = known_since(ctx, ImageWait, name)
     progressed = ctx.informers.first_seen.since(objects.uid(image), seen, now=ctx.now(), known=known)
     return ImageWait(
         namespace=objects.namespace(image),

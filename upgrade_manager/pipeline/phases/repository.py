@@ -172,7 +172,7 @@ def _wait(
     ctx: ReconcileContext, kind: type[RepositoryWait], name: str, since: object, detail: str
 ) -> tuple[RepositoryWait, ...]:
     """Return the wait since that time, or since this process first saw the outage."""
-    known = known_since(ctx, kind.kind.object_kind, name)
+    known = known_since(ctx, kind, name)
     began = parse_time(since) or ctx.informers.first_seen.since((kind, name), now=ctx.now(), known=known)
     return (kind(namespace=HARVESTER_SYSTEM, name=name, since=began, pods=pod_selector(ctx.owner), detail=detail),)
 

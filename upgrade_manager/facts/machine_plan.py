@@ -3,7 +3,7 @@
 A request is one drain. Rancher sets an equal value for each, and a Secret has no generation. Therefore the patch that
 acknowledges a pre-drain hook (pipeline/node_upgrade/effects.py) also counts it, in an annotation on the same Secret,
 which Rancher does not remove. A hook that is pending after its request was counted is the next request, also if no
-watch has shown that the hook was gone, and a crash cannot come between the two. A Job answers one request
+watch has shown its removal, and a crash cannot come between the two. A Job answers one request
 (nodes/node_view.py).
 """
 

@@ -71,7 +71,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What the rows read beside the node itself."""
+    """The objects that the rows read beside the node itself."""
 
     decided: Sequence[Decided]
     #: Nodes of Machines that cannot be observed or take no part, with the reason why they are not available.

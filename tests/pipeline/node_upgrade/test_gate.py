@@ -158,7 +158,7 @@ async def test_closed_row_holds_the_acknowledgement_back(  # a table
     await open_(stage)
     assert await closed(stage) == []
     if close is delete_machine:
-        # The new Machine's Secret is a request of its own.
+        # The Secret of the new Machine is another request.
         assert await stage.jobs() == []
     else:
         assert await stage.acknowledgements("n1") == {PRE: OPTIONS}

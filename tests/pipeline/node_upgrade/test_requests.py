@@ -1,4 +1,4 @@
-"""Each drain that Rancher requests is answered by Jobs of its own."""
+"""A Job answers one request of Rancher to drain a node."""
 
 from __future__ import annotations
 

@@ -105,8 +105,7 @@ def initialized(row: Row, new: Object, *, now: datetime, random: Random) -> Obje
         metadata.pop(field, None)
     if not metadata.get("name"):
         metadata["name"] = _generated(row, metadata.get("generateName", ""), random)
-    metadata["uid"] = str(uuid.UUID(int=random.getrandbits(128), version=4))
-    metadata["creationTimestamp"] = format_time(now)
+    metadata |= identity(now=now, random=random)
     if row.generation or row.custom:
         metadata["generation"] = 1
     new = new | {"metadata": tidy(metadata)}
@@ -115,6 +114,11 @@ def initialized(row: Row, new: Object, *, now: datetime, random: Random) -> Obje
         if row.initial_status is not None:
             new["status"] = row.initial_status(new)
     return new
+
+
+def identity(*, now: datetime, random: Random) -> Object:
+    """Return the metadata that identifies a new object among those of the same name."""
+    return {"uid": str(uuid.UUID(int=random.getrandbits(128), version=4)), "creationTimestamp": format_time(now)}
 
 
 def _generated(row: Row, prefix: str, random: Random) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
+from hack.apiserver.metadata import identity
 from hack.apiserver.status import forbidden, not_found
-from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube.resources import NAMESPACES
 
 if TYPE_CHECKING:
@@ -68,12 +67,7 @@ FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 def bootstrap(storage: Storage, *, now: Callable[[], datetime], random: Random) -> None:
     """Write the initial namespaces."""
     for name in FIRST_NAMESPACES:
-        metadata = {
-            "name": name,
-            "uid": str(uuid.UUID(int=random.getrandbits(128), version=4)),
-            "creationTimestamp": format_time(now()),
-            "labels": {NAME_LABEL: name},
-        }
+        metadata = {"name": name, **identity(now=now(), random=random), "labels": {NAME_LABEL: name}}
         namespace = {
             "kind": "Namespace",
             "apiVersion": "v1",

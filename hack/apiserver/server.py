@@ -13,6 +13,7 @@ from hack.apiserver.binding import Binder
 from hack.apiserver.collector import GarbageCollector
 from hack.apiserver.crds import Definitions, crd_stage
 from hack.apiserver.defaults import defaults_stage
+from hack.apiserver.definitions import define
 from hack.apiserver.handlers import Handlers
 from hack.apiserver.jobs import job_labels_stage, job_stage
 from hack.apiserver.listing import Lister
@@ -35,10 +36,11 @@ from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterable
     from datetime import datetime
     from random import Random
 
+    from hack.apiserver.admission import Object
     from hack.apiserver.identity import User
     from hack.apiserver.posting import Poster
     from hack.apiserver.route import Route
@@ -75,6 +77,7 @@ class ApiServer:
         self._reader = Reader(storage=self.storage, lister=self.lister, now=now, random=random)
         self._binder = Binder(table=self.table, writer=writer, now=now)
         self._scaler = Scaler(writer=writer)
+        self._now, self._random = now, random
         self._writing = Writing(writer=writer, authenticator=self.authenticator, now=now)
         bootstrap(self.storage, now=now, random=random)
 
@@ -106,6 +109,10 @@ class ApiServer:
             return
         with closing(WatchStream(response)) as stream:
             yield stream
+
+    def define(self, definitions: Iterable[Object]) -> None:
+        """Create CustomResourceDefinitions, which must not change afterwards. Raises StatusError."""
+        define(definitions, self.storage, now=self._now, random=self._random)
 
     def compact(self) -> None:
         """Drop all history: older watches and continue tokens get 410."""

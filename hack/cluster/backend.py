@@ -37,12 +37,8 @@ class Backend(Protocol):
         """Return the transport of the actors, with network latency."""
         ...
 
-    def foreign_crds(self) -> list[Object]:
-        """Return the CustomResourceDefinitions of other projects."""
-        ...
-
-    async def on_crds_established(self) -> None:
-        """Start the components that need all CustomResourceDefinitions at their start."""
+    async def define(self, further: list[Object]) -> None:
+        """Install the CustomResourceDefinitions that Harvester's components install, and further ones."""
         ...
 
     async def stop_api_server(self) -> None:

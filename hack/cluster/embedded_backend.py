@@ -55,12 +55,9 @@ class EmbeddedBackend:
         """Return a transport with a random latency per request, derived from the seed."""
         return SlowTransport(self.transport, random=self._latency, least=self._least, most=self._most)
 
-    def foreign_crds(self) -> list[Object]:
-        """Return the reduced definitions of hack/crds."""
-        return foreign_crds()
-
-    async def on_crds_established(self) -> None:
-        """Do nothing: no component waits for it."""
+    async def define(self, further: list[Object]) -> None:
+        """Install the reduced definitions of hack/crds and further ones."""
+        self.server.define([*foreign_crds(), *further])
 
     async def stop_api_server(self) -> None:
         """Refuse all requests and keep the storage."""

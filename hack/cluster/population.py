@@ -86,10 +86,10 @@ class Population:
             api_url=api_url,
             at_once=self._backend.concurrency,
         )
-        further = service_crds() if self._scenario.services else []
+        further = [*service_crds()] if self._scenario.services else []
         further += operator_crds() if self._scenario.operators else []
-        await seeds.define([*self._backend.foreign_crds(), *further, *([our_crd()] if install_crds else [])])
-        await self._backend.on_crds_established()
+        further += [our_crd()] if install_crds else []
+        await self._backend.define(further)
         await seeds.create()
 
     @asynccontextmanager

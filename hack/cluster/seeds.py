@@ -9,11 +9,10 @@ from hack.actors.images import claim_of
 from hack.actors.kinds import CAPI_CLUSTERS, CLUSTER_REPOS, DAEMON_SETS, LONGHORN_NODES, RANCHER_SETTINGS
 from hack.actors.longhorn_disks import longhorn_node
 from hack.actors.virtual_machines import instance_of
-from hack.apiserver.crds import CRDS
 from hack.cluster import seed_harvester, seed_machines, seed_nodes, seed_services
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import AlreadyExists, NotFound
+from upgrade_manager.kube.errors import AlreadyExists
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
     ADDONS,
@@ -37,7 +36,6 @@ from upgrade_manager.kube.resources import (
     VIRTUAL_MACHINE_IMAGES,
     VIRTUAL_MACHINE_INSTANCES,
     VIRTUAL_MACHINES,
-    Resource,
 )
 
 if TYPE_CHECKING:
@@ -47,11 +45,10 @@ if TYPE_CHECKING:
     from hack.scenario import Machine, Scenario
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resources import Resource
 
 #: Kinds whose status is written with the object: they have no status subresource.
 _WHOLE = frozenset({VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINE_IMAGES, SETTINGS})
-_POLL_INTERVAL = 0.05
-_WRITE_TIMEOUT = 30.0
 
 
 class Seeds:
@@ -77,31 +74,6 @@ class Seeds:
         self._iso_url = iso_url
         self._api_url = api_url
         self._places = asyncio.Semaphore(at_once)
-
-    async def define(self, crds: Iterable[Object]) -> None:
-        """Install CustomResourceDefinitions and wait until they are served. Raises TimeoutError."""
-        there = {objects.name(crd) for crd in (await self._client.list(CRDS, metadata_only=True)).items}
-        # An API server validates a definition, which takes long, before it finds that it exists.
-        installed = [crd if objects.name(crd) in there else await self._create(CRDS, crd) for crd in crds]
-        async with asyncio.timeout(_WRITE_TIMEOUT):
-            for crd in installed:
-                await self._served(crd)
-
-    async def _served(self, crd: Object) -> None:
-        spec = crd["spec"]
-        resource = Resource(
-            group=spec["group"],
-            version=spec["versions"][0]["name"],
-            plural=spec["names"]["plural"],
-            kind=spec["names"]["kind"],
-        )
-        while True:
-            try:
-                await self._client.list(resource)
-            except NotFound:
-                await asyncio.sleep(_POLL_INTERVAL)
-            else:
-                return
 
     async def create(self) -> None:
         """Create the cluster's objects."""

@@ -16,6 +16,7 @@ from hack.apiserver.handlers import Handlers
 from hack.control_plane.assets import AssetsError
 from hack.control_plane.authorized_handlers import AuthorizedHandlers
 from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLER_MANAGER
+from hack.control_plane.definitions import define
 from hack.crds.foreign import foreign_crds
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 #: Seconds between two checks of the processes.
 _CHECK_INTERVAL = 1.0
 _RESPONSE_TIMEOUT = 10.0
+_USER_AGENT = "simulated-cluster"
 #: In etcd, each followed by plural and group.
 DEFINITION_KEYS = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 _AGGREGATED_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -68,9 +70,11 @@ class RealBackend:
         """Return the transport as it is: it has a latency already."""
         return self.transport
 
-    def foreign_crds(self) -> list[Object]:
-        """Return the other projects' own definitions. Raises AssetsError."""
-        return real_crds(self._plane.assets)
+    async def define(self, further: list[Object]) -> None:
+        """Install the other projects' own definitions and further ones. Raises AssetsError and TimeoutError."""
+        client = Client(self.transport, user_agent=_USER_AGENT, random=Random(), field_validation="Strict")
+        await define(client, [*real_crds(self._plane.assets), *further])
+        await self.on_crds_established()
 
     async def on_crds_established(self) -> None:
         """Start the controllers: the garbage collector discovers later kinds only after half a minute."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import yaml
@@ -55,8 +56,9 @@ def _from_kubevirt(folder: Path) -> Iterator[Object]:
     crds = {crd["spec"]["names"]["singular"]: crd for crd in foreign_crds() if crd["spec"]["group"] == "kubevirt.io"}
     for singular, schema in _KUBEVIRT_SCHEMA.findall((folder / _KUBEVIRT_SCHEMAS).read_text(encoding="utf-8")):
         if singular in crds:
-            crds[singular]["spec"]["versions"][0]["schema"] = next(yaml.load_all(schema, Loader=_LOADER))
-            yield crds[singular]
+            crd = deepcopy(crds[singular])
+            crd["spec"]["versions"][0]["schema"] = next(yaml.load_all(schema, Loader=_LOADER))
+            yield crd
 
 
 def _servable(crd: Object) -> Object:

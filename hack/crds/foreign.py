@@ -1,8 +1,10 @@
-"""The CustomResourceDefinitions of other projects, from hack/crds, and the UpgradePlan's."""
+"""The CustomResourceDefinitions of other projects, from hack/crds, and the UpgradePlan's.
+
+All callers of a process share them and must not change them.
+"""
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,39 +19,31 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent
 
 
-def foreign_crds() -> list[Object]:
-    """Return a copy of the definitions that Harvester's components install."""
-    copy: list[Object] = json.loads(_parsed(_FOLDER))
-    return copy
+def foreign_crds() -> tuple[Object, ...]:
+    """Return the definitions that Harvester's components install."""
+    return _parsed(_FOLDER)
 
 
-def service_crds() -> list[Object]:
-    """Return a copy of further definitions, of a scenario with services."""
-    copy: list[Object] = json.loads(_parsed(_FOLDER / "services"))
-    return copy
+def service_crds() -> tuple[Object, ...]:
+    """Return further definitions, of a scenario with services."""
+    return _parsed(_FOLDER / "services")
 
 
-def operator_crds() -> list[Object]:
-    """Return a copy of further definitions, of a scenario with what operators repair."""
-    copy: list[Object] = json.loads(_parsed(_FOLDER / "operators"))
-    return copy
-
-
-def our_crd() -> Object:
-    """Return a copy of the UpgradePlan's definition."""
-    copy: Object = json.loads(_upgrade_plan())
-    return copy
+def operator_crds() -> tuple[Object, ...]:
+    """Return further definitions, of a scenario with what operators repair."""
+    return _parsed(_FOLDER / "operators")
 
 
 @cache
-def _parsed(folder: Path) -> str:
+def our_crd() -> Object:
+    """Return the UpgradePlan's definition."""
+    return crd_manifest()
+
+
+@cache
+def _parsed(folder: Path) -> tuple[Object, ...]:
     """Parse the files once: parsing takes longer than creating a cluster's objects."""
     documents: list[Object] = []
     for path in sorted(folder.glob("*.yaml")):
         documents += yaml.safe_load_all(path.read_text(encoding="utf-8"))
-    return json.dumps(documents)
-
-
-@cache
-def _upgrade_plan() -> str:
-    return json.dumps(crd_manifest())
+    return tuple(documents)

@@ -5,41 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-Schema = dict[str, Any]
+from hack.apiserver.schema.by_identity import ByIdentity
 
-#: The size of the cache; more than any cluster has kinds.
-_MOST = 512
+Schema = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facets:
     """The parts of one schema by pass; None if a pass has nothing to do."""
 
-    #: The schema itself; its identity is the cache key, so it must stay alive.
-    schema: Schema
     lists: Schema | None
     rules: Schema | None
     defaults: Schema | None
 
 
-_CACHE: dict[int, Facets] = {}
-
-
-def facets(schema: Schema) -> Facets:
-    """Return the facets of a schema, which must not change afterwards."""
-    known = _CACHE.get(id(schema))
-    if known is not None:
-        return known
-    if len(_CACHE) >= _MOST:
-        _CACHE.clear()
-    made = Facets(
-        schema=schema,
+def _facets(schema: Schema) -> Facets:
+    return Facets(
         lists=reduced(schema, "x-kubernetes-list-type"),
         rules=reduced(schema, "x-kubernetes-validations"),
         defaults=reduced(schema, "default"),
     )
-    _CACHE[id(schema)] = made
-    return made
+
+
+#: The facets of a schema, which must not change afterwards.
+facets = ByIdentity(_facets)
 
 
 def reduced(schema: Schema, keyword: str) -> Schema | None:

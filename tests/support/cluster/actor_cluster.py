@@ -19,7 +19,6 @@ from hack.actors.servers import SimulatedServers
 from hack.actors.toolkit import Ended
 from hack.bench.recorder import Recorder
 from hack.cluster.seed_harvester import service_accounts
-from hack.cluster.seeds import Seeds
 from hack.crds.foreign import foreign_crds
 from hack.faults.latency import SlowTransport
 from hack.virtual_time import virtual_now
@@ -125,8 +124,7 @@ class ActorCluster:
 
     async def prepare(self, *namespaces: str, groups: tuple[str, ...] = ()) -> None:
         """Install the foreign kinds, or those of some groups, and create namespaces."""
-        seeds = Seeds(self.client, self.scenario, now=virtual_now, iso_url=ISO_URL, api_url="https://10.0.0.1:443")
-        await seeds.define(crd for crd in foreign_crds() if not groups or crd["spec"]["group"] in groups)
+        self.server.define(crd for crd in foreign_crds() if not groups or crd["spec"]["group"] in groups)
         for name in namespaces:
             body: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             await self.client.create(NAMESPACES, body)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry
 
-from hack.apiserver.crds import CRDS
 from hack.crds.foreign import foreign_crds, our_crd
 from hack.virtual_time import virtual_now
 from tests.support.cluster.preflight import Kubelets, Probe, VirtualClock, api_servers
@@ -145,8 +144,7 @@ class Harvester:
 
     async def install(self) -> None:
         """Define the kinds and create the namespaces."""
-        for manifest in (*foreign_crds(), our_crd()):
-            await self.client.create(CRDS, manifest)
+        self.server.define([*foreign_crds(), our_crd()])
         for name in _NAMESPACES:
             await self.put(NAMESPACES, {"metadata": {"name": name}})
         await self.put(ENDPOINT_SLICES, api_servers("10.0.0.1"))

@@ -29,7 +29,6 @@ ALL = (PRE_DRAIN, POST_DRAIN, DRAIN_OPTIONS, DRAIN_DONE, UNCORDON)
 INIT_NODE = "rke.cattle.io/init-node"
 ETCD_ROLE = "rke.cattle.io/etcd-role"
 CONTROL_PLANE_ROLE = "rke.cattle.io/control-plane-role"
-WORKER_ROLE = "rke.cattle.io/worker-role"
 
 _INSTALLER = "rancher/system-agent-installer-rke2"
 #: Options that are always present, with Go's zero values; others are present when set (Rancher 2.12 and later).

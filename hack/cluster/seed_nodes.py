@@ -8,26 +8,17 @@ from typing import TYPE_CHECKING
 from hack.actors import machine_plan as plans
 from hack.actors.hosts import Host
 from hack.actors.machines import node_info
-from upgrade_manager.api.keys import (
-    ANNOTATION_MACHINE,
-    FLEET_LOCAL,
-    LABEL_ARCH,
-    LABEL_CONTROL_PLANE,
-    LABEL_ETCD,
-    LABEL_HOSTNAME,
-    MACHINE_PLAN_SECRET_TYPE,
-    MANAGED_LABEL,
-    RKE_CLUSTER_NAME,
-    RKE_MACHINE_NAME,
-    WITNESS_LABEL,
-)
+from hack.cluster.templates import build
+from upgrade_manager.api.keys import LABEL_ETCD
 from upgrade_manager.api.names import safe_concat_name
+from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from hack.scenario import Scenario
     from upgrade_manager.kube.objects import Object
 
-_CLUSTER = "local"
+#: The value of a label or annotation that is set.
+_SET = "true"
 
 
 def machine_name(node: str) -> str:
@@ -36,83 +27,39 @@ def machine_name(node: str) -> str:
 
 
 def node(name: str, scenario: Scenario, *, at: str) -> Object:
-    """Build a Ready node."""
+    """Build a Ready node; a witness runs etcd and has its taint."""
     nodes = scenario.nodes
-    index = nodes.index(name)
-    size = {"cpu": "16", "memory": "64Gi", "pods": "200"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": _labels(name, scenario), "annotations": _annotations(name, index)},
-        "spec": _spec(name, scenario),
-        "status": {
-            "addresses": [
-                {"type": "InternalIP", "address": _address(index)},
-                {"type": "Hostname", "address": name},
-            ],
-            "capacity": size,
-            "allocatable": size,
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
-            "conditions": [_ready(at)],
-            "nodeInfo": _system(Host(name, scenario.software.os, scenario.software.kubernetes)),
-        },
-    }
-
-
-def _ready(at: str) -> Object:
-    return {
-        "type": "Ready",
-        "status": "True",
-        "reason": "KubeletReady",
-        "message": "kubelet is posting ready status",
-        "lastTransitionTime": at,
-    }
-
-
-def _system(host: Host) -> Object:
-    """Build status.nodeInfo."""
-    return {
-        "architecture": "amd64",
-        "bootID": host.boot_id,
-        "containerRuntimeVersion": "containerd://2.1.5-k3s1",
-        "kernelVersion": "6.4.0-150700.53.25-default",
-        "kubeProxyVersion": host.kubelet,
-        "kubeletVersion": host.kubelet,
-        "machineID": host.machine_id,
-        "operatingSystem": "linux",
-        "osImage": host.os_image,
-        "systemUUID": host.machine_id,
-    }
+    host = Host(name, scenario.software.os, scenario.software.kubernetes)
+    is_witness, is_management = nodes.is_witness(name), nodes.is_management(name)
+    return build(
+        "node",
+        name=name,
+        etcd=_SET if is_witness or is_management else None,
+        control_plane=_SET if is_management and not is_witness else None,
+        witness=_SET if is_witness else None,
+        machine=machine_name(name),
+        address=_address(nodes.index(name)),
+        unschedulable=True if name in nodes.cordoned else None,
+        taints=[{"key": LABEL_ETCD, "value": "true", "effect": "NoExecute"}] if is_witness else None,
+        at=at,
+        boot_id=host.boot_id,
+        machine_id=host.machine_id,
+        kubelet=host.kubelet,
+        os_image=host.os_image,
+    )
 
 
 def machine(name: str, scenario: Scenario, node_object: Object, *, at: str) -> Object:
     """Build the Machine of an existing node."""
-    called = machine_name(name)
-    reference = {"kind": "RKEBootstrap", "apiVersion": "rke.cattle.io/v1", "name": called, "namespace": FLEET_LOCAL}
-    labels = {"cluster.x-k8s.io/cluster-name": _CLUSTER, RKE_CLUSTER_NAME: _CLUSTER, **_roles(name, scenario)}
-    return {
-        "apiVersion": "cluster.x-k8s.io/v1beta1",
-        "kind": "Machine",
-        "metadata": {"name": called, "namespace": FLEET_LOCAL, "labels": labels},
-        "spec": {
-            "clusterName": _CLUSTER,
-            "bootstrap": {"configRef": reference},
-            "infrastructureRef": {**reference, "kind": "CustomMachine"},
-        },
-        "status": {
-            "phase": "Running",
-            "nodeRef": {
-                "apiVersion": "v1",
-                "kind": "Node",
-                "name": name,
-                "uid": node_object["metadata"]["uid"],
-            },
-            "nodeInfo": node_info(node_object),
-            "infrastructureReady": True,
-            "bootstrapReady": True,
-            "conditions": [{"type": "Reconciled", "status": "True", "lastTransitionTime": at}],
-        },
-    }
+    return build(
+        "machine",
+        name=machine_name(name),
+        **_roles(name, scenario),
+        node=name,
+        node_uid=objects.uid(node_object),
+        node_info=node_info(node_object),
+        at=at,
+    )
 
 
 def plan_secret(name: str, scenario: Scenario, cluster: Object, machine_object: Object) -> Object:
@@ -126,67 +73,23 @@ def plan_secret(name: str, scenario: Scenario, cluster: Object, machine_object: 
         "failure-threshold": "-1",
         "max-failures": "-1",
     }
-    labels = {
-        RKE_MACHINE_NAME: machine_name(name),
-        RKE_CLUSTER_NAME: _CLUSTER,
-        "resources.cattle.io/backup": "true",
+    return build(
+        "plan_secret",
+        name=safe_concat_name(machine_name(name), "machine", "plan"),
+        machine=machine_name(name),
         **_roles(name, scenario),
-    }
-    if name == scenario.nodes.names[0]:
-        labels[plans.INIT_NODE] = "true"
+        init_node=_SET if name == scenario.nodes.names[0] else None,
+        data={key: plans.encoded(value) for key, value in content.items()},
+    )
+
+
+def _roles(name: str, scenario: Scenario) -> dict[str, str | None]:
+    """Return the values of the labels that Rancher gives a machine for its roles."""
+    is_witness, is_management = scenario.nodes.is_witness(name), scenario.nodes.is_management(name)
     return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "type": MACHINE_PLAN_SECRET_TYPE,
-        "metadata": {
-            "name": safe_concat_name(machine_name(name), "machine", "plan"),
-            "namespace": FLEET_LOCAL,
-            "labels": labels,
-            "annotations": {"rke.cattle.io/plan-probes-passed": "true"},
-        },
-        "data": {key: plans.encoded(value) for key, value in content.items()},
-    }
-
-
-def _roles(name: str, scenario: Scenario) -> dict[str, str]:
-    if scenario.nodes.is_witness(name):
-        roles = [plans.ETCD_ROLE]
-    elif scenario.nodes.is_management(name):
-        roles = [plans.CONTROL_PLANE_ROLE, plans.ETCD_ROLE, plans.WORKER_ROLE]
-    else:
-        roles = [plans.WORKER_ROLE]
-    return dict.fromkeys(roles, "true")
-
-
-def _labels(name: str, scenario: Scenario) -> dict[str, str]:
-    nodes = scenario.nodes
-    labels = {
-        LABEL_HOSTNAME: name,
-        LABEL_ARCH: "amd64",
-        "kubernetes.io/os": "linux",
-        MANAGED_LABEL: "true",
-        "kubevirt.io/schedulable": "true",
-    }
-    if nodes.is_witness(name):
-        return labels | {LABEL_ETCD: "true", WITNESS_LABEL: "true"}
-    if nodes.is_management(name):
-        return labels | {LABEL_ETCD: "true", LABEL_CONTROL_PLANE: "true"}
-    return labels
-
-
-def _spec(name: str, scenario: Scenario) -> Object:
-    """Build the node's spec; a witness runs etcd and has its taint."""
-    cordoned = {"unschedulable": True} if name in scenario.nodes.cordoned else {}
-    taint = {"key": LABEL_ETCD, "value": "true", "effect": "NoExecute"}
-    return cordoned | ({"taints": [taint]} if scenario.nodes.is_witness(name) else {})
-
-
-def _annotations(name: str, index: int) -> dict[str, str]:
-    return {
-        ANNOTATION_MACHINE: machine_name(name),
-        "cluster.x-k8s.io/cluster-name": _CLUSTER,
-        "cluster.x-k8s.io/cluster-namespace": FLEET_LOCAL,
-        "rke2.io/internal-ip": _address(index),
+        "control_plane": _SET if is_management and not is_witness else None,
+        "etcd": _SET if is_management or is_witness else None,
+        "worker": None if is_witness else _SET,
     }
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hack.actors.helm_storage import DEPLOYED, revision
-from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, LONGHORN_SYSTEM, SETTING_SERVER_VERSION
+from hack.cluster.templates import build
+from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM
 
 if TYPE_CHECKING:
     from hack.scenario import Scenario
@@ -16,45 +17,35 @@ _IMAGES = {
     (CATTLE_SYSTEM, "rancher-webhook"): "rancher/rancher-webhook",
     (FLEET_SYSTEM, "fleet-controller"): "rancher/fleet",
 }
+#: CDI's controller and the two replicas of KubeVirt's.
+_OPERATORS = (
+    ("cdi-deployment", HARVESTER_SYSTEM, "registry.suse.com/suse/sles/15.7/cdi-controller", 1),
+    ("virt-controller", HARVESTER_SYSTEM, "registry.suse.com/suse/sles/15.7/virt-controller", 2),
+)
+_REPOSITORIES = {
+    "harvester-charts": {"url": "http://harvester-cluster-repo.cattle-system/charts"},
+    "rancher-charts": {"gitRepo": "https://git.rancher.io/charts"},
+}
 #: Versions of the charts that Rancher installed, and of the software in them.
 _DEPENDENCIES = {
     "fleet-crd": (FLEET_SYSTEM, "108.0.0+up0.14.0", "0.14.0"),
     "fleet": (FLEET_SYSTEM, "108.0.0+up0.14.0", "0.14.0"),
     "rancher-webhook": (CATTLE_SYSTEM, "108.0.0+up0.9.0", "0.9.0"),
 }
-#: As Harvester's installer sets them.
-RANCHER_VALUES: Object = {
-    "antiAffinity": "required",
-    "bootstrapPassword": "admin",
-    "extraEnv": [{"name": "CATTLE_SHELL_IMAGE", "value": "rancher/shell:v0.5.0"}, {"name": "HTTP_PROXY", "value": ""}],
-    "features": "multi-cluster-management=false",
-    "hostPort": 0,
-    "ingress": {"enabled": False},
-    "replicas": -3,
-    "tls": "external",
-    "useBundledSystemChart": True,
-}
 
 
 def controllers(scenario: Scenario) -> list[Object]:
     """Build the Deployments of the controllers that actors play; their Pods run on cordoned nodes, too."""
-    images = {
-        "rancher": f"rancher/rancher:{scenario.software.rancher}",
-        "system-upgrade-controller": "rancher/system-upgrade-controller:v0.16.0",
-    }
-    found = [_deployment(name, CATTLE_SYSTEM, image) for name, image in images.items()]
-    found += _operators() if scenario.operators else []
-    for deployment in found:
-        deployment["spec"]["template"]["spec"]["tolerations"] = [{"operator": "Exists"}]
-    return found
-
-
-def _operators() -> list[Object]:
-    """Build the Deployments of CDI's controller and of the two replicas of KubeVirt's."""
-    importer = _deployment("cdi-deployment", HARVESTER_SYSTEM, "registry.suse.com/suse/sles/15.7/cdi-controller")
-    migrator = _deployment("virt-controller", HARVESTER_SYSTEM, "registry.suse.com/suse/sles/15.7/virt-controller")
-    migrator["spec"]["replicas"] = 2
-    return [importer, migrator]
+    rows = [
+        ("rancher", CATTLE_SYSTEM, f"rancher/rancher:{scenario.software.rancher}", 1),
+        ("system-upgrade-controller", CATTLE_SYSTEM, "rancher/system-upgrade-controller:v0.16.0", 1),
+    ]
+    rows += _OPERATORS if scenario.operators else []
+    everywhere = [{"operator": "Exists"}]
+    return [
+        _deployment(name, namespace, image, replicas=replicas, tolerations=everywhere)
+        for name, namespace, image, replicas in rows
+    ]
 
 
 def deployments(scenario: Scenario) -> list[Object]:
@@ -67,51 +58,23 @@ def deployments(scenario: Scenario) -> list[Object]:
 
 def daemon_set(scenario: Scenario) -> Object:
     """Build Longhorn's manager."""
-    count = scenario.nodes.count
-    numbers = ("desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled")
-    status = dict.fromkeys((*numbers, "numberReady", "numberAvailable"), count)
-    labels = {"app": "longhorn-manager"}
-    pod = {"containers": [{"name": "longhorn-manager", "image": "longhornio/longhorn-manager:v1.10.0"}]}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": "longhorn-manager", "namespace": LONGHORN_SYSTEM},
-        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}},
-        "status": {**status, "numberMisscheduled": 0, "observedGeneration": 1},
-    }
+    return build("longhorn_manager", count=scenario.nodes.count)
 
 
 def setting(scenario: Scenario) -> Object:
     """Build Rancher's Setting with its version."""
-    return {
-        "apiVersion": "management.cattle.io/v3",
-        "kind": "Setting",
-        "metadata": {"name": SETTING_SERVER_VERSION},
-        "value": scenario.software.rancher,
-    }
+    return build("rancher_version", version=scenario.software.rancher)
 
 
 def repositories(*, at: str) -> list[Object]:
     """Build Rancher's chart repositories, downloaded at this time."""
-    return [
-        {
-            "apiVersion": "catalog.cattle.io/v1",
-            "kind": "ClusterRepo",
-            "metadata": {"name": name},
-            "spec": {"url": url} if url else {"gitRepo": "https://git.rancher.io/charts"},
-            "status": {"downloadTime": at, "conditions": [{"type": "Downloaded", "status": "True"}]},
-        }
-        for name, url in (
-            ("harvester-charts", "http://harvester-cluster-repo.cattle-system/charts"),
-            ("rancher-charts", ""),
-        )
-    ]
+    return [build("chart_repository", name=name, spec=spec, at=at) for name, spec in _REPOSITORIES.items()]
 
 
 def releases(scenario: Scenario) -> list[Object]:
     """Build Helm's Secrets of Rancher, its dependencies, and the enabled add-ons."""
     version = scenario.software.rancher
-    values = {**RANCHER_VALUES, "rancherImageTag": version}
+    values = build("rancher_values", version=version)
     found = [_release("rancher", CATTLE_SYSTEM, version.removeprefix("v"), version, values)]
     found += [_release(name, *where, {}) for name, where in _DEPENDENCIES.items()]
     enabled = [addon for addon in scenario.addons if addon.enabled]
@@ -122,16 +85,16 @@ def _release(name: str, namespace: str, chart: str, app: str, values: Object) ->
     return revision(name, namespace=namespace, number=1, status=DEPLOYED, chart=(name, chart), app=app, values=values)
 
 
-def _deployment(name: str, namespace: str, image: str) -> Object:
-    labels = {"app": name}
-    container = {"name": "httpd" if name == "harvester-cluster-repo" else name, "image": image}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        },
-    }
+def _deployment(
+    name: str, namespace: str, image: str, *, replicas: int = 1, tolerations: list[Object] | None = None
+) -> Object:
+    container = "httpd" if name == "harvester-cluster-repo" else name
+    return build(
+        "deployment",
+        name=name,
+        namespace=namespace,
+        replicas=replicas,
+        container=container,
+        image=image,
+        tolerations=tolerations,
+    )

@@ -10,6 +10,7 @@ from hack.actors.kinds import CAPI_CLUSTERS, CLUSTER_REPOS, DAEMON_SETS, LONGHOR
 from hack.actors.longhorn_disks import longhorn_node
 from hack.actors.virtual_machines import instance_of
 from hack.cluster import seed_harvester, seed_machines, seed_nodes, seed_services
+from hack.cluster.templates import build
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists
@@ -78,7 +79,7 @@ class Seeds:
     async def create(self) -> None:
         """Create the cluster's objects."""
         scenario, at = self._scenario, format_time(self._now())
-        image = seed_harvester.image(scenario, self._iso_url, at=at)
+        image = build("image", name=f"harvester-{scenario.release.harvester}", iso_url=self._iso_url, at=at)
         await self._create_all(
             (NAMESPACES, seed_harvester.namespaces(scenario)),
             (SERVICE_ACCOUNTS, seed_harvester.service_accounts()),
@@ -90,11 +91,11 @@ class Seeds:
         bound = {"phase": "Bound", "accessModes": claim["spec"]["accessModes"]}
         await self._create_all(
             (PERSISTENT_VOLUME_CLAIMS, [{**claim, "status": bound}]),
-            (CAPI_CLUSTERS, [seed_harvester.capi_cluster()]),
+            (CAPI_CLUSTERS, [build("capi_cluster")]),
             (MANAGED_CHARTS, seed_harvester.charts(scenario, at=at)),
             (LONGHORN_SETTINGS, seed_harvester.longhorn_settings(scenario)),
             (ADDONS, map(seed_harvester.addon, scenario.addons)),
-            (KUBEVIRTS, [seed_harvester.kubevirt()]),
+            (KUBEVIRTS, [build("kubevirt")]),
             (DEPLOYMENTS, seed_services.controllers(scenario)),
         )
         if scenario.services:
@@ -132,7 +133,8 @@ class Seeds:
 
     async def _create_nodes(self, at: str) -> None:
         scenario = self._scenario
-        cluster = await self._create(PROVISIONING_CLUSTERS, seed_harvester.provisioning_cluster(scenario, at=at))
+        provisioned = build("provisioning_cluster", kubernetes=scenario.software.kubernetes, at=at)
+        cluster = await self._create(PROVISIONING_CLUSTERS, provisioned)
         async with asyncio.TaskGroup() as group:
             for name in scenario.nodes.names:
                 group.create_task(self._in_turn(self._create_node(name, cluster, at)))

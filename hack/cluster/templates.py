@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-import yaml
+from hack.yaml_documents import documents
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
@@ -40,5 +40,5 @@ def _templates() -> dict[str, Object]:
     """Parse the files once: parsing takes longer than creating the objects."""
     found: dict[str, Object] = {}
     for path in sorted(_FOLDER.glob("*.yaml")):
-        found |= yaml.safe_load(path.read_text(encoding="utf-8"))
+        found |= next(documents(path.read_text(encoding="utf-8")))
     return found

@@ -10,9 +10,8 @@ import re
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
-import yaml
-
 from hack.crds.foreign import foreign_crds
+from hack.yaml_documents import documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +30,6 @@ _ACTION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 #: KubeVirt's operator builds its definitions at run time; only their schemas are text, by the kind's singular.
 _KUBEVIRT_SCHEMAS = "pkg/virt-operator/resource/generate/components/validations_generated.go"
 _KUBEVIRT_SCHEMA = re.compile(r'^\t"(\w+)": `(.*?)`,$', re.DOTALL | re.MULTILINE)
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def extract_crds(module: str, folder: Path, out: Path) -> None:
@@ -46,7 +44,7 @@ def extract_crds(module: str, folder: Path, out: Path) -> None:
 
 def _from_yaml(files: list[Path]) -> Iterator[Object]:
     for file in files:
-        for document in yaml.load_all(_ACTION.sub("", file.read_text(encoding="utf-8")), Loader=_LOADER):
+        for document in documents(_ACTION.sub("", file.read_text(encoding="utf-8"))):
             if isinstance(document, dict) and document.get("kind") == "CustomResourceDefinition":
                 yield document
 
@@ -57,7 +55,7 @@ def _from_kubevirt(folder: Path) -> Iterator[Object]:
     for singular, schema in _KUBEVIRT_SCHEMA.findall((folder / _KUBEVIRT_SCHEMAS).read_text(encoding="utf-8")):
         if singular in crds:
             crd = deepcopy(crds[singular])
-            crd["spec"]["versions"][0]["schema"] = next(yaml.load_all(schema, Loader=_LOADER))
+            crd["spec"]["versions"][0]["schema"] = next(documents(schema))
             yield crd
 
 

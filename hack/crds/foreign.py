@@ -9,8 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import yaml
-
+from hack.yaml_documents import documents
 from upgrade_manager.api.crd import crd_manifest
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def our_crd() -> Object:
 @cache
 def _parsed(folder: Path) -> tuple[Object, ...]:
     """Parse the files once: parsing takes longer than creating a cluster's objects."""
-    documents: list[Object] = []
+    found: list[Object] = []
     for path in sorted(folder.glob("*.yaml")):
-        documents += yaml.safe_load_all(path.read_text(encoding="utf-8"))
-    return tuple(documents)
+        found += documents(path.read_text(encoding="utf-8"))
+    return tuple(found)

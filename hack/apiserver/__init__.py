@@ -3,7 +3,7 @@
 It offers what the manager, its webhook, the actors and the documented kubectl commands use. tests/conformance runs the
 same table against it and against kube-apiserver. Offered are:
 
-- The built-in kinds in `builtin.py`, and CustomResourceDefinitions with one version, a structural schema of the
+- The built-in kinds in `builtin.yaml`, and CustomResourceDefinitions with one version, a structural schema of the
   keywords in `schema/definition.py`, CEL rules, printer columns and a status subresource.
 - The scale subresource of Deployments.
 - Create, update, delete, lists, pages, watches with bookmarks and 410, JSON, merge and strategic merge patches, dry
@@ -32,7 +32,7 @@ Known differences:
 - Built-in objects are checked for types and unknown fields; their own rules (immutable fields,
   required values) are not checked.
 - Schemas and CEL rules of CustomResourceDefinitions are only checked for syntax and for keywords that are not offered.
-- Kinds without columns in `columns.py`, and Jobs in wide tables, show fewer columns.
+- Kinds without columns in `builtin.yaml`, and Jobs in wide tables, show fewer columns.
 - There are no managedFields, admission plugins or RBAC escalation checks.
 - A strategic merge patch appends new list items and does not arrange them.
 - Continue tokens expire as soon as the history is compacted.

@@ -112,7 +112,7 @@ def initialized(row: Row, new: Object, *, now: datetime, random: Random) -> Obje
     if row.status_subresource and not row.status_on_create:
         new.pop("status", None)
         if row.initial_status is not None:
-            new["status"] = row.initial_status(new)
+            new["status"] = dict(row.initial_status)
     return new
 
 

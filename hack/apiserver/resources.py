@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from upgrade_manager.kube.resources import Resource
 
@@ -48,8 +48,8 @@ class Row:
     scale_subresource: bool = False
     #: True if a create keeps the status in spite of the subresource, as for a Node.
     status_on_create: bool = False
-    #: Returns the initial status, which replaces the one in the request; None keeps that.
-    initial_status: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    #: The status of a new object, which replaces the one in the request; None keeps that.
+    initial_status: dict[str, Any] | None = None
     #: The openAPIV3Schema of a custom kind; a built-in kind has a Go type (schema/go_types.py).
     schema: dict[str, Any] | None = None
     columns: tuple[Column, ...] = ()

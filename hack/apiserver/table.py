@@ -1,6 +1,6 @@
 """The Table form of objects, which kubectl prints.
 
-Columns come from the row: a CustomResourceDefinition's additionalPrinterColumns, or those of columns.py for built-in
+Columns come from the row: a CustomResourceDefinition's additionalPrinterColumns, or those of builtin.yaml for built-in
 kinds. Without any, name and age are shown.
 """
 

@@ -10,8 +10,9 @@ import re
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
+import yaml
+
 from hack.crds.foreign import foreign_crds
-from hack.yaml_documents import documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,7 @@ _ACTION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 #: KubeVirt's operator builds its definitions at run time; only their schemas are text, by the kind's singular.
 _KUBEVIRT_SCHEMAS = "pkg/virt-operator/resource/generate/components/validations_generated.go"
 _KUBEVIRT_SCHEMA = re.compile(r'^\t"(\w+)": `(.*?)`,$', re.DOTALL | re.MULTILINE)
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def extract_crds(module: str, folder: Path, out: Path) -> None:
@@ -44,19 +46,19 @@ def extract_crds(module: str, folder: Path, out: Path) -> None:
 
 def _from_yaml(files: list[Path]) -> Iterator[Object]:
     for file in files:
-        for document in documents(_ACTION.sub("", file.read_text(encoding="utf-8"))):
+        for document in yaml.load_all(_ACTION.sub("", file.read_text(encoding="utf-8")), Loader=_LOADER):
             if isinstance(document, dict) and document.get("kind") == "CustomResourceDefinition":
                 yield document
 
 
 def _from_kubevirt(folder: Path) -> Iterator[Object]:
     """Yield the definitions in hack/crds with KubeVirt's own schemas."""
-    crds = {crd["spec"]["names"]["singular"]: crd for crd in foreign_crds() if crd["spec"]["group"] == "kubevirt.io"}
+    small = deepcopy(foreign_crds())
+    crds = {crd["spec"]["names"]["singular"]: crd for crd in small if crd["spec"]["group"] == "kubevirt.io"}
     for singular, schema in _KUBEVIRT_SCHEMA.findall((folder / _KUBEVIRT_SCHEMAS).read_text(encoding="utf-8")):
         if singular in crds:
-            crd = deepcopy(crds[singular])
-            crd["spec"]["versions"][0]["schema"] = next(documents(schema))
-            yield crd
+            crds[singular]["spec"]["versions"][0]["schema"] = next(yaml.load_all(schema, Loader=_LOADER))
+            yield crds[singular]
 
 
 def _servable(crd: Object) -> Object:

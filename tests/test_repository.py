@@ -39,7 +39,7 @@ def targets() -> set[str]:
     return set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
-#: What users of kubebuilder projects type.
+#: Targets that users of kubebuilder projects type.
 HABITS = (
     "help lint test test-real build image docker-build docker-buildx docker-push manifests build-installer install "
     "uninstall deploy undeploy run helm-deploy helm-undeploy helm-status demo bench clean"

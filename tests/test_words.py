@@ -77,11 +77,11 @@ def test_no_banned_word_is_used() -> None:
 
 
 #: A description names the thing that it describes: "The time at which…", "True if…", not "When…", "Whether…".
-OPENING = re.compile(r'^ *(?:#: |""")(?:What|Why|When|Whether|How)\b', re.MULTILINE)
+OPENING = re.compile(r'^ *(?:#:? |""")(?:What|Why|When|Whether|How)\b', re.MULTILINE)
 
 
 def test_no_description_opens_with_a_question_word() -> None:
-    sources = [path for path in texts() if path.suffix == ".py" and path.relative_to(ROOT).parts[0] != "tests"]
+    sources = [path for path in texts() if path.suffix == ".py"]
     opened = ((path, path.read_text(encoding="utf-8")) for path in sources)
     assert [
         f"{path.name}: {text[match.start() :][:60]}" for path, text in opened for match in OPENING.finditer(text)

@@ -1,4 +1,4 @@
-"""What others write into Pods and events is cut, and harmless."""
+"""Texts that others write into Pods and events are cut, and harmless."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What make would run, without running it."""
+"""The commands that make would run, without running them."""
 
 from __future__ import annotations
 

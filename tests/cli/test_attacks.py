@@ -75,7 +75,7 @@ CHUNKED = "Transfer-Encoding: chunked\r\n"
 
 @dataclass
 class Counted:
-    """What aiohttp did with bodies."""
+    """Calls of aiohttp with bodies."""
 
     decoders: int = 0
     received: int = 0

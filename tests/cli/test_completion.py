@@ -30,7 +30,7 @@ clusters: [{name: k, cluster: {server: "https://127.0.0.1:1"}}]
 """
 
 
-#: What is typed after the program's name, and its completions.
+#: Words after the program's name, and their completions.
 ROWS = {
     "a command": (["sta"], ["status"]),
     "several commands": (["re"], ["report", "restore-vm"]),

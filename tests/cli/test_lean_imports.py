@@ -1,4 +1,4 @@
-"""What `upgrade-manager run` and the commands of the Jobs load."""
+"""The modules that `upgrade-manager run` and the commands of the Jobs load."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from upgrade_manager.cli.main import main
 main()
 print(json.dumps(sorted(sys.modules)))
 """
-#: What the manager does not use, or only in a child process, or only with a kubeconfig.
+#: Modules that the manager does not use, or only in a child process, or only with a kubeconfig.
 UNUSED = {
     *("argcomplete", "cffi", "cryptography", "importlib.metadata", "jinja2", "kubernetes_asyncio", "multiprocessing"),
     *("pdb", "pydantic.v1", "pydantic.networks", "rich.console", "setuptools", "sqlite3", "unittest", "urllib3"),
@@ -60,7 +60,7 @@ UNUSED_OWN = {
     *("upgrade_manager.cli.preflight", "upgrade_manager.cli.report", "upgrade_manager.cli.status"),
     *("upgrade_manager.display", "upgrade_manager.api.crd", "webhook.certificates.issuer", "hack", "tests"),
 }
-#: What no command of a Job uses: aiohttp's server, the controller, and the metrics.
+#: Modules that no command of a Job uses: aiohttp's server, the controller, and the metrics.
 UNUSED_BY_COMMANDS = UNUSED | {
     *("aiohttp.web", "prometheus_client", "pydantic", "upgrade_manager.runtime.http_server", "webhook"),
     *("upgrade_manager.runtime.leader_election", "upgrade_manager.runtime.manager"),

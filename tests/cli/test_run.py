@@ -1,4 +1,4 @@
-"""What `upgrade-manager run` reaches outside of its process."""
+"""The connections and files of `upgrade-manager run` outside of its process."""
 
 from __future__ import annotations
 

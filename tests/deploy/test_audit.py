@@ -1,4 +1,4 @@
-"""What the audit log of docs/examples/audit shows of a stolen token of the manager."""
+"""The audit log of docs/examples/audit, for a stolen token of the manager."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DENIED = [
     ("PATCH", NODES.path("node-1"), EVIL_SPEC, "patch", "nodes"),
     ("PATCH", STATUS, {"status": {"toolkitImage": None}}, "patch", "upgradeplans"),
 ]
-#: What the policies permit.
+#: Requests that the policies permit.
 PERMITTED = [
     ("PATCH", STATUS, {"status": {"toolkitImage": TOOLKIT}}, "patch", "upgradeplans"),
     ("DELETE", JOBS.path(RUNNING, namespace=HARVESTER_SYSTEM), None, "delete", "jobs"),

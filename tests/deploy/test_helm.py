@@ -80,7 +80,7 @@ SHARED = [
     *('tolerations=[{"key": "a", "operator": "Exists"}]', "affinity.nodeAffinity.a=b", "nodeSelector.a=b"),
     *("log.level=debug", "log.format=json"),
 ]
-#: What each Deployment has alone.
+#: Options that each Deployment has alone.
 MANAGERS = ['extraArgs=["--repo-url=http://x"]', 'env=[{"name": "A", "value": "b"}]', "resources.limits.memory=1Gi"]
 WEBHOOKS = [
     *("webhook.replicas=3", "webhook.resources.limits.memory=2Gi"),

@@ -1,4 +1,4 @@
-"""What the chart's values change of roles and policies."""
+"""Roles and policies by the chart's values."""
 
 from __future__ import annotations
 

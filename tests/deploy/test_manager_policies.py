@@ -1,4 +1,4 @@
-"""What a stolen token of the manager may not change: each attempt on the real API server, and one that is permitted."""
+"""Changes that are refused to a stolen token of the manager, on the real API server, beside one that is permitted."""
 
 from __future__ import annotations
 

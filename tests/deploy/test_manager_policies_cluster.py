@@ -1,4 +1,4 @@
-"""What a stolen token of the manager may not change of Nodes, of Rancher's objects and of UpgradePlans."""
+"""Changes of Nodes, Rancher's objects and UpgradePlans that are refused to a stolen token of the manager."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TAINT = {"key": "evil", "effect": "NoExecute"}
 OWN_ANNOTATIONS = f"only annotations {PREFIX}/*"
 MACHINE, ROLE = {"cluster.x-k8s.io/machine": "x"}, {"node-role.kubernetes.io/etcd": ""}
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x"}
-#: What the manager does not change of any object's metadata.
+#: Metadata that the manager changes of no object.
 HELD: dict[str, Any] = {"finalizers": ["a/b"]}
 OWNED: dict[str, Any] = {"ownerReferences": [OWNER]}
 DISABLED = {"enabled": False}

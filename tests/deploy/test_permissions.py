@@ -135,7 +135,7 @@ def of_webhook() -> Iterator[Permission]:
     yield from granted(f"{ROLE}-webhook-certificates")
 
 
-#: What the leader must not change: admission.
+#: Kinds that the leader must not change: admission.
 ADMISSION = {
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
     "mutatingwebhookconfigurations.admissionregistration.k8s.io",

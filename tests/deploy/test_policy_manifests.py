@@ -40,7 +40,7 @@ BINDINGS = {
     if one["kind"] == "ValidatingAdmissionPolicyBinding"
 }
 WRITES = {"create", "update", "patch", "delete", "deletecollection"}
-#: What the account writes without a policy, and why it needs none.
+#: Resources that the account writes without a policy, with the reason.
 BY_RBAC = {
     "events": "they change nothing",
     "leases.coordination.k8s.io": "bound by name, but for their creation",

@@ -1,4 +1,4 @@
-"""What the screens write for a sequence of views."""
+"""The output of the screens for a sequence of views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a VM stays on a node that KubeVirt evacuates."""
+"""The reasons for which a VM stays on a node that KubeVirt evacuates."""
 
 from __future__ import annotations
 

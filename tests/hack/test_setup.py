@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "hack/setup.sh"
-#: What the set-up depends on.
+#: Files on which the set-up depends.
 INSTALLED = (*(f"requirements/{name}.txt" for name in ("run", "test", "lint", "supply")), "pyproject.toml")
 #: Creates environments by copying itself; installs fail while the file `broken` exists.
 PYTHON = """#!/bin/sh

@@ -1,4 +1,4 @@
-"""How often a reflector sends requests to a failing server."""
+"""The request rate of a reflector at a failing server."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ UNAVAILABLE: dict[str, Reply] = {
     "status 410 Expired": failure(410, "Expired"),
     "status too large": failure(504, "Timeout", retry_after=1, **TOO_LARGE),
     "ERROR 410": FedStream(error_event(410, "Expired")),
-    # What kube-apiserver 1.35 sends after three seconds.
+    # kube-apiserver 1.35 sends it after three seconds.
     "ERROR too large": FedStream(error_event(504, "Timeout", retryAfterSeconds=1, **TOO_LARGE)),
     "ERROR too large after some": FedStream(SOME, error_event(504, "Timeout", **TOO_LARGE)),
     "ERROR too large, from an old server": FedStream(error_event(504, "Timeout", **OLD_TOO_LARGE)),

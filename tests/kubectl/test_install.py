@@ -34,7 +34,7 @@ CRD = "crd/upgradeplans.management.harvesterhci.io"
 DEPLOYMENT = "deployment/harvester-upgrade-manager"
 NAMESPACES = ("cattle-system", "fleet-local", "harvester-system", "longhorn-system")
 MODES = ("enforce", "warn", "audit")
-#: What the API server and its controllers write by themselves.
+#: Objects that the API server and its controllers write by themselves.
 TRANSIENT = {"Event", "EndpointSlice", "Endpoints", "Lease", "Pod", "ReplicaSet", "ControllerRevision"}
 #: A CA that the API server accepts.
 WRITTEN = base64.b64encode(Authority(now=datetime.now(UTC)).certificate).decode()

@@ -75,7 +75,7 @@ def test_first_job_is_started_paused_or_resumed(
         "resume": (ResumeJob(node="n1", job_type=job_type),),
     }
     assert step.effects == effects[does]
-    # What is decided may be recorded: no decision is one that a record would swallow.
+    # Each decision may be recorded: a record swallows none of them.
     assert merge(recorded, step.state) == step.state
 
 

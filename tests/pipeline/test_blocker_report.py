@@ -1,4 +1,4 @@
-"""What a phase waits for becomes status, condition and events."""
+"""The waits of a phase become status, condition and events."""
 
 from __future__ import annotations
 

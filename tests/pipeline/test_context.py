@@ -206,7 +206,7 @@ class TestPatch:
 
 
 class TestStatus:
-    """What a write of the status keeps."""
+    """Fields that a write of the status keeps."""
 
     @pytest.mark.rule("api: status fields of a newer version survive every write")
     async def test_unknown_fields_survive_every_write(self, cluster: Harvester) -> None:

@@ -43,13 +43,13 @@ SHARES = 4
 FAREWELL = 60.0
 #: Virtual seconds in which the manager and Rancher do all that they can.
 LONG = 30.0
-#: How the events begin that every upgrade has.
+#: Beginnings of the events that every upgrade has.
 OWN = ("PhaseTransition ", "PhaseCompleted ", "UpgradeSucceeded ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a run ended."""
+    """The end of a run."""
 
     phase: str
     recorded: list[str]
@@ -123,7 +123,7 @@ class Case:
     spec: dict[str, Any]
     scenario: Scenario
     user: Callable[[UpgradeRun], Coroutine[None, None, None]] = _no_user
-    #: What others did before the plan was created.
+    #: Changes by others before the plan is created.
     before: Callable[[UpgradeRun], Coroutine[None, None, None]] = _no_user
     #: Part of the first write to interrupt; else all are.
     since: str = ""

@@ -31,7 +31,7 @@ class FakePhase(Phase):
         self._calls = calls
         self._result = result or Completed()
         self._refusal = refusal
-        #: What `exit` returns.
+        #: Result of `exit`.
         self.unfinished: Waiting | Failed | None = None
 
     async def enter(self, ctx: ReconcileContext) -> Failed | None:

@@ -1,4 +1,4 @@
-"""What two replicas export of a plan, from its creation to its deletion, across a change of the leader."""
+"""The metrics of a plan on two replicas, from its creation to its deletion, across a change of the leader."""
 
 from __future__ import annotations
 

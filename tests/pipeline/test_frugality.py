@@ -61,7 +61,7 @@ REQUESTS = {
     # Settings, changed and given back; one is the cluster's version.
     **dict.fromkeys(("get settings", "patch settings", "patch addons", "patch clusters"), 2),
     **dict.fromkeys(("get addons", "get clusters", "get versions"), 1),
-    # What the upgrade creates, and removes by kind.
+    # Objects that the upgrade creates, and removes by kind.
     **dict.fromkeys(("create virtualmachineimages", "create services", "create deployments", "create secrets"), 1),
     "create plans": 2,
     "deletecollection": 6,

@@ -1,4 +1,4 @@
-"""What a user sees of a healthy upgrade; the listings in tests/golden are documentation."""
+"""The view of a healthy upgrade for a user; the listings in tests/golden are documentation."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def _timestamp(seconds: int | str) -> str:
 
 
 class Reading:
-    """What a scrape shows."""
+    """The samples of a scrape."""
 
     def __init__(self) -> None:
         self.metrics = Metrics(CollectorRegistry())

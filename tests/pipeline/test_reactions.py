@@ -1,4 +1,4 @@
-"""What a phase waits for is acted upon as soon as it is seen: nothing is slept over, no phase begins a while later."""
+"""A phase acts upon a change as soon as the change is seen: no phase begins a while later."""
 
 from __future__ import annotations
 

@@ -30,11 +30,11 @@ pytestmark = pytest.mark.sampled
 RELEASE_FILE = "harvester-release.yaml"
 #: Virtual seconds for which something is broken.
 BROKEN = 120.0
-#: How often at most something is tried in that time: at once, doubling from 0.2 s, then every ten seconds.
+#: Largest number of attempts in that time: at once, doubling from 0.2 s, then every ten seconds.
 TRIES = 25
 #: And in the first second.
 HASTE = 5
-#: What a look itself takes.
+#: Duration of a reconcile itself.
 INSTANT = 0.05
 OUTAGE = 60.0
 #: Requests for one kind in that time: an informer that cannot connect tries about once a second.

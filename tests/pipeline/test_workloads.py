@@ -1,4 +1,4 @@
-"""What a whole upgrade creates: which objects, where, with which image and under which account."""
+"""The objects that a whole upgrade creates: kinds, namespaces, images and accounts."""
 
 from __future__ import annotations
 

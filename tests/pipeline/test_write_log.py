@@ -30,7 +30,7 @@ OWNER = Owner(name="up", uid="u-1")
 IMAGE = ToolkitImage(repository="r/t", tag="v1+x")
 PINNED = ToolkitImage(repository="r/t", tag="v1", digest="sha256:" + "a" * 64)
 WORKLOADS = {"Job", "Plan", "Deployment"}
-#: What is logged of any Plan.
+#: Log entry of any Plan.
 OF_A_PLAN = {"node": "all that are managed", "service_account": "planner", "privileged": "yes"}
 REPLACED = JsonPatch(
     [

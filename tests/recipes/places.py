@@ -42,11 +42,11 @@ CHART_CRD = "deploy/chart/templates/crds/management.harvesterhci.io_upgradeplans
 class Place:
     """One file that has an entry for each member of a kind."""
 
-    #: What the members are, in a message.
+    #: Noun for the members, in a message.
     kind: str
     members: Collection[str]
     file: str
-    #: What a member has there.
+    #: Entry that a member has there.
     entry: str
     #: Return the members that have it.
     having: Callable[[], Collection[str]]

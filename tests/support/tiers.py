@@ -45,7 +45,7 @@ MARKERS = (
     "assets: the test runs on the real API server only, or on its files",
     "image: the test runs programs of a built image, as root in a separate network namespace",
 )
-#: What a file has that has tests of the tier; any file of the others may.
+#: Text of a file that has tests of the tier; any file of the others may.
 _MARKS = {
     DISPLAY: ("mark.display",),
     IMAGE: ("mark.image",),

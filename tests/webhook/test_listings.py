@@ -1,4 +1,4 @@
-"""What is kept of the objects that checks read, and what is read concurrently."""
+"""The fields that listings keep of the objects that checks read, and their concurrent reads."""
 
 from __future__ import annotations
 

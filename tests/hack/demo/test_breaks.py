@@ -1,4 +1,4 @@
-"""What `--break` breaks, as the webhook's checks see it."""
+"""The breaks of `--break`, as the webhook's checks see them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What remains after success, failure and deletion; every clean-up is repeated."""
+"""The objects that remain after success, failure and deletion; every clean-up is repeated."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 PLACE = "harvester-system"
 IMAGE = ToolkitImage(repository="r", tag="t")
 SETTINGS = JobSettings(image=IMAGE, service_account="a")
-#: What the Jobs of a plan read.
+#: Objects that the Jobs of a plan read.
 READ = (DEPLOYMENTS, SERVICES, VIRTUAL_MACHINE_IMAGES, CONFIG_MAPS)
 DELETED = Owner(name="old", uid="deleted")
 

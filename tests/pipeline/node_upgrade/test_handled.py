@@ -1,4 +1,4 @@
-"""What has not changed is handled once, and what may have been lost is handled again."""
+"""An unchanged state is handled once, and one that may have been lost is handled again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a node's VMs are started again, and what is said when they are not."""
+"""The restart of a node's VMs, and the messages when they are not started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the node upgrade waits for, with the times and remedies that finders report."""
+"""The waits of the node upgrade, with the times and remedies that finders report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cluster holds: all lasting objects, those of an upgrade, and the settings that an upgrade overrides."""
+"""The contents of a cluster: all lasting objects, those of an upgrade, and the settings that an upgrade overrides."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _VOLATILE = {
     "uid", "resourceVersion", "creationTimestamp", "lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime",
     "phaseTransitionTimestamp", "managedFields", "bootID", "generation", "observedGeneration", "last-apply-time",
 }  # fmt: skip
-#: How long an upgrade took, in the message of a succeeded plan.
+#: Duration of an upgrade, in the message of a succeeded plan.
 _DURATION = re.compile(r"(?<=^Upgraded from v1\.7\.1 to v1\.8\.0) in [\dhmins ]+(?= \()")
 
 

@@ -39,7 +39,7 @@ _SEQUENCE = {JobType.PRE_DRAIN, *_REBOOTS}
 
 @dataclass(slots=True)
 class _Node:
-    """What has happened to one node."""
+    """The course of one node."""
 
     #: The plans whose pre-drain Job has completed since the last drain.
     prepared: set[str] = field(default_factory=set)

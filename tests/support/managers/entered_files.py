@@ -28,7 +28,7 @@ PRODUCT, CLUSTER = (f"{Path(str(package.__file__)).parent}/" for package in (upg
 
 @dataclass(kw_only=True)
 class EnteredFiles:
-    """What one reconcile entered, and the plan's status before and after it."""
+    """The files that one reconcile entered, and the plan's status before and after it."""
 
     before: Object
     after: Object = field(default_factory=dict)

@@ -24,7 +24,7 @@ _FIRST, _LAST = 1.0, 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interruption:
-    """What interrupts one manager: numbers of writes, 0 for never."""
+    """The interruptions of one manager: numbers of writes, 0 for never."""
 
     die_at: int = 0
     after: bool = False
@@ -41,7 +41,7 @@ class Restarts:
     """The managers so far."""
 
     lives: list[ManagerProcess] = field(default_factory=list)
-    #: How a Pod's managers but the last have ended.
+    #: Ends of a Pod's managers but the last.
     ends: list[Exception] = field(default_factory=list)
 
 

@@ -63,7 +63,7 @@ class Cell:
 
     #: As in the table.
     component: str
-    #: What is frozen; empty for an object.
+    #: The frozen actor; empty for an object.
     actor: str = ""
     #: The break of the demo that makes the object wrong.
     stall: str = ""
@@ -88,7 +88,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What happened in a cell."""
+    """The course of a cell."""
 
     #: All blockers until they were cleared, and those after it.
     seen: tuple[Blocker, ...]

@@ -1,4 +1,4 @@
-"""How dense a sweep is: every point of a run in the tier `sweep`, else every few, the same ones each time.
+"""The density of a sweep: every point of a run in the tier `sweep`, else every few, the same ones each time.
 
 The default tier visits a tenth of these, at most.
 """

@@ -56,7 +56,7 @@ REAL_LASTING_LOOK = 0.1
 _LASTING = {*TERMINAL, "deleted"}
 #: Seconds until the cluster has settled after an end; in real time, without a change.
 FAREWELL, REAL_FAREWELL = 10.0, 1.5
-#: What the webhook of `UpgradeRun.refuse` answers.
+#: Response of the webhook of `UpgradeRun.refuse`.
 REFUSAL = "a webhook refuses it"
 _CREATED = 201
 RBAC = Path(__file__).parents[3] / "deploy" / "rbac"

@@ -30,7 +30,7 @@ class NoopWrites:
     def __init__(self, simulation: Simulation) -> None:
         self._client: Client = simulation.client("noop-writes")
         self._before: dict[int, Object | None] = {}
-        #: How many were compared: a test that compares none proves nothing.
+        #: Number of comparisons: a test that compares none proves nothing.
         self.compared = 0
         #: Those that left their object as it was.
         self.unchanged: list[str] = []

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CHART = DEPLOY / "chart"
 NAMESPACE = "harvester-system"
-#: What Helm adds to the objects of the manifests.
+#: Labels that Helm adds to the objects of the manifests.
 LABELS = ("helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by")
 KEEP = "helm.sh/resource-policy"
 #: The Deployments.

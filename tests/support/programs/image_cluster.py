@@ -50,7 +50,7 @@ _JWT_PARTS = 3
 
 
 class PodRuntime:
-    """What the simulated cluster is made with, so that Pods of the image are processes on a network."""
+    """Options of the simulated cluster by which Pods of the image are processes on a network."""
 
     def __init__(self, runtime: Runtime, *, repository: tuple[str, int]) -> None:
         self._runtime = runtime

@@ -1,4 +1,4 @@
-"""What a program that has ended leaves."""
+"""The output and exit code of a program that has ended."""
 
 from __future__ import annotations
 

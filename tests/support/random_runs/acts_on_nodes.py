@@ -1,4 +1,4 @@
-"""What users and other controllers do to nodes during a random upgrade."""
+"""Acts of users and other controllers on nodes during a random upgrade."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.support.random_runs.interference import Interference
     from upgrade_manager.kube.objects import Object
 
-#: How often a label that flaps is removed.
+#: Number of removals of a label that flaps.
 _FLAPS = 4
 
 

@@ -1,4 +1,4 @@
-"""What users and other controllers do to the objects of a random upgrade."""
+"""Acts of users and other controllers on the objects of a random upgrade."""
 
 from __future__ import annotations
 

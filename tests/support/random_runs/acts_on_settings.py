@@ -1,4 +1,4 @@
-"""What users do to the settings that an upgrade overrides, and to the plan, during a random upgrade."""
+"""Acts of users on the settings that an upgrade overrides, and on the plan, during a random upgrade."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users, webhooks and other controllers do to a cluster during a random upgrade."""
+"""Acts of users, webhooks and other controllers on a cluster during a random upgrade."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Interference:
     #: Virtual seconds until it is undone, where it is.
     lasts: float
     node: str
-    #: What a webhook responds, where it refuses something.
+    #: Response of a webhook that refuses something.
     status: int
 
     async def act(self, stage: UpgradeRun) -> None:

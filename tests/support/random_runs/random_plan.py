@@ -99,7 +99,7 @@ class RandomPlan:
     #: The time at which a second plan is created, or None; 0 phases: at the same time.
     rival: Instant | None
     following: Following
-    #: What others do to the cluster meanwhile.
+    #: Acts of others on the cluster meanwhile.
     interference: tuple[Interference, ...]
 
     def __str__(self) -> str:

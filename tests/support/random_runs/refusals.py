@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tests.support.managers.upgrade import UpgradeRun
     from tests.support.random_runs.interference import Interference
 
-#: What webhooks respond, by status.
+#: Responses of webhooks, by status.
 REASONS = {400: "BadRequest", 403: "Forbidden", 409: "Conflict", 422: "Invalid"}
 _ANY = ("create", "update", "patch", "delete", "deletecollection")
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 OLD_OS, NEW_OS = "Harvester v1.7.1", "Harvester v1.8.0"
 KUBERNETES = "v1.35.2-rc3+rke2r1"
-#: What the kubelet of that release candidate reports.
+#: Version that the kubelet of that release candidate reports.
 KUBELET = "v1.35.2+rke2r1"
 ROOTFS = f'PRETTY_NAME="{NEW_OS}"\n'
 RUNNING = "the running operating system\n"

@@ -101,7 +101,7 @@ class Client:
 
     @property
     def received(self) -> bytes:
-        """What is received so far and was not read."""
+        """Return the bytes that are received and not read yet."""
         return bytes(self.reader._buffer)  # type: ignore[attr-defined]
 
     async def close(self) -> None:

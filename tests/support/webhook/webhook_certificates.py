@@ -79,7 +79,7 @@ class Replicas:
     """Several replicas on one simulated cluster, whose calendar can be moved."""
 
     simulation: Simulation
-    #: What is added to the cluster's time.
+    #: Offset to the cluster's time.
     shift: timedelta = timedelta()
     issued: list[Pair] = field(default_factory=list)
 

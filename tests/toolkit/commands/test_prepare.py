@@ -131,7 +131,7 @@ def _refuse_import(world: ToolkitWorld) -> None:
 
 
 ARCHIVE = "/bundle/rancher.tar.zst"
-#: What is wrong, and the line that users read.
+#: The defect, and the line that users read.
 WRONG = [
     pytest.param(
         _replace(ARCHIVE, image_archive(RANCHER, BUSYBOX)[:-1]),

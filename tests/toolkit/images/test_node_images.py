@@ -1,4 +1,4 @@
-"""What crictl prints about a node's images and containers."""
+"""The output of crictl about a node's images and containers."""
 
 from __future__ import annotations
 

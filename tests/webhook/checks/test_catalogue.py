@@ -1,4 +1,4 @@
-"""What all checks have in common."""
+"""Rules that hold for all checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user reads when a plan is denied."""
+"""The messages of a denied plan, as a user reads them."""
 
 from __future__ import annotations
 

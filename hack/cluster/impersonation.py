@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hack.faults.forwarding import Forwarding
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+    from upgrade_manager.kube.transport import Request, Transport
 
 
-class ActingAs:
+class ActingAs(Forwarding):
     """A `Transport` that impersonates a user, so that exactly that user's RBAC rules apply."""
 
     def __init__(self, inner: Transport, *, user: str) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._user = user
 
-    async def send(self, request: Request) -> Response:
-        """Send the request as the user. Raises Transient."""
-        return await self._inner.send(self._signed(request))
-
-    @asynccontextmanager
-    async def open(self, request: Request) -> AsyncIterator[Stream]:
-        """Open a stream as the user. Raises Transient."""
-        async with self._inner.open(self._signed(request)) as stream:
-            yield stream
-
-    def _signed(self, request: Request) -> Request:
+    def outgoing(self, request: Request) -> Request:
+        """Return the request, sent as the user."""
         return replace(request, headers=dict(request.headers) | {"impersonate-user": self._user})

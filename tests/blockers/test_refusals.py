@@ -9,6 +9,7 @@ import pytest
 
 from hack import virtual_time
 from hack.apiserver.status import StatusError
+from hack.faults.forwarding import Forwarding
 from hack.faults.rules import LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.managers.upgrade import Ledger, UpgradeRun, condition, started
@@ -18,10 +19,8 @@ from upgrade_manager.blockers.remedy import WEBHOOKS
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+    from upgrade_manager.kube.transport import Request, Response, Transport
 
 pytestmark = pytest.mark.sampled
 
@@ -117,11 +116,11 @@ async def test_policy_that_refuses_is_named(policy: str, remedy: str) -> None:
         assert remedy in blocker["remedy"]
 
 
-class OtherPrefix:
+class OtherPrefix(Forwarding):
     """A transport whose API server has a policy that refuses the toolkit image of the status, until it is corrected."""
 
     def __init__(self, inner: Transport) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self.is_wrong = True
 
     async def send(self, request: Request) -> Response:
@@ -131,10 +130,6 @@ class OtherPrefix:
             details = {"causes": [{"message": message}]}
             return StatusError(code=403, reason="Forbidden", message=message, details=details).response()
         return await self._inner.send(request)
-
-    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """Forward it."""
-        return self._inner.open(request)
 
 
 @pytest.mark.rule("permissions: a policy that refuses a write is named with the object and what to do")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hack.faults.forwarding import Forwarding
 from tests.support.tiers import REAL
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from tests.support.server.bareapi import BareApi
-    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+    from upgrade_manager.kube.transport import Request, Stream, Transport
 
 pytestmark = pytest.mark.servers
 
@@ -29,16 +30,12 @@ pytestmark = pytest.mark.servers
 SYNC_TIMEOUT = 30.0
 
 
-class RecordingTransport:
+class RecordingTransport(Forwarding):
     """Record whether each read is a list, a watch or a streaming list."""
 
     def __init__(self, inner: Transport) -> None:
         self.requests: list[str] = []
-        self._inner = inner
-
-    async def send(self, request: Request) -> Response:
-        """Implement `Transport`."""
-        return await self._inner.send(request)
+        super().__init__(inner)
 
     def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
         """Implement `Transport`."""

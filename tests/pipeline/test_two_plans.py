@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.faults.forwarding import Forwarding
 from hack.simulation import Simulation
 from tests.support.managers.upgrade import Ledger, UpgradeRun, condition, phases_of
 from tests.support.programs.polling import eventually
@@ -18,18 +19,16 @@ from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
     from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Request, Stream, Transport
+    from upgrade_manager.kube.transport import Request, Transport
 
 
-class LateAcceptance:
+class LateAcceptance(Forwarding):
     """A transport on which the writes of a plan's status time out, and may arrive later."""
 
     def __init__(self, inner: Transport, plan: str) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._suffix = f"/upgradeplans/{plan}/status"
         self.is_slow = True
         #: The writes that have not arrived.
@@ -42,16 +41,12 @@ class LateAcceptance:
             raise Transient(f"{request.path}: timed out", reason=TIMED_OUT)
         return await self._inner.send(request)
 
-    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """Forward it."""
-        return self._inner.open(request)
 
-
-class Refusing:
+class Refusing(Forwarding):
     """A transport on which a webhook refuses the finalizer of one plan."""
 
     def __init__(self, inner: Transport, plan: str) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._suffix = f"/upgradeplans/{plan}"
 
     async def send(self, request: Request) -> Response:
@@ -59,10 +54,6 @@ class Refusing:
         if request.method == "PATCH" and request.path.endswith(self._suffix):
             return Response(status=403, body=b"a webhook refuses the finalizer")
         return await self._inner.send(request)
-
-    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """Forward it."""
-        return self._inner.open(request)
 
 
 BLOCKED = ("False", "ConcurrentUpgradeBlocked")

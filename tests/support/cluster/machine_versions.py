@@ -6,22 +6,20 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hack.faults.forwarding import Forwarding
 from upgrade_manager.kube.transport import Response
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from upgrade_manager.kube.transport import Request, Stream, Transport
+    from upgrade_manager.kube.transport import Request, Stream
 
 OLD, NEW = "/apis/cluster.x-k8s.io/v1beta1", "/apis/cluster.x-k8s.io/v1beta2"
 RESOURCES = {"kind": "APIResourceList", "resources": [{"name": "machines"}]}
 
 
-class NewMachines:
+class NewMachines(Forwarding):
     """A transport to a server that serves v1beta2 of Cluster API instead of v1beta1."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
 
     async def send(self, request: Request) -> Response:
         """Forward it, or respond with 404 or the served resources."""

@@ -10,36 +10,28 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from hack.faults.forwarding import Forwarding
 from upgrade_manager.api.keys import LABEL_ACTIVE, LABEL_PLAN, LABEL_PLAN_UID
 from upgrade_manager.kube import objects
 from upgrade_manager.resources.owner import Owner
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+    from upgrade_manager.kube.transport import Request, Transport
 
 _LEASES = "/leases"
 
 
-class EarlierVersion:
+class EarlierVersion(Forwarding):
     """A transport of a manager that makes its requests those of the earlier version."""
 
     def __init__(self, inner: Transport) -> None:
-        self._inner = inner
+        super().__init__(inner)
         #: By uid: names of the plans for which objects were created.
         self._names: dict[str, str] = {}
 
-    async def send(self, request: Request) -> Response:
-        """Rewrite and forward it."""
-        return await self._inner.send(self._earlier(request))
-
-    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """Rewrite and forward it."""
-        return self._inner.open(self._earlier(request))
-
-    def _earlier(self, request: Request) -> Request:
+    def outgoing(self, request: Request) -> Request:
+        """Return the request of the earlier version."""
         request = replace(request, query=tuple((key, self._selector(key, value)) for key, value in request.query))
         if request.method not in {"POST", "PATCH"} or not request.body or _LEASES in request.path:
             return request

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hack.apiserver.call import call_of
 from hack.apiserver.streams import WholeStream
+from hack.faults.forwarding import Forwarding
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -69,11 +70,11 @@ class LeaderLedger:
                 self.holders.append((sender if identity else "", identity))
 
 
-class WatchedWrites:
+class WatchedWrites(Forwarding):
     """A transport in front of an API server that enters writes in a ledger; those without a sender are others'."""
 
     def __init__(self, inner: Transport, *, ledger: LeaderLedger, sender: Callable[[Request], str]) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._ledger = ledger
         self._sender = sender
 

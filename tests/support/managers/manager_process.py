@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Self
 
 from prometheus_client import CollectorRegistry
 
+from hack.faults.forwarding import Forwarding
 from upgrade_manager.cli.application import Environment, build_manager
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.runtime.metrics import Metrics
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
     from upgrade_manager.kube.clock import Clock
-    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+    from upgrade_manager.kube.transport import Request, Response, Transport
     from upgrade_manager.preflight.certificate_probe import CertificateProbe
     from upgrade_manager.preflight.kubelets import KubeletReader
     from upgrade_manager.release.repository_client import RepositoryClient
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _READS = frozenset({"GET", "HEAD"})
 
 
-class InterruptibleTransport:
+class InterruptibleTransport(Forwarding):
     """A transport of one manager that simulates a crash or a lost response.
 
     `die_at` is the number of a write, from 1. The transport is cut before the request is sent, or after the response
@@ -37,7 +37,7 @@ class InterruptibleTransport:
     """
 
     def __init__(self, inner: Transport, *, die_at: int = 0, after: bool = False, lose_at: int = 0) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._die_at = die_at
         self._after = after
         self._lose_at = lose_at
@@ -67,10 +67,10 @@ class InterruptibleTransport:
         self._check()
         return response
 
-    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """Forward it, unless the transport is cut."""
+    def outgoing(self, request: Request) -> Request:
+        """Return the request, unless the transport is cut."""
         self._check()
-        return self._inner.open(request)
+        return request
 
     def _check(self) -> None:
         if self._cut:

@@ -16,6 +16,7 @@ import yaml
 
 from hack.bench.in_process import LoopClock
 from hack.cluster.impersonation import ActingAs
+from hack.faults.forwarding import Forwarding
 from hack.faults.rules import Match, Refuse, Rule
 from tests.support.cluster.cluster_state import is_collected, lasting, stored
 from tests.support.managers.manager_policies import install, manager_policies
@@ -31,12 +32,11 @@ from upgrade_manager.preflight.kubelets import DirectKubelets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from contextlib import AbstractAsyncContextManager
 
     from hack.simulation import Simulation
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+    from upgrade_manager.kube.transport import Request, Response, Transport
     from upgrade_manager.release.repository_client import RepositoryClient
 
 PLAN = "upgrade"
@@ -75,11 +75,11 @@ def rights() -> list[tuple[Resource, Object]]:
     return [(_rbac_kind(one["kind"]), one) for one in manifests if one["apiVersion"].startswith("rbac.")]
 
 
-class Ledger:
+class Ledger(Forwarding):
     """A transport that records what all managers created."""
 
     def __init__(self, inner: Transport) -> None:
-        self._inner = inner
+        super().__init__(inner)
         #: Path and name of every created object.
         self.created: list[tuple[str, str]] = []
         #: Requests with status 409; a healthy run has none.
@@ -93,10 +93,6 @@ class Ledger:
         if answer.status == 409:
             self.conflicts.append(f"{request.method} {request.path}")
         return answer
-
-    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """Forward it."""
-        return self._inner.open(request)
 
     def names(self, plural: str) -> list[str]:
         """Return the names of the created objects of a kind."""

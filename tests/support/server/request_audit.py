@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hack.apiserver.call import Call, call_of
 from hack.apiserver.posting import NoPoster
 from hack.cluster.embedded_backend import LEAST_LATENCY, MOST_LATENCY, EmbeddedBackend
+from hack.faults.forwarding import Forwarding
 from hack.virtual_time import virtual_now
 from tests.support.managers.status_rules import PlanRegistry
 from upgrade_manager.api.keys import KIND as _PLAN_KIND
@@ -28,10 +29,8 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.transport import Request
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Response, Stream, Transport
+    from upgrade_manager.kube.transport import Response, Transport
 
 PLANS = "upgradeplans.management.harvesterhci.io"
 _PREFIX = "management.harvesterhci.io/"
@@ -61,11 +60,11 @@ _OK = range(200, 300)
 _CREATED = 201
 
 
-class RequestAudit:
+class RequestAudit(Forwarding):
     """A transport that audits writes."""
 
     def __init__(self, inner: Transport) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._created: Counter[str] = Counter()
         self._plans = PlanRegistry()
         #: One sentence for each violation.
@@ -89,10 +88,6 @@ class RequestAudit:
             if manager:
                 await self._check(request, call, response, before)
         return response
-
-    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """Forward it."""
-        return self._inner.open(request)
 
     async def _now(self, call: Call) -> Object | None:
         """Read the object of a write."""

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hack.apiserver.call import call_of
+from hack.faults.forwarding import Forwarding
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
-    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+    from upgrade_manager.kube.transport import Request, Transport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,22 +25,12 @@ class LoggedRequest:
     resource: str
 
 
-class RequestLog:
+class RequestLog(Forwarding):
     """A `Transport` that records every request before it is sent."""
 
     def __init__(self, inner: Transport) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self.requests: list[LoggedRequest] = []
-
-    async def send(self, request: Request) -> Response:
-        """Record and forward it."""
-        self._record(request)
-        return await self._inner.send(request)
-
-    def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """Record and forward it."""
-        self._record(request)
-        return self._inner.open(request)
 
     def between(self, began: float, ended: float) -> Counter[str]:
         """Count the requests of each kind in that time: `watch jobs.batch`."""
@@ -51,7 +40,9 @@ class RequestLog:
         """Count all requests but the lease's."""
         return sum("leases" not in one.resource for one in self.requests)
 
-    def _record(self, request: Request) -> None:
+    def outgoing(self, request: Request) -> Request:
+        """Record the request."""
         call = call_of(request)
         resource = f"{call.resource}/{call.subresource}" if call.subresource else call.resource
         self.requests.append(LoggedRequest(at=asyncio.get_running_loop().time(), verb=call.verb, resource=resource))
+        return request

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from hack.apiserver.status import expired
 from hack.apiserver.streams import ChunkStream
 from hack.apiserver.watch import error_line
+from hack.faults.forwarding import Forwarding
 from hack.faults.watch_faults import Whole
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from hack.faults.watch_faults import Lines
-    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+    from upgrade_manager.kube.transport import Request, Stream, Transport
 
 Mishap: TypeAlias = Literal["late", "lost", "twice"]
 
@@ -29,19 +30,15 @@ _OK = 200
 _EVENTS = {"ADDED", "MODIFIED", "DELETED"}
 
 
-class Skewed:
+class Skewed(Forwarding):
     """Counts the events of all watches, from 1, and delays, drops or repeats one of them."""
 
     def __init__(self, inner: Transport, *, event: int = 0, mishap: Mishap = "late") -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._event = event
         self._mishap = mishap
         #: Events so far.
         self.events = 0
-
-    async def send(self, request: Request) -> Response:
-        """Forward it."""
-        return await self._inner.send(request)
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[Stream]:

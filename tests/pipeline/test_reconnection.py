@@ -6,20 +6,23 @@ import asyncio
 from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
+from hack.apiserver.call import call_of
+from hack.cluster.embedded_backend import EmbeddedBackend, virtual_backend
 from hack.cluster.impersonation import ActingAs
 from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLER_MANAGER
 from hack.faults.breakable_transport import BreakableTransport
+from hack.faults.forwarding import Forwarding
+from hack.simulation import Simulation
 from tests.support import tiers
+from tests.support.cluster.simulate import PACE, SharedBackend
 from tests.support.managers.exactly_once import CreateCounter, assert_succeeds_once
 from tests.support.managers.manager_restarts import kept_running
 from tests.support.managers.upgrade import ACCOUNT, BY_VERSION, Ledger, UpgradeRun
-from tests.support.server.outages import UnreliableEmbedded, UnreliableReal, UnreliableServer
 from tests.support.server.pod_connection import gated, tokens_of
-from tests.support.server.request_log import RequestLog
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube.resources import CONFIG_MAPS
 from upgrade_manager.kube.retry import Backoff
@@ -29,9 +32,111 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from hack.simulation import Simulation
+    from hack.cluster.backend import Backend
+    from hack.control_plane.control_plane import ControlPlane
     from tests.support.managers.manager_process import ManagerProcess
-    from upgrade_manager.kube.transport import Transport
+    from upgrade_manager.kube.transport import Request, Transport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedRequest:
+    """One request or retry."""
+
+    #: The loop's time at which it was sent.
+    at: float
+    verb: str
+    #: With the subresource.
+    resource: str
+
+
+class RequestLog(Forwarding):
+    """A `Transport` that records every request before it is sent."""
+
+    def __init__(self, inner: Transport) -> None:
+        super().__init__(inner)
+        self.requests: list[LoggedRequest] = []
+
+    def between(self, began: float, ended: float) -> Counter[str]:
+        """Count the requests of each kind in that time: `watch jobs.batch`."""
+        return Counter(f"{one.verb} {one.resource}" for one in self.requests if began <= one.at < ended)
+
+    def total(self) -> int:
+        """Count all requests but the lease's."""
+        return sum("leases" not in one.resource for one in self.requests)
+
+    def outgoing(self, request: Request) -> Request:
+        """Record the request."""
+        call = call_of(request)
+        resource = f"{call.resource}/{call.subresource}" if call.subresource else call.resource
+        self.requests.append(LoggedRequest(at=asyncio.get_running_loop().time(), verb=call.verb, resource=resource))
+        return request
+
+
+class UnreliableEmbedded:
+    """The embedded server, whose transport is cut."""
+
+    def __init__(self) -> None:
+        self._backend: EmbeddedBackend
+
+    def simulate(self) -> Simulation:
+        """Return a cluster of three nodes, in virtual time."""
+        return Simulation("three-nodes", backend=self._make)
+
+    def simulate_in_real_time(self) -> Simulation:
+        """Return the same cluster in real time, for tests with sockets."""
+        return Simulation("three-nodes", scale=PACE, backend=self._make)
+
+    async def outage(self, seconds: float) -> None:
+        """Cut the transport for so long."""
+        await _outage(self._backend, seconds)
+
+    async def forget(self) -> None:
+        """Compact; open watches continue."""
+        self._backend.server.compact()
+
+    def _make(self, seed: int) -> EmbeddedBackend:
+        self._backend = virtual_backend(seed)
+        return self._backend
+
+
+class UnreliableReal:
+    """The worker's kube-apiserver, which is killed; the fixture restarts it."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self._backend: SharedBackend
+
+    def simulate(self) -> Simulation:
+        """Return a cluster of three nodes."""
+        return Simulation("three-nodes", scale=PACE, backend=self._make)
+
+    def simulate_in_real_time(self) -> Simulation:
+        """Return the same."""
+        return self.simulate()
+
+    async def outage(self, seconds: float) -> None:
+        """Kill it for so long; a restart takes some seconds more."""
+        await _outage(self._backend, seconds)
+
+    async def forget(self) -> None:
+        """Compact etcd and restart the server, whose watch cache serves old versions."""
+        await self._backend.stop_api_server()
+        await asyncio.to_thread(self._plane.compact)
+        await self._backend.start_api_server()
+
+    def _make(self, _: int) -> SharedBackend:
+        self._backend = SharedBackend(self._plane)
+        return self._backend
+
+
+UnreliableServer: TypeAlias = UnreliableEmbedded | UnreliableReal
+
+
+async def _outage(backend: Backend, seconds: float) -> None:
+    await backend.stop_api_server()
+    await asyncio.sleep(seconds)
+    await backend.start_api_server()
+
 
 pytestmark = pytest.mark.sampled
 

@@ -67,7 +67,6 @@ class Replica:
             self._process.send_signal(number)
 
     async def run(self, *, authority: Authority, tls: ssl.SSLContext) -> None:
-        """Run until cancelled."""
         async with Gateway(self.writes, tls=tls) as gateway:
             path = self._folder / f"kubeconfig-{self.name}"
             write(path, kubeconfig(server=gateway.url, authority=authority.certificate, token="admin"))  # noqa: S106  # on loopback only

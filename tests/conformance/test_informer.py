@@ -38,7 +38,6 @@ class RecordingTransport(Forwarding):
         super().__init__(inner)
 
     def open(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        """Implement `Transport`."""
         query = dict(request.query)
         self.requests.append("stream" if "sendInitialEvents" in query else "watch" if "watch" in query else "list")
         return self._inner.open(request)

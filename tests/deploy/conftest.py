@@ -51,7 +51,6 @@ async def cluster(guarded_plane: ControlPlane, prepared: dict[str, GuardedCluste
 
 @pytest.fixture
 async def admin(guarded_plane: ControlPlane) -> AsyncIterator[RawClient]:
-    """Provide an administrator's client."""
     async with direct(guarded_plane, token=ADMIN.token) as transport:
         yield RawClient(transport)
 

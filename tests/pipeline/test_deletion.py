@@ -173,7 +173,6 @@ class Losing(NoHook):
             self.removed.append(call.path)
 
     async def after(self, number: int, call: Call, response: Response) -> None:
-        """Lose the response."""
         _ = number
         if call.resource.startswith("upgradeplans") and b"deletionTimestamp" in response.body and not call.subresource:
             self.is_released = True

@@ -40,7 +40,6 @@ class FakePhase(Phase):
         return self._refusal
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Return the result."""
         self._calls.append(f"run {self.name} at {ctx.status.phase}")
         return self._result
 

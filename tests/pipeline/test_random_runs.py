@@ -66,7 +66,6 @@ async def upgrade_kubernetes(stage: UpgradeRun) -> None:
 
 
 async def restart(stage: UpgradeRun) -> None:
-    """Restart a node."""
     stage.simulation.hosts.power_off("node-1")
 
 

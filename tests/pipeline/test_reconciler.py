@@ -46,7 +46,6 @@ class Meanwhile(NoHook):
         self._done = False
 
     async def before(self, number: int, call: Call) -> None:
-        """Call the action, once."""
         _ = number
         if not self._done and call.resource.startswith("upgradeplans") and call.subresource == self._subresource:
             self._done = True

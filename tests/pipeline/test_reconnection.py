@@ -65,7 +65,6 @@ class RequestLog(Forwarding):
         return sum("leases" not in one.resource for one in self.requests)
 
     def outgoing(self, request: Request) -> Request:
-        """Record the request."""
         call = call_of(request)
         resource = f"{call.resource}/{call.subresource}" if call.subresource else call.resource
         self.requests.append(LoggedRequest(at=asyncio.get_running_loop().time(), verb=call.verb, resource=resource))
@@ -111,7 +110,6 @@ class UnreliableReal:
         return Simulation("three-nodes", scale=PACE, backend=self._make)
 
     def simulate_in_real_time(self) -> Simulation:
-        """Return the same."""
         return self.simulate()
 
     async def outage(self, seconds: float) -> None:

@@ -82,7 +82,6 @@ class _Lines:
         self._expires: float | None = None
 
     async def next(self) -> bytes | None:
-        """See Lines."""
         if self._again:
             return self._again.popleft()
         try:

@@ -40,7 +40,6 @@ class Creations(NoHook):
         self.made: list[Object] = []
 
     async def after(self, number: int, call: Call, response: Response) -> None:
-        """Record the created object."""
         _ = number
         if call.verb == "create" and response.status == _CREATED and call.resource != "events":
             self.made.append(json.loads(response.body))

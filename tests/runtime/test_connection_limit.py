@@ -99,7 +99,6 @@ class Bench:
         return self.connections[-1]
 
     async def close(self) -> None:
-        """Close all connections."""
         for connection in self.connections:
             connection.writer.transport.abort()
             await connection.closed()

@@ -58,7 +58,6 @@ class TcpProxy:
         self._frozen |= self._clients
 
     def reset(self) -> None:
-        """Reset the present connections."""
         for client in self._clients:
             client.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             client.transport.abort()

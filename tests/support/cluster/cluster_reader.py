@@ -40,7 +40,6 @@ class MemoryReader:
         self.listings: list[Listing] = []
 
     async def list(self, listing: Listing) -> Sequence[Object]:
-        """See ClusterReader."""
         self.listings.append(listing)
         if listing.resource in self._errors:
             raise self._errors[listing.resource]

@@ -94,11 +94,9 @@ class GuardedCluster:
         return job
 
     def deployment(self) -> Object:
-        """Return the upgrade repository."""
         return repository_deployment(self.owner, image=IMAGE, claim="iso", replicas=1)
 
     def service(self) -> Object:
-        """Return the repository's Service."""
         return repository_service(self.owner)
 
     def suc_plan(self, **spec: Any) -> Object:

@@ -100,7 +100,6 @@ class FakeEventRecorder(EventRecorder):
     def record(
         self, about: Object, *, type_: str, reason: str, message: str, name: str = "", is_known: bool = False
     ) -> None:
-        """Record it."""
         _ = (about, type_)
         if is_known:
             self.known.append((reason, message))

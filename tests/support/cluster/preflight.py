@@ -76,11 +76,9 @@ class Kubelets:
         }
 
     def node(self, name: str) -> dict[str, Any]:
-        """Build a Node."""
         return {"metadata": {"name": name}, "status": self.status(name)}
 
     async def fetch(self, url: str, *, limit: int) -> Response:
-        """See KubeletTransport."""
         host, path = url.removeprefix("https://").split(":10250/")
         node = self._nodes[host]
         self.requests.append((node, path))

@@ -84,7 +84,6 @@ class RepairableScenario(Scenario):
         return cls.model_validate(scenarios.load(name).changed(**faults).model_dump())
 
     def repair(self) -> None:
-        """Repair all faults."""
         self._is_repaired = True
 
     def fault_of(self, work: str, node: str) -> Fault | None:

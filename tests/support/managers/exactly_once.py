@@ -39,7 +39,6 @@ class CreateCounter(NoHook):
         self.created: Counter[str] = Counter()
 
     async def after(self, number: int, call: Call, response: Response) -> None:
-        """Count what was created."""
         _ = number
         if call.verb == "create" and response.status == _CREATED:
             self.created[f"{call.resource} {objects.name(json.loads(response.body))}"] += 1

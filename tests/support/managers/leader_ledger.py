@@ -79,7 +79,6 @@ class WatchedWrites(Forwarding):
         self._sender = sender
 
     async def send(self, request: Request) -> Response:
-        """Pass on a request."""
         call, sender = call_of(request), self._sender(request)
         if not sender or not call.is_write:
             return await self._inner.send(request)

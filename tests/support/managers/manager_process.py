@@ -47,7 +47,6 @@ class InterruptibleTransport(Forwarding):
         self.died = asyncio.Event()
 
     def cut(self) -> None:
-        """Fail every further request."""
         self._cut = True
 
     async def send(self, request: Request) -> Response:
@@ -113,7 +112,6 @@ class ManagerProcess:
         self._task: asyncio.Task[None]
 
     async def __aenter__(self) -> Self:
-        """Start it."""
         self._task = asyncio.create_task(self.manager.run(), name="manager")
         return self
 
@@ -132,7 +130,6 @@ class ManagerProcess:
         await self._task
 
     async def kill(self) -> None:
-        """Kill it."""
         self.wire.cut()
         self.wire.died.set()
         self._task.cancel()

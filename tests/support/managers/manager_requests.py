@@ -144,12 +144,10 @@ def patch(resource: Resource, name: str, namespace: str = "", *, subresource: st
 
 
 def delete(resource: Resource, name: str, namespace: str) -> Request:
-    """Delete an object."""
     return lambda _: Attempt("DELETE", resource.path(name, namespace=namespace))
 
 
 def delete_all(resource: Resource, namespace: str, *, selector: str = "") -> Request:
-    """Delete a collection."""
     path = resource.path(namespace=namespace)
     return lambda cluster: Attempt("DELETE", path, selector=selector.replace("{uid}", cluster.uid))
 

@@ -162,7 +162,6 @@ class NodeUpgradeRun:
         return [name.removeprefix("up-node-upgrade-") for name in await self.cluster.names(JOBS)]
 
     async def put_interval(self) -> None:
-        """Create Longhorn's setting, 600."""
         metadata = {"name": INTERVAL, "namespace": "longhorn-system"}
         await self.cluster.put(LONGHORN_SETTINGS, {"metadata": metadata, "value": "600"})
 

@@ -86,7 +86,6 @@ class Ledger(Forwarding):
         self.conflicts: list[str] = []
 
     async def send(self, request: Request) -> Response:
-        """Forward and record it."""
         answer = await self._inner.send(request)
         if request.method == "POST" and answer.status == _CREATED:
             self.created.append((request.path, objects.name(json.loads(answer.body))))
@@ -162,7 +161,6 @@ class UpgradeRun:
         return await self.simulation.apply({**head, "metadata": {"name": self.name, **metadata}, "spec": spec})
 
     async def plan(self) -> Object:
-        """Return the plan."""
         return await self.client.get(UPGRADE_PLANS, self.name)
 
     async def patch(self, **fields: Any) -> None:

@@ -71,7 +71,6 @@ class TranscriptHook(NoHook):
         self.lines: list[str] = []
 
     async def after(self, number: int, call: Call, response: Response) -> None:
-        """Record the changes."""
         _ = number
         if response.status not in _WRITTEN:
             return

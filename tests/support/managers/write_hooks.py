@@ -73,7 +73,6 @@ class StateRecorder(NoHook):
         self.states: dict[str, list[str]] = {}
 
     async def after(self, number: int, call: Call, response: Response) -> None:
-        """Record new states."""
         _ = number
         if not call.resource.startswith("upgradeplans") or call.subresource != "status" or response.status != _DONE:
             return

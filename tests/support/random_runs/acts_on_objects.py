@@ -29,18 +29,15 @@ async def version_deleted(stage: UpgradeRun, act: Interference) -> None:
 
 
 async def repository_scaled_down(stage: UpgradeRun, _: Interference) -> None:
-    """Scale the repository down."""
     name = component_name(stage.name, Component.REPO)
     await stage.client.patch(DEPLOYMENTS, name, MergePatch({"spec": {"replicas": 0}}), namespace=HARVESTER_SYSTEM)
 
 
 async def repository_deleted(stage: UpgradeRun, _: Interference | None = None) -> None:
-    """Delete the repository's Deployment."""
     await stage.client.delete(DEPLOYMENTS, component_name(stage.name, Component.REPO), namespace=HARVESTER_SYSTEM)
 
 
 async def service_deleted(stage: UpgradeRun, _: Interference | None = None) -> None:
-    """Delete the repository's Service."""
     await stage.client.delete(SERVICES, repo_service_name(stage.name), namespace=HARVESTER_SYSTEM)
 
 

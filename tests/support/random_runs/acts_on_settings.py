@@ -19,13 +19,11 @@ USERS_INTERVAL, USERS_DESCHEDULER = "777", True
 
 
 async def interval_set(stage: UpgradeRun, _: Interference | None = None) -> None:
-    """Set Longhorn's interval."""
     patch = MergePatch({"value": USERS_INTERVAL})
     await stage.client.patch(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, patch, namespace=LONGHORN_SYSTEM)
 
 
 async def descheduler_enabled(stage: UpgradeRun, _: Interference | None = None) -> None:
-    """Enable the descheduler."""
     patch = MergePatch({"spec": {"enabled": USERS_DESCHEDULER}})
     await stage.client.patch(ADDONS, ADDON_DESCHEDULER, patch, namespace=KUBE_SYSTEM)
 

@@ -90,7 +90,6 @@ def run_seed(seed: int) -> RunResult:
 
 
 async def run(drawn: RandomPlan) -> RunResult:
-    """Run the upgrade."""
     result = RunResult(draw=drawn)
     backends: list[AuditedBackend] = []
 
@@ -194,7 +193,6 @@ class UserActions:
         await asyncio.sleep(_SETTLE_SECONDS)
 
     async def end(self) -> None:
-        """Check the end state."""
         simulation = self._stage.simulation
         exact = DRAINS_AGAIN.isdisjoint(self._others)
         self.faults += await end_state_checks.check_success(self._last, exact=exact)

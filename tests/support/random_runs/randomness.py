@@ -9,7 +9,6 @@ class Lowest(Random):
     """Returns the lower bound."""
 
     def random(self) -> float:
-        """See Random."""
         return 0.0
 
 
@@ -17,5 +16,4 @@ class Highest(Random):
     """Returns the upper bound."""
 
     def random(self) -> float:
-        """See Random."""
         return 1.0

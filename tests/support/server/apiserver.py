@@ -52,5 +52,4 @@ WIDGET = definition("widgets", "Widget", status=True)
 
 
 def widget(name: str, **spec: Any) -> dict[str, Any]:
-    """Return a Widget."""
     return {"apiVersion": f"{GROUP}/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec}

@@ -53,7 +53,6 @@ class BareApi:
 
     @property
     def admin(self) -> RawClient:
-        """Return an administrator's client."""
         return RawClient(self.transport)
 
     def acting_as(self, user: str) -> RawClient:

@@ -59,12 +59,10 @@ class ApiCall:
 
 
 def post(path: str, body: Any, **query: str) -> ApiCall:
-    """Create."""
     return ApiCall(method="POST", path=path, body=body, query=query)
 
 
 def put(path: str, body: Any, **query: str) -> ApiCall:
-    """Update."""
     return ApiCall(method="PUT", path=path, body=body, query=query)
 
 
@@ -84,12 +82,10 @@ def strategic(path: str, body: Any, **query: str) -> ApiCall:
 
 
 def delete(path: str, body: Any = None, **query: str) -> ApiCall:
-    """Delete."""
     return ApiCall(method="DELETE", path=path, body=body, query=query)
 
 
 def get(path: str, **query: str) -> ApiCall:
-    """Read."""
     return ApiCall(method="GET", path=path, query=query)
 
 
@@ -110,7 +106,6 @@ def merged(groups: Mapping[str, Mapping[str, Row]]) -> dict[str, Row]:
 
 
 def refused(code: int, reason: str, message: str, details: Any = None) -> dict[str, Any]:
-    """Return an expected error."""
     return {"code": code, "reason": reason, "message": message, "details": details}
 
 

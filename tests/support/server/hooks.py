@@ -118,7 +118,6 @@ def review(kind: str = "AdmissionReview", version: str = "admission.k8s.io/v1", 
 
 @asynccontextmanager
 async def hook() -> AsyncIterator[WebhookServer]:
-    """Run a webhook."""
     authority = Authority(now=datetime.now(UTC))
     with tempfile.TemporaryDirectory() as folder:
         tls = server_context(authority.server(), Path(folder))

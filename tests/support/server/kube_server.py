@@ -49,7 +49,6 @@ class FedStream:
             self._pieces.put_nowait(piece)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """See Transport."""
         while (piece := await self._pieces.get()) is not None:
             if isinstance(piece, Exception):
                 raise piece
@@ -85,7 +84,6 @@ class ScriptedTransport:
         self._handler = handler
 
     async def send(self, request: Request) -> Response:
-        """See Transport."""
         self._record(request)
         reply = await self._next(request, self.lists or self.others)
         assert isinstance(reply, Response), reply
@@ -93,7 +91,6 @@ class ScriptedTransport:
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[Stream]:
-        """See Transport."""
         self._record(request)
         query = dict(request.query)
         is_list = "sendInitialEvents" in query
@@ -153,7 +150,6 @@ def status_object(code: int, reason: str = "", **more: Any) -> Object:
 
 
 def failure(code: int, reason: str = "", *, retry_after: int | None = None, **details: Any) -> Response:
-    """Return an error response."""
     headers = {} if retry_after is None else {"retry-after": str(retry_after)}
     return success(status_object(code, reason, message="no", details=details), status=code, headers=headers)
 
@@ -165,7 +161,6 @@ def listing(*items: Object, version: str = "10", continues: str = "", kind: str 
 
 
 def node(name: str, version: str | int = 1, *, uid: str = "", **more: Any) -> Object:
-    """Return a Node."""
     meta = {"name": name, "uid": uid or f"uid-{name}", "resourceVersion": str(version)}
     return {"apiVersion": "v1", "kind": "Node", "metadata": meta, **more}
 

@@ -91,7 +91,6 @@ class EmbeddedTokens:
         self._issued = 0
 
     async def issue(self) -> str:
-        """Return a new token."""
         self._issued += 1
         token = f"secret-of-the-manager-{self._issued}"
         self._server.authenticator.register(token, User(name=ACCOUNT, groups=_GROUPS))
@@ -113,7 +112,6 @@ class BoundTokens:
         self._bound: dict[str, str] = {}
 
     async def issue(self) -> str:
-        """Return a new token."""
         with suppress(AlreadyExists):
             await self._client.create(SERVICE_ACCOUNTS, {"metadata": {"name": NAME, "namespace": NAMESPACE}})
         name = f"manager-{len(self._bound)}"

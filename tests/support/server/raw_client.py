@@ -85,7 +85,6 @@ class RawClient:
         return parse(response)
 
     def request(self, method: str, path: str, body: Any = None, *, kind: str = "", **query: str) -> Request:
-        """Build a request."""
         media = {"content-type": PATCHES[kind] if kind else "application/json"} if body is not None else {}
         return Request(
             method=method,
@@ -96,23 +95,18 @@ class RawClient:
         )
 
     async def get(self, path: str, **query: str) -> JsonResponse:
-        """GET."""
         return await self.call("GET", path, **query)
 
     async def post(self, path: str, body: Any, **query: str) -> JsonResponse:
-        """POST."""
         return await self.call("POST", path, body, **query)
 
     async def put(self, path: str, body: Any, **query: str) -> JsonResponse:
-        """PUT."""
         return await self.call("PUT", path, body, **query)
 
     async def patch(self, path: str, body: Any, *, kind: str = "merge", **query: str) -> JsonResponse:
-        """PATCH."""
         return await self.call("PATCH", path, body, kind=kind, **query)
 
     async def delete(self, path: str, body: Any = None, **query: str) -> JsonResponse:
-        """DELETE."""
         return await self.call("DELETE", path, body, **query)
 
     @asynccontextmanager

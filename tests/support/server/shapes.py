@@ -97,10 +97,8 @@ SHAPES = (WIDGET, RULE)
 
 
 def widget(name: str = "one", /, **spec: Any) -> dict[str, Any]:
-    """Return a Widget."""
     return {"apiVersion": VERSION, "kind": "Widget", "metadata": {"name": name}, "spec": spec}
 
 
 def ruled(name: str = "one", /, **spec: Any) -> dict[str, Any]:
-    """Return a Rule."""
     return {"apiVersion": VERSION, "kind": "Rule", "metadata": {"name": name}, "spec": spec}

@@ -64,14 +64,12 @@ class Kills(NoHook):
         self.writes: list[str] = []
 
     async def before(self, number: int, call: Call) -> None:
-        """Kill before the write."""
         _ = number
         self.writes.append(f"{call.verb} {call.path}")
         if self.at == len(self.writes) and not self.after_effect:
             raise Killed(self.writes[-1])
 
     async def after(self, number: int, call: Call, response: Response) -> None:
-        """Kill after the write."""
         _ = number, call, response
         if self.at == len(self.writes) and self.after_effect:
             raise Killed(self.writes[-1])

@@ -22,7 +22,6 @@ def entry(name: str, **fields: Any) -> tarfile.TarInfo:
 
 
 def tar(*entries: tuple[tarfile.TarInfo, bytes], format: int = tarfile.GNU_FORMAT) -> bytes:  # noqa: A002  # tarfile's
-    """Return a tar archive."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=format) as content:
         for info, data in entries:

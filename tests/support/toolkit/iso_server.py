@@ -39,7 +39,6 @@ class IsoServer:
     requested: list[str] = field(default_factory=list)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Answer one request."""
         wanted = request.headers.get("range", "")
         self.requested.append(wanted)
         if self.statuses:

@@ -53,7 +53,6 @@ class IsoFiles:
 
     @asynccontextmanager
     async def open(self, path: str, *, offset: int = 0, etag: str = "") -> AsyncIterator[FileBody]:
-        """See RepositoryFiles."""
         self.requests.append((path, offset))
         error = self.errors.pop(0) if self.errors else None
         if error is not None:
@@ -81,15 +80,12 @@ class Steps:
     waits: list[str] = field(default_factory=list)
 
     async def started(self, step: str, *, number: int, total: int) -> None:
-        """See Progress."""
         self.lines.append(f"{number}/{total} {step}")
 
     def waiting(self, step: str, missing: str) -> None:
-        """See Progress."""
         self.waits.append(f"{step}: {missing}")
 
     def ended(self, step: str, *, skipped: bool) -> None:
-        """See Progress."""
         if skipped:
             self.lines.append(f"skipped {step}")
 

@@ -39,7 +39,6 @@ class ObservedPrograms:
         self._where = where
 
     async def run(self, call: Call) -> Output:
-        """See HostPrograms."""
         effect = f"{self._where:<4}  {' '.join((call.program, *call.argv[1:]))}"
         self._observer.before(effect)
         output = await self._programs.run(call)
@@ -67,7 +66,6 @@ class _ObservedClient:
         self._observer = observer
 
     async def raw(self, method: str, path: str, **options: Any) -> Any:
-        """See Client."""
         if method == "GET":
             return await self._client.raw(method, path, **options)
         effect = f"api   {method.lower()} {path}"

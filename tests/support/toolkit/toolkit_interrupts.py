@@ -27,11 +27,9 @@ class Interrupts:
         self.where = ""
 
     def before(self, effect: str) -> None:
-        """See Observer."""
         self._pass(f"before {effect}")
 
     def after(self, effect: str) -> None:
-        """See Observer."""
         self._pass(f"after {effect}")
 
     def _pass(self, where: str) -> None:
@@ -50,7 +48,6 @@ class KillBefore:
         self._is_killed = False
 
     def before(self, effect: str) -> None:
-        """See Observer."""
         self._is_killed = self._is_killed or effect.startswith(self._effect)
         if self._is_killed:
             raise Killed(effect)

@@ -35,16 +35,13 @@ class Transcript:
         self.lines: list[str] = []
 
     async def started(self, step: str, *, number: int, total: int) -> None:
-        """See Progress."""
         self.lines.append(f"{number}/{total} {step}")
 
     def waiting(self, _: str, missing: str) -> None:
-        """See Progress."""
         if not self.lines or missing not in self.lines[-1]:
             self.lines.append(f"    wait  {missing}")
 
     def ended(self, step: str, *, skipped: bool) -> None:
-        """See Progress."""
         if skipped:
             self.lines.append(f"{step}: already done")
         files = _files(self._root)
@@ -55,7 +52,6 @@ class Transcript:
         self._files = files
 
     def before(self, effect: str) -> None:
-        """See Observer."""
         for constant, name in _SHORT.items():
             effect = effect.replace(constant, name)
         effect = effect.replace(str(self._temporary), "TEMPORARY")

@@ -37,7 +37,6 @@ async def volume_world(
 
 
 async def add_volume(world: ToolkitWorld, name: str, *, replicas: int = 3, **status: Any) -> None:
-    """Create a volume."""
     obj = named(name, LONGHORN_SYSTEM, spec={"numberOfReplicas": replicas}, status=status)
     await create(world.client, LONGHORN_VOLUMES, obj)
 

@@ -74,7 +74,6 @@ class HeldReader:
         self.waiting = asyncio.Event()
 
     async def list(self, listing: Listing) -> Sequence[Object]:
-        """Read after the release."""
         self.waiting.set()
         await self.released.wait()
         return await self._inner.list(listing)
@@ -90,12 +89,10 @@ class Webhook:
     rotation: CertificateRotation
 
     async def stop(self) -> None:
-        """Stop serving."""
         self.task.cancel()
         await asyncio.wait({self.task})
 
     async def node(self, name: str, *, ready: str = "True", unschedulable: bool = False) -> None:
-        """Create a node."""
         node = {"metadata": {"name": name}, "spec": {"unschedulable": unschedulable}}
         await self.cluster.wire.post("/api/v1/nodes", node)
         condition = {"type": "Ready", "status": ready, "reason": "Test", "message": "kubelet stopped"}

@@ -152,7 +152,6 @@ def _mutated(document: Any, random: Random) -> Any:
 
 
 def _bytes(body: bytes, random: Random) -> bytes:
-    """Damage the bytes."""
     at, length = random.randrange(len(body)), random.choice([1, 2, 16, 1000])
     before, after = body[:at], body[at:]
     opening = random.choice([b"[", b'{"a":', b"9", b"-", b'"', b"\xef\xbb\xbf"])
@@ -207,7 +206,6 @@ async def _program(first: int, count: int) -> None:
 
 
 def main() -> None:
-    """Run the program."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.support.webhook.review_fuzz", description="Send random reviews."
     )

@@ -135,7 +135,6 @@ class WebhookServer:
         return wire.response()
 
     def connect(self, host: str = STRANGER) -> tuple[Wire, asyncio.Protocol]:
-        """Open a connection."""
         wire, handler = Wire(host), self._server()
         handler.connection_made(wire)
         return wire, handler

@@ -59,12 +59,10 @@ async def issue(service: Service, now: datetime) -> Pair:
 
 
 def new_pair(now: datetime) -> Pair:
-    """Return a pair."""
     return Pair.load(**issuer.make(THE_SERVICE, now=now), service=THE_SERVICE)
 
 
 def secret(data: Any = None, **fields: Any) -> Object:
-    """Return the Secret."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -90,7 +88,6 @@ class Replicas:
     def replica(
         self, seed: int = 0, *, clock_error: timedelta = timedelta(), client: Client | None = None
     ) -> CertificateRotation:
-        """Return a new replica."""
         random = Random(seed)
 
         async def issue_and_record(service: Service, now: datetime) -> Pair:
@@ -107,7 +104,6 @@ class Replicas:
         )
 
     async def install_secret(self, data: Any = None, **fields: Any) -> None:
-        """Create the Secret."""
         await self.simulation.client().create(SECRETS, secret(data, **fields))
 
     async def install(self, *bundles: str) -> None:
@@ -116,7 +112,6 @@ class Replicas:
         await self.install_configuration(*bundles)
 
     async def install_configuration(self, *bundles: str) -> None:
-        """Create both configurations."""
         for kind in KINDS:
             await self.simulation.client().create(kind, configuration(*(bundles or ("",)), kind=kind))
 

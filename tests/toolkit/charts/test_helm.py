@@ -29,7 +29,6 @@ class Programs:
     calls: list[Call] = field(default_factory=list)
 
     async def run(self, call: Call) -> Output:
-        """See HostPrograms."""
         self.calls.append(call)
         return self.output
 

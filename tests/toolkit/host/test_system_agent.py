@@ -67,7 +67,6 @@ class Ignoring:
     """systemctl in a chroot without the host's process 1: it succeeds and does nothing."""
 
     async def run(self, call: Call) -> Output:
-        """See HostPrograms."""
         return Output(status=0, stderr=f"Running in chroot, ignoring command '{call.argv[1]}'")
 
 

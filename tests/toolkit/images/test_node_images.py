@@ -27,7 +27,6 @@ class Crictl:
     containers: str = '{"containers": []}'
 
     async def run(self, call: Call) -> Output:
-        """Implement `HostPrograms`."""
         return Output(status=0, stdout=self.images if "images" in call.argv else self.containers)
 
 

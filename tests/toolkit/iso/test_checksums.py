@@ -128,7 +128,6 @@ class _ChangedFiles(IsoFiles):
         self._good, self._path, self._left = files[path], path, times
 
     def open(self, path: str, *, offset: int = 0, etag: str = "") -> AbstractAsyncContextManager[FileBody]:  # type: ignore[override]
-        """See RepositoryFiles."""
         if path == self._path:
             self.files = {**self.files, path: self._good + (b"\n#" if self._left > 0 else b"")}
             self._left -= 1

@@ -48,7 +48,6 @@ class _AtOnce(Random):
     """Retries at once: requests to a real server are not awaited in real time."""
 
     def uniform(self, a: float, b: float) -> float:
-        """See Random."""
         _ = a, b
         return 0.0
 

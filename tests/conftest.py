@@ -6,8 +6,9 @@ import asyncio
 import inspect
 import io
 import logging
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import structlog
@@ -18,10 +19,6 @@ from tests.support import tiers
 from tests.support.server.accounts import ACCOUNTS
 from upgrade_manager.cli import gc_tuning
 from upgrade_manager.runtime.logging import configure_logging
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-    from pathlib import Path
 
 # A slow machine is not a failure, and every run has the same examples.
 settings.register_profile("steady", deadline=None, derandomize=True)

@@ -3,8 +3,9 @@ from __future__ import annotations
 import copy
 import re
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cel
 import pytest
@@ -14,9 +15,6 @@ from upgrade_manager.api import crd
 from upgrade_manager.api.crd import crd_manifest
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 STORED = Path(__file__).parents[2] / "deploy" / "crds" / "management.harvesterhci.io_upgradeplans.yaml"
 PRESERVE = "x-kubernetes-preserve-unknown-fields"

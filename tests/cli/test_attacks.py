@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import ssl
 from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 
 import pytest
 from aiohttp import http_parser, streams
@@ -24,23 +25,17 @@ from tests.support.webhook.webhook import admission, head, review
 from upgrade_manager.runtime import connection_limit
 from upgrade_manager.runtime.cert_watcher import context_from_pem
 from upgrade_manager.runtime.healthz import Probes
+from upgrade_manager.runtime.http_server import HttpServer
 from upgrade_manager.runtime.metrics import Metrics
 from upgrade_manager.runtime.metrics_server import plain_metrics_server, secure_metrics_server
 from upgrade_manager.runtime.peers import Peers
 from upgrade_manager.runtime.refusal_log import LINES
 from upgrade_manager.runtime.self_signed import make_pem
+from webhook.admission import Admission
 from webhook.catalogue import CHECKS
-from webhook.check import Check
+from webhook.check import Check, Finding, Subject
 from webhook.metrics import WebhookMetrics
 from webhook.server import PATH, webhook_server
-
-if TYPE_CHECKING:
-    import io
-    from collections.abc import AsyncIterator, Iterator, Sequence
-
-    from upgrade_manager.runtime.http_server import HttpServer
-    from webhook.admission import Admission
-    from webhook.check import Finding, Subject
 
 ANY_PORT = ("127.0.0.1", 0)
 SERVERS = ("probes", "metrics", "secure metrics", "webhook")

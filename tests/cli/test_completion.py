@@ -6,8 +6,8 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,9 +17,6 @@ from tests.support.programs.programs import install
 from upgrade_manager.cli.completion import completion
 from upgrade_manager.cli.user_options import SHELLS, CompletionOptions
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[2]
 KUBECONFIG = """\

@@ -9,17 +9,14 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
 from tests.support.cluster.served import kubeconfig_of
 from tests.support.programs.process_result import ProcessResult
 from upgrade_manager import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 #: No program listens on port 1, which is reserved.
 UNREACHABLE = "https://127.0.0.1:1"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from hack.simulation import Simulation
 from tests.support.cluster.served import manager, result, served
 from tests.support.managers.toolkit_config import TOOLKIT
+from tests.support.programs.process_result import ProcessResult
 from upgrade_manager.api.keys import ANNOTATION_SKIP_WEBHOOK
 from upgrade_manager.cli.preflight import read_plan
 from upgrade_manager.cli.session import CommandError
@@ -18,11 +19,6 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
 from webhook.catalogue import CHECKS
 from webhook.preflight import check
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.programs.process_result import ProcessResult
 
 PLAN = """\
 apiVersion: management.harvesterhci.io/v1beta1

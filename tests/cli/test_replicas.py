@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import ssl
 import sys
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -27,13 +29,7 @@ from tests.support.managers.leader_ledger import LeaderLedger, WatchedWrites
 from tests.support.programs.polling import eventually
 from tests.support.server.raw_client import RawClient
 from upgrade_manager.api.crd import crd_manifest
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from upgrade_manager.kube.transport import Transport
+from upgrade_manager.kube.transport import Transport
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.full]
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.cluster.served import manager, result, served
 from tests.support.managers.displayed import MANIFEST
+from tests.support.programs.process_result import ProcessResult
 from upgrade_manager.cli.report import write
 from upgrade_manager.cli.session import CommandError
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.programs.process_result import ProcessResult
 
 
 async def command(kubeconfig: Path, *arguments: str) -> ProcessResult:

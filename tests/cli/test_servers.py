@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 from cryptography.x509 import load_pem_x509_certificate
@@ -18,16 +20,10 @@ from upgrade_manager.kube.clock import SystemClock
 from upgrade_manager.preflight.certificate_probe import TlsProbe
 from upgrade_manager.runtime.cert_watcher import CERTIFICATE, KEY
 from upgrade_manager.runtime.healthz import Probes
-from upgrade_manager.runtime.manager import Stage, always_ready
+from upgrade_manager.runtime.manager import Manager, Stage, always_ready
 from upgrade_manager.runtime.metrics import Metrics
 from upgrade_manager.runtime.self_signed import make_pem
 from webhook.wiring import add_webhook
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping
-    from pathlib import Path
-
-    from upgrade_manager.runtime.manager import Manager
 
 CACHES, SERVER = (Stage.OTHERS, "webhook-caches"), (Stage.WEBHOOKS, "webhook")
 READINESS = (Stage.OTHERS, "webhook-readiness")

@@ -5,17 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support.cluster.served import kubeconfig_of, manager, result
 from tests.support.programs.processes import interrupted
 from upgrade_manager.cli.session import CommandError, run_command
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 #: Command lines, and their status after a signal that comes before they do anything.
 COMMANDS = {"run": 0, "status --watch": 128, "preflight": 128, "report -o -": 128}

@@ -8,7 +8,8 @@ import os
 import re
 import signal
 from asyncio.subprocess import PIPE
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 import pytest
 import yaml
@@ -16,15 +17,11 @@ from rich.console import Console
 
 from tests.support.cluster.served import manager, result, served
 from tests.support.managers.displayed import MANIFEST
+from tests.support.programs.process_result import ProcessResult
 from upgrade_manager.cli import status
+from upgrade_manager.cli.status_watch import PlanWatch
 from upgrade_manager.display.screen import Report
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.programs.process_result import ProcessResult
-    from upgrade_manager.cli.status_watch import PlanWatch
 
 
 async def start(kubeconfig: Path, *arguments: str, stdout: int = PIPE) -> asyncio.subprocess.Process:

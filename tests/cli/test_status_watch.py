@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pytest
 
@@ -15,15 +16,11 @@ from hack.simulation import Simulation
 from tests.support.managers.displayed import MANIFEST
 from upgrade_manager.cli.status_watch import PlanWatch
 from upgrade_manager.display.expectation import UNKNOWN_PACE
+from upgrade_manager.display.model import View
 from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from upgrade_manager.display.model import View
-    from upgrade_manager.kube.objects import Object
 
 #: Seconds in which a change is seen, and in which an idle watch is observed.
 SOON, LONG = 3.0, 200.0

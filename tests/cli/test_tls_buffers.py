@@ -4,15 +4,12 @@ import asyncio
 import tracemalloc
 from asyncio import sslproto
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from hack.control_plane.certificates import Authority, client_context, server_context
 from upgrade_manager.cli import tls_buffers
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONNECTIONS = 10
 #: Bytes of both ends of a connection, of which asyncio's default takes 524,288 for its buffers.

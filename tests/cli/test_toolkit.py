@@ -7,10 +7,11 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,6 @@ from tests.support.toolkit.prepare import iso
 from upgrade_manager.api.checksums import read_checksums
 from upgrade_manager.cli.options import parse_options
 from upgrade_manager.cli.toolkit_options import ToolkitOptions
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 ROOT = Path(__file__).parents[2]
 PLAN, POD = {"HARVESTER_UPGRADEPLAN_NAME": "demo"}, {"HARVESTER_UPGRADE_POD_NAME": "demo-post-drain-x7k2p"}

@@ -9,7 +9,7 @@ import signal
 import socket
 import ssl
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -20,9 +20,6 @@ from tests.support.webhook.webhook_certificates import NAMESPACE, THE_SERVICE, s
 from upgrade_manager.kube.resources import SECRETS
 from webhook.certificates.rotation import SECRET
 from webhook.server import PATH
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.full]
 

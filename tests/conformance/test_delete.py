@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from tests.support.server.bareapi import BareApi
 from tests.support.server.conformance_objects import (
     CUSTOM,
     CUSTOM_HELD,
@@ -31,9 +30,6 @@ from tests.support.server.conformance_rows import (
     post,
 )
 from tests.support.server.shapes import WIDGETS, widget
-
-if TYPE_CHECKING:
-    from tests.support.server.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -12,17 +13,12 @@ import yaml
 from hack.apiserver.identity import User
 from hack.cluster.gateway import Gateway
 from hack.control_plane.certificates import Authority, server_context
-from hack.control_plane.control_plane import ADMIN
+from hack.control_plane.control_plane import ADMIN, ControlPlane
 from hack.control_plane.kubeconfig import kubeconfig
 from tests.support.server.apiserver import make_server
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
 from upgrade_manager.kube.transport import Request
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from hack.control_plane.control_plane import ControlPlane
 
 JANE = {"as": "jane", "as-groups": ["dev", "system:authenticated"]}
 SECRETS = Request(method="GET", path="/api/v1/secrets")

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from hack.faults.forwarding import Forwarding
+from tests.support.server.bareapi import BareApi
 from tests.support.tiers import REAL
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.objects import name, resource_version
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import CONFIG_MAPS
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from contextlib import AbstractAsyncContextManager
-
-    from tests.support.server.bareapi import BareApi
-    from upgrade_manager.kube.transport import Request, Stream, Transport
+from upgrade_manager.kube.transport import Request, Stream, Transport
 
 pytestmark = pytest.mark.servers
 

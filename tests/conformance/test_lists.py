@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-if TYPE_CHECKING:
-    from tests.support.server.bareapi import BareApi
+from tests.support.server.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from tests.support.server import hooks
-from tests.support.server.hooks import MUTATING, FixedResponse
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from tests.support.server.bareapi import BareApi
-    from tests.support.server.hooks import WebhookServer
-    from tests.support.server.raw_client import JsonResponse
+from tests.support.server.bareapi import BareApi
+from tests.support.server.hooks import MUTATING, FixedResponse, WebhookServer
+from tests.support.server.raw_client import JsonResponse
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 

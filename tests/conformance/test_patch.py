@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from tests.support.server.bareapi import BareApi
 from tests.support.server.conformance_objects import (
     BLUE,
     DEPLOYMENTS,
@@ -37,9 +38,6 @@ from tests.support.server.conformance_rows import (
     strategic,
 )
 from tests.support.server.shapes import WIDGETS, widget
-
-if TYPE_CHECKING:
-    from tests.support.server.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from tests.support.programs.polling import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.support.server.bareapi import BareApi
+from tests.support.server.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 

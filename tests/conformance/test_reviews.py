@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.support.server.accounts import grant
+from tests.support.server.bareapi import BareApi
 from tests.support.server.kinds import until
-
-if TYPE_CHECKING:
-    from tests.support.server.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 

@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from tests.support.server.bareapi import BareApi
 from tests.support.server.conformance_objects import BLUE, TYPE, WIDGET_KIND
 from tests.support.server.conformance_rows import Row, invalid, merge, play, post
 from tests.support.server.shapes import RULED, WIDGETS, ruled, widget
-
-if TYPE_CHECKING:
-    from tests.support.server.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from tests.support.server.bareapi import BareApi
 from tests.support.server.kinds import define, drop, widget
-
-if TYPE_CHECKING:
-    from tests.support.server.bareapi import BareApi
 
 pytestmark = pytest.mark.servers
 

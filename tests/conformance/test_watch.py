@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.server.bareapi import BareApi
 from tests.support.server.kinds import define, drop, is_not_found, until, widget
-
-if TYPE_CHECKING:
-    from tests.support.server.bareapi import BareApi
-    from tests.support.server.raw_client import JsonResponse
+from tests.support.server.raw_client import JsonResponse
 
 pytestmark = pytest.mark.servers
 

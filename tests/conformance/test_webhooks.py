@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from hack.control_plane.certificates import Authority
 from tests.support.server import hooks
-from tests.support.server.hooks import FixedResponse, review, rule
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from tests.support.server.bareapi import BareApi
-    from tests.support.server.hooks import WebhookServer
-    from tests.support.server.raw_client import JsonResponse
+from tests.support.server.bareapi import BareApi
+from tests.support.server.hooks import FixedResponse, WebhookServer, review, rule
+from tests.support.server.raw_client import JsonResponse
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 

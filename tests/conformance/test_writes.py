@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from tests.support.server.bareapi import BareApi
 from tests.support.server.conformance_objects import (
     CUSTOM,
     MAP,
@@ -36,9 +37,6 @@ from tests.support.server.conformance_rows import (
     refused,
 )
 from tests.support.server.shapes import WIDGETS, widget
-
-if TYPE_CHECKING:
-    from tests.support.server.bareapi import BareApi
 
 # aiohttp warns about large bodies.
 pytestmark = [pytest.mark.servers, pytest.mark.filterwarnings("ignore:Sending a large body")]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,15 +12,10 @@ from hack.control_plane.backend import direct
 from hack.control_plane.control_plane import ADMIN, ControlPlane
 from tests.support import tiers
 from tests.support.cluster import guarded_cluster
+from tests.support.cluster.guarded_cluster import GuardedCluster
 from tests.support.managers.upgrade import ACCOUNT
 from tests.support.programs.helm import Helm
 from tests.support.server.raw_client import RawClient
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-    from pathlib import Path
-
-    from tests.support.cluster.guarded_cluster import GuardedCluster
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -14,9 +15,6 @@ import yaml
 from hack.prometheus.programs import find
 from tests.support.programs.kustomize import DEPLOY
 from upgrade_manager.cli.application import LEASE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 RULE = yaml.safe_load((DEPLOY / "prometheus/prometheus-rule.yaml").read_text())
 ALERTS: dict[str, Any] = {rule["alert"]: rule for group in RULE["spec"]["groups"] for rule in group["rules"]}

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from hack.control_plane.backend import direct
-from tests.support.cluster.guarded_cluster import RUNNING, TOOLKIT, manifest
+from hack.control_plane.control_plane import ControlPlane
+from tests.support.cluster.guarded_cluster import RUNNING, TOOLKIT, GuardedCluster, manifest
 from tests.support.managers.upgrade import ACCOUNT
 from tests.support.server.audit_log import AuditLog, user
 from tests.support.server.raw_client import RawClient
 from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM
 from upgrade_manager.kube.resources import DEPLOYMENTS, EVENTS, JOBS, LEASES, NODES, SECRETS, UPGRADE_PLANS
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from hack.control_plane.control_plane import ControlPlane
-    from tests.support.cluster.guarded_cluster import GuardedCluster
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 

@@ -6,8 +6,9 @@ import asyncio
 import json
 import socket
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -18,9 +19,6 @@ from upgrade_manager import __version__
 from upgrade_manager.runtime.cert_watcher import context_from_pem
 from upgrade_manager.runtime.logging import LEVELS
 from upgrade_manager.runtime.self_signed import make_pem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CHART = DEPLOY / "chart"
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
 from hack.control_plane.backend import direct
-from hack.control_plane.control_plane import ADMIN
+from hack.control_plane.control_plane import ADMIN, ControlPlane
 from tests.support.programs.kustomize import DEPLOY
 from tests.support.programs.polling import eventually
 from tests.support.server.raw_client import RawClient
 from upgrade_manager.cli.application import LEASE
-
-if TYPE_CHECKING:
-    from hack.control_plane.control_plane import ControlPlane
 
 SCHEMA: dict[str, Any] = yaml.safe_load((DEPLOY / "flow-schema/flow-schema.yaml").read_text())
 ACCOUNTS = "system:serviceaccount:harvester-system"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,6 @@ from tests.support.programs.helm import CHART, LABELS, MANAGER, WEBHOOK, Helm, d
 from tests.support.programs.kustomize import COMPONENTS, DEFAULT, rendered, title, with_components
 from upgrade_manager import __version__
 from upgrade_manager.cli.options import RunOptions, parse_options
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.assets
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from shutil import copytree
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
 from tests.support.programs.helm import CHART, MANAGER, WEBHOOK, Helm, pod
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.assets
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -22,9 +23,6 @@ from tests.support.programs.kustomize import (
 )
 from upgrade_manager import __version__
 from webhook.certificates.rotation import SECRET, SERVICE
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAME, WEBHOOK_GROUP = "harvester-upgrade-manager", "admissionregistration.k8s.io"
 FOLDERS = sorted(path.parent for path in DEPLOY.rglob("kustomization.yaml"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -22,6 +22,7 @@ from tests.support.managers.manager_requests import (
     secret,
     spec,
 )
+from tests.support.server.raw_client import RawClient
 from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, LABEL_PLAN_UID
 from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
@@ -32,9 +33,6 @@ from upgrade_manager.kube.resources import (
     VIRTUAL_MACHINE_IMAGES,
     Resource,
 )
-
-if TYPE_CHECKING:
-    from tests.support.server.raw_client import RawClient
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 

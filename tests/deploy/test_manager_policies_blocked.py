@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.support.cluster.guarded_cluster import TOOLKIT, GuardedCluster, blocked
 from tests.support.managers.manager_requests import Request, check, meta, patch, row
+from tests.support.server.raw_client import RawClient
 from upgrade_manager.api.conditions import AVAILABLE, PROGRESSING
 from upgrade_manager.api.keys import LABEL_ACTIVE
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-
-if TYPE_CHECKING:
-    from tests.support.server.raw_client import RawClient
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 

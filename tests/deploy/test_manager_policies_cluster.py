@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.support.cluster.guarded_cluster import LONG, OTHER_FINALIZER, REPOSITORY, TOOLKIT, GuardedCluster
 from tests.support.managers.manager_requests import RBAC, Request, check, delete, meta, patch, read, row
+from tests.support.server.raw_client import RawClient
 from upgrade_manager.api.keys import (
     ADDON_DESCHEDULER,
     CATTLE_SYSTEM,
@@ -23,9 +24,6 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.api.keys import MACHINE_PLAN_SECRET_TYPE as PLAN_TYPE
 from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, NODES, SECRETS, UPGRADE_PLANS
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS as CLUSTERS
-
-if TYPE_CHECKING:
-    from tests.support.server.raw_client import RawClient
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 

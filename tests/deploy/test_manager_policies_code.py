@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -38,13 +38,18 @@ from tests.support.managers.manager_requests import (
     toolkit_image,
     unlabelled,
 )
+from tests.support.server.raw_client import RawClient
 from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM
-from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, SECRETS, SERVICES, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
-
-if TYPE_CHECKING:
-    from tests.support.server.raw_client import RawClient
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resources import Resource
+from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.resources import (
+    DEPLOYMENTS,
+    JOBS,
+    SECRETS,
+    SERVICES,
+    SUC_PLANS,
+    VIRTUAL_MACHINE_IMAGES,
+    Resource,
+)
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -29,9 +29,6 @@ from webhook.check import Subject
 from webhook.cluster import LiveReader
 from webhook.listings import CORDONED_NODES, LARGE
 from webhook.runner import run_checks
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROLE = "harvester-upgrade-manager"
 #: Permissions that a healthy upgrade does not use: namespace, verbs and resource, and what uses them.

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from hack.cluster.impersonation import ActingAs
+from tests.support.cluster.guarded_cluster import GuardedCluster
 from tests.support.managers.manager_policies import PLURALS, ROOT, manager_policies
 from tests.support.programs.polling import eventually
 from tests.support.server.accounts import grant
 from tests.support.server.raw_client import RawClient
 from upgrade_manager.api.keys import GROUP
-
-if TYPE_CHECKING:
-    from tests.support.cluster.guarded_cluster import GuardedCluster
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 

@@ -7,17 +7,14 @@ import json
 import re
 import subprocess
 import tempfile
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.managers.reported import failed, paused, running, succeeded
 from upgrade_manager.display.page import to_html
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from upgrade_manager.display.report import Report
+from upgrade_manager.display.report import Report
 
 _FLAGS = (
     "--headless",

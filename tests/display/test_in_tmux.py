@@ -7,9 +7,9 @@ import shlex
 import shutil
 import sys
 import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,9 +19,6 @@ from tests.support.programs.polling import eventually
 from tests.support.programs.programs import install
 from upgrade_manager.cli.user_options import SHELLS
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 #: Seconds until something is expected on the terminal.
 TIMEOUT = 60.0

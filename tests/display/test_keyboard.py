@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import pty
 import termios
-from typing import TYPE_CHECKING
+
+import pytest
 
 from upgrade_manager.display.keyboard import without_echo
-
-if TYPE_CHECKING:
-    import pytest
 
 LOCAL_MODES = 3
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,10 +13,7 @@ from tests.support.managers.reported import HOSTILE_TEXT, failed, paused, runnin
 from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.display import page as page_module
 from upgrade_manager.display.page import UNFOLDED_NODES, to_html
-from upgrade_manager.display.report import report
-
-if TYPE_CHECKING:
-    from upgrade_manager.display.report import Report
+from upgrade_manager.display.report import Report, report
 
 VOID = {"br", "meta"}
 STYLES = Path(page_module.__file__).with_name("report.css")

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from rich.console import Console
 
 from tests.support.managers.displayed import START, running_view
-from upgrade_manager.display.screen import Documents, Lines, Report, Terminal
-
-if TYPE_CHECKING:
-    from upgrade_manager.display.screen import Screen
+from upgrade_manager.display.screen import Documents, Lines, Report, Screen, Terminal
 
 VIEW = running_view()
 LATER = replace(VIEW, waiting="node-2: waiting for Rancher", elapsed_seconds=4400.0)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import itertools
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.support.managers.displayed import START
 from tests.support.managers.reported import running, steps, succeeded, upgraded
+from upgrade_manager.display.report import Report
 from upgrade_manager.display.timeline import ticks
-
-if TYPE_CHECKING:
-    from upgrade_manager.display.report import Report
 
 
 def bars(report: Report, name: str) -> list[tuple[str, int, int, bool]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
@@ -13,13 +14,9 @@ from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.phases import PHASE_VALUES, PhaseName
 from upgrade_manager.display.model import PhaseState, PlanState
 from upgrade_manager.display.view import WARNING_ROWS, build, printable
+from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.nodes.milestones import MilestoneReason
 from upgrade_manager.pipeline.events import PlanEvents
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from upgrade_manager.kube.events import EventRecorder
 
 NOW = START + timedelta(minutes=1)
 #: Values that the CRD refuses, and plans of other versions could have.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,10 +12,8 @@ from hack.simulation import Simulation
 from tests.support.managers.upgrade import UpgradeRun
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.runtime.kube_metrics import RequestMetrics
+from upgrade_manager.runtime.metrics import Metrics
 from webhook.metrics import WebhookMetrics
-
-if TYPE_CHECKING:
-    from upgrade_manager.runtime.metrics import Metrics
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/metrics.md").read_text()
 _ROW = re.compile(r"^\| `([a-z_]+)` \| (gauge|counter|histogram) \| ([^|]*)\|", re.MULTILINE)

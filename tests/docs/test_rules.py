@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.support import rules
 from tests.support.rules import UNTESTED, Rule
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_every_rule_has_a_test_and_every_marker_a_rule() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from hack.actors.selectors import fits_node
 from tests.support.cluster.cluster_reader import named
 from upgrade_manager.facts.node_affinity import NodeSet
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.objects import Object
 
 NODES = [
     named("n1", labels={"zone": "a", "cores": "8"}),

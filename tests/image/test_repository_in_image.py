@@ -9,7 +9,6 @@ import signal
 import subprocess
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
@@ -18,10 +17,7 @@ from tests.support.programs.polling import eventually
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.repository import ROOT, repository_deployment
 from upgrade_manager.resources.toolkit import ToolkitImage
-from upgrade_manager.toolkit.iso.repository_files import HttpRepositoryFiles, read_small
-
-if TYPE_CHECKING:
-    from upgrade_manager.toolkit.iso.repository_files import RepositoryFiles
+from upgrade_manager.toolkit.iso.repository_files import HttpRepositoryFiles, RepositoryFiles, read_small
 
 pytestmark = [pytest.mark.image, pytest.mark.real_loop]
 

@@ -6,20 +6,16 @@ import asyncio
 import os
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.cluster.kubectl import PLANS, manifest
 from tests.support.programs.helm import CHART, NAMESPACE
-from tests.support.programs.image_cluster import image_cluster
+from tests.support.programs.image_cluster import ImageCluster, image_cluster
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
-
-if TYPE_CHECKING:
-    from tests.support.programs.image_cluster import ImageCluster
-    from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.objects import Object
 
 pytestmark = [pytest.mark.image, pytest.mark.real_loop]
 

@@ -2,15 +2,12 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from upgrade_manager.kube.config import ClientConfig, ConfigError, InCluster, TlsConfig
 from upgrade_manager.kube.kubeconfig import load_config
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.53.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 KUBECONFIG = """

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from upgrade_manager.kube.config import ClientConfig, ConfigError, TlsConfig
 from upgrade_manager.kube.credentials import Authenticator
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 
 @dataclass

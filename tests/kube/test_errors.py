@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -23,9 +24,6 @@ from upgrade_manager.kube.errors import (
     parse_retry_after,
     policy_refusal,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CLASSES: dict[str, tuple[int, str, type[KubeError]]] = {
     "400": (400, "BadRequest", Invalid),

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,6 @@ from tests.support.server.kube_server import Reply, ScriptedTransport, backgroun
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.events import QUEUE_SIZE, EventRecorder
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 START = datetime(2025, 11, 21, 9, 0, 0, 500_000, tzinfo=UTC)
 NOW = "2025-11-21T09:00:00Z"

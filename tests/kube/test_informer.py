@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -29,11 +30,7 @@ from upgrade_manager.kube.objects import Object, name
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import NODES
 from upgrade_manager.kube.store import Change, ChangeKind
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from upgrade_manager.kube.transport import Request
+from upgrade_manager.kube.transport import Request
 
 
 @asynccontextmanager

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,13 +14,9 @@ from tests.support.server.kube_server import ScriptedTransport, listing, node
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.decoder import decode_lines
 from upgrade_manager.kube.informer import without_managed_fields
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.pager import ListOptions, Selection
 from upgrade_manager.kube.resources import NODES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from upgrade_manager.kube.objects import Object
 
 #: Events in one read.
 READ = 25

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,9 +10,7 @@ from tests.support.server.kube_server import FedStream, Reply, ScriptedTransport
 from tests.support.server.reflecting import reflected
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import MACHINES
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.transport import Request
+from upgrade_manager.kube.transport import Request
 
 GROUP, NAMESPACE = "/apis/cluster.x-k8s.io", "/namespaces/fleet-local/machines"
 OLD, NEW = "v1beta1", "v1beta2"

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from tests.support.server.kube_server import node
 from upgrade_manager.kube.objects import Object, name, uid
 from upgrade_manager.kube.store import Change, ChangeKind, Store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ADDED, UPDATED, DELETED = ChangeKind.ADDED, ChangeKind.UPDATED, ChangeKind.DELETED
 

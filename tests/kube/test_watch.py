@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import pytest
 
@@ -9,13 +9,11 @@ from tests.support.server.kube_server import FedStream, event, listing, node, re
 from tests.support.server.reflecting import reflecting, scripted
 from upgrade_manager.kube.decoder import Undecodable
 from upgrade_manager.kube.errors import TIMED_OUT, Transient
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import SECRETS
+from upgrade_manager.kube.transport import Stream
 from upgrade_manager.kube.watch import StreamWatcher
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Stream
 
 
 def watcher_of(stream: Stream, *, timeout: int = 300) -> StreamWatcher:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,12 +21,10 @@ from tests.support.server.kube_server import (
 )
 from tests.support.server.reflecting import AT_ONCE, OLD_TOO_LARGE, STEP, TOO_LARGE, error_event, reflecting, scripted
 from upgrade_manager.kube.errors import REFUSED, Transient
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import SECRETS
 from upgrade_manager.kube.watch_list import INITIAL_EVENTS_TIMEOUT, PROBE_INTERVAL
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
 
 LIST = "list 0 limit=500"
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from hack.control_plane.control_plane import ControlPlane
 from tests.support import tiers
 from tests.support.cluster import kubectl
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from hack.control_plane.control_plane import ControlPlane
 
 
 @pytest.fixture

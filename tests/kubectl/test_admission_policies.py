@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
-from tests.support.cluster.kubectl import PLANS
+from hack.control_plane.control_plane import ControlPlane
+from tests.support.cluster.kubectl import PLANS, Cluster
 from tests.support.server.audit_log import AuditLog, annotations_of, user
+from tests.support.server.raw_client import JsonResponse, RawClient
 from tests.support.webhook.admission_policies import (
     POLICY,
     STRANGER,
@@ -30,13 +33,6 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.api.spec import MAX_NODES
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from hack.control_plane.control_plane import ControlPlane
-    from tests.support.cluster.kubectl import Cluster
-    from tests.support.server.raw_client import JsonResponse, RawClient
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
-from tests.support.cluster.kubectl import PLANS, manifest
+from tests.support.cluster.kubectl import PLANS, Cluster, manifest
 from tests.support.server.accounts import grant
 from tests.support.webhook import admission_policies
-from tests.support.webhook.kubectl_webhook import webhook
+from tests.support.webhook.kubectl_webhook import Webhook, webhook
 from upgrade_manager.api.attribution import NOT_RECORDED, last_changed_by
 from upgrade_manager.api.keys import ANNOTATION_CREATED_BY, ANNOTATION_LAST_CHANGED_BY, FINALIZER, GROUP
 from upgrade_manager.api.spec import MAX_NODES, UpgradePlanSpec
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from tests.support.cluster.kubectl import Cluster
-    from tests.support.webhook.kubectl_webhook import Webhook
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 

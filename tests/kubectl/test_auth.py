@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from tests.support.cluster.kubectl import Cluster
 from tests.support.server.accounts import grant
-
-if TYPE_CHECKING:
-    from tests.support.cluster.kubectl import Cluster
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.support.cluster.kubectl import PLANS, manifest
-
-if TYPE_CHECKING:
-    from tests.support.cluster.kubectl import Cluster
+from tests.support.cluster.kubectl import PLANS, Cluster, manifest
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 

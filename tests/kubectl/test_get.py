@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
-from tests.support.cluster.kubectl import PLANS
-
-if TYPE_CHECKING:
-    from tests.support.cluster.kubectl import Cluster
+from tests.support.cluster.kubectl import PLANS, Cluster
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 

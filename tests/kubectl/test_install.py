@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.control_plane.backend import direct, inventory
 from hack.control_plane.certificates import Authority
-from hack.control_plane.control_plane import ADMIN
+from hack.control_plane.control_plane import ADMIN, ControlPlane
+from tests.support.cluster.kubectl import Cluster
 from tests.support.programs.helm import CHART, NAMESPACE, Helm
 from tests.support.programs.kustomize import DEFAULT, DEPLOY
 from tests.support.programs.polling import eventually
 from tests.support.webhook.admission_policies import remove
 from upgrade_manager.kube.client import Client
 from webhook.certificates.rotation import CONFIGURATION, SECRET
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from hack.control_plane.control_plane import ControlPlane
-    from tests.support.cluster.kubectl import Cluster
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from hack.control_plane.assets import find_tool
+from tests.support.cluster.kubectl import Cluster
 from tests.support.programs.helm import Helm
 from tests.support.programs.kustomize import COMPONENTS, DEFAULT, DEPLOY, rendered, with_components
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from tests.support.cluster.kubectl import Cluster
 
 #: Where kubeconform finds the schema of a kind, below a folder.
 LOCATION = "{{.Group}}/{{.ResourceAPIVersion}}/{{.ResourceKind}}.json"

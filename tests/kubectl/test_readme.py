@@ -11,9 +11,10 @@ import shlex
 import socket
 import sys
 from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import aiohttp
 import pytest
@@ -23,9 +24,6 @@ from tests.support.cluster.kubectl import installed
 from tests.support.programs.polling import eventually
 from upgrade_manager.cli.application import LEASE
 from webhook.certificates.rotation import SERVICE
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 ROOT = Path(__file__).parents[2]
 #: In the order in which a user types their commands; the last one removes the manager.

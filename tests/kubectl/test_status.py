@@ -8,20 +8,15 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
-from tests.support.cluster.kubectl import ROLES, installed
+from tests.support.cluster.kubectl import ROLES, Cluster, installed
 from tests.support.programs.polling import eventually
 from tests.support.programs.process_result import ProcessResult
 from tests.support.programs.programs import install
 from tests.support.server.accounts import grant
-
-if TYPE_CHECKING:
-    from tests.support.cluster.kubectl import Cluster
-
 
 ROOT = Path(__file__).parents[2]
 STATUS = [sys.executable, "-m", "upgrade_manager", "status"]

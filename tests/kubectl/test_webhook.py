@@ -5,25 +5,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from tests.support.cluster.kubectl import PLANS, manifest
-from tests.support.webhook.kubectl_webhook import CONFIGURATIONS, MANIFEST, webhook
+from tests.support.cluster.kubectl import PLANS, Cluster, manifest
+from tests.support.webhook.kubectl_webhook import CONFIGURATIONS, MANIFEST, Webhook, webhook
 from tests.support.webhook.webhook_certificates import RENEWAL
 from upgrade_manager.api.keys import ANNOTATION_ALLOW_DELETION as ALLOW
 from upgrade_manager.api.keys import ANNOTATION_SKIP_WEBHOOK
 from upgrade_manager.api.spec import MAX_NODES
 from webhook.certificates.rotation import CONFIGURATION
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from tests.support.cluster.kubectl import Cluster
-    from tests.support.webhook.kubectl_webhook import Webhook
 
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers]
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support import tiers
 from tests.support.cluster import simulate as simulating
 from tests.support.cluster.harvester import Harvester
+from tests.support.cluster.simulate import Simulate
 from tests.support.managers.node_upgrade import NodeUpgradeRun
 from tests.support.managers.sweep import Sweep
 from upgrade_manager.kube.informer import Informer
 from upgrade_manager.pipeline.informers import PlanInformers
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from tests.support.cluster.simulate import Simulate
 
 
 @pytest.fixture

@@ -5,22 +5,19 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.apiserver.call import Call
 from hack.faults.middleware import NoHook
+from tests.support.cluster.simulate import Simulate
 from tests.support.managers.upgrade import REAL_LOOK, UpgradeRun, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import FINALIZER, LABEL_ACTIVE
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-
-if TYPE_CHECKING:
-    from hack.apiserver.call import Call
-    from tests.support.cluster.simulate import Simulate
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Response
+from upgrade_manager.kube.transport import Response
 
 LABELED = {LABEL_ACTIVE: "true"}
 

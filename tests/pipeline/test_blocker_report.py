@@ -5,25 +5,21 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.virtual_time import virtual_now
-from tests.support.cluster.harvester import RECORDED
+from tests.support.cluster.harvester import RECORDED, Harvester
 from upgrade_manager.api.blockers import MAX_BLOCKERS, MAX_TEXT, Blocker, BlockerReason
 from upgrade_manager.blockers.wait import JobWait
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import PODS, UPGRADE_PLANS
 from upgrade_manager.pipeline import blocker_report
+from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.events import REPEAT_WINDOW, PlanEvents
+from upgrade_manager.pipeline.informers import PlanInformers
 from upgrade_manager.pipeline.status import StatusPatch
-
-if TYPE_CHECKING:
-    from tests.support.cluster.harvester import Harvester
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.informers import PlanInformers
 
 PLACE = "harvester-system"
 UNPULLABLE = {"reason": "ImagePullBackOff", "message": "x" * 500}

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
 
 from hack.actors.kinds import controller_reference
 from hack.apiserver.crds import CRDS
-from tests.support.cluster.harvester import RECORDED, RELEASE
+from tests.support.cluster.harvester import RECORDED, RELEASE, Harvester
 from upgrade_manager.api.keys import (
     ANNOTATION_CREATED_BY,
     ANNOTATION_TOOLKIT_IMAGE,
@@ -19,15 +19,12 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Conflict, PreconditionFailed
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import SERVICES, UPGRADE_PLANS
+from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import ForeignObject, RetryError
 from upgrade_manager.resources.repository import repository_service
-
-if TYPE_CHECKING:
-    from tests.support.cluster.harvester import Harvester
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.context import ReconcileContext
 
 PLACE = "harvester-system"
 ANOTHER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u-9", "controller": True}

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from hack.faults.middleware import Middleware
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
+from tests.support.cluster.simulate import Simulate
+from tests.support.managers.manager_process import ManagerProcess
 from tests.support.managers.upgrade import UpgradeRun, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, ANNOTATION_SKIP_DISK_CHECK
@@ -24,13 +28,6 @@ from upgrade_manager.pipeline.controller import NAME, STALE_TIMEOUT, Dependencie
 from upgrade_manager.runtime.healthz import Unhealthy
 from upgrade_manager.runtime.leader_election import LeaseLost
 from upgrade_manager.runtime.lease import RENEW_DEADLINE
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from hack.faults.middleware import Middleware
-    from tests.support.cluster.simulate import Simulate
-    from tests.support.managers.manager_process import ManagerProcess
 
 ELECTED = RunOptions(leader_elect=True)
 #: Virtual seconds until a standby writes after its leader has stopped or was killed.

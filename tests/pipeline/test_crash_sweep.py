@@ -9,19 +9,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from hack import scenario as scenarios
+from hack.scenario import Scenario
 from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import end_state
 from tests.support.managers.announcements import steps
 from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, restarted
-from tests.support.managers.sweep import shares
+from tests.support.managers.sweep import Sweep, shares
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, node_states, phases_of
 from tests.support.random_runs import acts_on_objects, acts_on_settings
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
@@ -30,12 +32,6 @@ from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound, Transient
 from upgrade_manager.kube.resources import CONFIG_MAPS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from hack.scenario import Scenario
-    from tests.support.managers.sweep import Sweep
 
 #: The number of tests that share the writes of a run.
 SHARES = 4

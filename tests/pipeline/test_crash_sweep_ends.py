@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from hack.apiserver.history import Entry
+from hack.apiserver.storage import Storage
 from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import created_objects, overridden_settings
 from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
@@ -25,12 +28,6 @@ from upgrade_manager.api.keys import suc_node_label
 from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, PhaseName, phase_of
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.apiserver.history import Entry
-    from hack.apiserver.storage import Storage
 
 PREFIX = suc_node_label("")
 

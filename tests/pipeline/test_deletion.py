@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from hack.apiserver.call import Call
 from hack.apiserver.crds import CRDS
 from hack.faults.middleware import NoHook
 from hack.faults.rules import Delay, Match, Rule
 from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import created_objects, overridden_settings
-from tests.support.cluster.simulate import RepairableScenario
+from tests.support.cluster.simulate import RepairableScenario, Simulate
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, provision_generation, started
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, NAMESPACES, NODES, UPGRADE_PLANS
-from upgrade_manager.pipeline.controller import PlanController
-
-if TYPE_CHECKING:
-    from hack.apiserver.call import Call
-    from tests.support.cluster.simulate import Simulate
-    from upgrade_manager.kube.resources import Resource
-    from upgrade_manager.kube.transport import Response
-    from upgrade_manager.pipeline.controller import Dependencies
+from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, NAMESPACES, NODES, UPGRADE_PLANS, Resource
+from upgrade_manager.kube.transport import Response
+from upgrade_manager.pipeline.controller import Dependencies, PlanController
 
 pytestmark = pytest.mark.sampled
 

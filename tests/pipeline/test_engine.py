@@ -1,18 +1,13 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from tests.support.cluster.harvester import Harvester
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.engine import PIPELINE, Engine
 from upgrade_manager.pipeline.errors import RetryError
-from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
-
-if TYPE_CHECKING:
-    from tests.support.cluster.harvester import Harvester
-    from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.outcome import PhaseResult
+from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, PhaseResult, Waiting
 
 VERSION, CHECKING = {"version": "v1.7.0"}, "and checking the nodes"
 RELEASE_FILE = "Reading http://up-repo.harvester-system/harvester-iso/harvester-release.yaml"

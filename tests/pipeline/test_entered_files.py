@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import CodeType, FrameType
+from typing import Any
 
 import hack
 import upgrade_manager
 from hack.simulation import Simulation
 from tests.support.managers.upgrade import started
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.pipeline.reconciler import PlanReconciler
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import CodeType, FrameType
-
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.runtime.result import Result
+from upgrade_manager.runtime.result import Result
 
 #: The files that send requests and record events.
 EFFECTS = {"kube/client.py", "kube/events.py"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,9 +13,7 @@ from hack.simulation import Simulation
 from hack.virtual_time import virtual_now
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, node_states
 from upgrade_manager.kube import objects
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.objects import Object
 
 pytestmark = pytest.mark.sampled
 

@@ -1,22 +1,20 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import structlog
 
 from hack.simulation import Simulation
 from hack.virtual_time import virtual_now
+from tests.support.cluster.harvester import FakeEventRecorder, Harvester
 from tests.support.managers.upgrade import BY_VERSION, started
 from upgrade_manager.api.keys import ANNOTATION_RECONCILE_ID
 from upgrade_manager.api.phases import PHASES
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import EVENTS
 from upgrade_manager.pipeline.events import PlanEvents, reconcile_annotations
-
-if TYPE_CHECKING:
-    from tests.support.cluster.harvester import FakeEventRecorder, Harvester
 
 
 def plan(name: str = "up", uid: str = "u-1", **status: Any) -> dict[str, Any]:

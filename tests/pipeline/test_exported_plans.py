@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from prometheus_client import generate_latest
 
 from hack.simulation import Simulation
+from tests.support.managers.manager_process import ManagerProcess
 from tests.support.managers.upgrade import UpgradeRun, seconds_of_phases
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.phases import PHASES
 from upgrade_manager.cli.options import RunOptions
-
-if TYPE_CHECKING:
-    from tests.support.managers.manager_process import ManagerProcess
 
 ELECTED = RunOptions(leader_elect=True)
 

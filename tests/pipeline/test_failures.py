@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import created_objects, overridden_settings, title
-from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
-from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, condition, node_states, phases_of, started
+from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate, fault
+from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, node_states, phases_of, started
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import PODS, UPGRADE_PLANS
-
-if TYPE_CHECKING:
-    from hack.simulation import Simulation
-    from tests.support.cluster.simulate import Simulate
-    from tests.support.managers.upgrade import UpgradeRun
-    from upgrade_manager.kube.objects import Object
 
 #: Longer than the quarter of an hour that the system-upgrade-controller leaves to Jobs that ended.
 LONG = 3600.0

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
+from collections.abc import AsyncIterator
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from hack import scenario as scenarios
 from hack import virtual_time
 from hack.apiserver.call import call_of
 from hack.bench.in_process import MANAGER, upgraded
+from hack.scenario import Scenario
 from hack.simulation import Simulation
 from tests.support.managers.manager_restarts import InClusterManager
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun
@@ -22,12 +24,7 @@ from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from hack.scenario import Scenario
-    from upgrade_manager.kube.transport import Request
+from upgrade_manager.kube.transport import Request
 
 #: A VM that cannot migrate: it is shut down, and started again on request.
 FIXED: dict[str, Any] = {"name": "fixed", "node": "node-1", "migratable": False}

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from tests.support.cluster.harvester import Harvester
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.informer import Informer
 from upgrade_manager.kube.resources import JOBS, NODES, SERVICES, Resource
@@ -19,9 +20,6 @@ from upgrade_manager.pipeline.informers import (
     slim_job,
     slim_node,
 )
-
-if TYPE_CHECKING:
-    from tests.support.cluster.harvester import Harvester
 
 ALL_NODES, ALL_JOBS = InformerSpec(resource=NODES), InformerSpec(resource=JOBS, namespace="harvester-system")
 

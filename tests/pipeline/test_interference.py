@@ -5,22 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.pipeline.ending.test_held_nodes import assert_upgraded, set_strategy, strategy
 from tests.support.cluster.cluster_state import overridden_settings
-from tests.support.cluster.simulate import RepairableScenario, fault
+from tests.support.cluster.simulate import RepairableScenario, Simulate, fault
 from tests.support.managers.upgrade import REFUSAL, UpgradeRun, condition, node_states, provision_generation, started
 from tests.support.random_runs.end_state_checks import check_nodes
 from upgrade_manager.api.keys import FINALIZER, FLEET_LOCAL, RKE_POST_DRAIN
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, PROVISIONING_CLUSTERS, SECRETS
-
-if TYPE_CHECKING:
-    from tests.support.cluster.simulate import Simulate
 
 pytestmark = pytest.mark.sampled
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from hack import scenario
 from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import end_state
-from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, condition, node_states, started
+from tests.support.cluster.simulate import Simulate
+from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, node_states, started
 from upgrade_manager.api.keys import LABEL_PLAN
 from upgrade_manager.kube import objects
-
-if TYPE_CHECKING:
-    from tests.support.cluster.simulate import Simulate
-    from tests.support.managers.upgrade import UpgradeRun
 
 #: 253 characters, with a dot before, at and behind every place where a name is cut.
 LONGEST = "v1.8.0-" + "a." * 123

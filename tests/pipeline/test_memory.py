@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from functools import partial
 from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hack.simulation import Simulation
 from tests.support.managers.upgrade import UpgradeRun
 from upgrade_manager.kube import objects
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _CONTAINERS = (dict, list, set, tuple, partial, MethodType)
 _OWN = ("upgrade_manager.", "webhook.")

@@ -3,21 +3,19 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from hack.simulation import Simulation
+from tests.support.managers.manager_process import ManagerProcess
 from tests.support.managers.upgrade import UpgradeRun, started
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.blockers.wait import JobWait
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.pipeline import movement
 from upgrade_manager.pipeline.movement import PlanProgress, ProgressTracker, is_stalled
-
-if TYPE_CHECKING:
-    from tests.support.managers.manager_process import ManagerProcess
-    from upgrade_manager.kube.objects import Object
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 STALLED = {"conditions": [{"type": "Stalled", "status": "True"}]}

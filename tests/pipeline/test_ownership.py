@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
+from tests.support.cluster.simulate import Simulate
 from tests.support.managers.upgrade import condition, started
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -16,15 +20,8 @@ from upgrade_manager.kube.resources import (
     SERVICES,
     SUC_PLANS,
     VIRTUAL_MACHINE_IMAGES,
+    Resource,
 )
-
-if TYPE_CHECKING:
-    from _pytest.mark import ParameterSet
-
-    from tests.support.cluster.simulate import Simulate
-    from upgrade_manager.kube.client import Client
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resources import Resource
 
 CONTAINER = {"name": "x", "image": "docker.io/library/busybox:1.36.1"}
 LABELS = {"app": "foreign"}

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from hack.simulation import Simulation
+from tests.support.cluster.simulate import Simulate
 from tests.support.managers.announcements import milestone_errors, milestones, without_milestones
-from tests.support.managers.upgrade import BY_VERSION, condition, node_states, started
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, node_states, started
 from upgrade_manager.api.attribution import signed
 from upgrade_manager.api.keys import ANNOTATION_LAST_CHANGED_BY
 from upgrade_manager.api.phases import PHASES
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import JOBS, PODS
-
-if TYPE_CHECKING:
-    from tests.support.cluster.simulate import Simulate
-    from tests.support.managers.upgrade import UpgradeRun
-    from upgrade_manager.kube.objects import Object
 
 pytestmark = pytest.mark.sampled
 

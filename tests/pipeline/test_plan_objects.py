@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
 
+from tests.support.cluster.harvester import Harvester
 from upgrade_manager.kube.errors import Forbidden, Invalid, KubeError
-from upgrade_manager.kube.resources import SERVICES
+from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.resources import SERVICES, Resource
+from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.plan_objects import COPY_TIMEOUT, skip_missing
 from upgrade_manager.resources.repository import repository_service
-
-if TYPE_CHECKING:
-    from tests.support.cluster.harvester import Harvester
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resources import Resource
-    from upgrade_manager.pipeline.context import ReconcileContext
 
 MESSAGE = "ValidatingAdmissionPolicy 'harvester-upgrade-manager-active-plan' with binding 'x' denied request: no"
 BY_POLICY = {"causes": [{"message": MESSAGE}]}

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
+from tests.support.cluster.simulate import Simulate
 from tests.support.managers.upgrade import UpgradeRun, condition
 from tests.support.webhook.policy_prefixes import image_prefixes
-
-if TYPE_CHECKING:
-    from tests.support.cluster.simulate import Simulate
 
 pytestmark = [pytest.mark.assets, pytest.mark.real_loop]
 

@@ -6,7 +6,7 @@ A failure reports its seed and the command that repeats it.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -21,9 +21,6 @@ from tests.support.random_runs.random_plan import draw
 from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 #: So many runs, dealt out to so many tests, which may run at the same time.
 RUNS, SHARES = 200, 20

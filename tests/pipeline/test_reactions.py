@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +13,7 @@ from hack.bench.phase_changes import AWAITED, phase_changes
 from hack.bench.reaction import reactions
 from hack.faults.latency import SlowTransport
 from hack.simulation import Simulation
-
-if TYPE_CHECKING:
-    from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.phases import PhaseName
 
 #: Seconds, in virtual time, where only waiting and the way to the API server count.
 AT_ONCE = 0.05

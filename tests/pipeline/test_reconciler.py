@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from unittest.mock import AsyncMock
 
 import pytest
 from structlog.testing import capture_logs
 
+from hack.apiserver.call import Call
 from hack.faults.middleware import NoHook
 from hack.faults.rules import Cut, LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
+from tests.support.cluster.simulate import Simulate
 from tests.support.managers.exactly_once import CreateCounter, assert_succeeds_once
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, phases_of, started
 from tests.support.programs.polling import eventually
@@ -20,18 +22,12 @@ from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, PreconditionFailed
 from upgrade_manager.kube.resources import EVENTS, LONGHORN_SETTINGS, UPGRADE_PLANS
+from upgrade_manager.kube.transport import Response
+from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import LOGS, RetryError
 from upgrade_manager.pipeline.outcome import Waiting
 from upgrade_manager.pipeline.phases.initialize import Initialize
 from upgrade_manager.pipeline.status import DETAIL_INTERVAL, MESSAGE_INTERVAL
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from hack.apiserver.call import Call
-    from tests.support.cluster.simulate import Simulate
-    from upgrade_manager.kube.transport import Response
-    from upgrade_manager.pipeline.context import ReconcileContext
 
 #: Virtual seconds in which a manager records what it has to.
 WHILE = 30.0

@@ -4,38 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
 from hack.apiserver.call import call_of
+from hack.cluster.backend import Backend
 from hack.cluster.embedded_backend import EmbeddedBackend, virtual_backend
 from hack.cluster.impersonation import ActingAs
-from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLER_MANAGER
+from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLER_MANAGER, ControlPlane
 from hack.faults.breakable_transport import BreakableTransport
 from hack.faults.forwarding import Forwarding
 from hack.simulation import Simulation
 from tests.support import tiers
 from tests.support.cluster.simulate import PACE, SharedBackend
 from tests.support.managers.exactly_once import CreateCounter, assert_succeeds_once
+from tests.support.managers.manager_process import ManagerProcess
 from tests.support.managers.manager_restarts import kept_running
 from tests.support.managers.upgrade import ACCOUNT, BY_VERSION, Ledger, UpgradeRun
 from tests.support.server.pod_connection import gated, tokens_of
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube.resources import CONFIG_MAPS
 from upgrade_manager.kube.retry import Backoff
+from upgrade_manager.kube.transport import Request, Transport
 from upgrade_manager.runtime.leader_election import LeaseLost
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-    from pathlib import Path
-
-    from hack.cluster.backend import Backend
-    from hack.control_plane.control_plane import ControlPlane
-    from tests.support.managers.manager_process import ManagerProcess
-    from upgrade_manager.kube.transport import Request, Transport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

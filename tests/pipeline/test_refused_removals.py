@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,16 +15,12 @@ from hack import scenario as scenarios
 from hack.simulation import Simulation
 from tests.pipeline.test_active_label import marks
 from tests.support.cluster.cluster_state import created_objects
-from tests.support.cluster.simulate import RepairableScenario, fault
+from tests.support.cluster.simulate import RepairableScenario, Simulate, fault
 from tests.support.managers.upgrade import REAL_LOOK, REFUSAL, UpgradeRun, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import ANNOTATION_PENDING_OS_IMAGE, FINALIZER
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import JOBS, NODES, UPGRADE_PLANS
-
-if TYPE_CHECKING:
-    from tests.support.cluster.simulate import Simulate
-
 
 pytestmark = pytest.mark.sampled
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,12 +11,10 @@ from hack.virtual_time import virtual_now
 from tests.support.managers.upgrade import UpgradeRun, phases_of, started
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline.events import PlanEvents
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
 
 #: Virtual seconds in which a plan that cannot start is reconciled several times.
 WHILE = 60.0

@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,11 +18,9 @@ from tests.support.managers.upgrade import Ledger, UpgradeRun, condition, starte
 from tests.support.server import api_faults
 from upgrade_manager.api.phases import PHASES
 from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.transport import Response
 from upgrade_manager.pipeline.controller import RETRY_CAP
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.transport import Response
-    from upgrade_manager.release.repository_client import RepositoryClient
+from upgrade_manager.release.repository_client import RepositoryClient
 
 pytestmark = pytest.mark.sampled
 

@@ -5,27 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.cluster.simulate import RepairableScenario
-from tests.support.managers.upgrade import REFUSAL, condition, provision_generation, started
+from tests.support.cluster.simulate import RepairableScenario, Simulate
+from tests.support.managers.upgrade import REFUSAL, UpgradeRun, condition, provision_generation, started
 from tests.support.random_runs.end_state_checks import check_nodes
 from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import MACHINES, NODES, PROVISIONING_CLUSTERS, SECRETS
 from upgrade_manager.pipeline.settings.upgrade_strategy import with_hooks
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from tests.support.cluster.simulate import Simulate
-    from tests.support.managers.upgrade import UpgradeRun
-    from upgrade_manager.kube.objects import Object
 
 pytestmark = pytest.mark.sampled
 

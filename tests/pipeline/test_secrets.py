@@ -6,7 +6,7 @@ import base64
 import io
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from prometheus_client import generate_latest
@@ -16,7 +16,9 @@ from hack.simulation import Simulation
 from tests.support.managers.upgrade import UpgradeRun
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import AlreadyExists, Transient
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
     DEPLOYMENTS,
@@ -27,15 +29,11 @@ from upgrade_manager.kube.resources import (
     SERVICE_ACCOUNTS,
     SETTINGS,
     VERSIONS,
+    Resource,
 )
+from upgrade_manager.kube.transport import Response
+from upgrade_manager.release.repository_client import RepositoryClient
 from upgrade_manager.runtime.logging import configure_logging
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.client import Client
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resources import Resource
-    from upgrade_manager.kube.transport import Response
-    from upgrade_manager.release.repository_client import RepositoryClient
 
 CANARY = "canary-4f1c"
 ENCODED = base64.b64encode(CANARY.encode()).decode()

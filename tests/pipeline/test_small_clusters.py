@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from hack import scenario as scenarios
 from hack.simulation import Simulation
+from tests.support.cluster.simulate import Simulate
 from tests.support.managers.announcements import milestone_errors, without_milestones
 from tests.support.managers.exactly_once import SUCCESS_EVENTS
 from tests.support.managers.manager_restarts import InClusterManager
@@ -16,13 +18,8 @@ from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, ENTRIES, Upgrad
 from tests.support.managers.write_hooks import StateRecorder
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import JOBS, LONGHORN_SETTINGS, NODES, PODS, PROVISIONING_CLUSTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.support.cluster.simulate import Simulate
-    from upgrade_manager.kube.objects import Object
 
 pytestmark = pytest.mark.sampled
 

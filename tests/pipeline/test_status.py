@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,9 +14,6 @@ from hack.apiserver.patches import merge
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.pipeline.status import StatusPatch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.pipeline.status import DETAIL_INTERVAL, MESSAGE_INTERVAL, StatusPatch, StatusThrottle
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 JOB = "waiting for a Job"

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.faults.forwarding import Forwarding
 from hack.simulation import Simulation
+from tests.support.cluster.simulate import Simulate
 from tests.support.managers.upgrade import Ledger, UpgradeRun, condition, phases_of
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import FINALIZER
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import TIMED_OUT, Transient
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.kube.transport import Response
-
-if TYPE_CHECKING:
-    from tests.support.cluster.simulate import Simulate
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Request, Transport
+from upgrade_manager.kube.transport import Request, Response, Transport
 
 
 class LateAcceptance(Forwarding):

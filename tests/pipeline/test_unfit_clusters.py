@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from hack import scenario as scenarios
 from hack.bench.in_process import LoopClock
-from tests.support.cluster.simulate import PACE
+from hack.scenario import Scenario
+from hack.simulation import Simulation
+from tests.support.cluster.simulate import PACE, Simulate
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, phases_of, started
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import ENDPOINT_SLICES, VERSIONS, VIRTUAL_MACHINE_IMAGES
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from hack.scenario import Scenario
-    from hack.simulation import Simulation
-    from tests.support.cluster.simulate import Simulate
 
 pytestmark = pytest.mark.sampled
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.support.cluster.cluster_state import created_objects, overridden_settings
+from tests.support.cluster.simulate import Simulate
 from tests.support.managers.announcements import milestone_errors, without_milestones
 from tests.support.managers.exactly_once import SUCCESS_EVENTS
-from tests.support.managers.upgrade import ENTRIES, condition, node_states, started
+from tests.support.managers.upgrade import ENTRIES, UpgradeRun, condition, node_states, started
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, VIRTUAL_MACHINE_IMAGES
-
-if TYPE_CHECKING:
-    from tests.support.cluster.simulate import Simulate
-    from tests.support.managers.upgrade import UpgradeRun
-    from upgrade_manager.kube.objects import Object
 
 
 @pytest.mark.rule(

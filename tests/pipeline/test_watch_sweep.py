@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter, deque
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import pytest
 
@@ -19,19 +20,14 @@ from hack.apiserver.status import expired
 from hack.apiserver.streams import ChunkStream
 from hack.apiserver.watch import error_line
 from hack.faults.forwarding import Forwarding
-from hack.faults.watch_faults import Whole
+from hack.faults.watch_faults import Lines, Whole
 from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import end_state
 from tests.support.managers.announcements import steps
 from tests.support.managers.sweep import Sweep, cases, shares
 from tests.support.managers.upgrade import SPECS, Ledger, UpgradeRun
 from upgrade_manager.kube import objects
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from hack.faults.watch_faults import Lines
-    from upgrade_manager.kube.transport import Request, Stream, Transport
+from upgrade_manager.kube.transport import Request, Stream, Transport
 
 Mishap: TypeAlias = Literal["late", "lost", "twice"]
 

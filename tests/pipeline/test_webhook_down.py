@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
-from tests.support.managers.upgrade import node_states, started
+from tests.support.cluster.simulate import Simulate
+from tests.support.managers.upgrade import UpgradeRun, node_states, started
 from upgrade_manager.api.keys import ANNOTATION_ALLOW_DELETION, ANNOTATION_SKIP_WEBHOOK
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import SERVICES, UPGRADE_PLANS, VALIDATING_WEBHOOK_CONFIGURATIONS
-
-if TYPE_CHECKING:
-    from tests.support.cluster.simulate import Simulate
-    from tests.support.managers.upgrade import UpgradeRun
 
 MANIFEST = Path(__file__).parents[2] / "deploy/webhook/webhook.yaml"
 SKIPPED: dict[str, Any] = {"annotations": {ANNOTATION_SKIP_WEBHOOK: "true"}}

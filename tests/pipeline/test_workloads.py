@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from hack.apiserver.call import Call
 from hack.faults.middleware import NoHook
 from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import title
@@ -16,12 +17,9 @@ from upgrade_manager import __version__
 from upgrade_manager.api.toolkit_image import ToolkitConfig
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import SERVICE_ACCOUNTS, VERSIONS
-
-if TYPE_CHECKING:
-    from hack.apiserver.call import Call
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Response
+from upgrade_manager.kube.transport import Response
 
 ANNOTATION = "management.harvesterhci.io/upgrade-toolkit-image"
 DEFAULTS = RunOptions()

@@ -1,29 +1,25 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from hack.simulation import Simulation
+from tests.support.cluster.harvester import Harvester
 from tests.support.managers.upgrade import started
 from upgrade_manager.api.keys import ANNOTATION_CREATED_BY, JobType
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.patch import JsonPatch, MergePatch
-from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, NODES, SECRETS, SERVICES, SUC_PLANS
+from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.patch import JsonPatch, MergePatch, Patch
+from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, NODES, SECRETS, SERVICES, SUC_PLANS, Resource
 from upgrade_manager.pipeline.write_log import MAX_CHANGES, MAX_VALUE, changes, created, describe
 from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job, restore_job
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.repository import repository_deployment, repository_service
 from upgrade_manager.resources.suc_plan import PlanSettings, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
-
-if TYPE_CHECKING:
-    from tests.support.cluster.harvester import Harvester
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.patch import Patch
-    from upgrade_manager.kube.resources import Resource
 
 PLACE = "harvester-system"
 OWNER = Owner(name="up", uid="u-1")

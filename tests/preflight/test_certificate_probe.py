@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import socket
 import ssl
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -15,12 +17,7 @@ from hack.control_plane.certificates import Authority, server_context
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Transient
 from upgrade_manager.preflight import certificate_probe
 from upgrade_manager.preflight.certificate_probe import TlsProbe
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-    from pathlib import Path
-
-    from upgrade_manager.preflight.certificates import Validity
+from upgrade_manager.preflight.certificates import Validity
 
 pytestmark = pytest.mark.real_loop
 NOW = datetime.now(UTC)

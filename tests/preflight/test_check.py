@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,6 +12,7 @@ from tests.support.cluster.preflight import (
     GIB,
     REFUSED,
     STATS,
+    PreflightSetup,
     api_servers,
     configuration,
     summary,
@@ -21,9 +22,6 @@ from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import REFUSED as REFUSED_REASON
 from upgrade_manager.kube.errors import UNTRUSTED, Transient
 from upgrade_manager.preflight.check import Passed, Pending, Rejected
-
-if TYPE_CHECKING:
-    from tests.support.cluster.preflight import PreflightSetup
 
 SKIP = "management.harvesterhci.io/skip-garbage-collection-threshold-check"
 DAYS = "management.harvesterhci.io/min-certs-expiration-in-day"

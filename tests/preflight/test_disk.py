@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,6 @@ from tests.support.cluster.preflight import CONFIGURATION, GIB, STATS, Kubelets,
 from upgrade_manager.preflight.disk import TIMEOUT, Disk, read_disk, read_threshold, read_usage
 from upgrade_manager.preflight.kubelets import HEAD, DirectKubelets
 from upgrade_manager.preflight.poller import ProbeError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def encoded(value: Any) -> bytes:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -14,13 +16,8 @@ from aiohttp import web
 from hack.control_plane.certificates import Authority, server_context
 from upgrade_manager.kube.config import ClientConfig, TlsConfig
 from upgrade_manager.kube.errors import REFUSED, UNTRUSTED, Transient
+from upgrade_manager.kube.transport import Response
 from upgrade_manager.preflight.kubelet_transport import HttpKubeletTransport
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from upgrade_manager.kube.transport import Response
 
 pytestmark = pytest.mark.real_loop
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hack.bench.phase_changes import AWAITED
 from hack.demo.stalls import STALLS
@@ -29,9 +29,6 @@ from upgrade_manager.pipeline.engine import PIPELINE
 from upgrade_manager.pipeline.metrics import PlanCollector
 from upgrade_manager.pipeline.movement import ProgressTracker
 from upgrade_manager.toolkit.run.catalogue import COMMANDS, steps_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
 
 ROOT = Path(__file__).parents[2]
 CRD = "deploy/crds/management.harvesterhci.io_upgradeplans.yaml"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.recipes.places import CHART_CRD, CRD
 from tests.recipes.tree import Edit, Tree, changed_by, insert, named_in
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FINDER = '''"""Nodes that a user has marked as in maintenance. MetadataPopulate waits for them."""
 

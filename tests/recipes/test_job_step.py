@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.recipes.tree import Edit, Tree, changed_by, named_in
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EFFECT = '''"""The label of a node whose VMs are restored."""
 

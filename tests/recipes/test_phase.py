@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.recipes.places import CHART_CRD, CRD
 from tests.recipes.tree import Edit, Tree, changed_by, insert, named_in
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PHASE = '''
 from __future__ import annotations

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.recipes.places import PHASES, PLACES, ROOT
+from tests.recipes.places import PHASES, PLACES, ROOT, Place
 from upgrade_manager.api.phases import PHASE_SPECS, PhaseName
 from upgrade_manager.pipeline.engine import PIPELINE
-
-if TYPE_CHECKING:
-    from tests.recipes.places import Place
 
 IDS = [f"{place.kind}: {place.entry}, {place.file}" for place in PLACES]
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.recipes.tree import Edit, Tree, changed_by, insert, named_in
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CHECK = '''"""No node is in maintenance."""
 

@@ -7,14 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.recipes.places import CRD, ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 _COPIED = ("upgrade_manager", "webhook", "hack", "tests", "docs", "deploy")
 _TITLE = "## Adding {}\n"

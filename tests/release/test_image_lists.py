@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from upgrade_manager.release.image_lists import RETAINED, identities, pack, parse_list, removable, repository_name
-
-if TYPE_CHECKING:
-    from random import Random
 
 DIGEST, OTHER = "sha256:" + "a" * 64, "sha256:" + "b" * 64
 

@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import os
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -15,9 +15,6 @@ from tests.support.cluster.harvester import Files
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Terminal, Transient
 from upgrade_manager.release.errors import BadRepository
 from upgrade_manager.release.repository_client import REMEDY, HttpRepositoryClient, read_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 URL = "http://repo/file"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 from aiohttp import web
@@ -14,21 +14,16 @@ from aiohttp import web
 from hack.actors.answers import refused
 from hack.control_plane import control_plane as kube
 from hack.control_plane.backend import direct
+from hack.control_plane.control_plane import ControlPlane
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import KubeError, Terminal, Transient
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS, SERVICES, Resource
-from upgrade_manager.kube.transport import Request, Response
+from upgrade_manager.kube.transport import Request, Response, Stream
 from upgrade_manager.release.errors import Unreachable
 from upgrade_manager.release.repository_client import read_file
 from upgrade_manager.release.service_proxy import ServiceProxyClient
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from hack.control_plane.control_plane import ControlPlane
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Stream
 
 SERVER = "https://x:6443/k8s/clusters/c"
 NAMESPACE, NAME = "harvester-system", "proxied"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from tests.support.cluster.harvester import Harvester
 from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_NODE, LABEL_PLAN, LABEL_PLAN_UID, Component, JobType
 from upgrade_manager.api.names import is_object_name, label_value, repo_service_name, restore_vm_config_map
 from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, SECRETS, SERVICES, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
@@ -18,11 +20,6 @@ from upgrade_manager.resources.owner import Owner, plan_uid
 from upgrade_manager.resources.repository import repository_deployment, repository_service
 from upgrade_manager.resources.suc_plan import PlanSettings, image_cleanup_plan, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.support.cluster.harvester import Harvester
 
 IMAGE = ToolkitImage(repository="rancher/harvester-upgrade-toolkit", tag="v1.7.0")
 JOB = JobSettings(image=IMAGE, service_account="harvester")

@@ -5,21 +5,19 @@ from __future__ import annotations
 import gzip
 from base64 import b64decode
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from hack.actors import suc_job
 from hack.scenario import UpgradeController
 from tests.resources.test_builders import NAMES, PLAN
+from tests.support.cluster.harvester import Harvester
 from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.release.image_lists import SIZE_LIMIT, pack
 from upgrade_manager.resources.image_list import CHUNK, LIST_KEY, ImageList
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.suc_plan import image_cleanup_plan, image_preload_plan
-
-if TYPE_CHECKING:
-    from tests.support.cluster.harvester import Harvester
 
 OWNER = Owner(name="up", uid="0a1b2c3d-4e5f")
 STATUS = {"latestHash": "99e7de4ce98589bc847ec4d9352002cf0b8ada5e012c3fa95521e924", "latestVersion": "v1.7.0"}

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.resources.restore_list import is_list_of, ownership, restore_list
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
 
 PREFIX = "management.harvesterhci.io"
 PLAN: Object = {"metadata": {"name": "up", "uid": "u-1", "creationTimestamp": "2026-01-01T00:00:02Z"}}

@@ -4,9 +4,10 @@ import re
 import shutil
 import subprocess
 from base64 import b64decode
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -22,9 +23,6 @@ from upgrade_manager.resources.suc_plan import (
     image_preload_plan,
 )
 from upgrade_manager.resources.toolkit import ToolkitImage, tolerations
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 OWNER = Owner(name="up", uid="0a1b2c3d-4e5f")
 SETTINGS = PlanSettings(image=ToolkitImage(repository="example/toolkit", tag="v1.7.0"), service_account="planner")

@@ -3,9 +3,10 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.serialization import (
@@ -19,10 +20,6 @@ from structlog.testing import capture_logs
 from upgrade_manager.runtime import cert_watcher
 from upgrade_manager.runtime.cert_watcher import RETRY_INTERVAL, CertificateError, CertWatcher, context_from_pem
 from upgrade_manager.runtime.self_signed import make_pem
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 END_OF_KEY = b"-----END PRIVATE KEY-----\n"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
 import pytest
@@ -12,9 +12,6 @@ from upgrade_manager.runtime import connection_limit
 from upgrade_manager.runtime.connection import Connection, State
 from upgrade_manager.runtime.connection_limit import ConnectionLimit
 from upgrade_manager.runtime.peers import Peers
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LIMIT = 4
 #: Addresses of strangers, and of two API servers.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
 import pytest
@@ -20,9 +20,6 @@ from upgrade_manager.runtime.connection import Connection
 from upgrade_manager.runtime.http_server import HttpServer, no_tls
 from upgrade_manager.runtime.peers import Peers
 from upgrade_manager.runtime.self_signed import make_pem
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 pytestmark = pytest.mark.real_loop
 

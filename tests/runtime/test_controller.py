@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import structlog
@@ -14,10 +14,7 @@ from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.runtime.controller import Controller
 from upgrade_manager.runtime.healthz import Unhealthy
 from upgrade_manager.runtime.metrics import RESULTS, Metrics
-from upgrade_manager.runtime.result import Done, ReconcileTimeout, Requeue, RequeueAfter, TerminalError
-
-if TYPE_CHECKING:
-    from upgrade_manager.runtime.result import Result
+from upgrade_manager.runtime.result import Done, ReconcileTimeout, Requeue, RequeueAfter, Result, TerminalError
 
 BUG = ValueError("x")
 

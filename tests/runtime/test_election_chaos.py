@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -21,14 +21,9 @@ from tests.support.server.runtime_lease_server import (
     sleep_uncancelled,
 )
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.transport import Request, Response
+from upgrade_manager.kube.transport import Request, Response, Stream
 from upgrade_manager.runtime.leader_election import LeaderElector, LeaderTransport, LeaseLost
 from upgrade_manager.runtime.manager import Manager, ShutdownTimeout, Stage
-
-if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
-    from upgrade_manager.kube.transport import Stream
 
 REPLICAS = 3
 #: (seconds since the last step, replica, new state of its transport, a stop of its manager, or seconds for which the

@@ -1,18 +1,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
 from tests.support.managers.runtime import serving
-from upgrade_manager.runtime.healthz import MAX_AGE, Probe, Probes, Unhealthy
-
-if TYPE_CHECKING:
-    from upgrade_manager.runtime.healthz import Check
-
+from upgrade_manager.runtime.healthz import MAX_AGE, Check, Probe, Probes, Unhealthy
 
 FAILED = "healthz check failed\n"
 WITHHELD = f"failed: reason withheld\n{FAILED}"

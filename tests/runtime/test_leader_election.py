@@ -4,9 +4,9 @@ import asyncio
 import itertools
 import re
 import socket
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -17,15 +17,9 @@ from tests.support.server.runtime_lease_server import NAME, LeaseServer, LeaseTr
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request, Response
 from upgrade_manager.runtime.healthz import Unhealthy
-from upgrade_manager.runtime.leader_election import LeaderTransport, LeaseLost, new_identity
+from upgrade_manager.runtime.leader_election import LeaderElector, LeaderTransport, LeaseLost, new_identity
 from upgrade_manager.runtime.lease import REQUEST_TIMEOUT, RETRY_PERIOD
 from upgrade_manager.runtime.metrics import Metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from upgrade_manager.runtime.leader_election import LeaderElector
 
 
 def time() -> float:

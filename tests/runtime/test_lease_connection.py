@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 from aiohttp import web
@@ -17,25 +17,19 @@ from prometheus_client import CollectorRegistry
 from yarl import URL
 
 from hack.control_plane.backend import direct
-from hack.control_plane.control_plane import ADMIN
+from hack.control_plane.control_plane import ADMIN, ControlPlane
 from tests.support.programs.polling import eventually
 from tests.support.server.http_api import config_of, serving
 from tests.support.server.runtime_lease_server import NAME, NAMESPACE, LeaseServer
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.config import TlsConfig
 from upgrade_manager.kube.http_transport import HttpTransport
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import LEASES
-from upgrade_manager.kube.transport import Request
+from upgrade_manager.kube.transport import Request, Transport
 from upgrade_manager.runtime.leader_election import LeaderElector
 from upgrade_manager.runtime.lease import holder_of, record_of
 from upgrade_manager.runtime.metrics import Metrics
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from hack.control_plane.control_plane import ControlPlane
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Transport
 
 _CHUNK = 65536
 #: SO_LINGER on, 0 s: closing sends RST.

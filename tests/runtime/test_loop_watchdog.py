@@ -1,17 +1,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 from prometheus_client import Histogram
 from structlog.testing import capture_logs
 
+from hack.virtual_time import VirtualEventLoop
 from upgrade_manager.runtime.healthz import Unhealthy
 from upgrade_manager.runtime.loop_watchdog import LoopWatchdog
-
-if TYPE_CHECKING:
-    from hack.virtual_time import VirtualEventLoop
 
 
 def new_lag() -> Histogram:

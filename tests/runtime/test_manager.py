@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -10,9 +10,6 @@ from tests.support.managers.runtime import Recorder
 from tests.support.server.runtime_lease_server import BROKEN, LeaseServer, LeaseTransport, State, candidate
 from upgrade_manager.runtime.leader_election import LeaseLost
 from upgrade_manager.runtime.manager import ForcedStop, Manager, NotReady, ShutdownTimeout, Stage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def no_kill() -> None:

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import gzip
 import threading
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry, Counter, Metric
 
 from tests.support.managers.runtime import Reviews, serving
 from tests.support.server.tokens import token_of
@@ -17,12 +17,6 @@ from upgrade_manager.runtime.metrics_auth import UNAUTHORIZED, Decision, Metrics
 from upgrade_manager.runtime.metrics_server import plain_metrics_server, secure_metrics_server
 from upgrade_manager.runtime.peers import Peers
 from upgrade_manager.runtime.review_shares import REVIEW_BURST
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from prometheus_client import Metric
-
 
 pytestmark = pytest.mark.real_loop
 

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from aiohttp.http_exceptions import BadStatusLine
 
 from upgrade_manager.runtime.refusal_log import LINES, PERIOD, LineLimit, RequestLogger
-
-if TYPE_CHECKING:
-    import io
 
 LONG = "secret" * 10_000
 

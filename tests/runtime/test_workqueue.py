@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.managers.runtime import new_limiter, new_queue
-from upgrade_manager.runtime.workqueue import ShutDown
-
-if TYPE_CHECKING:
-    from upgrade_manager.runtime.workqueue import WorkQueue
+from upgrade_manager.runtime.workqueue import ShutDown, WorkQueue
 
 
 @pytest.fixture

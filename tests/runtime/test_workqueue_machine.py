@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -13,9 +14,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from hack.virtual_time import VirtualEventLoop
 from tests.support.managers.runtime import new_queue
 from upgrade_manager.runtime.workqueue import ShutDown
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
 
 KEYS = st.sampled_from("abcde")
 SECONDS = st.sampled_from([-1.0, 0.0, 1.0, 2.0, 5.0, 50.0])

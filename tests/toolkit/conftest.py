@@ -1,18 +1,13 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support import tiers
-from tests.support.cluster.simulate import embedded, simulate_on
+from tests.support.cluster.simulate import Simulate, embedded, simulate_on
 from tests.support.managers.sweep import Sweep
 from upgrade_manager.toolkit.host.host_programs import ChrootPrograms
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.cluster.simulate import Simulate
 
 
 @pytest.fixture

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,16 +17,9 @@ from tests.support.toolkit.file_operations import file_operations
 from tests.support.toolkit.mounted_list import mount_list
 from tests.support.toolkit.os_upgrade import os_world, single_node_world
 from tests.support.toolkit.prepare import iso, prepare_world
-from tests.support.toolkit.toolkit import toolkit_world
+from tests.support.toolkit.toolkit import ToolkitWorld, toolkit_world
 from upgrade_manager.toolkit.commands import image_cleanup
 from upgrade_manager.toolkit.run.catalogue import COMMANDS, steps_of
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
-
-    from tests.support.toolkit.toolkit import ToolkitWorld
 
 #: Directories of the host that administrators move to another disk, and link.
 _LINKED = ("etc/rancher", "usr/local", "var/lib/rancher")

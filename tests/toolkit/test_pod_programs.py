@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from upgrade_manager.toolkit.host.host_programs import Call, PodPrograms, run_program
 from upgrade_manager.toolkit.run.errors import BadEnvironment, ProgramFailed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _SCRIPT = """#!/bin/sh
 case "$1" in

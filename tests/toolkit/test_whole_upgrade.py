@@ -7,12 +7,12 @@ import json
 import os
 import re
 import sys
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,6 +21,7 @@ from hack.cluster.options import Options
 from hack.cluster.program import cluster
 from hack.host.iso import ROOTFS
 from hack.host.state import HostState
+from hack.scenario import Scenario
 from tests.support.cluster.kubectl import manifest
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
 from upgrade_manager.kube import objects
@@ -28,6 +29,7 @@ from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import SystemClock
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import (
     EVENTS,
     NODES,
@@ -35,12 +37,6 @@ from upgrade_manager.kube.resources import (
     VIRTUAL_MACHINE_INSTANCES,
     VIRTUAL_MACHINES,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from hack.scenario import Scenario
-    from upgrade_manager.kube.objects import Object
 
 pytestmark = [pytest.mark.full, pytest.mark.real_loop, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[2]

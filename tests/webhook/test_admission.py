@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -15,18 +16,13 @@ from upgrade_manager.api.keys import ANNOTATION_TOOLKIT_IMAGE as IMAGE
 from upgrade_manager.api.keys import ANNOTATION_TOOLKIT_KIND as KIND
 from upgrade_manager.api.keys import PREFIX
 from upgrade_manager.api.spec import MAX_NODES
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
 from webhook.admission import Admission
-from webhook.check import Check, Finding
+from webhook.check import Check, Finding, Subject
 from webhook.cluster import LiveReader
 from webhook.review import PLAN_KIND, AdmissionRequest, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from upgrade_manager.kube.objects import Object
-    from webhook.check import Subject
 
 
 def request(operation: str, *, new: object = None, old: object = None) -> AdmissionRequest:

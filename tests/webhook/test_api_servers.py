@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -13,15 +14,11 @@ from structlog.testing import capture_logs
 from hack.simulation import Simulation
 from tests.support.server.kube_server import FedStream, Reply, ScriptedTransport, background, failure, success
 from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import ENDPOINT_SLICES, NODES
+from upgrade_manager.kube.transport import Request
 from upgrade_manager.runtime.peers import Peers
 from webhook.api_servers import INTERVAL, READ_TIMEOUT, RETRY, ApiServers
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Request
 
 SLICE, NODE_LIST = ENDPOINT_SLICES.path(namespace="default"), NODES.path()
 

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 
 from tests.support.webhook.webhook import API_SERVER, STRANGER, admission, head, review, webhook
+from webhook.admission import Admission
 from webhook.body import BODY_TIMEOUT, LARGE_BODY, MAX_BODY, MAX_RECEIVING
-from webhook.check import Check
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from webhook.admission import Admission
-    from webhook.check import Finding, Subject
+from webhook.check import Check, Finding, Subject
 
 VALID = json.dumps(review()).encode()
 LARGE = VALID + b" " * LARGE_BODY

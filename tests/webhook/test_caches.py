@@ -4,36 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.bench.recorder import Recorder
-from hack.faults.rules import Cut, Delay, Match, Refuse, Rule
+from hack.faults.rules import Action, Cut, Delay, Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.managers.toolkit_config import TOOLKIT
 from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES, MACHINES, NODES
 from webhook import listings
 from webhook.admission import Admission
 from webhook.caches import KEEP, ClusterCaches
-from webhook.cluster import LiveReader
+from webhook.cluster import Listing, LiveReader
 from webhook.review import PLAN_KIND, AdmissionRequest
 from webhook.runner import DEADLINE
 from webhook.sharing import SharedReader
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-
-    from hack.faults.rules import Action
-    from upgrade_manager.kube.objects import Object
-    from webhook.cluster import Listing
 
 #: Cordoned nodes are always read.
 LARGE = {listing.resource.plural for listing in listings.LARGE} - {"nodes"}

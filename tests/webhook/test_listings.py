@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, named, node
 from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import MACHINES as MACHINE_RESOURCE
 from upgrade_manager.kube.resources import NODES as NODE_RESOURCE
-from webhook.cluster import NotInstalled
+from webhook.cluster import Listing, NotInstalled
 from webhook.listings import INSTANCES, MACHINES, NODES, VOLUMES, keep, read_all
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from upgrade_manager.kube.objects import Object
-    from webhook.cluster import Listing
 
 
 def test_kept_fields_keep_their_place() -> None:

@@ -1,21 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.preflight.certificates import Validity
 from upgrade_manager.runtime.healthz import Unhealthy
+from upgrade_manager.runtime.http_server import HttpServer
 from webhook.readiness import INTERVAL, RETRY, WebhookReadiness
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from upgrade_manager.runtime.http_server import HttpServer
 
 NOW, DAY = datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=1)
 VALID = Validity(not_before=NOW - DAY, not_after=NOW + DAY)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,9 +23,6 @@ from webhook import mutation
 from webhook.catalogue import CHECKS
 from webhook.metrics import WebhookMetrics
 from webhook.server import webhook_server
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 BATCH = 500
 JSON = st.recursive(

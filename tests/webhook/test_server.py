@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import zlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -22,20 +23,14 @@ from tests.support.webhook.webhook import (
     webhook,
 )
 from upgrade_manager.api.spec import MAX_NODES
+from upgrade_manager.kube.objects import Object
 from webhook.admission import MAX_FINDINGS, Admission
 from webhook.body import BODY_TIMEOUT, LARGE_BODY, MAX_BODY, MAX_RECEIVING
 from webhook.catalogue import CHECKS
-from webhook.check import Check, Finding
-from webhook.cluster import NotInstalled
+from webhook.check import Check, Finding, Subject
+from webhook.cluster import Listing, NotInstalled
 from webhook.review import MAX_MESSAGE
 from webhook.server import PATH
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from upgrade_manager.kube.objects import Object
-    from webhook.check import Subject
-    from webhook.cluster import Listing
 
 VALID = json.dumps(review()).encode()
 OTHERS = f"other reviews of more than {LARGE_BODY} bytes are in progress. Try again"

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 
 from upgrade_manager.kube.errors import Transient
-from webhook.cluster import NotInstalled
+from upgrade_manager.kube.objects import Object
+from webhook.cluster import Listing, NotInstalled
 from webhook.listings import MACHINES, NODES
 from webhook.sharing import SharedReader, SnapshotReader
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from upgrade_manager.kube.objects import Object
-    from webhook.cluster import Listing
 
 DURATION = 1.0
 

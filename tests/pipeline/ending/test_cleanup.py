@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
 
+from tests.support.cluster.harvester import Harvester
 from upgrade_manager.api.keys import Component, JobType
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.kube import objects
@@ -24,7 +25,9 @@ from upgrade_manager.kube.resources import (
     SERVICES,
     SUC_PLANS,
     VIRTUAL_MACHINE_IMAGES,
+    Resource,
 )
+from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending import failed_jobs
 from upgrade_manager.pipeline.ending.cleanup import clean_up
 from upgrade_manager.pipeline.selections import MANAGED_NODES
@@ -37,11 +40,6 @@ from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.repository import repository_deployment, repository_service
 from upgrade_manager.resources.suc_plan import PlanSettings, image_cleanup_plan, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
-
-if TYPE_CHECKING:
-    from tests.support.cluster.harvester import Harvester
-    from upgrade_manager.kube.resources import Resource
-    from upgrade_manager.pipeline.context import ReconcileContext
 
 IMAGE = ToolkitImage(repository="r", tag="v1")
 JOB, PLAN = JobSettings(image=IMAGE, service_account="a"), PlanSettings(image=IMAGE, service_account="a")

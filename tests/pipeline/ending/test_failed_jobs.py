@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from tests.support.cluster.harvester import Harvester
 from upgrade_manager.api.keys import Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, SUC_PLANS
+from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending import failed_jobs
 from upgrade_manager.pipeline.ending.failed_jobs import remove_ttl, take_over
 from upgrade_manager.resources.suc_plan import PlanSettings, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
-
-if TYPE_CHECKING:
-    from tests.support.cluster.harvester import Harvester
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.context import ReconcileContext
 
 PLACE = "cattle-system"
 FAILED: Object = {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}], "failed": 3}

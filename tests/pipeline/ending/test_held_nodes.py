@@ -6,29 +6,26 @@ import asyncio
 import json
 import shlex
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from hack.actors.machine_plan import DRAIN_OPTIONS
-from tests.support.cluster.simulate import RepairableScenario, fault
+from hack.simulation import Simulation
+from tests.support.cluster.simulate import RepairableScenario, Simulate, fault
 from tests.support.managers.toolkit_config import TOOLKIT
 from tests.support.managers.upgrade import UpgradeRun, condition, started
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, FINALIZER, PREFIX
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK as POST
 from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK as PRE
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import JsonPatch, MergePatch
 from upgrade_manager.kube.resources import EVENTS, NODES, PROVISIONING_CLUSTERS, SECRETS
 from webhook.catalogue import CHECKS
 from webhook.check import Subject
 from webhook.cluster import LiveReader
 from webhook.runner import run_checks
-
-if TYPE_CHECKING:
-    from hack.simulation import Simulation
-    from tests.support.cluster.simulate import Simulate
-    from upgrade_manager.kube.objects import Object
 
 pytestmark = pytest.mark.sampled
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.support.cluster.harvester import RELEASE
+from tests.support.cluster.harvester import RELEASE, Harvester
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS
+from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending.held_nodes import find_frozen
 from upgrade_manager.pipeline.settings.upgrade_strategy import with_hooks
-
-if TYPE_CHECKING:
-    from tests.support.cluster.harvester import Harvester
-    from upgrade_manager.pipeline.context import ReconcileContext
 
 OLDER, NEWER = "v1.32.4+rke2r1", RELEASE["kubernetes"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
@@ -13,13 +13,15 @@ from hack.actors import suc_plan
 from tests.pipeline.ending.test_orphaned_jobs import ACTIVE, COMPLETE, FAILED, SLOW, post_draining, until_job
 from tests.pipeline.ending.test_repository_handover import repository
 from tests.support.cluster.cluster_state import created_objects
-from tests.support.cluster.simulate import RepairableScenario
+from tests.support.cluster.harvester import Harvester
+from tests.support.cluster.simulate import RepairableScenario, Simulate
 from tests.support.managers.upgrade import UpgradeRun, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Conflict, Forbidden, Transient
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
@@ -29,6 +31,7 @@ from upgrade_manager.kube.resources import (
     NODES,
     SERVICES,
     VIRTUAL_MACHINE_IMAGES,
+    Resource,
 )
 from upgrade_manager.pipeline.ending.leftovers import KEY, Leftovers
 from upgrade_manager.resources.iso_image import iso_image
@@ -39,12 +42,6 @@ from upgrade_manager.resources.restore_list import restore_list
 from upgrade_manager.resources.toolkit import ToolkitImage
 from upgrade_manager.runtime.result import Done, ReconcileTimeout
 from upgrade_manager.runtime.time_limit import RECONCILE_TIMEOUT
-
-if TYPE_CHECKING:
-    from tests.support.cluster.harvester import Harvester
-    from tests.support.cluster.simulate import Simulate
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resources import Resource
 
 PLACE = "harvester-system"
 IMAGE = ToolkitImage(repository="r", tag="t")

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from tests.support.cluster.simulate import RepairableScenario
+from tests.support.cluster.harvester import Harvester
+from tests.support.cluster.simulate import RepairableScenario, Simulate
 from tests.support.managers.upgrade import UpgradeRun, condition, node_states, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import Component, JobType
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import JOBS, NODES
 from upgrade_manager.pipeline.ending.cleanup import clean_up
 from upgrade_manager.resources.jobs import node_job, restore_job
-
-if TYPE_CHECKING:
-    from tests.support.cluster.harvester import Harvester
-    from tests.support.cluster.simulate import Simulate
-    from upgrade_manager.kube.objects import Object
 
 pytestmark = pytest.mark.sampled
 

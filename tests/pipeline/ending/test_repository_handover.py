@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.pipeline.ending.test_orphaned_jobs import ACTIVE, PLACE, SLOW, deleted_while_running, until_job
-from tests.support.cluster.simulate import RepairableScenario
-from tests.support.managers.upgrade import BY_IMAGE, SPECS, condition, started
+from tests.support.cluster.harvester import Harvester
+from tests.support.cluster.simulate import RepairableScenario, Simulate
+from tests.support.managers.upgrade import BY_IMAGE, SPECS, UpgradeRun, condition, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, NODES, SERVICES, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending.cleanup import clean_up
 from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.jobs import node_job, restore_job
 from upgrade_manager.resources.owner import owner_reference, plan_uid
 from upgrade_manager.resources.repository import repository_deployment, repository_service
-
-if TYPE_CHECKING:
-    from tests.support.cluster.harvester import Harvester
-    from tests.support.cluster.simulate import Simulate
-    from tests.support.managers.upgrade import UpgradeRun
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.context import ReconcileContext
 
 pytestmark = pytest.mark.sampled
 

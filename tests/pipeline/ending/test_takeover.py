@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from hack.simulation import Simulation
 from tests.pipeline.ending.test_orphaned_jobs import SLOW, post_draining, until_job
 from tests.support.cluster.cluster_state import created_objects
-from tests.support.cluster.simulate import RepairableScenario, fault
+from tests.support.cluster.harvester import Harvester
+from tests.support.cluster.simulate import RepairableScenario, Simulate, fault
 from tests.support.managers.earlier_version import EarlierVersion
 from tests.support.managers.upgrade import BY_VERSION, Ledger, UpgradeRun, condition
 from tests.support.programs.polling import eventually
@@ -20,6 +21,7 @@ from upgrade_manager.api.phases import PHASE_VALUES, TERMINAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Forbidden, PreconditionFailed
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -29,7 +31,9 @@ from upgrade_manager.kube.resources import (
     SUC_PLANS,
     UPGRADE_PLANS,
     VIRTUAL_MACHINE_IMAGES,
+    Resource,
 )
+from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending.cleanup import clean_up
 from upgrade_manager.pipeline.ending.failed_jobs import remove_ttl
 from upgrade_manager.pipeline.ending.takeover import take_over
@@ -39,13 +43,6 @@ from upgrade_manager.resources.jobs import cluster_upgrade_job, node_job, restor
 from upgrade_manager.resources.owner import Owner, plan_uid
 from upgrade_manager.resources.repository import repository_deployment, repository_service
 from upgrade_manager.resources.suc_plan import image_cleanup_plan, image_preload_plan
-
-if TYPE_CHECKING:
-    from tests.support.cluster.harvester import Harvester
-    from tests.support.cluster.simulate import Simulate
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resources import Resource
-    from upgrade_manager.pipeline.context import ReconcileContext
 
 PLACE, SUC_PLACE = "harvester-system", "cattle-system"
 RUNNING: Object = {"active": 1, "ready": 1}

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from hack.apiserver.crds import CRDS
+from tests.support.cluster.harvester import Harvester
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden, Invalid
-from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS
+from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, Resource
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.settings import overrides
 from upgrade_manager.pipeline.settings.overrides import give_back
-
-if TYPE_CHECKING:
-    from tests.support.cluster.harvester import Harvester
-    from upgrade_manager.kube.resources import Resource
 
 INTERVAL = "management.harvesterhci.io/replica-replenishment-wait-interval"
 DESCHEDULER = "management.harvesterhci.io/descheduler-was-enabled"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hack import scenario as scenarios
 from hack.actors.caches import Caches
-from hack.actors.context import ActorContext
+from hack.actors.context import Actor, ActorContext
 from hack.actors.hosts import Hosts
 from hack.actors.jobs import JobController
 from hack.actors.kubelet import Kubelet
@@ -21,18 +22,13 @@ from hack.bench.recorder import Recorder
 from hack.cluster.seed_harvester import service_accounts
 from hack.crds.foreign import foreign_crds
 from hack.faults.latency import SlowTransport
+from hack.scenario import Scenario
 from hack.virtual_time import virtual_now
 from tests.support.server.apiserver import make_server
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import NAMESPACES, NODES, SERVICE_ACCOUNTS
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
-    from hack.actors.context import Actor
-    from hack.scenario import Scenario
-    from upgrade_manager.kube.objects import Object
 
 ISO_URL = "http://releases.simulator.internal/iso/harvester.iso"
 #: Durations equal those of the scenario.

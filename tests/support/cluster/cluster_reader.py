@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.support.managers.toolkit_config import TOOLKIT
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
-from webhook.check import Subject
-from webhook.cluster import NotInstalled
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from upgrade_manager.kube.client import Client
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resources import Resource
-    from webhook.check import Check
-    from webhook.cluster import ClusterReader, Listing
+from upgrade_manager.kube.resources import Resource
+from webhook.check import Check, Subject
+from webhook.cluster import ClusterReader, Listing, NotInstalled
 
 
 class MemoryReader:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable
+from typing import Any
 
+from hack.simulation import Simulation
 from upgrade_manager.api.keys import LABEL_PLAN
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.pipeline.ending.orphaned_jobs import TTL
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from hack.simulation import Simulation
-    from upgrade_manager.kube.objects import Object
-
 
 #: Kinds whose objects controllers create and delete, or place at random.
 _PASSING = {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hack.cluster.impersonation import ActingAs
 from hack.control_plane.backend import direct, real_crds
-from hack.control_plane.control_plane import ADMIN
+from hack.control_plane.control_plane import ADMIN, ControlPlane
 from hack.crds.foreign import our_crd
 from tests.support.managers.manager_policies import install, manager_policies
 from tests.support.managers.upgrade import ACCOUNT, rights
@@ -30,6 +30,7 @@ from upgrade_manager.api.keys import (
     PREFIX,
     JobType,
 )
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import (
     ADDONS,
     CONFIG_MAPS,
@@ -45,17 +46,13 @@ from upgrade_manager.kube.resources import (
     VIRTUAL_MACHINE_IMAGES,
     Resource,
 )
+from upgrade_manager.kube.transport import Transport
 from upgrade_manager.resources.jobs import JobSettings, node_job
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.repository import repository_deployment, repository_service
 from upgrade_manager.resources.suc_plan import PlanSettings, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
 from webhook.certificates.rotation import SECRET as WEBHOOK_SECRET
-
-if TYPE_CHECKING:
-    from hack.control_plane.control_plane import ControlPlane
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Transport
 
 OTHER_FINALIZER = "example.com/other"
 REPOSITORY = "rancher/harvester-upgrade-toolkit"

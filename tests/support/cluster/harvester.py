@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
@@ -18,26 +19,27 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.events import EventRecorder
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import ENDPOINT_SLICES, MACHINES, NAMESPACES, NODES, SUC_PLANS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import (
+    ENDPOINT_SLICES,
+    MACHINES,
+    NAMESPACES,
+    NODES,
+    SUC_PLANS,
+    UPGRADE_PLANS,
+    Resource,
+)
 from upgrade_manager.kube.store import Store
 from upgrade_manager.kube.transport import Response
 from upgrade_manager.pipeline.context import ParsedPlan, ReconcileContext, Settings
 from upgrade_manager.pipeline.events import PlanEvents
-from upgrade_manager.pipeline.informers import PlanInformers
+from upgrade_manager.pipeline.informers import InformerSpec, PlanInformers
 from upgrade_manager.pipeline.metrics import UpgradeMetrics
 from upgrade_manager.pipeline.status import StatusPatch
 from upgrade_manager.preflight.check import Preflight
 from upgrade_manager.preflight.kubelets import DirectKubelets
 from upgrade_manager.runtime.metrics import Metrics
-
-if TYPE_CHECKING:
-    import asyncio
-
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resources import Resource
-    from upgrade_manager.pipeline.informers import InformerSpec
-
 
 _NAMESPACES = ("harvester-system", "cattle-system", "fleet-local", "longhorn-system")
 #: status.toolkitImage.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.support.cluster.cluster_reader import named
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.objects import Object
 
 WITNESS: dict[str, Any] = {"node-role.harvesterhci.io/witness": "true"}
 GPU = {"name": "gpu", "deviceName": "nvidia.com/GA102GL"}

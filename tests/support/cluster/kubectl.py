@@ -8,19 +8,22 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hack.apiserver.http_poster import HttpPoster
 from hack.apiserver.identity import ADMIN, User
 from hack.apiserver.server import ApiServer
 from hack.cluster.gateway import Gateway
 from hack.control_plane import control_plane as kube
+from hack.control_plane.assets import Assets
 from hack.control_plane.backend import direct
 from hack.control_plane.certificates import Authority, server_context
+from hack.control_plane.control_plane import ControlPlane
 from tests.support.programs.polling import eventually
 from tests.support.programs.process_result import ProcessResult
 from tests.support.server.accounts import ACCOUNTS
@@ -28,13 +31,7 @@ from tests.support.server.cluster_reset import reset
 from tests.support.server.raw_client import RawClient
 from upgrade_manager.api.crd import crd_manifest
 from upgrade_manager.kube.client import Client
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from hack.control_plane.assets import Assets
-    from hack.control_plane.control_plane import ControlPlane
-    from upgrade_manager.kube.transport import Transport
+from upgrade_manager.kube.transport import Transport
 
 #: Permissions of users on UpgradePlans.
 ROLES = Path(__file__).parents[3] / "deploy" / "rbac" / "upgradeplan-roles.yaml"

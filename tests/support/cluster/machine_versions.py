@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from hack.faults.forwarding import Forwarding
-from upgrade_manager.kube.transport import Response
-
-if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
-    from upgrade_manager.kube.transport import Request, Stream
+from upgrade_manager.kube.transport import Request, Response, Stream
 
 OLD, NEW = "/apis/cluster.x-k8s.io/v1beta1", "/apis/cluster.x-k8s.io/v1beta2"
 RESOURCES = {"kind": "APIResourceList", "resources": [{"name": "machines"}]}

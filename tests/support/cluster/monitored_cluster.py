@@ -6,11 +6,11 @@ import asyncio
 import json
 import sys
 import tempfile
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hack.actors.kubelet_access import KubeletServers
 from hack.actors.repository_access import RepositoryServer
@@ -19,11 +19,13 @@ from hack.cluster.program import LOCAL_NAME
 from hack.cluster.seed_harvester import api_endpoints
 from hack.control_plane.certificates import LOOPBACK, Authority, server_context
 from hack.control_plane.kubeconfig import kubeconfig, write
-from hack.demo.ports import HOST, reserved_ports
-from hack.demo.processes import process_group
+from hack.demo.ports import HOST, Ports, reserved_ports
+from hack.demo.processes import Child, ProcessGroup, process_group
 from hack.demo.registration import create_secret, register
+from hack.simulation import Simulation
 from tests.support.managers.upgrade import UpgradeRun
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import AlreadyExists
 from upgrade_manager.kube.resources import (
     ENDPOINT_SLICES,
@@ -32,14 +34,6 @@ from upgrade_manager.kube.resources import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
 )
 from webhook.certificates.rotation import CONFIGURATION
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
-    from hack.demo.ports import Ports
-    from hack.demo.processes import Child, ProcessGroup
-    from hack.simulation import Simulation
-    from upgrade_manager.kube.client import Client
 
 #: Service accounts: namespace and name.
 MANAGER = ("harvester-system", "harvester-upgrade-manager")

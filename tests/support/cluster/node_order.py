@@ -8,10 +8,12 @@ plan, except what a plan had begun before its end: an acknowledged drain, and a 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from hack.actors import machine_plan as plans
+from hack.apiserver.history import Entry
+from hack.apiserver.storage import Storage
 from hack.virtual_time import virtual_now
 from upgrade_manager.api.keys import (
     ANNOTATION_POST_HOOK,
@@ -23,14 +25,8 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.api.phases import TERMINAL
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.resources.owner import plan_uid
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from hack.apiserver.history import Entry
-    from hack.apiserver.storage import Storage
-    from upgrade_manager.kube.objects import Object
 
 _MACHINES = "machines.cluster.x-k8s.io"
 _REBOOTS = {JobType.POST_DRAIN, JobType.SINGLE_NODE_UPGRADE}

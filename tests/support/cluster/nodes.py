@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube.store import Store
 from upgrade_manager.nodes.model import NodeView
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 OLD, NEW = "Harvester v1.6.1", "Harvester v1.7.0"
 PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"

@@ -5,24 +5,20 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hack.virtual_time import virtual_now
 from upgrade_manager.api.annotations import PlanAnnotations
+from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import ENDPOINT_SLICES
 from upgrade_manager.kube.transport import Response
 from upgrade_manager.preflight.certificates import Validity
-from upgrade_manager.preflight.check import Passed, Pending, Preflight, Rejected
+from upgrade_manager.preflight.check import Passed, Pending, Preflight, Rejected, Verdict
 from upgrade_manager.preflight.kubelets import DirectKubelets
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from upgrade_manager.kube.client import Client
-    from upgrade_manager.preflight.check import Verdict
 
 GIB = 1024**3
 STATS, CONFIGURATION = "stats/summary", "configz"

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 from pydantic import PrivateAttr
 
 from hack import scenario as scenarios
 from hack.control_plane.backend import RealBackend
-from hack.scenario import Scenario
+from hack.control_plane.control_plane import ControlPlane
+from hack.scenario import Fault, Scenario
 from hack.simulation import Simulation
 from tests.support.server.cluster_reset import reset
 from upgrade_manager.kube.client import Client
-
-if TYPE_CHECKING:
-    from hack.control_plane.control_plane import ControlPlane
-    from hack.scenario import Fault
-
 
 #: The factor of durations on the real server.
 PACE = 0.02

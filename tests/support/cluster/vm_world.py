@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from hack import scenario as scenarios
 from hack.host import tree
-from tests.support.cluster.simulate import embedded
-from tests.support.toolkit.toolkit import PLAN, toolkit_world
+from tests.support.cluster.simulate import Simulate, embedded
+from tests.support.toolkit.toolkit import PLAN, ToolkitWorld, toolkit_world
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
@@ -21,14 +24,6 @@ from upgrade_manager.kube.resources import (
     VIRTUAL_MACHINE_INSTANCES,
     VIRTUAL_MACHINES,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from tests.support.cluster.simulate import Simulate
-    from tests.support.toolkit.toolkit import ToolkitWorld
-    from upgrade_manager.kube.objects import Object
 
 #: Cannot be live-migrated, and can.
 FIXED: dict[str, Any] = {"name": "fixed", "node": "node-0", "migratable": False}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.nodes.milestones import MilestoneReason
 from upgrade_manager.pipeline.events import (
     SETTING_CHANGED,
@@ -13,11 +14,6 @@ from upgrade_manager.pipeline.events import (
     TOOLKIT_IMAGE_CHOSEN,
     TOOLKIT_TAG_GUESSED,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from upgrade_manager.kube.objects import Object
 
 REASONS = frozenset({*MilestoneReason, SETTING_CHANGED, SETTING_RESTORED, TOOLKIT_IMAGE_CHOSEN, TOOLKIT_TAG_GUESSED})
 _SINGLE = (MilestoneReason.NODE_UPGRADING, MilestoneReason.NODE_REBOOTING, MilestoneReason.NODE_UPGRADED)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from upgrade_manager.api.names import event_digest
 from upgrade_manager.api.phases import PHASE_VALUES
 from upgrade_manager.api.timestamps import format_time
+from upgrade_manager.display.model import View
 from upgrade_manager.display.view import build
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from upgrade_manager.display.model import View
 
 START = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 #: The time at which the plan of `running_view` is shown.

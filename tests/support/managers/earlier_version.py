@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hack.faults.forwarding import Forwarding
 from upgrade_manager.api.keys import LABEL_ACTIVE, LABEL_PLAN, LABEL_PLAN_UID
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.transport import Request, Transport
 from upgrade_manager.resources.owner import Owner
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Request, Transport
 
 _LEASES = "/leases"
 

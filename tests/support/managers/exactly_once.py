@@ -5,21 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from hack.apiserver.call import Call
 from hack.faults.middleware import NoHook
 from hack.virtual_time import VirtualEventLoop
 from tests.support.managers.announcements import milestone_errors, without_milestones
-from tests.support.managers.upgrade import condition, node_states, phases_of
+from tests.support.managers.upgrade import UpgradeRun, condition, node_states, phases_of
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
 from upgrade_manager.api.text import MESSAGE_LIMIT
 from upgrade_manager.kube import objects
-
-if TYPE_CHECKING:
-    from hack.apiserver.call import Call
-    from tests.support.managers.upgrade import UpgradeRun
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Response
+from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.transport import Response
 
 #: Seconds until the last events are recorded, virtual and real; a lost one is retried after ten.
 FAREWELL, REAL_FAREWELL = 300.0, 60.0

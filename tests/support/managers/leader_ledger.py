@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from hack.apiserver.call import call_of
+from hack.apiserver.call import Call, call_of
 from hack.apiserver.streams import WholeStream
 from hack.faults.forwarding import Forwarding
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from hack.apiserver.call import Call
-    from upgrade_manager.kube.transport import Request, Response, Stream, Transport
+from upgrade_manager.kube.transport import Request, Response, Stream, Transport
 
 LEASES = "leases.coordination.k8s.io"
 #: Writes of every replica, leader or not: the lease, the webhook's certificate, reviews of scrapers.

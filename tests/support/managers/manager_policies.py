@@ -5,18 +5,16 @@ from __future__ import annotations
 import copy
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from hack.cluster.impersonation import ActingAs
 from tests.support.programs.polling import eventually
 from tests.support.server.raw_client import RawClient
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import JOBS
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Transport
+from upgrade_manager.kube.transport import Transport
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "admission-policies"
 ROOT = "/apis/admissionregistration.k8s.io/v1"

@@ -6,24 +6,21 @@ import asyncio
 import contextlib
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Self
+from types import TracebackType
+from typing import Self
 
 from prometheus_client import CollectorRegistry
 
 from hack.faults.forwarding import Forwarding
 from upgrade_manager.cli.application import Environment, build_manager
 from upgrade_manager.cli.options import RunOptions
+from upgrade_manager.kube.clock import Clock
 from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.transport import Request, Response, Transport
+from upgrade_manager.preflight.certificate_probe import CertificateProbe
+from upgrade_manager.preflight.kubelets import KubeletReader
+from upgrade_manager.release.repository_client import RepositoryClient
 from upgrade_manager.runtime.metrics import Metrics
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from upgrade_manager.kube.clock import Clock
-    from upgrade_manager.kube.transport import Request, Response, Transport
-    from upgrade_manager.preflight.certificate_probe import CertificateProbe
-    from upgrade_manager.preflight.kubelets import KubeletReader
-    from upgrade_manager.release.repository_client import RepositoryClient
 
 _READS = frozenset({"GET", "HEAD"})
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from tests.support.cluster.guarded_cluster import TOOLKIT, GuardedCluster, labelled, manifest
 from tests.support.managers.manager_policies import is_refused_by_policy
 from tests.support.programs.polling import eventually
+from tests.support.server.raw_client import JsonResponse, RawClient
 from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_ACTIVE, LABEL_PLAN_UID
-from upgrade_manager.kube.resources import JOBS, SECRETS, UPGRADE_PLANS
-
-if TYPE_CHECKING:
-    from tests.support.server.raw_client import JsonResponse, RawClient
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resources import Resource
+from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.resources import JOBS, SECRETS, UPGRADE_PLANS, Resource
 
 _POLICY = re.compile("ValidatingAdmissionPolicy 'harvester-upgrade-manager-([a-z-]+)' with binding")
 #: One name without the prefix, or several.

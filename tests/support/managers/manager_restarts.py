@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from tests.support.managers.manager_process import ManagerProcess
+from tests.support.managers.upgrade import UpgradeRun
+from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.runtime.leader_election import LeaseLost
 from upgrade_manager.runtime.manager import NotReady
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Sequence
-
-    from tests.support.managers.manager_process import ManagerProcess
-    from tests.support.managers.upgrade import UpgradeRun
-    from upgrade_manager.cli.options import RunOptions
-
 
 #: Seconds until a Pod's first restart, doubled up to the last; shorter than a kubelet's to load the server more.
 _FIRST, _LAST = 1.0, 10.0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.support.cluster.harvester import RELEASE
+from tests.support.cluster.harvester import RELEASE, Harvester
 from tests.support.cluster.nodes import OPTIONS, POST, POST_DRAIN, PRE, PRE_DRAIN
 from tests.support.managers.announcements import REASONS
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
     ADDONS,
@@ -20,14 +21,9 @@ from upgrade_manager.kube.resources import (
     SECRETS,
     UPGRADE_PLANS,
 )
+from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.node_upgrade.phase import NodeUpgrade
-from upgrade_manager.pipeline.outcome import Waiting
-
-if TYPE_CHECKING:
-    from tests.support.cluster.harvester import Harvester
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.outcome import PhaseResult
+from upgrade_manager.pipeline.outcome import PhaseResult, Waiting
 
 PENDING = "management.harvesterhci.io/pendingOSImage"
 PLACE = "harvester-system"

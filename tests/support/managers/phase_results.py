@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from upgrade_manager.pipeline.outcome import Waiting
-
-if TYPE_CHECKING:
-    from upgrade_manager.pipeline.outcome import PhaseResult
+from upgrade_manager.pipeline.outcome import PhaseResult, Waiting
 
 
 def shown(result: PhaseResult | None) -> PhaseResult | None:

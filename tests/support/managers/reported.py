@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.support.managers.displayed import NOW, START, TIMED, at, event, milestone, plan, recorded
 from upgrade_manager.display.report import Report, report
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: Seconds from the start at which a plan reaches each phase value.
 SECONDS = (0, 40, 40, 1300, 1300, 1370, 1370, 1372, 1372, 2500, 2500, 4900, 4900, 10500, 10500, 10900)

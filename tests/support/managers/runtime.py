@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
 from tests.support.server.tokens import subject_of
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.transport import Request, Response
+from upgrade_manager.kube.transport import Request, Response, Stream
+from upgrade_manager.runtime.http_server import HttpServer
 from upgrade_manager.runtime.metrics import Metrics
 from upgrade_manager.runtime.workqueue import ItemExponentialFailureRateLimiter, WorkQueue
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-    from contextlib import AbstractAsyncContextManager
-
-    from upgrade_manager.kube.transport import Stream
-    from upgrade_manager.runtime.http_server import HttpServer
 
 
 def new_limiter(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.in_progress import blocks_next_plan
@@ -11,11 +12,7 @@ from upgrade_manager.api.keys import FINALIZER, LABEL_ACTIVE
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, PhaseName
 from upgrade_manager.kube import objects
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.objects import Object
 
 
 class StatusHistory:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from hack.apiserver.history import Entry
+from hack.apiserver.storage import Storage
+from hack.scenario import Scenario
 from hack.virtual_time import virtual_now
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.facts.machine_plan import is_pending
 from upgrade_manager.kube import objects
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.apiserver.history import Entry
-    from hack.apiserver.storage import Storage
-    from hack.scenario import Scenario
-    from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.objects import Object
 
 _UPGRADED = "NodeUpgraded"
 

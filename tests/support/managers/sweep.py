@@ -5,17 +5,14 @@ The default tier visits a tenth of these, at most.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.support import tiers
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
-    from _pytest.mark import ParameterSet
 
 #: The distance between two points of the full tier.
 STRIDE = 12

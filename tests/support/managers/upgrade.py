@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pytest
 import yaml
@@ -18,6 +19,7 @@ from hack.bench.in_process import LoopClock
 from hack.cluster.impersonation import ActingAs
 from hack.faults.forwarding import Forwarding
 from hack.faults.rules import Match, Refuse, Rule
+from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import is_collected, lasting, stored
 from tests.support.managers.manager_policies import install, manager_policies
 from tests.support.managers.manager_process import ManagerProcess
@@ -25,19 +27,14 @@ from tests.support.programs.polling import eventually
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED, TERMINAL
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import AlreadyExists, NotFound, Transient
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import EVENTS, PROVISIONING_CLUSTERS, UPGRADE_PLANS, Resource
+from upgrade_manager.kube.transport import Request, Response, Transport
 from upgrade_manager.preflight.kubelets import DirectKubelets
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from hack.simulation import Simulation
-    from upgrade_manager.kube.client import Client
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Request, Response, Transport
-    from upgrade_manager.release.repository_client import RepositoryClient
+from upgrade_manager.release.repository_client import RepositoryClient
 
 PLAN = "upgrade"
 BY_VERSION: dict[str, Any] = {"version": "v1.8.0"}

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
 from hack import virtual_time
+from hack.apiserver.call import Call
 from hack.faults.middleware import NoHook
 from hack.simulation import Simulation
 from tests.support.managers.toolkit_config import TOOLKIT
@@ -20,14 +23,8 @@ from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun
 from upgrade_manager.api.conditions import AVAILABLE, DEGRADED, PROGRESSING
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from hack.apiserver.call import Call
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Response
+from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.transport import Response
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 #: Of a manager whose version is not that of the next release.

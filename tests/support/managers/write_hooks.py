@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
+from hack.apiserver.call import Call
 from hack.faults.middleware import NoHook
+from hack.simulation import Simulation
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import Resource
-
-if TYPE_CHECKING:
-    from hack.apiserver.call import Call
-    from hack.simulation import Simulation
-    from upgrade_manager.kube.client import Client
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Response
-
+from upgrade_manager.kube.transport import Response
 
 _CHANGES = frozenset({"patch", "update"})
 _DONE = 200

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from tests.support.programs.kustomize import DEPLOY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DASHBOARD: dict[str, Any] = json.loads((DEPLOY / "grafana/dashboard.json").read_text())
 PANELS: dict[str, dict[str, Any]] = {one["title"]: one for one in DASHBOARD["panels"] if one["type"] != "row"}

@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import yaml
 
 from hack.control_plane.assets import find_tool
 from tests.support.programs.kustomize import DEPLOY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 CHART = DEPLOY / "chart"
 NAMESPACE = "harvester-system"

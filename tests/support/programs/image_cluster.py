@@ -6,15 +6,18 @@ import asyncio
 import base64
 import json
 import os
+import ssl
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 from hack import scenario as scenarios
+from hack.actors.context import ActorContext
 from hack.actors.kubelet_access import KubeletServers
 from hack.actors.repository_access import RepositoryServer
+from hack.actors.toolkit import Toolkit
 from hack.cluster.gateway import Gateway
 from hack.cluster.population import Population
 from hack.cluster.program import utc_now
@@ -33,14 +36,7 @@ from tests.support.managers.leader_ledger import LeaderLedger, WatchedWrites
 from tests.support.programs.helm import Helm
 from tests.support.programs.process_result import ProcessResult
 from upgrade_manager.kube.client import Client
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Sequence
-
-    from hack.actors.context import ActorContext
-    from hack.actors.toolkit import Toolkit
-    from upgrade_manager.kube.transport import Request
+from upgrade_manager.kube.transport import Request
 
 IMAGE = "harvester-upgrade-manager"
 PORT = 6443

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from tests.support.cluster.kubectl import installed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 DEFAULT = DEPLOY / "default"

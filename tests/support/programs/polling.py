@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 
 async def eventually(poll: Callable[[], Awaitable[Any]], *, seconds: float = 300.0, pause: float = 0.05) -> Any:

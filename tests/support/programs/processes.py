@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import signal
-    from collections.abc import Callable
 
 _ROOT = Path(__file__).parents[3]
 _TIMEOUT = 20.0

@@ -6,21 +6,18 @@ import asyncio
 import math
 import os
 import re
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aiohttp
 import yaml
 
+from hack.demo.processes import Child, ProcessGroup
 from hack.prometheus.programs import find
 from tests.support.programs.polling import eventually
 from tests.support.programs.process_result import ProcessResult
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
-    from hack.demo.processes import Child, ProcessGroup
 
 #: Seconds until it has started, and until it has what a test waits for.
 TIMEOUT = 60.0

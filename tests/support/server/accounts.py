@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hack.control_plane.control_plane import Account
-
-if TYPE_CHECKING:
-    from tests.support.server.raw_client import RawClient
-
+from tests.support.server.raw_client import RawClient
 
 #: Has no permissions besides those of every authenticated user.
 BOB = Account(token="bob", name="bob", groups=("developers",))  # noqa: S106  # on loopback only

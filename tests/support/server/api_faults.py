@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hack.faults.rules import (
+    Action,
     Cut,
     Duplicate,
     Expire,
@@ -16,9 +17,6 @@ from hack.faults.rules import (
     Stall,
     Thin,
 )
-
-if TYPE_CHECKING:
-    from hack.faults.rules import Action
 
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 READS = ("get", "list")

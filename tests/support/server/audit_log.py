@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
+from hack.control_plane.control_plane import ControlPlane
 from hack.control_plane.flags import AUDIT_LOG
 from tests.support.programs.polling import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from hack.control_plane.control_plane import ControlPlane
 
 #: Seconds until an event is written: it may follow the response.
 _SECONDS = 30.0

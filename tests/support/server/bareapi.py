@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from uuid import uuid4
 
 from hack.apiserver.http_poster import HttpPoster
 from hack.apiserver.identity import User
 from hack.control_plane.backend import direct
-from hack.control_plane.control_plane import ADMIN
+from hack.control_plane.control_plane import ADMIN, ControlPlane
 from tests.support.server.accounts import ACCOUNTS
 from tests.support.server.apiserver import make_server
 from tests.support.server.raw_client import RawClient
 from tests.support.tiers import EMBEDDED, REAL
-
-if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import AsyncIterator
-
-    from hack.control_plane.control_plane import ControlPlane
-    from upgrade_manager.kube.transport import Transport
+from upgrade_manager.kube.transport import Transport
 
 
 class Compactable(Protocol):

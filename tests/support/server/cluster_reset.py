@@ -5,24 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from hack.control_plane.backend import DEFINITION_KEYS, kinds, may_have_objects, objects_of
+from hack.control_plane.control_plane import ControlPlane
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.transport import Request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from hack.control_plane.control_plane import ControlPlane
-    from upgrade_manager.kube.client import Client
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resources import Resource
-    from upgrade_manager.kube.transport import Transport
+from upgrade_manager.kube.resources import Resource
+from upgrade_manager.kube.transport import Request, Transport
 
 #: Objects that exist before the first test, by uid.
 _before: WeakKeyDictionary[ControlPlane, frozenset[str]] = WeakKeyDictionary()

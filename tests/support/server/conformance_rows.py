@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.support.programs.polling import eventually
 from tests.support.server.apiserver import DEFINITIONS
-from tests.support.server.raw_client import PATCHES, parse
+from tests.support.server.bareapi import BareApi
+from tests.support.server.raw_client import PATCHES, JsonResponse, parse
 from tests.support.server.shapes import GROUP, SHAPES
 from upgrade_manager.kube.transport import Request
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.support.server.bareapi import BareApi
-    from tests.support.server.raw_client import JsonResponse
 
 _REFUSED = 400
 _CREATED = 201

@@ -6,20 +6,17 @@ import asyncio
 import base64
 import json
 import tempfile
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from hack.control_plane.certificates import Authority, server_context
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from tests.support.server.bareapi import BareApi
+from tests.support.server.bareapi import BareApi
 
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 MUTATING = VALIDATING.replace("validating", "mutating")

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from upgrade_manager.kube.config import ClientConfig, TlsConfig
 from upgrade_manager.kube.http_transport import HttpTransport
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from tests.support.server import apiserver
+from tests.support.server.bareapi import BareApi
 from tests.support.server.conformance_rows import served
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.support.server.bareapi import BareApi
-    from tests.support.server.raw_client import JsonResponse, RawClient
+from tests.support.server.raw_client import JsonResponse, RawClient
 
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _NOT_FOUND = 404

@@ -5,19 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.transport import Request, Response
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
-
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Stream
+from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.transport import Request, Response, Stream
 
 
 @asynccontextmanager

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeAlias
+from pathlib import Path
+from typing import TypeAlias
 
 from hack.apiserver.identity import User
+from hack.apiserver.server import ApiServer
 from hack.cluster.gateway import Gateway
 from hack.control_plane.certificates import Authority, server_context
 from hack.faults.breakable_transport import BreakableTransport
+from hack.simulation import Simulation
 from tests.support.managers.upgrade import ACCOUNT
 from tests.support.programs.polling import eventually
 from tests.support.server.raw_client import RawClient
@@ -19,14 +23,7 @@ from upgrade_manager.kube.config import InCluster
 from upgrade_manager.kube.errors import AlreadyExists
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.resources import SECRETS, SERVICE_ACCOUNTS
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from hack.apiserver.server import ApiServer
-    from hack.simulation import Simulation
-    from upgrade_manager.kube.transport import Transport
+from upgrade_manager.kube.transport import Transport
 
 
 class ResponseCounter:

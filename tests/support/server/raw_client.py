@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from upgrade_manager.kube.transport import Request
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
-    from upgrade_manager.kube.transport import Response, Transport
+from upgrade_manager.kube.transport import Request, Response, Transport
 
 PATCHES = {
     "json": "application/json-patch+json",

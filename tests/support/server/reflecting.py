@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.support.server.kube_server import Reply, ScriptedTransport, background, event, listing, status_object
 from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.reflector import Reflector
 from upgrade_manager.kube.resources import NODES
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from upgrade_manager.kube.objects import Object
 
 #: Shortest and longest wait in seconds: none, and one step of the backoff.
 AT_ONCE, STEP = (0.0, 0.0), (0.8, 1.6)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hack.apiserver.call import Call, call_of
 from hack.apiserver.posting import NoPoster
@@ -26,11 +26,8 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.cli.application import USER_AGENT
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.transport import Request
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.transport import Response, Transport
+from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.transport import Request, Response, Transport
 
 PLANS = "upgradeplans.management.harvesterhci.io"
 _PREFIX = "management.harvesterhci.io/"

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
@@ -16,16 +19,9 @@ from hack.virtual_time import virtual_now
 from tests.support.server.kube_server import failure, success
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.transport import Response
+from upgrade_manager.kube.transport import Request, Response, Stream
 from upgrade_manager.runtime.leader_election import LeaderElector
 from upgrade_manager.runtime.metrics import Metrics
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractAsyncContextManager
-    from datetime import datetime
-
-    from upgrade_manager.kube.transport import Request, Stream
 
 NAME, NAMESPACE = "manager.example", "harvester-system"
 #: Seconds for which a stuck request hangs.

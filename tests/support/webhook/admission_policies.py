@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.support.cluster.kubectl import PLANS, ROLES, manifest
+from tests.support.cluster.kubectl import PLANS, ROLES, Cluster, manifest
 from tests.support.programs.kustomize import DEPLOY
 from tests.support.programs.polling import eventually
-from tests.support.server.raw_client import RawClient
+from tests.support.server.raw_client import JsonResponse, RawClient
 from upgrade_manager.api.keys import ANNOTATION_CREATED_BY, ANNOTATION_TOOLKIT_IMAGE
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from tests.support.cluster.kubectl import Cluster
-    from tests.support.server.raw_client import JsonResponse
 
 MANIFEST = DEPLOY / "admission-policies/upgradeplans.yaml"
 POLICY = "harvester-upgrade-manager-upgradeplans"

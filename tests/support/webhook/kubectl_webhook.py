@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from prometheus_client import CollectorRegistry
 
-from tests.support.cluster.kubectl import PLANS, manifest
+from tests.support.cluster.kubectl import PLANS, Cluster, manifest
 from tests.support.programs.polling import eventually
 from tests.support.webhook.webhook import admission
 from tests.support.webhook.webhook_certificates import NAMESPACE, issue, secret
 from upgrade_manager.api.keys import ANNOTATION_CREATED_BY, ANNOTATION_SKIP_WEBHOOK
 from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import SECRETS, Resource
 from upgrade_manager.runtime.metrics import Metrics
 from upgrade_manager.runtime.peers import Peers
@@ -30,12 +32,6 @@ from webhook.checks import image, nodes, pause_list
 from webhook.cluster import ClusterReader, Listing, LiveReader
 from webhook.metrics import WebhookMetrics
 from webhook.server import PATH, webhook_server
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
-
-    from tests.support.cluster.kubectl import Cluster
-    from upgrade_manager.kube.objects import Object
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 MUTATING = CONFIGURATIONS.replace("validating", "mutating")

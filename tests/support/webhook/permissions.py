@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import yaml
 
-from hack.apiserver.call import call_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.apiserver.call import Call
-    from upgrade_manager.kube.transport import Request
+from hack.apiserver.call import Call, call_of
+from upgrade_manager.kube.transport import Request
 
 RBAC = Path(__file__).parents[3] / "deploy/rbac"
 

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from hack.cluster.impersonation import ActingAs
+from hack.simulation import Simulation
 from tests.support.managers.manager_policies import ROOT
 from tests.support.managers.upgrade import ACCOUNT
 from tests.support.programs.polling import eventually
 from tests.support.server.raw_client import RawClient
 from upgrade_manager.api.keys import DEFAULT_TOOLKIT_IMAGE, LABEL_ACTIVE
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from hack.simulation import Simulation
-    from upgrade_manager.kube.transport import Transport
+from upgrade_manager.kube.transport import Transport
 
 _POLICIES = f"{ROOT}/validatingadmissionpolicies/harvester-upgrade-manager-"
 #: Those with prefixes; the probe is a request to the last one.

@@ -15,21 +15,17 @@ import sys
 import time
 import tracemalloc
 from collections import Counter
+from collections.abc import Callable
 from http import HTTPStatus
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
-from tests.support.webhook.webhook import WebhookServer, review, webhook
+from tests.support.webhook.webhook import Response, WebhookServer, review, webhook
 from webhook import mutation
 from webhook.body import MAX_BODY
 from webhook.review import MAX_MESSAGE, PLAN_KIND, BadReview, parse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.support.webhook.webhook import Response
 
 STATUSES = {200, 400, 408, 413, 429}
 #: Bytes of the largest response: 101 findings, twice, each character as an escape.

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from tests.support.managers.toolkit_config import TOOLKIT
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.runtime.http_server import make_runner
 from upgrade_manager.runtime.metrics import Metrics
 from upgrade_manager.runtime.peers import Peers
 from webhook.admission import Admission
 from webhook.catalogue import CHECKS
+from webhook.check import Check
+from webhook.cluster import ClusterReader, Listing
 from webhook.metrics import WebhookMetrics
 from webhook.server import PATH, webhook_app
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
-
-    from aiohttp import web
-
-    from upgrade_manager.kube.objects import Object
-    from webhook.check import Check
-    from webhook.cluster import ClusterReader, Listing
 
 #: Addresses of clients.
 STRANGER, API_SERVER = "10.52.0.7", "10.53.0.1"

@@ -7,24 +7,19 @@ import base64
 import ssl
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hack.simulation import Simulation
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import NotFound
-from upgrade_manager.kube.resources import SECRETS, VALIDATING_WEBHOOK_CONFIGURATIONS
+from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.resources import SECRETS, VALIDATING_WEBHOOK_CONFIGURATIONS, Resource
 from webhook.certificates import issuer
 from webhook.certificates.ca_bundle import KINDS
 from webhook.certificates.pair import Pair, Service
 from webhook.certificates.rotation import CONFIGURATION, SECRET, SERVICE, CertificateRotation
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from hack.simulation import Simulation
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.resources import Resource
 
 NAMESPACE = "harvester-system"
 THE_SERVICE = Service(name=SERVICE, namespace=NAMESPACE)

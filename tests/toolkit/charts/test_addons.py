@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -8,9 +8,6 @@ from tests.support.toolkit.cluster_upgrade import services_world
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ADDONS
 from upgrade_manager.toolkit.charts.addons import addons_missing, upgrade_addons, with_event_router
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROUTER = "rancher/harvester-eventrouter:v0.5.0"
 MONITORING, MONITORING_SYSTEM = "rancher-monitoring", "cattle-monitoring-system"

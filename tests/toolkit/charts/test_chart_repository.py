@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,6 @@ from upgrade_manager.toolkit.charts.chart_repository import (
 )
 from upgrade_manager.toolkit.charts.cluster_resources import CLUSTER_REPOS
 from upgrade_manager.toolkit.run.errors import StepFailed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SIDECAR = {"name": "sidecar", "image": "rancher/other:v1"}
 ABOUT = "Deployment cattle-system/harvester-cluster-repo"

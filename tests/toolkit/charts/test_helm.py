@@ -1,17 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pytest
 
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.toolkit.charts.helm import Helm, Release, Revision
-from upgrade_manager.toolkit.host.host_programs import Output
+from upgrade_manager.toolkit.host.host_programs import Call, Output
 from upgrade_manager.toolkit.run.errors import StepFailed
-
-if TYPE_CHECKING:
-    from upgrade_manager.toolkit.host.host_programs import Call
 
 RANCHER = Release(name="rancher", namespace="cattle-system")
 #: As helm 4.3 prints it.

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.cluster.cluster_reader import create, named
 from tests.support.toolkit.cluster_upgrade import cluster_upgrade
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import MANAGED_CHARTS
 from upgrade_manager.toolkit.charts.managed_charts import (
@@ -22,14 +26,7 @@ from upgrade_manager.toolkit.charts.managed_charts import (
     unpause_charts,
     without_effect,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from upgrade_manager.kube.client import Client
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.toolkit.run.context import ToolkitContext
+from upgrade_manager.toolkit.run.context import ToolkitContext
 
 ABOUT = "ManagedChart fleet-local/harvester"
 PAUSED = "; it is paused, set spec.paused to false to continue"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,6 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, PROVISIONING_CLUSTERS
 from upgrade_manager.toolkit.charts.cluster_resources import CLUSTER_REPOS, RANCHER_SETTINGS
 from upgrade_manager.toolkit.charts.rancher import help_dependencies, rancher_not_running, with_version
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PINNED = {"name": "CATTLE_SHELL_IMAGE", "value": "rancher/shell:v0.5.0"}
 PROXY = {"name": "HTTP_PROXY", "value": "http://proxy"}

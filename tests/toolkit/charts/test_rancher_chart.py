@@ -3,7 +3,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import zstandard
@@ -11,9 +11,6 @@ import zstandard
 from hack.host.iso import installer_archive, tar_of
 from upgrade_manager.toolkit.charts.rancher_chart import chart_of
 from upgrade_manager.toolkit.run.errors import BadArchive
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 IMAGE = "rancher/system-agent-installer-rancher:v2.14.0"
 CHART = {"rancher-2.14.0.tgz": b"chart"}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,6 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS
 from upgrade_manager.toolkit.charts.cluster_resources import DAEMON_SETS
 from upgrade_manager.toolkit.charts.rollouts import daemon_set_missing, deployment_missing
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DEPLOYMENT, DAEMON_SET = "Deployment cattle-system/rancher", "DaemonSet longhorn-system/longhorn-manager"
 ROLLED_OUT = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}

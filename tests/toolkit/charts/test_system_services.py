@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,9 +9,6 @@ from tests.support.toolkit.cluster_upgrade import services_world
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import KUBEVIRTS, SETTINGS
 from upgrade_manager.toolkit.charts.system_services import harvester_missing, kubevirt_missing
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ABOUT = "KubeVirt harvester-system/kubevirt"
 

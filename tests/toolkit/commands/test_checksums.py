@@ -1,21 +1,16 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.support.toolkit.prepare import iso
-from tests.support.toolkit.toolkit import toolkit_world
+from tests.support.toolkit.toolkit import ToolkitWorld, toolkit_world
 from tests.support.toolkit.toolkit_transcript import golden, transcript
 from upgrade_manager.api.checksums import MAX_BYTES, read_checksums
 from upgrade_manager.toolkit.run.errors import StepFailed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.toolkit.toolkit import ToolkitWorld
 
 COMMAND = "node checksums"
 ROOTFS = "/rootfs.squashfs"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +10,6 @@ from tests.support.toolkit.cluster_upgrade import COMMAND, cluster_upgrade, end_
 from tests.support.toolkit.toolkit import toolkit_world
 from tests.support.toolkit.toolkit_interrupts import Killed
 from tests.support.toolkit.toolkit_transcript import golden, transcript
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SHARES = 4
 

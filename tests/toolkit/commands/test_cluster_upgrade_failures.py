@@ -1,26 +1,22 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from hack.actors.helm_storage import PENDING, HelmStorage, revision
 from hack.faults.rules import LoseRequest, Match, Rule
-from tests.support.toolkit.cluster_upgrade import cluster_upgrade, end_state, finished, services
+from tests.support.toolkit.cluster_upgrade import ClusterUpgrade, cluster_upgrade, end_state, finished, services
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ADDONS, MANAGED_CHARTS, SECRETS
 from upgrade_manager.toolkit.charts.managed_charts import ANNOTATION_PAUSED
 from upgrade_manager.toolkit.charts.workload_updates import ANNOTATION_METHODS
 from upgrade_manager.toolkit.run.errors import StepFailed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.toolkit.cluster_upgrade import ClusterUpgrade
-    from upgrade_manager.kube.objects import Object
 
 pytestmark = pytest.mark.sampled
 

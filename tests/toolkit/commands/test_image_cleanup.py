@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,13 +11,8 @@ from tests.support.toolkit.toolkit_transcript import golden, transcript
 from upgrade_manager.resources.image_list import LIST_KEY
 from upgrade_manager.toolkit.commands import image_cleanup
 from upgrade_manager.toolkit.commands.image_cleanup import mounted_list
-from upgrade_manager.toolkit.host.host_programs import Output
+from upgrade_manager.toolkit.host.host_programs import Call, HostPrograms, Output
 from upgrade_manager.toolkit.run.errors import BadArchive, BadEnvironment, ProgramTimedOut, StepFailed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from upgrade_manager.toolkit.host.host_programs import Call, HostPrograms
 
 COMMAND = "image-cleanup"
 OLD, USED, SHARED, ABSENT = (f"docker.io/rancher/{name}:v1" for name in ("old", "used", "shared", "absent"))

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import asyncio
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from tests.support.managers.sweep import Sweep
 from tests.support.toolkit.os_upgrade import (
     AGENT_ARCHIVE,
     NEW_OS,
@@ -21,7 +22,7 @@ from tests.support.toolkit.os_upgrade import (
     os_world,
     set_node,
 )
-from tests.support.toolkit.toolkit import NODE, POD
+from tests.support.toolkit.toolkit import NODE, POD, ToolkitWorld
 from tests.support.toolkit.toolkit_interrupts import count_points, run_killed
 from tests.support.toolkit.toolkit_transcript import golden, transcript
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_JOB_TYPE, LABEL_NODE, JobType
@@ -32,12 +33,6 @@ from upgrade_manager.kube.resources import NODES, PODS
 from upgrade_manager.toolkit.host.host_paths import OS_WORK
 from upgrade_manager.toolkit.iso.checksums import Checksums
 from upgrade_manager.toolkit.run.errors import StepFailed, StepTimedOut, WrongChecksum
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.managers.sweep import Sweep
-    from tests.support.toolkit.toolkit import ToolkitWorld
 
 COMMAND = "node post-drain"
 _EARLIER = "demo-node-upgrade-post-drain-node-0-aaaaa"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,18 +15,13 @@ from tests.support.cluster.vm_world import (
     strategy,
     vm_world,
 )
-from tests.support.toolkit.toolkit import NODE
+from tests.support.managers.sweep import Sweep
+from tests.support.toolkit.toolkit import NODE, ToolkitWorld
 from tests.support.toolkit.toolkit_interrupts import count_points, run_killed
 from tests.support.toolkit.toolkit_transcript import golden, transcript
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES
 from upgrade_manager.toolkit.run.errors import StepFailed, StepTimedOut
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.managers.sweep import Sweep
-    from tests.support.toolkit.toolkit import ToolkitWorld
 
 COMMAND = "node pre-drain"
 DROP_INS = "/run/systemd/system/rancher-system-agent.service.d"

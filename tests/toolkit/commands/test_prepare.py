@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from tests.support.managers.sweep import Sweep
 from tests.support.toolkit.file_operations import file_operations
 from tests.support.toolkit.image_archives import compressed, entry, image_archive, tar
 from tests.support.toolkit.prepare import (
@@ -19,7 +21,7 @@ from tests.support.toolkit.prepare import (
     new_host,
     prepare_world,
 )
-from tests.support.toolkit.toolkit import PLAN
+from tests.support.toolkit.toolkit import PLAN, ToolkitWorld
 from tests.support.toolkit.toolkit_interrupts import Killed, count_points, run_killed
 from tests.support.toolkit.toolkit_transcript import golden, transcript
 from upgrade_manager.kube.errors import Forbidden, Transient
@@ -31,13 +33,6 @@ from upgrade_manager.toolkit.images import kept_archives
 from upgrade_manager.toolkit.images.image_record import ImageRecord
 from upgrade_manager.toolkit.iso.checksums import Checksums
 from upgrade_manager.toolkit.run.errors import BadArchive, OutOfSpace, StepFailed, WrongChecksum
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.support.managers.sweep import Sweep
-    from tests.support.toolkit.toolkit import ToolkitWorld
 
 COMMAND = "node prepare"
 RKE2_ARCHIVE = f"{RKE2_IMAGES}/rke2.tar.zst"

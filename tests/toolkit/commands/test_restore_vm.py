@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
 from tests.support.cluster.vm_world import FIXED, LIST, messages, nodes_of_vms, recorded, strategy, vm_world
+from tests.support.managers.sweep import Sweep
 from tests.support.random_runs.randomness import Highest, Lowest
-from tests.support.toolkit.toolkit import NODE, PLAN
+from tests.support.toolkit.toolkit import NODE, PLAN, ToolkitWorld
 from tests.support.toolkit.toolkit_interrupts import count_points, run_killed
 from tests.support.toolkit.toolkit_transcript import golden, transcript
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
@@ -16,13 +19,6 @@ from upgrade_manager.kube.errors import Forbidden, NotFound, Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import CONFIG_MAPS, KUBEVIRTS, UPGRADE_PLANS
 from upgrade_manager.toolkit.run.errors import StepFailed, StepTimedOut
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from random import Random
-
-    from tests.support.managers.sweep import Sweep
-    from tests.support.toolkit.toolkit import ToolkitWorld
 
 COMMAND = "restore-vm"
 OTHER: dict[str, Any] = {**FIXED, "name": "other"}

@@ -1,28 +1,24 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from tests.support.managers.sweep import Sweep
 from tests.support.toolkit.os_upgrade import NEW_OS, boot, elementals, is_upgraded, single_node_world
-from tests.support.toolkit.toolkit import NODE, POD
+from tests.support.toolkit.toolkit import NODE, POD, ToolkitWorld
 from tests.support.toolkit.toolkit_interrupts import count_points, run_killed
 from tests.support.toolkit.toolkit_transcript import golden, transcript
 from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK, FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, VIRTUAL_MACHINE_INSTANCES
 from upgrade_manager.toolkit.run.errors import OutOfSpace, StepFailed, StepTimedOut
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.managers.sweep import Sweep
-    from tests.support.toolkit.toolkit import ToolkitWorld
-    from upgrade_manager.kube.client import Client
 
 COMMAND = "node single-node-upgrade"
 NEW_KUBERNETES = "v1.35.2+rke2r1"

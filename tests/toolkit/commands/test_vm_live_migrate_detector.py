@@ -1,11 +1,13 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.cluster.cluster_reader import create
 from tests.support.cluster.instances import GPU, affinity, instance
+from tests.support.cluster.simulate import Simulate
 from tests.support.cluster.vm_world import (
     ELSEWHERE,
     FIXED,
@@ -17,10 +19,11 @@ from tests.support.cluster.vm_world import (
     strategy,
     vm_world,
 )
-from tests.support.toolkit.toolkit import NODE, PLAN
+from tests.support.toolkit.toolkit import NODE, PLAN, ToolkitWorld
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, WITNESS_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
@@ -31,13 +34,6 @@ from upgrade_manager.kube.resources import (
 )
 from upgrade_manager.resources.restore_list import is_list_of
 from upgrade_manager.toolkit.run.errors import StepFailed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.cluster.simulate import Simulate
-    from tests.support.toolkit.toolkit import ToolkitWorld
-    from upgrade_manager.kube.objects import Object
 
 COMMAND = "vm-live-migrate-detector"
 OTHER: dict[str, Any] = {**FIXED, "name": "another"}

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +15,6 @@ from tests.support.programs.polling import eventually
 from tests.support.programs.processes import becomes_true, started_with
 from upgrade_manager.toolkit.host.host_programs import Call, ChrootPrograms, Output, run_program
 from upgrade_manager.toolkit.run.errors import BadEnvironment, ProgramFailed, ProgramTimedOut
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.real_loop
 SH = "/bin/sh"

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from upgrade_manager.toolkit.host.host_tree import HostTree
 from upgrade_manager.toolkit.run.errors import StepFailed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -4,17 +4,14 @@ import asyncio
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.programs.polling import eventually
 from upgrade_manager.toolkit.host.host_programs import Call, ChrootPrograms
 from upgrade_manager.toolkit.run.errors import BadArchive, ProgramTimedOut
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.real_loop
 

@@ -1,18 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 
 from upgrade_manager.toolkit.host.host_tree import HostTree
 from upgrade_manager.toolkit.host.rke2_config import config_missing, write_config
+from upgrade_manager.toolkit.run.context import ToolkitContext
 from upgrade_manager.toolkit.run.errors import StepFailed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from upgrade_manager.toolkit.run.context import ToolkitContext
 
 CONFIG = "/etc/rancher/rke2/config.yaml"
 MAX_PODS = f"{CONFIG}.d/99-max-pods.yaml"

@@ -1,18 +1,13 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.toolkit.toolkit import toolkit_world
-from upgrade_manager.toolkit.host.host_programs import Output
+from upgrade_manager.toolkit.host.host_programs import Call, Output
 from upgrade_manager.toolkit.host.system_agent import restore_system_agent, system_agent_override
 from upgrade_manager.toolkit.run.errors import ProgramFailed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from upgrade_manager.toolkit.host.host_programs import Call
 
 FOLDER = "/run/systemd/system/rancher-system-agent.service.d"
 OVERRIDE, ENVIRONMENT = f"{FOLDER}/override.conf", f"{FOLDER}/10-harvester-upgrade.env"

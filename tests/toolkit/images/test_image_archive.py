@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import struct
 import tarfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import zstandard
@@ -11,9 +11,6 @@ from tests.support.toolkit.image_archives import compressed, entry, images_tar, 
 from upgrade_manager.toolkit.images import image_archive
 from upgrade_manager.toolkit.images.image_archive import unpacked, verify
 from upgrade_manager.toolkit.run.errors import BadArchive
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TAR = images_tar("docker.io/rancher/rancher:v2", layers=[(entry("layer.tar"), bytes(range(256)) * 2000)])
 HALF = len(TAR) // 2

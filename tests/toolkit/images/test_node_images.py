@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
 
 from upgrade_manager.release.image_lists import identities
-from upgrade_manager.toolkit.host.host_programs import Output
+from upgrade_manager.toolkit.host.host_programs import Call, Output
 from upgrade_manager.toolkit.images.node_images import read_images
 from upgrade_manager.toolkit.run.errors import StepFailed
-
-if TYPE_CHECKING:
-    from upgrade_manager.toolkit.host.host_programs import Call
 
 OLD = "docker.io/rancher/old:v1"
 

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractAsyncContextManager
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,13 +15,8 @@ from upgrade_manager.toolkit.iso import checksums as module
 from upgrade_manager.toolkit.iso.checksums import Checksums
 from upgrade_manager.toolkit.iso.iso_directory import IsoDirectory
 from upgrade_manager.toolkit.iso.release_files import BUNDLE, RELEASE, ReleaseFiles
+from upgrade_manager.toolkit.iso.repository_files import FileBody
 from upgrade_manager.toolkit.run.errors import BadArchive, BadEnvironment, WrongChecksum
-
-if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
-
-    from upgrade_manager.toolkit.iso.repository_files import FileBody
 
 CONTENT, OTHER = b"content", b"changed"
 DIGESTS = {"/a": sha256(CONTENT).hexdigest()}

@@ -3,11 +3,13 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import BinaryIO
 
 import pytest
 from structlog.testing import capture_logs
@@ -22,15 +24,8 @@ from upgrade_manager.toolkit.host.host_tree import HostTree
 from upgrade_manager.toolkit.iso import downloads
 from upgrade_manager.toolkit.iso.checksums import Checksums
 from upgrade_manager.toolkit.iso.downloads import STALL_TIMEOUT, Downloads
-from upgrade_manager.toolkit.iso.repository_files import FileBody, HttpRepositoryFiles
+from upgrade_manager.toolkit.iso.repository_files import FileBody, HttpRepositoryFiles, RepositoryFiles
 from upgrade_manager.toolkit.run.errors import BadArchive, OutOfSpace, StepFailed, StepTimedOut, WrongChecksum
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
-    from pathlib import Path
-    from typing import BinaryIO
-
-    from upgrade_manager.toolkit.iso.repository_files import RepositoryFiles
 
 CONTENT = Random(1).randbytes(100_000)
 OTHER = Random(2).randbytes(100_000)

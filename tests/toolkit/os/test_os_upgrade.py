@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
+from tests.support.managers.sweep import Sweep
 from tests.support.toolkit.os_upgrade import (
     NEW_OS,
     OLD_OS,
@@ -20,21 +22,15 @@ from tests.support.toolkit.os_upgrade import (
     os_iso,
     os_world,
 )
+from tests.support.toolkit.toolkit import ToolkitWorld
 from tests.support.toolkit.toolkit_interrupts import run_killed, run_killed_before
 from upgrade_manager.toolkit.host.host_paths import ACTIVE_IMAGE, GRUB_ENVIRONMENT, PASSIVE_IMAGE, TRANSITION_IMAGE
 from upgrade_manager.toolkit.os.elemental import CONFIG
 from upgrade_manager.toolkit.os.os_record import RECORD
 from upgrade_manager.toolkit.os.os_rootfs import rootfs_path
 from upgrade_manager.toolkit.os.os_upgrade import install_os, verify_os
+from upgrade_manager.toolkit.run.context import ToolkitContext
 from upgrade_manager.toolkit.run.errors import StepFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from pathlib import Path
-
-    from tests.support.managers.sweep import Sweep
-    from tests.support.toolkit.toolkit import ToolkitWorld
-    from upgrade_manager.toolkit.run.context import ToolkitContext
 
 COMMAND = "node post-drain"
 ELEMENTAL = "host  elemental upgrade --logfile"

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from upgrade_manager.toolkit.os.reboot import SCRIPT, unit_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.real_loop
 _POD = "demo-node-upgrade-post-drain-node-0-x7k2p"

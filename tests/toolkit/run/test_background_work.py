@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from threading import Event, get_ident
-from typing import TYPE_CHECKING
 
 import pytest
 
 from upgrade_manager.toolkit.run.background_work import BackgroundCalls, consume, discard
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.real_loop
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 from structlog.testing import capture_logs
 
@@ -9,9 +9,6 @@ from hack.virtual_time import virtual_now
 from tests.support.toolkit.toolkit import PLAN, toolkit_world
 from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
 from upgrade_manager.toolkit.run.plan_events import NORMAL, PlanEvents
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 async def test_event_is_recorded_on_the_plan(tmp_path: Path) -> None:

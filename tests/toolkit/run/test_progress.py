@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
@@ -13,9 +13,6 @@ from upgrade_manager.api.keys import ANNOTATION_PROGRESS, HARVESTER_SYSTEM
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.toolkit.run.progress import JobProgress
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 async def test_job_shows_the_step(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from random import Random
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 
@@ -11,13 +12,9 @@ from tests.support.random_runs.randomness import Highest, Lowest
 from tests.support.toolkit.toolkit import Steps
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Forbidden, KubeError, Transient
+from upgrade_manager.toolkit.run.context import ToolkitContext
 from upgrade_manager.toolkit.run.errors import BadEnvironment, ProgramFailed, StepFailed, StepTimedOut
 from upgrade_manager.toolkit.run.steps import Step, run_steps
-
-if TYPE_CHECKING:
-    from random import Random
-
-    from upgrade_manager.toolkit.run.context import ToolkitContext
 
 
 @dataclass(slots=True)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.toolkit.toolkit import NODE, toolkit_world
+from tests.support.toolkit.toolkit import NODE, ToolkitWorld, toolkit_world
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
@@ -15,12 +17,6 @@ from upgrade_manager.toolkit.vms.drain_taint import (
     remove_drain_taint,
     set_drain_taint,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from tests.support.toolkit.toolkit import ToolkitWorld
 
 DRAIN = {"key": "kubevirt.io/drain", "value": "draining", "effect": "NoSchedule"}
 OTHER = {"key": "example.com/other", "effect": "NoSchedule"}

@@ -1,26 +1,22 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.cluster.cluster_reader import create, named
 from tests.support.cluster.vm_world import FREE, recorded, set_instance, strategy, vm_world
-from tests.support.toolkit.toolkit import NODE, PLAN
+from tests.support.toolkit.toolkit import NODE, PLAN, ToolkitWorld
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, JobType
 from upgrade_manager.api.names import component_name
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, MIGRATIONS, NODES, POD_DISRUPTION_BUDGETS, VIRTUAL_MACHINE_INSTANCES
 from upgrade_manager.toolkit.run.errors import StepTimedOut
 from upgrade_manager.toolkit.vms.evacuation import budgets_remaining, stop_stranded_vms, vms_remaining
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.toolkit.toolkit import ToolkitWorld
-    from upgrade_manager.kube.objects import Object
 
 EVACUATION = "kubevirt-evacuation-abcde"
 COMMAND = "node pre-drain"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,9 +9,6 @@ from tests.support.toolkit.volume_world import add_engine, add_volume, volume_wo
 from upgrade_manager.kube.resources import LONGHORN_ENGINES, LONGHORN_VOLUMES
 from upgrade_manager.toolkit.host.host_paths import WORK
 from upgrade_manager.toolkit.vms.longhorn_gate import forget_skipped_volumes, unsafe_volumes
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
@@ -22,10 +24,6 @@ from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
 from upgrade_manager.toolkit.vms.vm_shutdown import stop_all_vms, stop_immovable_vms, vms_running
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from random import Random
 
 
 async def test_all_vms_are_stopped_and_recorded(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,13 +14,9 @@ from tests.support.webhook.webhook_certificates import Replicas, new_pair
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import Resource
 from webhook.certificates.ca_bundle import KINDS, CaBundle
 from webhook.certificates.rotation import CONFIGURATION
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from upgrade_manager.kube.resources import Resource
 
 
 @pytest.fixture

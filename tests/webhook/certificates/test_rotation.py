@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,13 +18,8 @@ from tests.support.webhook.webhook_certificates import NAMESPACE, RENEWAL, Repli
 from upgrade_manager.kube.patch import JsonPatch, MergePatch
 from upgrade_manager.kube.resources import SECRETS, VALIDATING_WEBHOOK_CONFIGURATIONS
 from upgrade_manager.runtime.healthz import Unhealthy
-from webhook.certificates.rotation import CONFIGURATION, INTERVAL, PROPAGATION, SECRET
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from webhook.certificates.pair import Pair
-    from webhook.certificates.rotation import CertificateRotation
+from webhook.certificates.pair import Pair
+from webhook.certificates.rotation import CONFIGURATION, INTERVAL, PROPAGATION, SECRET, CertificateRotation
 
 #: Seconds after which a change by a user is repaired.
 REPAIR = INTERVAL + PROPAGATION + 5

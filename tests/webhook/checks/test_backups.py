@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import SCHEDULE_VM_BACKUPS, VIRTUAL_MACHINE_BACKUPS
 from webhook.checks.backups import CHECK
 from webhook.cluster import NotInstalled
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
 
 SOURCE = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "db"}
 RUNNING = "VirtualMachineBackup default/nightly is in progress ({} %). Wait until it is ready, or delete it: kubectl "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,14 +14,11 @@ from tests.support.managers.toolkit_config import TOOLKIT
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.kube import resources
 from upgrade_manager.kube.errors import Forbidden, KubeError, Transient
+from upgrade_manager.kube.resources import Resource
 from webhook.catalogue import CHECKS
-from webhook.check import Outcome, Subject
+from webhook.check import Check, Outcome, Subject
 from webhook.cluster import LiveReader
 from webhook.runner import run_checks
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.resources import Resource
-    from webhook.check import Check
 
 SCENARIOS = [
     pytest.param(name, marks=pytest.mark.full if name == "nodes-100" else ())

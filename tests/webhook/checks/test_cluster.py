@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 from webhook.checks.cluster import CHECK
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
 
 ABSENT = "Cluster fleet-local/local does not exist. "
 NOT_READY = "Cluster fleet-local/local is not ready: {}. Wait until it is, or repair it: kubectl describe "

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from webhook.checks.concurrency import CHECK
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
 
 INTERVAL = {"object": "Setting longhorn-system/replica-replenishment-wait-interval", "field": "value"}
 STRATEGY = {"object": "Cluster fleet-local/local", "field": "spec.rkeConfig.upgradeStrategy"}

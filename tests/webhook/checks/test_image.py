@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 from webhook.checks.image import CHECK
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
 
 ANNOTATION = "harvesterhci.io/os-upgrade-image"
 LACKS = 'VirtualMachineImage harvester-system/iso lacks the annotation harvesterhci.io/os-upgrade-image: "True"'

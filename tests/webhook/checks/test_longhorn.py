@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, node
 from upgrade_manager.api.keys import WITNESS_LABEL
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES, NODES
 from webhook.checks.longhorn import CHECK
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
 
 SKIP = "management.harvesterhci.io/skip-single-replica-detached-vol"
 OF_CLAIM = "Volume longhorn-system/pvc-1 of PersistentVolumeClaim default/disk "

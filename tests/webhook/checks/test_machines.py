@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -9,12 +9,10 @@ from hack.simulation import Simulation
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, set_status
 from tests.support.cluster.machine_versions import NewMachines
 from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import MACHINES
 from webhook.checks.machines import CHECK
 from webhook.cluster import LiveReader
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
 
 FAILED = "Machine fleet-local/m1 is in phase Failed, not Running. Wait until it is Running, or repair it: "
 UPDATING = "is in phase Updating, not Running"

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import MANAGED_CHARTS
 from webhook.checks.managed_charts import CHECK
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
 
 NOT_READY = "ManagedChart fleet-local/harvester is not Ready: {}. Wait until it is, or repair it: kubectl describe "
 MODIFIED = "Modified(1)\n [Cluster fleet-local/local]."

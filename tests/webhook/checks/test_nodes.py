@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, node
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS
 from webhook.checks.nodes import CHECK
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
 
 UNKNOWN = node("n1", ready="Unknown")
 NOT_READY = "Node n1 is not Ready: kubelet is posting ready status. Repair it"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,16 +13,12 @@ from tests.support.cluster import simulate
 from tests.support.cluster.cluster_reader import assert_messages, create, find, named, set_status
 from tests.support.cluster.instances import GPU, affinity, instance
 from upgrade_manager.kube import objects, resources
+from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import Resource
 from webhook.catalogue import CHECKS
 from webhook.cluster import LiveReader, NotInstalled
 from webhook.listings import ADDONS
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from upgrade_manager.kube.client import Client
-    from upgrade_manager.kube.resources import Resource
 
 pytestmark = pytest.mark.servers
 

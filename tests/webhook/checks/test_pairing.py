@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, node
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import MACHINES, NODES
 from webhook.checks.pairing import CHECK
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
 
 LABEL, ANNOTATION = "harvesterhci.io/managed", "cluster.x-k8s.io/machine"
 ANNOTATE = f"kubectl annotate --overwrite node n1 {ANNOTATION}"

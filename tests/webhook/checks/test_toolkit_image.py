@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -8,12 +8,9 @@ from tests.support.cluster.cluster_reader import MemoryReader
 from upgrade_manager.api.image_name import ImageName
 from upgrade_manager.api.keys import ANNOTATION_TOOLKIT_IMAGE, ANNOTATION_TOOLKIT_KIND
 from upgrade_manager.api.toolkit_image import ToolkitConfig
-from webhook.check import Outcome, Subject
+from webhook.check import CheckResult, Outcome, Subject
 from webhook.checks.toolkit_image import CHECK
 from webhook.runner import run_checks
-
-if TYPE_CHECKING:
-    from webhook.check import CheckResult
 
 DIGEST = "sha256:" + "a" * 64
 IMAGE, KIND = ANNOTATION_TOOLKIT_IMAGE, ANNOTATION_TOOLKIT_KIND

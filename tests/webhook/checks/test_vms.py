@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, node
 from tests.support.cluster.instances import GPU, WITNESS, affinity, instance, zone
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, VIRTUAL_MACHINE_INSTANCES
 from webhook.checks.vms import CHECK
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
 
 CANNOT = "VirtualMachine default/db cannot be live-migrated: {}. Set spec.restoreVM to true, "
 SELECTOR = CANNOT.format("it has a node selector")

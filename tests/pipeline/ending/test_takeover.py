@@ -12,9 +12,9 @@ from hack.simulation import Simulation
 from tests.pipeline.ending.test_orphaned_jobs import SLOW, post_draining, until_job
 from tests.support.cluster.cluster_state import created_objects
 from tests.support.cluster.harvester import Harvester
-from tests.support.cluster.simulate import RepairableScenario, Simulate, fault
+from tests.support.cluster.simulate import RepairableScenario, Simulate
 from tests.support.managers.earlier_version import EarlierVersion
-from tests.support.managers.upgrade import BY_VERSION, Ledger, UpgradeRun, condition
+from tests.support.managers.upgrade import BY_VERSION, Ledger, UpgradeRun
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import LABEL_ACTIVE, LABEL_COMPONENT, LABEL_PLAN_UID, Component, JobType
 from upgrade_manager.api.phases import PHASE_VALUES, TERMINAL
@@ -29,7 +29,6 @@ from upgrade_manager.kube.resources import (
     SECRETS,
     SERVICES,
     SUC_PLANS,
-    UPGRADE_PLANS,
     VIRTUAL_MACHINE_IMAGES,
     Resource,
 )
@@ -277,21 +276,6 @@ async def test_plan_is_taken_over_and_succeeds(simulate: Simulate, point: str) -
         assert [name for name in created if name.startswith("upgrade-") and created.count(name) > 1] == []
 
 
-@pytest.mark.rule("nodes: a plan that an earlier version began is taken over in any phase")
-@pytest.mark.parametrize(
-    "point", ["ISODownloading", "RepoCreated", "ImagePreloading", "ClusterUpgrading", "CleaningUp"]
-)
-@pytest.mark.thin
-async def test_deleted_plan_of_an_earlier_version_leaves_nothing(simulate: Simulate, point: str) -> None:
-    async with simulate() as simulation:
-        stage = await began(simulation, BY_VERSION, point)
-        await stage.client.delete(UPGRADE_PLANS, stage.name)
-        async with stage.life(seed="successor"):
-            assert await stage.until("deleted") == "deleted"
-            await stage.settle()
-            assert await created_objects(simulation) == []
-
-
 @pytest.mark.rule("nodes: a Job that runs when its plan is deleted runs to its end, whatever the propagation policy")
 @pytest.mark.servers
 async def test_running_job_of_an_earlier_version_survives(simulate: Simulate) -> None:
@@ -303,23 +287,6 @@ async def test_running_job_of_an_earlier_version_survives(simulate: Simulate) ->
             await stage.delete("Foreground")
             done = await until_job(stage, objects.name(job), "succeeded")
             assert (objects.uid(done), plan_uid(done)) == (objects.uid(job), plan_uid(job))
-
-
-@pytest.mark.rule("nodes: a plan that an earlier version began is taken over in any phase")
-@pytest.mark.parametrize("step", ["prepare", "pre-drain"])
-async def test_failure_keeps_the_job_of_an_earlier_version(step: str) -> None:
-    scenario = RepairableScenario.of(**fault(step))
-    async with Simulation(scenario) as simulation:
-        stage = await began(simulation, BY_VERSION, "ImagePreloading" if step == "prepare" else "PreDraining")
-        async with stage.life(seed="successor"):
-            plan = await stage.fail()
-            assert condition(plan, "Degraded")[0] == "True"
-            place = SUC_PLACE if step == "prepare" else PLACE
-            kept = (await stage.client.list(JOBS, namespace=place)).items
-            assert {objects.owner_uid(job) for job in kept} == {objects.uid(plan)}
-            assert len([job for job in kept if objects.is_condition_true(job, "Failed")]) == len(kept) >= 1
-            await stage.delete()
-            assert await created_objects(simulation) == []
 
 
 async def test_kept_jobs_are_found_after_their_plan_is_removed(cluster: Harvester) -> None:

@@ -15,10 +15,10 @@ from hack.bench.in_process import LoopClock
 from hack.scenario import Scenario
 from hack.simulation import Simulation
 from tests.support.cluster.simulate import PACE, Simulate
-from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, phases_of, started
-from upgrade_manager.api.phases import FAILED, SUCCEEDED
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, phases_of, started
+from upgrade_manager.api.phases import FAILED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import ENDPOINT_SLICES, VERSIONS, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.kube.resources import VERSIONS
 
 pytestmark = pytest.mark.sampled
 
@@ -179,20 +179,6 @@ async def test_node_unreachable_for_30_s_delays_the_upgrade(simulate: Simulate) 
         assert {event["type"] for event in await stage.events()} == {"Normal"}
 
 
-@pytest.mark.rule('api: skip-garbage-collection-threshold-check "true" skips the disk space check')
-@pytest.mark.parametrize(
-    ("annotations", "scenario"),
-    [
-        pytest.param({SKIP: "true"}, cluster(disks={"node-0": FULL, "node-1": {"answers": False}}), id="full disks"),
-        pytest.param({DAYS: "2"}, cluster(api_servers={MAIN: {"days": 3}}), id="short-lived certificates"),
-    ],
-)
-@pytest.mark.thin
-async def test_annotations_skip_the_checks(simulate: Simulate, annotations: dict[str, str], scenario: Scenario) -> None:
-    async with simulate(scenario) as simulation, paced(simulation, BY_IMAGE, annotations=annotations) as stage:
-        assert await stage.until_ended() == SUCCEEDED
-
-
 async def test_wait_probes_only_silent_nodes_until_it_is_skipped(simulate: Simulate) -> None:
     async with simulate(cluster(disks=SILENT)) as simulation:
         stage = await UpgradeRun.set_up(simulation)
@@ -209,24 +195,6 @@ async def test_wait_probes_only_silent_nodes_until_it_is_skipped(simulate: Simul
             assert asyncio.get_running_loop().time() - began < 2
 
 
-async def test_next_manager_continues_the_wait(simulate: Simulate) -> None:
-    async with simulate(cluster(disks=SILENT)) as simulation:
-        stage = await UpgradeRun.set_up(simulation)
-        async with stage.life() as first:
-            await stage.create_plan()
-            await wait_for(stage, "node-1")
-            await asyncio.sleep(59)
-            assert await stage.phase() == "Initializing"
-            await first.kill()
-        async with stage.life(seed="successor"):
-            began = asyncio.get_running_loop().time()
-            assert await stage.until_ended() == FAILED
-            assert 59 < asyncio.get_running_loop().time() - began < 75
-            await stage.settle()
-        reasons = [event["reason"] for event in await stage.events()]
-        assert reasons == ["PhaseTransition", "ToolkitImageChosen", "UpgradeFailed"]
-
-
 async def test_missing_version_does_not_use_up_the_probes_minute(simulate: Simulate) -> None:
     async with simulate(cluster(disks={"node-1": {"unreachable": 30}})) as simulation:
         client = simulation.client()
@@ -237,15 +205,3 @@ async def test_missing_version_does_not_use_up_the_probes_minute(simulate: Simul
             metadata = {"name": "v1.8.0", "namespace": "harvester-system"}
             await client.create(VERSIONS, {**version, "metadata": metadata})
             assert await stage.until("ISODownloading", FAILED) == "ISODownloading"
-
-
-async def test_next_plan_upgrades_a_repaired_cluster(simulate: Simulate) -> None:
-    async with simulate(cluster(api_servers={"10.53.0.2": {"days": 1}})) as simulation:
-        await fail(simulation)
-        client = simulation.client()
-        piece = await client.get(ENDPOINT_SLICES, "kubernetes", namespace="default")
-        piece["endpoints"] = [e for e in piece["endpoints"] if e["addresses"] != ["10.53.0.2"]]
-        await client.update(ENDPOINT_SLICES, piece)
-        async with started(simulation, name="second") as second:
-            assert await second.until("ISODownloaded", "RepoCreating", FAILED) != FAILED
-        assert (await client.list(VIRTUAL_MACHINE_IMAGES)).items != []

@@ -271,7 +271,16 @@ async def test_restart_starts_the_minute_over(waiting: PreflightSetup) -> None:
 
 async def test_another_plan_starts_without_results(waiting: PreflightSetup) -> None:
     await asyncio.sleep(61)
+    waiting.kubelets.requests.clear()
     assert isinstance(await waiting.check(plan="another"), Pending)
+    assert {node for node, _ in waiting.kubelets.requests} == {"n1", "n2", "n3"}
+
+
+async def test_finished_check_leaves_no_results(setup: PreflightSetup) -> None:
+    assert await setup.decide() == (Passed(), [])
+    setup.kubelets.responses = {("n1", STATS): FULL}
+    cause, _ = await setup.rejected()
+    assert "node n1 (" in cause
 
 
 @pytest.mark.parametrize(("field", "value"), [("annotations", {SKIP: "true"}), ("nodes", ("n1", "n3"))])

@@ -67,9 +67,10 @@ async def find(
 
 
 def named(name: str, namespace: str = "", **more: Any) -> Object:
-    """Return an object of any kind; `labels` and `annotations` belong to its metadata."""
+    """Return an object of any kind; labels, annotations, owners and finalizers belong to its metadata."""
     metadata: Object = {"name": name, **({"namespace": namespace} if namespace else {})}
-    metadata |= {key: more.pop(key) for key in ("labels", "annotations") if key in more}
+    fields = ("labels", "annotations", "ownerReferences", "finalizers")
+    metadata |= {key: more.pop(key) for key in fields if key in more}
     return {"metadata": metadata, **more}
 
 

@@ -9,6 +9,7 @@ from hack.cluster.impersonation import ActingAs
 from hack.control_plane.backend import direct, real_crds
 from hack.control_plane.control_plane import ADMIN, ControlPlane
 from hack.crds.foreign import our_crd
+from tests.support.cluster.cluster_reader import named
 from tests.support.managers.manager_policies import install, manager_policies
 from tests.support.managers.upgrade import ACCOUNT, rights
 from tests.support.programs.polling import eventually
@@ -122,12 +123,8 @@ def labelled(manifest: Object, uid: str) -> Object:
 
 
 def manifest(resource: Resource, name: str, namespace: str = "", **fields: Any) -> Object:
-    """Return an object; `labels`, `annotations` and `ownerReferences` are metadata."""
-    metadata: Object = {"name": name} | ({"namespace": namespace} if namespace else {})
-    for field in ("labels", "annotations", "ownerReferences", "finalizers"):
-        if field in fields:
-            metadata[field] = fields.pop(field)
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **fields}
+    """Return an object; `labels`, `annotations`, `ownerReferences` and `finalizers` are metadata."""
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **named(name, namespace, **fields)}
 
 
 async def prepare(plane: ControlPlane) -> GuardedCluster:

@@ -171,11 +171,11 @@ class Harvester:
             status = {"conditions": [ready], "nodeInfo": {"osImage": "Harvester v1.6.1"}, **self.kubelets.status(name)}
             await self.put(NODES, {"metadata": {"name": name, "labels": given}}, status=status)
 
-    async def machine(self, node: str) -> None:
-        """Create Rancher's Machine of a node."""
+    async def machine(self, node: str, *, name: str = "") -> None:
+        """Create Rancher's Machine of a node; its name is m-NODE by default."""
         spec = {"clusterName": "local", "bootstrap": {}, "infrastructureRef": {"name": "x", "kind": "x"}}
         status = {"nodeRef": {"kind": "Node", "apiVersion": "v1", "name": node}}
-        metadata = {"name": f"m-{node}", "namespace": "fleet-local"}
+        metadata = {"name": name or f"m-{node}", "namespace": "fleet-local"}
         await self.put(MACHINES, {"metadata": metadata, "spec": spec}, status=status)
 
     async def complete_plan(self, name: str, *nodes: str) -> None:

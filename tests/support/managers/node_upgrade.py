@@ -15,7 +15,6 @@ from upgrade_manager.kube.resources import (
     ADDONS,
     JOBS,
     LONGHORN_SETTINGS,
-    MACHINES,
     NODES,
     PROVISIONING_CLUSTERS,
     SECRETS,
@@ -52,12 +51,8 @@ class NodeUpgradeRun:
 
     async def machine(self, node: str, *, machine: str = "") -> None:
         """Create a Machine of the node with its machine-plan Secret; `machine` is its name, m-NODE by default."""
-        name = machine or f"m-{node}"
-        place = {"namespace": "fleet-local", "name": name}
-        status = {"nodeRef": {"kind": "Node", "apiVersion": "v1", "name": node}}
-        spec = {"clusterName": "local", "bootstrap": {}, "infrastructureRef": {"name": "x", "kind": "x"}}
-        await self.cluster.put(MACHINES, {"metadata": place, "spec": spec}, status=status)
-        labels = {"rke.cattle.io/machine-name": name}
+        await self.cluster.machine(node, name=machine)
+        labels = {"rke.cattle.io/machine-name": machine or f"m-{node}"}
         metadata = {"name": f"s-{machine or node}", "namespace": "fleet-local", "labels": labels}
         await self.cluster.put(SECRETS, {"metadata": metadata, "type": "rke.cattle.io/machine-plan", "data": {}})
 

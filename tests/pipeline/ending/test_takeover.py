@@ -59,9 +59,11 @@ def former(ctx: ReconcileContext, manifest: Object) -> Object:
     return {**manifest, "metadata": metadata, **({"spec": spec} if spec else {})}
 
 
-async def begun(cluster: Harvester, *, deleting: bool = False, **spec: Any) -> ReconcileContext:
-    """Create a plan in its node upgrade with an object of each kind, as the earlier version left it."""
-    plan = await cluster.plan(spec={"version": "v1", **spec}, status={"currentPhase": "NodeUpgrading"})
+async def begun(
+    cluster: Harvester, *, phase: str = "NodeUpgrading", deleting: bool = False, **spec: Any
+) -> ReconcileContext:
+    """Create a plan in that phase with an object of each kind, as the earlier version left it."""
+    plan = await cluster.plan(spec={"version": "v1", **spec}, status={"currentPhase": phase})
     ctx = cluster.context(plan)
     owner, jobs, image = ctx.owner, ctx.job_settings, ctx.job_settings.image
     lists = ImageList(owner=owner, packed=b"x")
@@ -203,6 +205,13 @@ async def test_object_created_after_the_takeover_is_taken_over_next(cluster: Har
     assert objects.labels(await cluster.find(SERVICES, "up-repo", PLACE))[LABEL_PLAN_UID] == ctx.owner.uid
 
 
+async def test_plan_that_stays_unlabeled_is_not_taken_over_again(cluster: Harvester) -> None:
+    ctx = await begun(cluster)
+    await take_over(ctx)
+    await ctx.ensure(SUC_PLANS, image_preload_plan(ctx.owner, ctx.plan_settings, concurrency=1))
+    assert ctx.informers.is_taken_over
+
+
 @pytest.mark.parametrize("deleting", [True, False])
 async def test_list_of_vms_loses_its_owner(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch, *, deleting: bool
@@ -289,13 +298,26 @@ async def test_running_job_of_an_earlier_version_survives(simulate: Simulate) ->
             assert (objects.uid(done), plan_uid(done)) == (objects.uid(job), plan_uid(job))
 
 
-async def test_kept_jobs_are_found_after_their_plan_is_removed(cluster: Harvester) -> None:
-    """The process ended after the removal of the Plan, before that of the Jobs' TTL."""
-    ctx = await begun(cluster)
+async def put_kept_job(cluster: Harvester, ctx: ReconcileContext) -> None:
+    """Create a failed Job of the image preload, as the earlier version kept it."""
     manifest = former(ctx, node_job(ctx.owner, ctx.job_settings, node="n9", job_type=JobType.PRE_DRAIN))
     manifest["metadata"] |= {"name": "apply", "namespace": SUC_PLACE}
     manifest["metadata"]["labels"] |= {LABEL_COMPONENT: Component.IMAGE_PRELOAD.value}
     await cluster.put(JOBS, manifest, status=FAILED)
+
+
+async def test_kept_jobs_are_removed_with_a_failed_plan(cluster: Harvester) -> None:
+    ctx = await begun(cluster, phase="Failed", deleting=True)
+    await put_kept_job(cluster, ctx)
+    await take_over(ctx)
+    await clean_up(ctx, keep_failed_jobs=False)
+    assert await cluster.names(JOBS, SUC_PLACE) == []
+
+
+async def test_kept_jobs_are_found_after_their_plan_is_removed(cluster: Harvester) -> None:
+    """The process ended after the removal of the Plan, before that of the Jobs' TTL."""
+    ctx = await begun(cluster)
+    await put_kept_job(cluster, ctx)
     await cluster.client.delete_collection(SUC_PLANS, namespace=SUC_PLACE)
     await take_over(ctx)
     await remove_ttl(ctx, Component.IMAGE_PRELOAD)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +20,8 @@ T = TypeVar("T")
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 #: Real seconds that a loop without timers waits for a thread or a file before it raises StuckError.
 STUCK_AFTER = 5.0
+#: True in a task whose threads' work the loop does itself, at once: when a thread ends depends on other programs.
+runs_inline: ContextVar[bool] = ContextVar("runs_inline", default=False)
 
 
 class StuckError(RuntimeError):
@@ -39,7 +42,9 @@ class VirtualEventLoop(asyncio.SelectorEventLoop):
         return self._virtual_time
 
     def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
-        """Run a function in a thread; time stands still until it is done."""
+        """Run a function in a thread, while time stands still, or at once if `runs_inline`."""
+        if runs_inline.get():
+            return self._run_inline(func, *args)
         future = super().run_in_executor(executor, func, *args)
         self.running_threads += 1
         future.add_done_callback(self._thread_done)
@@ -48,6 +53,14 @@ class VirtualEventLoop(asyncio.SelectorEventLoop):
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ARG002, ASYNC109
         """Wait for the threads without the timeout of Python 3.12 and later, which is virtual here."""
         await super().shutdown_default_executor()
+
+    def _run_inline(self, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:
+        done: asyncio.Future[T] = self.create_future()
+        try:
+            done.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001  # the caller's
+            done.set_exception(error)
+        return done
 
     def _thread_done(self, _future: asyncio.Future[Any]) -> None:
         self.running_threads -= 1

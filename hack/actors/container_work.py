@@ -57,6 +57,13 @@ def container_of(pod: Object) -> Object:
     return first if isinstance(first, dict) else {}
 
 
+def program_of(pod: Object) -> list[str]:
+    """Return the program of the first container and its arguments: of a shell line, what it executes in the end."""
+    container = container_of(pod)
+    words: list[str] = [*(container.get("command") or []), *(container.get("args") or [])]
+    return words[-1].rpartition("exec ")[2].split() if words[:2] == ["/bin/sh", "-c"] else words
+
+
 def env_of(pod: Object) -> dict[str, str]:
     """Return the container's environment as far as the Pod defines it."""
     fields = {
@@ -70,17 +77,6 @@ def env_of(pod: Object) -> dict[str, str]:
         path = ((entry.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath") or ""
         result[entry["name"]] = entry.get("value") or fields.get(path, "")
     return result
-
-
-def option_of(pod: Object, option: str) -> str:
-    """Return the value of `--option value` or `--option=value` on the command line, or an empty string."""
-    words = _words(container_of(pod))
-    for index, word in enumerate(words):
-        if word == option and index + 1 < len(words):
-            return words[index + 1]
-        if word.startswith(option + "="):
-            return word.removeprefix(option + "=")
-    return ""
 
 
 def duration_of(work: Work, durations: Durations) -> float:
@@ -101,20 +97,6 @@ def duration_of(work: Work, durations: Durations) -> float:
 def _words(container: Object) -> list[str]:
     given = [*(container.get("command") or ()), *(container.get("args") or ())]
     return [word for text in given for word in text.split()]
-
-
-_PLAN = "HARVESTER_UPGRADEPLAN_NAME"
-_NODE = "HARVESTER_UPGRADE_NODE_NAME"
-_POD = "HARVESTER_UPGRADE_POD_NAME"
-#: The variables that the scripts read under `set -u`.
-_ENVIRONMENT = {
-    Work.CHECKSUMS: (_PLAN,),
-    Work.PREPARE: (_PLAN,),
-    Work.MANIFESTS: (_PLAN,),
-    Work.PRE_DRAIN: (_PLAN, _NODE),
-    Work.POST_DRAIN: (_PLAN, _NODE, _POD),
-    Work.SINGLE_NODE: (_PLAN, _NODE, _POD),
-}
 
 
 def missing_from(pod: Object) -> str:
@@ -146,15 +128,6 @@ def _missing_from_toolkit(pod: Object) -> str:
             return "CreateContainerError: the container is not privileged, which a loop mount needs"
     if work is Work.IMAGE_CLEANUP and not container_of(pod).get("command"):
         return "CreateContainerError: the toolkit image has no default command"
-    return ""
-
-
-def unset_variable(pod: Object) -> str:
-    """Return the script's error for a missing variable, or an empty string."""
-    environment = env_of(pod)
-    for name in _ENVIRONMENT.get(work_of(pod), ()):
-        if not environment.get(name):
-            return f"{name}: unbound variable"
     return ""
 
 

@@ -46,6 +46,10 @@ class Containers(Protocol):
         """Forget a Pod that is deleted or restarts."""
         ...
 
+    async def stop(self) -> None:
+        """End all processes."""
+        ...
+
 
 class Kubelet:
     """Simulates the kubelet of every node whose host is up."""
@@ -73,9 +77,12 @@ class Kubelet:
         """Run until cancelled."""
         await self._context.caches.synced()
         self._wake_all("")
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._failures.run(), name="kubelet events")
-            group.create_task(self._loop.run(), name="kubelet")
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._failures.run(), name="kubelet events")
+                group.create_task(self._loop.run(), name="kubelet")
+        finally:
+            await self._containers.stop()
 
     def _wake_all(self, _: str) -> None:
         for pod in self._pods.store.list():

@@ -21,22 +21,6 @@ def is_final(instance: Object) -> bool:
     return objects.status(instance).get("phase") in FINAL
 
 
-def can_move(instance: Object, nodes: Iterable[Object]) -> bool:
-    """Report whether the instance can run on another node; witness nodes do not count."""
-    others = [node for node in nodes if WITNESS_LABEL not in objects.labels(node)]
-    if len(others) < 2:  # noqa: PLR2004  # one node has no other
-        return False
-    spec = objects.spec(instance)
-    devices = (spec.get("domain") or {}).get("devices") or {}
-    if spec.get("nodeSelector") is not None or devices.get("hostDevices") is not None:
-        return False
-    here = objects.status(instance).get("nodeName")
-    return any(
-        objects.name(node) != here and not objects.spec(node).get("unschedulable") and fits_node(instance, node)
-        for node in others
-    )
-
-
 def place(instance: Object, nodes: Iterable[Object], load: Callable[[str], int], *, other_than: str = "") -> str:
     """Return the least loaded node that accepts the instance, or an empty string."""
     open_ = [

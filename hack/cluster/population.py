@@ -11,13 +11,14 @@ from hack.actors.caches import Caches
 from hack.actors.context import ActorContext
 from hack.actors.freezer import Freezer
 from hack.actors.hosts import Hosts
-from hack.actors.registry import ActorRegistry, simulated
+from hack.actors.registry import ActorRegistry
 from hack.actors.servers import SimulatedServers
 from hack.cluster.quorum import Quorum
 from hack.cluster.seeds import Seeds
 from hack.cluster.service_proxy import proxy_services
 from hack.cluster.strict import Strict
 from hack.crds.foreign import operator_crds, our_crd, service_crds
+from hack.host.job_commands import JobCommands
 from upgrade_manager.kube.client import Client
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Population:
         seed: int,
         scale: float,
         iso_base: str,
-        containers: ContainersFactory = simulated,
+        containers: ContainersFactory = JobCommands,
         servers: ServersFactory = SimulatedServers,
     ) -> None:
         self._backend = backend

@@ -105,9 +105,7 @@ def _containers(options: Options, stack: AsyncExitStack, *, repo_url: str) -> Co
     )
 
     def make(context: ActorContext, toolkit: Toolkit) -> ProcessContainers:
-        containers = ProcessContainers(settings, context, toolkit)
-        stack.push_async_callback(containers.stop)
-        return containers
+        return ProcessContainers(settings, context, toolkit)
 
     return make
 

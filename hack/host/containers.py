@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack.actors.container_work import Work, container_of, env_of, unset_variable, work_of
+from hack.actors.container_work import Work, env_of, program_of, work_of
 from hack.actors.toolkit import Ended
-from hack.host import tree
+from hack.host import iso, tree
 from hack.host.state import HostState
 from upgrade_manager.kube import objects
 
@@ -73,7 +73,7 @@ class ProcessContainers:
         context.hosts.subscribe(self._host_changed)
 
     async def stop(self) -> None:
-        """Kill all processes."""
+        """See Containers."""
         for uid, process in list(self._processes.items()):
             self._kill(uid)
             await process.wait()
@@ -83,7 +83,7 @@ class ProcessContainers:
         work, node = work_of(pod), objects.spec(pod).get("nodeName") or ""
         scenario = self._context.scenario
         real = work in _REAL or (work is Work.MANIFESTS and scenario.services)
-        if not real or scenario.fault_of(work, node) is not None or unset_variable(pod):
+        if not real or self._simulated.fault_of(pod) is not None:
             return await self._simulated.look(pod)
         uid = objects.uid(pod)
         process = self._processes.get(uid)
@@ -95,7 +95,8 @@ class ProcessContainers:
             return _POLL
         self._forget(uid)
         if process.returncode == 0:
-            self._arrange_reboot(pod, node)
+            # If the command asked for it.
+            HostState.load(self._state(node)).arrange_reboot(self._context.hosts, pod, node=node)
         return Ended(process.returncode % 256, self._message(pod))
 
     def forget(self, pod: Object) -> None:
@@ -104,14 +105,14 @@ class ProcessContainers:
         self._simulated.forget(pod)
 
     async def _start(self, pod: Object, node: str) -> asyncio.subprocess.Process:
-        command, *arguments = _words(pod)
+        command, *arguments = program_of(pod)
         function = _PROGRAMS[command]
         start = f"import sys; from upgrade_manager.cli.main import {function}; sys.exit({function}())"
         log = self._settings.folder / "logs" / f"{objects.name(pod)}.log"
         log.parent.mkdir(exist_ok=True)
         self._folder(pod).mkdir(parents=True, exist_ok=True)
         if work_of(pod) is Work.CHECKSUMS:
-            self._mount_iso()
+            iso.write(self._iso, self._simulated.repository.files)
         with log.open("wb") as output:
             return await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -142,23 +143,9 @@ class ProcessContainers:
             **variables,
         }
 
-    def _mount_iso(self) -> None:
-        """Write the files of the ISO, which the container's loop mount shows in a cluster."""
-        for name, content in self._simulated.repository.files.items():
-            path = self._iso / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-
     def _message(self, pod: Object) -> str:
         path = self._termination_log(pod)
         return path.read_text(encoding="utf-8").strip() if path.exists() else ""
-
-    def _arrange_reboot(self, pod: Object, node: str) -> None:
-        """Reboot the host after the Pod's success, if the command asked for it."""
-        state = HostState.load(self._state(node))
-        if state.reboot_after == objects.name(pod):
-            host = self._context.hosts.of(node)
-            self._context.hosts.install(node, state.next_os or host.os_image, reboot_after=objects.uid(pod))
 
     def _host_changed(self, node: str) -> None:
         """Create the tree of a new host, end the processes of one that is off, and boot one that was off."""
@@ -170,7 +157,7 @@ class ProcessContainers:
             if host.boots:
                 tree.boot(self._tree(node), os_image=host.os_image)
                 state = HostState.load(self._state(node))
-                state.next_os, state.reboot_after, state.mounts, state.units = "", "", {}, []
+                state.boot()
                 state.save(self._state(node))
             else:
                 tree.create(self._tree(node), os_image=host.os_image)
@@ -198,10 +185,3 @@ class ProcessContainers:
         process = self._processes.get(uid)
         if process is not None and process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def _words(pod: Object) -> list[str]:
-    """Return the program and its arguments: of a shell line, what it executes in the end."""
-    container = container_of(pod)
-    words: list[str] = [*(container.get("command") or []), *(container.get("args") or [])]
-    return words[-1].rpartition("exec ")[2].split() if words[:2] == ["/bin/sh", "-c"] else words

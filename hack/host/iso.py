@@ -11,6 +11,8 @@ import yaml
 import zstandard
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hack.scenario import Scenario
 
 _METADATA = "bundle/metadata.yaml"
@@ -20,10 +22,23 @@ _CHARTS = "docker.io/rancher/harvester-cluster-repo"
 _INSTALLER = "docker.io/rancher/system-agent-installer-rancher"
 
 
+def write(folder: Path, files: dict[str, bytes]) -> None:
+    """Write the files, as the loop mount of an ISO shows them."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def root_file_system(scenario: Scenario) -> dict[str, bytes]:
+    """Return the operating system, whose only content is its name."""
+    return {ROOTFS: f"PRETTY_NAME={scenario.release.os_image}\n".encode()}
+
+
 def large_files(scenario: Scenario, small: dict[str, bytes]) -> dict[str, bytes]:
     """Return the archives that the ISO's metadata names, their lists, and the operating system."""
     release = scenario.release
-    files = {ROOTFS: f"PRETTY_NAME={release.os_image}\n".encode()}
+    files = root_file_system(scenario)
     images = sorted((*release.images_added, *release.images_kept, f"{_CHARTS}:{release.harvester}"))
     for group, archives in yaml.safe_load(small[_METADATA])["images"].items():
         for index, archive in enumerate(archives):

@@ -211,6 +211,10 @@ class ImageContainers:
         """See Containers."""
         self._others.forget(pod)
 
+    async def stop(self) -> None:
+        """See Containers."""
+        await self._others.stop()
+
 
 async def _first_child(process: asyncio.subprocess.Process) -> int:
     """Return the process that unshare forks: PID 1 of the container."""

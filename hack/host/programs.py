@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class SimulatedPrograms:
-    """Implements HostPrograms on a tree; `state_file` lies beside the tree."""
+    """Implements HostPrograms on a tree; processes share the state by `state_file`, which lies beside the tree."""
 
-    def __init__(self, tree: Path, state_file: Path) -> None:
+    def __init__(self, tree: Path, state_file: Path | None = None) -> None:
         self.tree = tree
         self._state_file = state_file
-        self.state = HostState.load(state_file)
+        self.state = HostState() if state_file is None else HostState.load(state_file)
         self._programs: dict[str, Callable[[Sequence[str], bytes], Awaitable[Output]]] = {
             **ImagePrograms(self.state).handlers,
             **OsPrograms(tree, self.state).handlers,
@@ -32,7 +32,7 @@ class SimulatedPrograms:
         """See HostPrograms; the call is recorded before it takes effect."""
         line = " ".join((call.program, *call.argv[1:]))
         self.state.calls.append(line)
-        self.state.save(self._state_file)
+        self._save()
         stdin = b"".join(call.stdin) if call.stdin is not None else b""
         program = self._programs.get(call.program)
         if program is None:
@@ -41,5 +41,9 @@ class SimulatedPrograms:
             )
         failure = next((text for start, text in self.state.failing.items() if line.startswith(start)), None)
         output = await program(call.argv[1:], stdin) if failure is None else Output(status=1, stderr=failure)
-        self.state.save(self._state_file)
+        self._save()
         return output
+
+    def _save(self) -> None:
+        if self._state_file is not None:
+            self.state.save(self._state_file)

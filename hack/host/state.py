@@ -6,8 +6,13 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from upgrade_manager.kube import objects
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from hack.actors.hosts import Hosts
+    from upgrade_manager.kube.objects import Object
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,6 +53,15 @@ class HostState:
     def load(cls, path: Path) -> HostState:
         """Read the state; a new host's where the file does not exist."""
         return cls(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else cls()
+
+    def arrange_reboot(self, hosts: Hosts, pod: Object, *, node: str) -> None:
+        """Reboot the host after the Pod's success, if the Pod's command arranged it."""
+        if self.reboot_after == objects.name(pod):
+            hosts.install(node, self.next_os or hosts.of(node).os_image, reboot_after=objects.uid(pod))
+
+    def boot(self) -> None:
+        """Forget what a boot ends."""
+        self.next_os, self.reboot_after, self.mounts, self.units = "", "", {}, []
 
     def save(self, path: Path) -> None:
         """Write the state."""

@@ -86,7 +86,7 @@ async def _run(options: ToolkitOptions) -> None:
 
 async def _run_steps(options: ToolkitOptions) -> None:
     async with toolkit_context(options) as context:
-        progress = JobProgress(context.client, job=_job(options), command=options.command, now=context.now)
+        progress = JobProgress(context.client, job=job_name(options), command=options.command, now=context.now)
         await run_steps(steps_of(options.command), context, progress)
 
 
@@ -131,7 +131,7 @@ def _helm_environment(options: ToolkitOptions, folder: str) -> dict[str, str]:
     return {"HOME": folder, **inherited, **kubeconfig}
 
 
-def _job(options: ToolkitOptions) -> str:
+def job_name(options: ToolkitOptions) -> str:
     """Return the name of the Job that runs the command; empty for one of a SUC Plan, or without a Job."""
     if options.command == "cluster-upgrade":
         return component_name(options.plan, Component.CLUSTER_UPGRADE)

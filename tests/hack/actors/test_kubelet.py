@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.actors.container_work import missing_from, unset_variable
+from hack.actors.container_work import missing_from
 from tests.support.cluster.actor_cluster import job
 
 if TYPE_CHECKING:
@@ -38,10 +38,3 @@ def test_pod_without_required_fields_cannot_start(spoil: Callable[[Object], None
     assert missing_from(given) == ""
     spoil(given)
     assert message in missing_from(given)
-
-
-def test_script_with_unset_variable_fails() -> None:
-    given = pod()
-    assert unset_variable(given) == ""
-    given["spec"]["containers"][0]["env"].pop()
-    assert unset_variable(given) == "HARVESTER_UPGRADE_POD_NAME: unbound variable"

@@ -90,6 +90,9 @@ class ScriptedPods:
         """Forget the Pod."""
         self._ends.pop(objects.uid(pod), None)
 
+    async def stop(self) -> None:
+        """See Containers: no process runs."""
+
 
 class ActorCluster:
     """An API server, a client without latency, and the context of actors."""

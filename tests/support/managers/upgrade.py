@@ -33,6 +33,7 @@ from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import EVENTS, PROVISIONING_CLUSTERS, UPGRADE_PLANS, Resource
 from upgrade_manager.kube.transport import Request, Response, Transport
+from upgrade_manager.pipeline.controller import COMPONENT
 from upgrade_manager.preflight.kubelets import DirectKubelets
 from upgrade_manager.release.repository_client import RepositoryClient
 
@@ -272,11 +273,11 @@ class UpgradeRun:
         return partial(self.simulation.middleware.remove, rule)
 
     async def events(self, reason: str = "") -> list[Object]:
-        """Return the plan's events, oldest first."""
+        """Return the manager's events about the plan, or all with that reason, oldest first."""
         found = (await self.client.list(EVENTS)).items
         about = [event for event in found if event["involvedObject"].get("name") == self.name]
         ordered = sorted(about, key=lambda event: int(objects.metadata(event)["resourceVersion"]))
-        return [event for event in ordered if reason in {"", event["reason"]}]
+        return [event for event in ordered if event["reason"] == reason or (not reason and _is_of_manager(event))]
 
     async def warnings(self) -> list[tuple[str, str]]:
         """Return reason and message of the plan's Warning events."""
@@ -325,3 +326,8 @@ def condition(plan: Object, type_: str) -> tuple[str, str, str]:
     """Return status, reason and message."""
     found = objects.condition(plan, type_)
     return found.get("status", ""), found.get("reason", ""), found.get("message", "")
+
+
+def _is_of_manager(event: Object) -> bool:
+    """Return False for an event of a Job's command."""
+    return str((event.get("source") or {}).get("component")) == COMPONENT

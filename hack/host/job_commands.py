@@ -1,0 +1,230 @@
+"""Containers of the toolkit as tasks of this process: our commands, each on the tree of its node's host."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from hack.actors.container_work import Work, duration_of, env_of, program_of, work_of
+from hack.actors.toolkit import Ended
+from hack.host import tree
+from hack.host.helm import SimulatedHelm
+from hack.host.iso import large_files, root_file_system, write
+from hack.host.programs import SimulatedPrograms
+from hack.host.repository_files import SimulatedRepositoryFiles
+from hack.virtual_time import runs_inline
+from upgrade_manager.api.keys import ToolkitKind
+from upgrade_manager.api.names import repo_service_name
+from upgrade_manager.cli.options import command_line
+from upgrade_manager.cli.toolkit import USER_AGENT, job_name
+from upgrade_manager.cli.toolkit_options import toolkit_options
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.toolkit.charts.helm import Helm
+from upgrade_manager.toolkit.host.host_tree import HostTree
+from upgrade_manager.toolkit.iso.checksums import Checksums
+from upgrade_manager.toolkit.iso.release_files import ReleaseFiles
+from upgrade_manager.toolkit.run.catalogue import steps_of
+from upgrade_manager.toolkit.run.context import ToolkitContext
+from upgrade_manager.toolkit.run.errors import ToolkitError
+from upgrade_manager.toolkit.run.plan_events import PlanEvents
+from upgrade_manager.toolkit.run.progress import JobProgress
+from upgrade_manager.toolkit.run.steps import run_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from hack.actors.context import ActorContext
+    from hack.actors.toolkit import Progress, Toolkit
+    from upgrade_manager.cli.toolkit_options import ToolkitOptions
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.toolkit.run.steps import Step
+
+#: The arguments of our command line for the programs in a Pod's command line.
+_PROGRAMS = {"upgrade_node.sh": ("node",), "upgrade_manifests.sh": ("cluster-upgrade",), "upgrade-toolkit": ()}
+#: Work that our commands do always, and where Rancher's and Harvester's services exist; the rest is simulated.
+_ALWAYS = frozenset({Work.PRE_DRAIN, Work.POST_DRAIN, Work.SINGLE_NODE, Work.RESTORE_VM})
+_WITH_SERVICES = frozenset({*_ALWAYS, Work.CHECKSUMS, Work.PREPARE, Work.MANIFESTS})
+#: Seconds between two reads of a task, before the time scale, and the least.
+_POLL, _LEAST_POLL = 0.5, 0.05
+#: Factor on the seconds between two checks of a step: the simulated cluster is faster than a real one.
+_PACE = 0.1
+#: A file system in memory, because the commands write durably.
+_MEMORY = Path("/dev/shm")  # noqa: S108
+#: Exit status of a usage error.
+_USAGE = 2
+#: Building the parser takes longer than a command.
+_command_line = cache(command_line)
+
+
+@dataclass(slots=True)
+class _Machine:
+    """The host of a node."""
+
+    tree: HostTree
+    programs: SimulatedPrograms
+    boots: int
+
+
+class JobCommands:
+    """Implements Containers: runs our commands in Pods of node Jobs; other containers are simulated."""
+
+    def __init__(self, context: ActorContext, simulated: Toolkit) -> None:
+        self._context = context
+        self._simulated = simulated
+        self._client = context.client(USER_AGENT)
+        #: By the Pod's uid: the task, and the name of its node.
+        self._tasks: dict[str, tuple[asyncio.Task[Ended], str]] = {}
+        self._machines: dict[str, _Machine] = {}
+        self._folder: Path | None = None
+        scenario, files = context.scenario, simulated.repository.files
+        self._ours = _WITH_SERVICES if scenario.services else _ALWAYS
+        files |= large_files(scenario, files) if scenario.services else root_file_system(scenario)
+        context.hosts.subscribe(self._host_changed)
+
+    async def look(self, pod: Object) -> Progress:
+        """See Containers."""
+        uid = objects.uid(pod)
+        if uid not in self._tasks:
+            program, *arguments = program_of(pod)
+            if program not in _PROGRAMS or self._simulated.fault_of(pod) is not None:
+                return await self._simulated.look(pod)
+            try:
+                options = _parsed((*_PROGRAMS[program], *arguments), env_of(pod))
+            except _UsageError as error:
+                return Ended(_USAGE, str(error))
+            if work_of(pod) not in self._ours:
+                return await self._simulated.look(pod)
+            self._start(pod, options)
+        task, _ = self._tasks[uid]
+        return task.result() if task.done() else max(_LEAST_POLL, _POLL * self._context.scale)
+
+    def forget(self, pod: Object) -> None:
+        """See Containers."""
+        task, _ = self._tasks.pop(objects.uid(pod), (None, ""))
+        if task is not None:
+            task.cancel()
+        self._simulated.forget(pod)
+
+    async def stop(self) -> None:
+        """See Containers."""
+        tasks = [task for task, _ in self._tasks.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._folder is not None:
+            shutil.rmtree(self._folder)
+
+    def _start(self, pod: Object, options: ToolkitOptions) -> None:
+        node = objects.spec(pod)["nodeName"]
+        task = asyncio.create_task(self._run(pod, options, node), name=f"command in {objects.name(pod)}")
+        self._tasks[objects.uid(pod)] = task, node
+
+    async def _run(self, pod: Object, options: ToolkitOptions, node: str) -> Ended:
+        runs_inline.set(True)
+        messages = [""]
+        try:
+            progress = JobProgress(
+                self._client, job=await self._job(options), command=options.command, now=self._context.now
+            )
+            context = self._toolkit_context(options, pod, node, report=messages.append)
+            await run_steps(self._steps(options.command), context, progress)
+        except ToolkitError as error:
+            return Ended(1, f"{options.command}: {error}")
+        duration = duration_of(work_of(pod), self._context.scenario.durations)
+        await asyncio.sleep(self._context.seconds(duration))
+        self._machine(node).programs.state.arrange_reboot(self._context.hosts, pod, node=node)
+        return Ended(message=messages[-1])
+
+    async def _job(self, options: ToolkitOptions) -> str:
+        """Return the Job that shows the progress, which Harvester's toolkit does not report."""
+        with contextlib.suppress(KubeError):
+            plan = await self._client.find(UPGRADE_PLANS, options.plan)
+            if objects.text(plan or {}, "status", "toolkitImage", "kind") == ToolkitKind.OWN:
+                return job_name(options)
+        return ""
+
+    def _steps(self, command: str) -> Sequence[Step]:
+        scale = self._context.scale * _PACE
+        return [replace(step, poll=max(_LEAST_POLL, step.poll * scale)) for step in steps_of(command)]
+
+    def _toolkit_context(
+        self, options: ToolkitOptions, pod: Object, node: str, *, report: Callable[[str], None]
+    ) -> ToolkitContext:
+        machine, random = self._machine(node), Random(objects.uid(pod))
+        files = SimulatedRepositoryFiles(self._simulated.repository, service=repo_service_name(options.plan))
+        checksums = Checksums.parse(options.checksums)
+        return ToolkitContext(
+            plan=options.plan,
+            node=options.node,
+            pod=options.pod,
+            shutdown=options.shutdown,
+            client=self._client,
+            tree=machine.tree,
+            programs=machine.programs,
+            helm=Helm(SimulatedHelm(self._client), environment={}),
+            folder=machine.tree.root / "tmp",
+            now=self._context.now,
+            random=random,
+            files=files,
+            checksums=checksums,
+            iso=self._mounted_iso() if work_of(pod) is Work.CHECKSUMS else Path(),
+            report=report,
+            release=ReleaseFiles(files, checksums=checksums),
+            events=PlanEvents(self._client, options.plan, now=self._context.now, random=random),
+        )
+
+    def _machine(self, node: str) -> _Machine:
+        """Return the host as it is after its last boot; it is created when its first Job runs."""
+        host, found = self._context.hosts.of(node), self._machines.get(node)
+        if found is None:
+            root = self._root() / node
+            tree.fill(root, os_image=host.os_image)
+            found = self._machines[node] = _Machine(HostTree(root), SimulatedPrograms(root), host.boots)
+        elif found.boots != host.boots:
+            tree.boot(found.tree.root, os_image=host.os_image)
+            found.programs.state.boot()
+            found.boots = host.boots
+        return found
+
+    def _mounted_iso(self) -> Path:
+        folder = self._root() / "iso"
+        write(folder, self._simulated.repository.files)
+        return folder
+
+    def _root(self) -> Path:
+        """Return the folder of all hosts, which is created with the first one."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="simulated-hosts-", dir=_MEMORY if _MEMORY.is_dir() else None))
+        return self._folder
+
+    def _host_changed(self, node: str) -> None:
+        """End the commands of a host that is off."""
+        if not self._context.hosts.of(node).up:
+            for task in [task for task, where in self._tasks.values() if where == node]:
+                task.cancel()
+
+
+class _UsageError(Exception):
+    """The command line or the environment is not valid."""
+
+
+def _parsed(arguments: Sequence[str], environ: Mapping[str, str]) -> ToolkitOptions:
+    """Parse as the program does. Raises _UsageError."""
+    parser, commands = _command_line()
+    output = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(output):
+            flags = parser.parse_args(arguments)
+            return toolkit_options(flags, environ, parser=commands[flags.command])
+    except SystemExit as error:
+        raise _UsageError(output.getvalue().strip()) from error

@@ -56,17 +56,12 @@ if TYPE_CHECKING:
 _KUBERNETES = (DeploymentController, EndpointSliceController, JobController, DisruptionController)
 
 
-def simulated(_: ActorContext, toolkit: Toolkit) -> Containers:
-    """Return the simulated containers."""
-    return toolkit
-
-
 class ActorRegistry:
     """All actors of one cluster.
 
     `kubernetes` enables the actors of kube-controller-manager, which a backend with the real one does not need; that
-    one needs virt-api instead, whose webhook the embedded server has built in. `containers` replaces the simulated
-    containers of the toolkit, and `servers` those of Deployments.
+    one needs virt-api instead, whose webhook the embedded server has built in. `containers` makes those of Jobs and SUC
+    Plans, and `servers` replaces those of Deployments.
     """
 
     def __init__(
@@ -74,7 +69,7 @@ class ActorRegistry:
         context: ActorContext,
         *,
         kubernetes: bool = True,
-        containers: ContainersFactory = simulated,
+        containers: ContainersFactory,
         servers: ServersFactory = SimulatedServers,
     ) -> None:
         self._context = context

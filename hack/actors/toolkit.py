@@ -1,4 +1,4 @@
-"""The toolkit image's scripts: what each container waits for, changes, and returns."""
+"""Containers that fail by the scenario, and those whose work hack/host/job_commands.py leaves to a simulation."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class Toolkit:
-    """Simulates all containers that exit."""
+    """Simulates containers that exit; raises KeyError for work that only commands do."""
 
     def __init__(self, context: ActorContext, repository: Repository) -> None:
         self._context = context
@@ -59,6 +59,8 @@ class Toolkit:
             Work.CHECKSUMS: self._checksums,
             Work.PREPARE: self._prepare,
             Work.MANIFESTS: self._manifests,
+            Work.IMAGE_CLEANUP: self._wait,
+            Work.OTHER: self._wait,
         }
 
     async def look(self, pod: Object) -> Progress:
@@ -70,8 +72,7 @@ class Toolkit:
                 return None
             left = self._left(pod, work)
             return left or Ended(fault.exit_code, fault.message)
-        script = self._scripts.get(work)
-        return await script(pod) if script else self._left(pod, work) or Ended()
+        return await self._scripts[work](pod)
 
     def fault_of(self, pod: Object) -> Fault | None:
         """Return the scenario's fault of this attempt, or None."""
@@ -98,6 +99,9 @@ class Toolkit:
         return sum(1 for one in siblings if objects.status(one).get("phase") == "Failed")
 
     # The scripts. Each step checks its effect first, so that every poll starts from the top.
+
+    async def _wait(self, pod: Object) -> Progress:
+        return self._left(pod, work_of(pod)) or Ended()
 
     async def _checksums(self, pod: Object) -> Progress:
         left = self._left(pod, Work.CHECKSUMS)

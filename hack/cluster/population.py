@@ -34,8 +34,8 @@ _USER_AGENT = "simulated-cluster"
 class Population:
     """Hosts and actors of one scenario; their random sources derive from the seed.
 
-    `iso_base` is the URL of the server that has the ISO, `scale` a factor on all durations; `containers` replaces the
-    simulated containers of the toolkit, and `servers` those of Deployments.
+    `iso_base` is the URL of the server that has the ISO, `scale` a factor on all durations; `containers` replaces
+    our commands in the toolkit's containers, and `servers` the simulated containers of Deployments.
     """
 
     def __init__(

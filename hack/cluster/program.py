@@ -12,7 +12,6 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from hack.actors.registry import simulated
 from hack.actors.repository_access import RepositoryServer
 from hack.apiserver.http_poster import HttpPoster
 from hack.cluster.embedded_backend import EmbeddedBackend
@@ -26,6 +25,7 @@ from hack.control_plane.kubeconfig import kubeconfig, write
 from hack.faults.middleware import Middleware
 from hack.host.containers import ContainerSettings, ProcessContainers
 from hack.host.iso import large_files
+from hack.host.job_commands import JobCommands
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -97,7 +97,7 @@ async def cluster(options: Options, scenario: Scenario) -> AsyncIterator[Running
 def _containers(options: Options, stack: AsyncExitStack, *, repo_url: str) -> ContainersFactory:
     """Return what runs in the Jobs of the toolkit."""
     if not options.real_toolkit:
-        return simulated
+        return JobCommands
     folder = options.hosts or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="simulated-hosts-")))
     # Containers have separate working directories.
     settings = ContainerSettings(

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
-import shutil
-import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -15,10 +13,9 @@ from typing import TYPE_CHECKING
 
 from hack.actors.container_work import Work, duration_of, env_of, program_of, work_of
 from hack.actors.toolkit import Ended
-from hack.host import tree
 from hack.host.helm import SimulatedHelm
-from hack.host.iso import large_files, root_file_system, write
-from hack.host.programs import SimulatedPrograms
+from hack.host.iso import large_files, root_file_system
+from hack.host.machines import Machines
 from hack.host.repository_files import SimulatedRepositoryFiles
 from hack.virtual_time import runs_inline
 from upgrade_manager.api.keys import ToolkitKind
@@ -30,7 +27,6 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.toolkit.charts.helm import Helm
-from upgrade_manager.toolkit.host.host_tree import HostTree
 from upgrade_manager.toolkit.iso.checksums import Checksums
 from upgrade_manager.toolkit.iso.release_files import ReleaseFiles
 from upgrade_manager.toolkit.run.catalogue import steps_of
@@ -58,25 +54,14 @@ _WITH_SERVICES = frozenset({*_ALWAYS, Work.CHECKSUMS, Work.PREPARE, Work.MANIFES
 _POLL, _LEAST_POLL = 0.5, 0.05
 #: Factor on the seconds between two checks of a step: the simulated cluster is faster than a real one.
 _PACE = 0.1
-#: A file system in memory, because the commands write durably.
-_MEMORY = Path("/dev/shm")  # noqa: S108
 #: Exit status of a usage error.
 _USAGE = 2
 #: Building the parser takes longer than a command.
 _command_line = cache(command_line)
 
 
-@dataclass(slots=True)
-class _Machine:
-    """The host of a node."""
-
-    tree: HostTree
-    programs: SimulatedPrograms
-    boots: int
-
-
 class JobCommands:
-    """Implements Containers: runs our commands in Pods of node Jobs; other containers are simulated."""
+    """Implements Containers: runs our commands in the Pods of Jobs; other containers are simulated."""
 
     def __init__(self, context: ActorContext, simulated: Toolkit) -> None:
         self._context = context
@@ -84,10 +69,9 @@ class JobCommands:
         self._client = context.client(USER_AGENT)
         #: By the Pod's uid: the task, and the name of its node.
         self._tasks: dict[str, tuple[asyncio.Task[Ended], str]] = {}
-        self._machines: dict[str, _Machine] = {}
-        self._folder: Path | None = None
+        self._machines = Machines(context.hosts)
         scenario, files = context.scenario, simulated.repository.files
-        self._ours = _WITH_SERVICES if scenario.services else _ALWAYS
+        self._work = _WITH_SERVICES if scenario.services else _ALWAYS
         files |= large_files(scenario, files) if scenario.services else root_file_system(scenario)
         context.hosts.subscribe(self._host_changed)
 
@@ -95,17 +79,19 @@ class JobCommands:
         """See Containers."""
         uid = objects.uid(pod)
         if uid not in self._tasks:
-            program, *arguments = program_of(pod)
+            program, *arguments = program_of(pod) or [""]
             if program not in _PROGRAMS or self._simulated.fault_of(pod) is not None:
                 return await self._simulated.look(pod)
             try:
                 options = _parsed((*_PROGRAMS[program], *arguments), env_of(pod))
             except _UsageError as error:
                 return Ended(_USAGE, str(error))
-            if work_of(pod) not in self._ours:
+            if work_of(pod) not in self._work:
                 return await self._simulated.look(pod)
             self._start(pod, options)
         task, _ = self._tasks[uid]
+        if task.cancelled():
+            return None
         return task.result() if task.done() else max(_LEAST_POLL, _POLL * self._context.scale)
 
     def forget(self, pod: Object) -> None:
@@ -121,8 +107,7 @@ class JobCommands:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._folder is not None:
-            shutil.rmtree(self._folder)
+        self._machines.close()
 
     def _start(self, pod: Object, options: ToolkitOptions) -> None:
         node = objects.spec(pod)["nodeName"]
@@ -142,7 +127,7 @@ class JobCommands:
             return Ended(1, f"{options.command}: {error}")
         duration = duration_of(work_of(pod), self._context.scenario.durations)
         await asyncio.sleep(self._context.seconds(duration))
-        self._machine(node).programs.state.arrange_reboot(self._context.hosts, pod, node=node)
+        self._machines.of(node).programs.state.arrange_reboot(self._context.hosts, pod, node=node)
         return Ended(message=messages[-1])
 
     async def _job(self, options: ToolkitOptions) -> str:
@@ -160,9 +145,9 @@ class JobCommands:
     def _toolkit_context(
         self, options: ToolkitOptions, pod: Object, node: str, *, report: Callable[[str], None]
     ) -> ToolkitContext:
-        machine, random = self._machine(node), Random(objects.uid(pod))
+        machine, random = self._machines.of(node), Random(objects.uid(pod))
         files = SimulatedRepositoryFiles(self._simulated.repository, service=repo_service_name(options.plan))
-        checksums = Checksums.parse(options.checksums)
+        checksums, is_iso_mounted = Checksums.parse(options.checksums), work_of(pod) is Work.CHECKSUMS
         return ToolkitContext(
             plan=options.plan,
             node=options.node,
@@ -177,35 +162,11 @@ class JobCommands:
             random=random,
             files=files,
             checksums=checksums,
-            iso=self._mounted_iso() if work_of(pod) is Work.CHECKSUMS else Path(),
+            iso=self._machines.mounted_iso(self._simulated.repository.files) if is_iso_mounted else Path(),
             report=report,
             release=ReleaseFiles(files, checksums=checksums),
             events=PlanEvents(self._client, options.plan, now=self._context.now, random=random),
         )
-
-    def _machine(self, node: str) -> _Machine:
-        """Return the host as it is after its last boot; it is created when its first Job runs."""
-        host, found = self._context.hosts.of(node), self._machines.get(node)
-        if found is None:
-            root = self._root() / node
-            tree.fill(root, os_image=host.os_image)
-            found = self._machines[node] = _Machine(HostTree(root), SimulatedPrograms(root), host.boots)
-        elif found.boots != host.boots:
-            tree.boot(found.tree.root, os_image=host.os_image)
-            found.programs.state.boot()
-            found.boots = host.boots
-        return found
-
-    def _mounted_iso(self) -> Path:
-        folder = self._root() / "iso"
-        write(folder, self._simulated.repository.files)
-        return folder
-
-    def _root(self) -> Path:
-        """Return the folder of all hosts, which is created with the first one."""
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="simulated-hosts-", dir=_MEMORY if _MEMORY.is_dir() else None))
-        return self._folder
 
     def _host_changed(self, node: str) -> None:
         """End the commands of a host that is off."""

@@ -26,6 +26,7 @@ from hack.control_plane.certificates import Authority, server_context
 from hack.control_plane.control_plane import ControlPlane
 from hack.control_plane.kubeconfig import kubeconfig, write
 from hack.host.image import Image
+from hack.host.job_commands import JobCommands
 from hack.host.pod_network import GATEWAY, PodNetwork
 from hack.host.pod_processes import SANDBOX, ImageContainers, PodProcesses, Runtime
 from hack.host.pod_volumes import PodVolumes
@@ -65,9 +66,9 @@ class PodRuntime:
         )
         return self.processes
 
-    def containers(self, _: ActorContext, toolkit: Toolkit) -> ImageContainers:
+    def containers(self, context: ActorContext, toolkit: Toolkit) -> ImageContainers:
         """Return what runs Pods of Jobs."""
-        return ImageContainers(lambda: self.processes, toolkit)
+        return ImageContainers(lambda: self.processes, JobCommands(context, toolkit))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ class Options:
     install_crds: bool
     #: Base URL of the webhooks behind a Service, by namespace/name; the embedded API server has no cluster network.
     services: Mapping[str, str]
-    #: Run our commands in the Jobs of the toolkit instead of simulating them.
+    #: Run our commands as processes in the Jobs, those that are simulated otherwise included.
     real_toolkit: bool = False
     #: The time in which the cluster runs.
     time: FastTime = field(default_factory=real_time)
@@ -86,7 +86,7 @@ def _add_wiring_flags(parser: argparse.ArgumentParser) -> None:
         "--toolkit",
         choices=("simulated", "real"),
         default="simulated",
-        help="what runs in the Jobs: simulated containers, or our commands on trees of files (simulated)",
+        help="how our commands run in the Jobs: in the cluster's process, or as processes (simulated)",
     )
     help_text = "embedded API server: its clock runs so many times faster, and is right at that time"
     add("--fast-time", nargs=2, metavar=("RATE", "EQUAL_AT"), help=help_text)

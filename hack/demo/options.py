@@ -82,7 +82,7 @@ def command_line() -> argparse.ArgumentParser:
         "--toolkit",
         choices=("simulated", "real"),
         default="simulated",
-        help="what runs in the Jobs: simulated containers, or this project's commands on trees of files",
+        help="how this project's commands run in the Jobs: in the cluster's process, or as processes that do all work",
     )
     _add_plan_flags(parser)
     parser.add_argument(

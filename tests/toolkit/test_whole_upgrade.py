@@ -10,7 +10,6 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from random import Random
 
@@ -23,7 +22,7 @@ from hack.host.iso import ROOTFS
 from hack.host.state import HostState
 from hack.scenario import Scenario
 from tests.support.cluster.kubectl import manifest
-from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
+from upgrade_manager.api.phases import SUCCEEDED, TERMINAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import SystemClock
@@ -211,24 +210,6 @@ async def test_one_node_and_its_services_are_upgraded(tmp_path: Path) -> None:
     (log,) = (log.read_text() for log in upgraded.hosts.glob("logs/*cluster-upgrade*.log"))
     done = [line["step"] for line in map(json.loads, log.splitlines()) if line["event"] == "step done"]
     assert {"pause-charts", "upgrade-rancher", "upgrade-harvester", "upgrade-addons", "unpause-charts"} <= set(done)
-
-
-async def test_changed_root_file_system_is_not_installed(tmp_path: Path) -> None:
-    """The repository is plain HTTP: what a node gets is not what the mounted ISO has."""
-    changed = f"PRETTY_NAME={OS}\nbackdoor\n"
-    scenario = scenarios.load("one-node").changed(repository={"changed": {ROOTFS: changed}})
-    upgraded = await upgrade(tmp_path, scenario)
-    status = objects.status(upgraded.plan)
-    assert status["currentPhase"] == FAILED, upgraded.logs()
-    assert status["checksums"]["checked"] is True
-    cause = objects.condition(upgraded.plan, "Progressing")["message"]
-    found, expected = sha256(changed.encode()).hexdigest(), status["checksums"]["files"][f"/{ROOTFS}"]
-    assert f"/{ROOTFS} has the SHA-256 {found}, but the one on the ISO has {expected}" in cause
-    [node] = upgraded.nodes
-    assert objects.status(node)["nodeInfo"]["osImage"] != OS
-    calls = upgraded.state(objects.name(node)).calls
-    assert not any(call.startswith((INSTALLATION, REBOOT, "mount -t squashfs")) for call in calls)
-    assert not [path for path in upgraded.files(objects.name(node), "usr/local") if "rootfs" in path]
 
 
 def check_vms(upgraded: Upgraded, *stopped: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -70,15 +71,18 @@ async def test_whole_upgrade_runs_every_command() -> None:
 
 
 async def test_changed_root_file_system_is_not_installed() -> None:
-    scenario = scenarios.load("one-node").changed(repository={"changed": {ROOTFS: "PRETTY_NAME=backdoor\n"}})
+    """The repository is plain HTTP: what a node gets is not what the mounted ISO has."""
+    changed = "PRETTY_NAME=backdoor\n"
+    scenario = scenarios.load("one-node").changed(repository={"changed": {ROOTFS: changed}})
     async with Simulation(scenario) as simulation:
         stage = await UpgradeRun.set_up(simulation)
         stage.options = OWN
         async with stage.life():
             await stage.create_plan()
             plan = await stage.fail()
-        expected = objects.status(plan)["checksums"]["files"][f"/{ROOTFS}"]
-        assert f"but the one on the ISO has {expected}" in condition(plan, "Progressing")[2]
+        found, expected = sha256(changed.encode()).hexdigest(), objects.status(plan)["checksums"]["files"][f"/{ROOTFS}"]
+        cause = f"/{ROOTFS} has the SHA-256 {found}, but the one on the ISO has {expected}"
+        assert cause in condition(plan, "Progressing")[2]
         [node] = (await stage.client.list(NODES)).items
         assert objects.status(node)["nodeInfo"]["osImage"] != NEW_OS
 

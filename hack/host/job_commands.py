@@ -67,8 +67,10 @@ class JobCommands:
         self._context = context
         self._simulated = simulated
         self._client = context.client(USER_AGENT)
-        #: By the Pod's uid: the task, and the name of its node.
-        self._tasks: dict[str, tuple[asyncio.Task[Ended], str]] = {}
+        #: By the Pod's uid.
+        self._tasks: dict[str, asyncio.Task[Ended]] = {}
+        #: Node names of all tasks that run, also of deleted Pods.
+        self._running: dict[asyncio.Task[Ended], str] = {}
         self._machines = Machines(context.hosts)
         scenario, files = context.scenario, simulated.repository.files
         self._work = _WITH_SERVICES if scenario.services else _ALWAYS
@@ -89,30 +91,33 @@ class JobCommands:
             if work_of(pod) not in self._work:
                 return await self._simulated.look(pod)
             self._start(pod, options)
-        task, _ = self._tasks[uid]
+        task = self._tasks[uid]
         if task.cancelled():
             return None
         return task.result() if task.done() else max(_LEAST_POLL, _POLL * self._context.scale)
 
     def forget(self, pod: Object) -> None:
         """See Containers."""
-        task, _ = self._tasks.pop(objects.uid(pod), (None, ""))
+        task = self._tasks.pop(objects.uid(pod), None)
         if task is not None:
+            # As after SIGTERM, it runs the steps that run always.
             task.cancel()
         self._simulated.forget(pod)
 
     async def stop(self) -> None:
         """See Containers."""
-        tasks = [task for task, _ in self._tasks.values()]
+        tasks = [*self._running]
         for task in tasks:
-            task.cancel()
+            _kill(task)
         await asyncio.gather(*tasks, return_exceptions=True)
         self._machines.close()
 
     def _start(self, pod: Object, options: ToolkitOptions) -> None:
         node = objects.spec(pod)["nodeName"]
         task = asyncio.create_task(self._run(pod, options, node), name=f"command in {objects.name(pod)}")
-        self._tasks[objects.uid(pod)] = task, node
+        self._tasks[objects.uid(pod)] = task
+        self._running[task] = node
+        task.add_done_callback(self._running.pop)
 
     async def _run(self, pod: Object, options: ToolkitOptions, node: str) -> Ended:
         runs_inline.set(True)
@@ -171,8 +176,15 @@ class JobCommands:
     def _host_changed(self, node: str) -> None:
         """End the commands of a host that is off."""
         if not self._context.hosts.of(node).up:
-            for task in [task for task, where in self._tasks.values() if where == node]:
-                task.cancel()
+            for task in [task for task, where in self._running.items() if where == node]:
+                _kill(task)
+
+
+def _kill(task: asyncio.Task[Ended]) -> None:
+    """End the task as SIGKILL does: the steps that run always are cancelled, too."""
+    if not task.done():
+        task.cancel()
+        asyncio.get_running_loop().call_soon(_kill, task)
 
 
 class _UsageError(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -87,8 +88,8 @@ async def test_changed_root_file_system_is_not_installed() -> None:
         assert objects.status(node)["nodeInfo"]["osImage"] != NEW_OS
 
 
-async def failed_pod(simulation: Simulation, *, without: str) -> Object:
-    """Run a post-drain Job without this variable, and return the first Pod that has failed."""
+async def create_job(simulation: Simulation, *, without: str = "") -> None:
+    """Create a post-drain Job without this variable, whose plan has no repository."""
     client = simulation.client()
     head = {"apiVersion": UPGRADE_PLANS.api_version, "kind": UPGRADE_PLANS.kind, "metadata": {"name": "demo"}}
     plan = await client.create(UPGRADE_PLANS, {**head, "spec": BY_VERSION})
@@ -99,12 +100,18 @@ async def failed_pod(simulation: Simulation, *, without: str) -> Object:
     container["env"] = [one for one in container["env"] if one["name"] != without]
     await client.create(JOBS, job)
 
-    async def failed() -> Object | None:
-        pods = (await client.list(PODS, namespace="harvester-system")).items
-        return next((pod for pod in pods if objects.status(pod).get("phase") == "Failed"), None)
 
-    found: Object = await eventually(failed, seconds=7200, pause=1)
-    return found
+async def pod_in(simulation: Simulation, phase: str) -> Object:
+    """Wait for a Pod of the Job in this phase, and return the state of its container."""
+
+    async def find() -> Object | None:
+        pods = (await simulation.client().list(PODS, namespace="harvester-system")).items
+        found = [pod for pod in pods if objects.name(pod).startswith("demo-")]
+        return next((pod for pod in found if objects.status(pod).get("phase") == phase), None)
+
+    pod: Object = await eventually(find, seconds=7200, pause=1)
+    state: Object = objects.status(pod)["containerStatuses"][0]["state"]
+    return state
 
 
 @pytest.mark.parametrize(
@@ -118,8 +125,20 @@ async def failed_pod(simulation: Simulation, *, without: str) -> Object:
 )
 async def test_failed_command_ends_its_pod(without: str, code: int, message: str) -> None:
     async with Simulation("one-node") as simulation:
-        pod = await failed_pod(simulation, without=without)
-        [container] = objects.status(pod)["containerStatuses"]
-        ended = container["state"]["terminated"]
+        await create_job(simulation, without=without)
+        ended = (await pod_in(simulation, "Failed"))["terminated"]
         assert ended["exitCode"] == code
         assert ended["message"].startswith(message)
+
+
+async def test_command_ends_with_its_host() -> None:
+    async with Simulation("three-nodes") as simulation:
+        await create_job(simulation)
+        await pod_in(simulation, "Running")
+        simulation.hosts.power_off("node-0")
+        tasks = {task.get_name() for task in asyncio.all_tasks() if not task.cancelling()}
+        assert not any(name.startswith("command in demo-") for name in tasks)
+        simulation.hosts.power_on("node-0")
+        assert (await pod_in(simulation, "Failed"))["terminated"]["exitCode"] == 255
+        # The Job's second attempt runs the command again, on the host that has booted.
+        await pod_in(simulation, "Running")

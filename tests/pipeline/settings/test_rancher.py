@@ -1,4 +1,4 @@
-"""The patch of Rancher's cluster, made once whatever crashes; and the reversion of its strategy."""
+"""The patch of Rancher's cluster, made once whatever crashes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import AsyncMock
 
 import pytest
-from structlog.testing import capture_logs
 
 from tests.support.cluster.harvester import RELEASE
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.errors import Conflict, Forbidden, Invalid
+from upgrade_manager.kube.errors import Conflict, Invalid
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, SECRETS, UPGRADE_PLANS
 from upgrade_manager.pipeline.context import ReconcileContext
@@ -128,28 +127,6 @@ async def test_start_keeps_other_fields(cluster: Harvester) -> None:
     assert rke["registries"] == {"configs": {"x": {}}}
 
 
-@pytest.mark.rule("pipeline: the Rancher cluster's upgradeStrategy is restored")
-@pytest.mark.parametrize(
-    "rke",
-    [
-        pytest.param({"provisionGeneration": 4}, id="no strategy"),
-        pytest.param({"provisionGeneration": 4, "upgradeStrategy": OTHERS}, id="a strategy"),
-        pytest.param({"provisionGeneration": 4, "upgradeStrategy": {}}, id="an empty strategy"),
-        pytest.param({}, id="no rkeConfig"),
-    ],
-)
-async def test_strategy_is_reverted_and_the_generation_stays(cluster: Harvester, rke: Object) -> None:
-    await start(await recorded(cluster, rke))
-    for _ in range(2):
-        await give_back(await again(cluster), keep_strategy=False)
-    assert (await now(cluster))["rkeConfig"] == rke | {"provisionGeneration": rke.get("provisionGeneration", 0) + 1}
-
-
-async def test_strategy_without_our_hooks_stays(cluster: Harvester) -> None:
-    await give_back(await recorded(cluster, {"upgradeStrategy": OTHERS}), keep_strategy=False)
-    assert (await now(cluster))["rkeConfig"] == {"upgradeStrategy": OTHERS}
-
-
 @pytest.mark.parametrize(
     "touch",
     [
@@ -211,27 +188,19 @@ def overtaken(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> Overtaken:
     return overtake
 
 
-async def test_revert_conflicts_with_writes_to_the_strategy_only(cluster: Harvester, overtaken: Overtaken) -> None:
-    ctx = await recorded(cluster)
-    await start(ctx)
-    overtaken({"spec": {"rkeConfig": {"upgradeStrategy": {"workerConcurrency": "7"}}}})
-    with pytest.raises(Conflict):
-        await give_back(ctx, keep_strategy=False)
-    assert (await now(cluster))["rkeConfig"]["upgradeStrategy"]["workerConcurrency"] == "7"
-    overtaken({"metadata": {"labels": {"touched": "yes"}}})
-    await give_back(ctx, keep_strategy=False)
-    assert (await now(cluster))["rkeConfig"]["upgradeStrategy"] == {"workerConcurrency": "7"}
-    assert len(set(cluster.recorder.names)) == 1
-
-
 @pytest.mark.rule("pipeline: missing objects do not block deletion")
 async def test_missing_cluster_fails_the_start_and_not_the_revert(cluster: Harvester) -> None:
     ctx = await recorded(cluster)
     await cluster.client.delete(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
-    with pytest.raises(MissingObject, match="fleet-local/local"):
+    with pytest.raises(MissingObject) as error:
         await rancher.watched_cluster(ctx)
+    assert str(error.value) == (
+        "Cluster fleet-local/local (provisioning.cattle.io) does not exist; Rancher needs it to upgrade the nodes. "
+        "Run kubectl logs -n cattle-system -l app=rancher --tail=100 --prefix"
+    )
     await give_back(ctx, keep_strategy=False)
     assert ctx.status["originals"] is None
+    assert cluster.recorder.recorded == []
 
 
 @pytest.mark.rule("nodes: the next plan takes over, and gives the first plan's original strategy back")
@@ -321,29 +290,6 @@ async def test_hooks_of_an_earlier_plan_do_not_count_as_the_start(cluster: Harve
     assert ctx.owner.uid in await annotation(cluster)
 
 
-async def test_original_strategy_is_annotated_again(cluster: Harvester) -> None:
-    ctx = await recorded(cluster, rke={"upgradeStrategy": {"workerConcurrency": "3"}})
-    await start(ctx)
-    entry = overrides.strategy_entry(ctx)
-    before = await stored(cluster)
-    await rancher.keep_original(ctx, before, entry)
-    assert await stored(cluster) == before
-    bare = await annotate(cluster, None)
-    await rancher.keep_original(ctx, bare, entry)
-    after = await stored(cluster)
-    assert objects.annotations_of(after) == objects.annotations_of(before)
-
-
-async def test_refused_annotation_holds_nothing_up(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
-    ctx = await recorded(cluster)
-    await start(ctx)
-    bare = await annotate(cluster, None)
-    monkeypatch.setattr(ReconcileContext, "patch", AsyncMock(side_effect=Forbidden("a webhook says no")))
-    with capture_logs() as logs:
-        await rancher.keep_original(ctx, bare, overrides.strategy_entry(ctx))
-    assert [log["event"] for log in logs] == ["original strategy not annotated"]
-
-
 async def test_foreign_annotation_after_the_start_raises_no_generation(cluster: Harvester) -> None:
     ctx = await recorded(cluster)
     await start(ctx)
@@ -375,6 +321,21 @@ async def test_next_generation_after_others_have_removed(
     assert rancher.next_generation(ctx, local, has_started=started) == target
 
 
+@pytest.mark.rule("nodes: the cluster is patched once when the manager crashes between patch and record")
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"rkeConfig": {"provisionGeneration": 4}}, id="the generation"),
+        pytest.param({"rkeConfig": {"upgradeStrategy": None}}, id="the hooks"),
+        pytest.param({"kubernetesVersion": "v1.32.4+rke2r1"}, id="the version"),
+    ],
+)
+async def test_annotation_proves_the_patch_after_a_revert(cluster: Harvester, spec: Object) -> None:
+    ctx = await recorded(cluster)
+    await start(ctx)
+    assert rancher.next_generation(ctx, await change(cluster, {"spec": spec}), has_started=False) is None
+
+
 @pytest.mark.parametrize(
     ("annotations", "names", "original"),
     [
@@ -393,4 +354,5 @@ async def test_original_strategy_is_recorded_again(
     for field, value in names.items():
         ctx.status[field] = value
     overrides.refresh_strategy(ctx, await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local"))
-    assert (overrides.strategy_entry(ctx) or {})["original"] == original
+    entry = overrides.strategy_entry(ctx) or {}
+    assert (entry["original"], entry["applied"]) == (original, with_hooks(OTHERS))

@@ -1,0 +1,200 @@
+"""The original upgradeStrategy of Rancher's cluster: kept during the upgrade, and given back after it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock
+
+import pytest
+from structlog.testing import capture_logs
+
+from tests.pipeline.settings.test_rancher import (
+    OTHERS,
+    again,
+    annotate,
+    annotation,
+    change,
+    now,
+    overtaken,
+    recorded,
+    start,
+    stored,
+)
+from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY
+from upgrade_manager.api.names import event_digest
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Conflict, Forbidden
+from upgrade_manager.kube.patch import JsonPatch
+from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
+from upgrade_manager.pipeline.context import ReconcileContext
+from upgrade_manager.pipeline.settings import overrides, rancher
+from upgrade_manager.pipeline.settings.overrides import give_back
+from upgrade_manager.pipeline.settings.upgrade_strategy import with_hooks
+
+if TYPE_CHECKING:
+    from tests.pipeline.settings.test_rancher import Overtaken
+    from tests.support.cluster.harvester import Harvester
+    from upgrade_manager.kube.objects import Object
+
+__all__ = ["overtaken"]
+
+LOCAL = "Cluster fleet-local/local"
+BARE = {ANNOTATION_ORIGINAL_STRATEGY: None}
+SEVEN = {"workerConcurrency": "7"}
+
+
+async def replace_strategy(cluster: Harvester, value: Any) -> Any:
+    """Set the whole strategy as a user does; return the cluster."""
+    patch = JsonPatch([{"op": "add", "path": "/spec/rkeConfig/upgradeStrategy", "value": value}])
+    return await cluster.client.patch(PROVISIONING_CLUSTERS, "local", patch, namespace="fleet-local")
+
+
+def named(cluster: Harvester, ctx: ReconcileContext, reason: str, about: str) -> bool:
+    """Return True if the last event has the name of this plan, reason and object, so that it is recorded once."""
+    return cluster.recorder.names[-1].endswith(event_digest(ctx.owner.uid, f"{reason}/{about}"))
+
+
+@pytest.mark.rule("pipeline: the Rancher cluster's upgradeStrategy is restored")
+@pytest.mark.parametrize(
+    "rke",
+    [
+        pytest.param({"provisionGeneration": 4}, id="no strategy"),
+        pytest.param({"provisionGeneration": 4, "upgradeStrategy": OTHERS}, id="a strategy"),
+        pytest.param({"provisionGeneration": 4, "upgradeStrategy": {}}, id="an empty strategy"),
+        pytest.param({}, id="no rkeConfig"),
+    ],
+)
+async def test_strategy_is_reverted_and_the_generation_stays(cluster: Harvester, rke: Object) -> None:
+    await start(await recorded(cluster, rke))
+    for _ in range(2):
+        await give_back(await again(cluster), keep_strategy=False)
+    assert (await now(cluster))["rkeConfig"] == rke | {"provisionGeneration": rke.get("provisionGeneration", 0) + 1}
+    assert objects.annotations_of(await stored(cluster)) == {}
+    assert {reason for reason, _ in cluster.recorder.recorded} == {"SettingRestored"}
+
+
+async def test_strategy_without_our_hooks_stays(cluster: Harvester) -> None:
+    await give_back(await recorded(cluster, {"upgradeStrategy": OTHERS}), keep_strategy=False)
+    assert (await now(cluster))["rkeConfig"] == {"upgradeStrategy": OTHERS}
+
+
+async def test_log_names_the_purpose_of_each_patch(cluster: Harvester) -> None:
+    ctx = await recorded(cluster)
+    with capture_logs() as logs:
+        await start(ctx)
+        await give_back(ctx, keep_strategy=False)
+    assert [log["event"] for log in logs if log.get("object") == "fleet-local/local"] == [
+        "node upgrade requested from Rancher",
+        "setting given back",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "strategy", "after"),
+    [
+        pytest.param({}, with_hooks(OTHERS) | SEVEN, OTHERS | SEVEN, id="changed"),
+        pytest.param(BARE, with_hooks(OTHERS), OTHERS, id="annotation removed"),
+        pytest.param({}, OTHERS, OTHERS, id="hooks removed"),
+        pytest.param(BARE, OTHERS | SEVEN, OTHERS | SEVEN, id="both removed, changed"),
+    ],
+)
+async def test_strategy_of_other_clients_is_kept_without_hooks(
+    cluster: Harvester, annotations: Object, strategy: Object, after: Object
+) -> None:
+    ctx = await recorded(cluster, {"upgradeStrategy": OTHERS})
+    await start(ctx)
+    await replace_strategy(cluster, strategy)
+    await change(cluster, {"metadata": {"annotations": annotations}})
+    await give_back(ctx, keep_strategy=False)
+    assert (await now(cluster))["rkeConfig"]["upgradeStrategy"] == after
+    assert objects.annotations_of(await stored(cluster)) == {}
+    text = (
+        f"{LOCAL}: parts of spec.rkeConfig.upgradeStrategy were changed during the upgrade and keep their new values; "
+        f"it was {json.dumps(OTHERS)} before"
+    )
+    if after == OTHERS:
+        assert [reason for reason, _ in cluster.recorder.recorded] == ["SettingRestored"]
+    else:
+        assert cluster.recorder.recorded == [("SettingNotRestored", text)]
+        assert named(cluster, ctx, "SettingNotRestored", LOCAL)
+
+
+async def test_strategy_of_the_next_plan_stays(cluster: Harvester) -> None:
+    ctx = await recorded(cluster)
+    await start(ctx)
+    await annotate(cluster, json.dumps({"uid": "next"}))
+    before = await stored(cluster)
+    await give_back(ctx, keep_strategy=False)
+    assert await stored(cluster) == before
+    assert cluster.recorder.recorded == []
+
+
+async def test_revert_conflicts_with_writes_to_the_strategy_only(cluster: Harvester, overtaken: Overtaken) -> None:
+    ctx = await recorded(cluster)
+    await start(ctx)
+    overtaken({"spec": {"rkeConfig": {"upgradeStrategy": {"workerConcurrency": "7"}}}})
+    with pytest.raises(Conflict):
+        await give_back(ctx, keep_strategy=False)
+    assert (await now(cluster))["rkeConfig"]["upgradeStrategy"]["workerConcurrency"] == "7"
+    overtaken({"metadata": {"labels": {"touched": "yes"}}})
+    await give_back(ctx, keep_strategy=False)
+    assert (await now(cluster))["rkeConfig"]["upgradeStrategy"] == {"workerConcurrency": "7"}
+    assert len(set(cluster.recorder.names)) == 1
+
+
+async def test_removed_hooks_are_added_without_a_generation(cluster: Harvester) -> None:
+    ctx = await recorded(cluster, {"provisionGeneration": 4, "upgradeStrategy": OTHERS})
+    await start(ctx)
+    await annotate(cluster, None)
+    bare = await replace_strategy(cluster, {"workerDrainOptions": {"timeout": 7}})
+    await rancher.add_hooks(ctx, bare, original=OTHERS)
+    rke = (await now(cluster))["rkeConfig"]
+    assert rke == {"provisionGeneration": 5, "upgradeStrategy": with_hooks({"workerDrainOptions": {"timeout": 7}})}
+    assert json.loads(await annotation(cluster))["upgradeStrategy"] == OTHERS
+    text = (
+        f"{LOCAL}: the upgrade manager's drain hooks were removed from spec.rkeConfig.upgradeStrategy and have been "
+        "added again. Without them Rancher upgrades nodes that run VMs; find the client that removed them in the API "
+        "server's audit log"
+    )
+    assert cluster.recorder.recorded == [("DrainHooksAdded", text)]
+    # Each removal has an event of its own.
+    assert named(cluster, ctx, "DrainHooksAdded", objects.resource_version(bare))
+
+
+@pytest.mark.rule("nodes: the next plan takes over, and gives the first plan's original strategy back")
+async def test_annotation_has_plan_and_original(cluster: Harvester) -> None:
+    ctx = await recorded(cluster, {"upgradeStrategy": {"workerConcurrency": "3"}})
+    await start(ctx)
+    text = f'{{"plan":"up","uid":"{ctx.owner.uid}","upgradeStrategy":{{"workerConcurrency":"3"}}}}'
+    assert await annotation(cluster) == text
+
+
+async def test_original_strategy_is_annotated_again(cluster: Harvester) -> None:
+    ctx = await recorded(cluster, rke={"upgradeStrategy": {"workerConcurrency": "3"}})
+    await start(ctx)
+    entry = overrides.strategy_entry(ctx)
+    before = await stored(cluster)
+    assert await rancher.keep_original(ctx, before, entry)
+    assert await stored(cluster) == before
+    bare = await annotate(cluster, None)
+    assert not await rancher.keep_original(ctx, bare, entry)
+    after = await stored(cluster)
+    assert objects.annotations_of(after) == objects.annotations_of(before)
+
+
+async def test_plan_without_a_record_annotates_nothing(cluster: Harvester) -> None:
+    ctx = await recorded(cluster, {"upgradeStrategy": with_hooks({})})
+    before = await stored(cluster)
+    assert await rancher.keep_original(ctx, before, None)
+    assert await stored(cluster) == before
+
+
+async def test_refused_annotation_holds_nothing_up(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
+    ctx = await recorded(cluster)
+    await start(ctx)
+    bare = await annotate(cluster, None)
+    monkeypatch.setattr(ReconcileContext, "patch", AsyncMock(side_effect=Forbidden("a webhook says no")))
+    with capture_logs() as logs:
+        assert not await rancher.keep_original(ctx, bare, overrides.strategy_entry(ctx))
+    assert [(log["event"], log["error"]) for log in logs] == [("original strategy not annotated", "a webhook says no")]

@@ -26,6 +26,12 @@ RESTART = "kubectl -n cattle-system rollout restart deploy/system-upgrade-contro
 INSTALL = "Install it again: kubectl -n cattle-system get deploy"
 SCALE = "Start it: kubectl -n cattle-system scale deploy/system-upgrade-controller --replicas=1"
 HANGS = f"(1) Show its log: {LOGS} (2) If its last line is older than a minute, it hangs: {RESTART}"
+REFUSED = "the API server refuses its Jobs"
+TRIAL = (
+    "(1) Show why, creating nothing: kubectl create job -n cattle-system trial --image=trial --dry-run=server "
+    "(2) Repair what refuses it; webhooks are in: kubectl get validatingwebhookconfigurations,"
+    "mutatingwebhookconfigurations -o 'custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name'"
+)
 LABEL = "plan.upgrade.cattle.io/p"
 MANAGED = {"matchLabels": {"harvesterhci.io/managed": "true"}}
 EVENT = {"involvedObject": {"name": "p"}, "message": "jobs.batch is forbidden"}
@@ -93,6 +99,8 @@ def test_silent_controller(
     assert blockers(view, age=59) == []
     (found,) = blockers(view, detail=detail)
     assert (found.reason, found.message, found.remedy) == ("UpgradeControllerSilent", message, remedy)
+    about = "Plan cattle-system/p" if message.startswith("Plan") else DEPLOYMENT
+    assert f"{found.kind} {found.namespace}/{found.name}" == about
 
 
 @pytest.mark.rule(
@@ -147,7 +155,7 @@ def test_controller_that_reports_nothing(
 @pytest.mark.parametrize(
     ("events", "applying", "words"),
     [
-        row([repeated()], None, "the API server refuses its Jobs", id="repeated"),
+        row([repeated()], None, REFUSED, id="repeated"),
         row([repeated(count=1)], None, "the controller does not report why", id="once"),
         row([repeated(involvedObject={"name": "q"})], None, "the controller does not report why", id="another Plan"),
         row([repeated(count="2", message=None)], None, "the controller does not report why", id="wrong types"),
@@ -161,9 +169,13 @@ def test_refused_jobs_show_in_repeated_events(view: FakeView, events: list[Any],
     view.found["Event"] = [{**event, "reason": ""} for event in events]
     (found,) = blockers(view)
     assert found.message == f"Plan cattle-system/p is not processed ({words})"
-    assert [one.field_selector for one in view.read if one.resource.kind == "Event"][:1] == [
-        "involvedObject.kind=Plan,type=Warning"
-    ]
+    assert found.remedy == (TRIAL if words == REFUSED else HANGS)
+    read = {(one.resource.kind, one.namespace, one.field_selector) for one in view.read if one.namespace}
+    assert read - {("Deployment", "cattle-system", "metadata.name=system-upgrade-controller")} == {
+        ("Plan", "cattle-system", "metadata.name=p"),
+        ("Event", "cattle-system", "involvedObject.kind=Plan,type=Warning"),
+        *([] if applying else [("Event", "cattle-system", "involvedObject.kind=Plan,reason=SyncJob")]),
+    }
 
 
 @pytest.mark.rule(

@@ -1,4 +1,4 @@
-"""Which nodes the strategy of Rancher's cluster holds after the end of a plan."""
+"""Which nodes the strategy of Rancher's cluster holds after the end of a plan, and the messages about them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,64 @@ from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending.held_nodes import find_frozen
 from upgrade_manager.pipeline.settings.upgrade_strategy import with_hooks
 
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.cluster.harvester import RELEASE
+from tests.support.cluster.nodes import OPTIONS, PRE, PRE_DRAIN, secret
+from tests.support.cluster.nodes import POST as HOOK
+from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY
+from upgrade_manager.api.names import event_digest
+from upgrade_manager.api.text import MESSAGE_LIMIT
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Transient
+from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, SECRETS
+from upgrade_manager.pipeline.ending.held_nodes import EVENT_REASON, find_frozen, remedy, warn, warn_of_late_hooks
+from upgrade_manager.pipeline.selections import LOCAL_MACHINES
+from upgrade_manager.pipeline.settings.upgrade_strategy import with_hooks
+
+if TYPE_CHECKING:
+    from tests.support.cluster.harvester import Harvester
+    from upgrade_manager.kube.store import Store
+    from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.informers import InformerSpec
+
 OLDER, NEWER = "v1.32.4+rke2r1", RELEASE["kubernetes"]
+ENTRY = {"object": "Cluster fleet-local/local", "field": "spec.rkeConfig.upgradeStrategy", "original": {"x": 1}}
+TIME = "2026-01-01T00:00:00Z"
+STARTED: dict[str, Any] = {"phaseTransitionTimestamps": [{"phase": "NodeUpgrading", "phaseTransitionTimestamp": TIME}]}
+PROGRESSING = {"type": "Progressing", "status": "True", "reason": "x", "message": "", "lastTransitionTime": TIME}
+RUNNING = {"conditions": [PROGRESSING]}
+ACKNOWLEDGE = (
+    "VALUE=$(kubectl -n fleet-local get secret s-n1 "
+    r"-o jsonpath='{.metadata.annotations.rke\.cattle\.io/drain-options}')"
+    f' && kubectl -n fleet-local annotate --overwrite secret s-n1 {PRE}="$VALUE" {HOOK}="$VALUE"'
+)
 
 
-async def ended(harvester: Harvester, kubelets: dict[str, str], **status: Any) -> ReconcileContext:
-    """Return a plan that has ended, and Rancher's cluster with the drain hooks."""
-    rke = {"provisionGeneration": 5, "upgradeStrategy": with_hooks({})}
-    metadata, spec = {"name": "local", "namespace": "fleet-local"}, {"kubernetesVersion": NEWER, "rkeConfig": rke}
-    await harvester.put(PROVISIONING_CLUSTERS, {"metadata": metadata, "spec": spec})
+async def ended(
+    harvester: Harvester, kubelets: dict[str, str], *, hooks: bool = True, uid: str = "", **status: Any
+) -> ReconcileContext:
+    """Return a plan that has ended, and Rancher's cluster, with the drain hooks unless these are given back."""
+    rke = {"provisionGeneration": 5, "upgradeStrategy": with_hooks({}) if hooks else None}
+    annotations = {ANNOTATION_ORIGINAL_STRATEGY: json.dumps({"uid": uid})} if uid else {}
+    metadata = {"name": "local", "namespace": "fleet-local", "annotations": annotations}
+    cluster = {"metadata": metadata, "spec": {"kubernetesVersion": NEWER, "rkeConfig": rke}}
+    await harvester.put(PROVISIONING_CLUSTERS, cluster)
     for name, version in kubelets.items():
         node = {"metadata": {"name": name, "labels": {"harvesterhci.io/managed": "true"}}}
         await harvester.put(NODES, node, status={"nodeInfo": {"kubeletVersion": version}})
     return harvester.context(await harvester.plan(status={"releaseMetadata": RELEASE, **status}))
+
+
+async def hold(harvester: Harvester, node: str) -> None:
+    """Let Rancher wait for the pre-drain hook of the node."""
+    await harvester.machine(node)
+    plan = secret(f"s-{node}", f"m-{node}", **{PRE_DRAIN: OPTIONS})
+    plan["metadata"]["namespace"] = "fleet-local"
+    await harvester.put(SECRETS, {**plan, "type": "rke.cattle.io/machine-plan"})
 
 
 async def test_older_nodes_of_an_earlier_plan_are_held_in_order(cluster: Harvester) -> None:
@@ -47,7 +93,157 @@ async def test_older_nodes_of_an_earlier_plan_are_held_in_order(cluster: Harvest
 async def test_node_is_held_until_its_kubernetes_is_upgraded(
     cluster: Harvester, state: str, kubelet: str, *, held: bool
 ) -> None:
-    entry = {"object": "Cluster fleet-local/local", "field": "spec.rkeConfig.upgradeStrategy", "original": {}}
-    ctx = await ended(cluster, {"n1": kubelet}, originals=[entry], nodeUpgradeStatuses={"n1": {"state": state}})
+    ctx = await ended(cluster, {"n1": kubelet}, originals=[ENTRY], nodeUpgradeStatuses={"n1": {"state": state}})
     frozen = await find_frozen(ctx)
     assert (frozen.nodes if frozen else []) == (["n1"] if held else [])
+
+
+UP, EARLIER = "UpgradePlan up ended", "UpgradePlan up ended before it continued the node upgrade of an earlier plan"
+
+
+@pytest.mark.rule("nodes: a next plan that ends before its node upgrade names the nodes that an earlier plan holds")
+@pytest.mark.parametrize(
+    ("state", "nodes", "end"),
+    [
+        pytest.param({"originals": [ENTRY], **STARTED}, ["n2"], f"{UP} during the node upgrade", id="during"),
+        pytest.param({"hooks": False, **STARTED}, [], f"{UP} after the node upgrade", id="given back"),
+        pytest.param({"hooks": False, "singleNode": "n1", **STARTED}, None, "", id="a single node"),
+        pytest.param({"hooks": False, "currentPhase": "Succeeded", **STARTED}, None, "", id="succeeded"),
+        pytest.param({"hooks": True}, ["n1", "n2"], EARLIER, id="of an earlier plan"),
+        pytest.param({"hooks": True, **RUNNING}, ["n1", "n2"], EARLIER, id="of an earlier plan, still progressing"),
+        pytest.param({"hooks": False}, [], EARLIER, id="of an earlier plan, given back"),
+        pytest.param({"uid": "next", "originals": [ENTRY], **STARTED}, ["n1", "n2"], EARLIER, id="taken over"),
+    ],
+)
+async def test_held_nodes_are_reported_with_the_end(
+    cluster: Harvester, state: dict[str, Any], nodes: list[str] | None, end: str
+) -> None:
+    states = {"n1": {"state": "PostDrained"}, "n2": {"state": "ImagePreloaded"}}
+    ctx = await ended(cluster, {"n1": NEWER, "n2": OLDER}, nodeUpgradeStatuses=states, **state)
+    await hold(cluster, "n1")
+    frozen = await find_frozen(ctx)
+    found = (frozen.nodes, frozen.held, frozen.end) if frozen else None
+    assert found == (None if nodes is None else (nodes, [("n1", "s-n1")], end))
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param({"originals": [ENTRY], **STARTED}, id="during"),
+        pytest.param({"hooks": False, **STARTED}, id="given back"),
+        pytest.param({}, id="before"),
+    ],
+)
+async def test_end_without_held_nodes_has_no_remedy(cluster: Harvester, state: dict[str, Any]) -> None:
+    ctx = await ended(cluster, {"n1": NEWER}, nodeUpgradeStatuses={"n1": {"state": "PostDrained"}}, **state)
+    assert await find_frozen(ctx) is None
+    assert await remedy(ctx) == ""
+
+
+async def test_nodes_of_a_running_plan_are_not_held(cluster: Harvester) -> None:
+    ctx = await ended(cluster, {"n1": OLDER})
+    await cluster.plan("next", status=RUNNING)
+    assert await find_frozen(ctx) is None
+
+
+async def test_nothing_is_held_without_ranchers_cluster(cluster: Harvester) -> None:
+    ctx = await ended(cluster, {"n1": OLDER}, originals=[ENTRY])
+    await cluster.client.delete(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
+    assert await find_frozen(ctx) is None
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["listed", "kind not installed"])
+async def test_node_that_has_left_is_not_held(
+    cluster: Harvester, monkeypatch: pytest.MonkeyPatch, *, listed: bool
+) -> None:
+    states = {name: {"state": "ImagePreloaded"} for name in ("n3", "n2", "n1")}
+    ctx = await ended(cluster, {"n2": OLDER}, originals=[ENTRY], nodeUpgradeStatuses=states)
+    await cluster.machine("n1")
+    watch = cluster.observed.watch
+
+    async def watch_others(spec: InformerSpec) -> Store:
+        if spec is LOCAL_MACHINES:
+            raise Transient("the kind does not exist")
+        return await watch(spec)
+
+    if not listed:
+        monkeypatch.setattr(cluster.observed, "watch", watch_others)
+    frozen = await find_frozen(ctx)
+    assert frozen is not None
+    assert frozen.nodes == (["n1", "n2"] if listed else ["n1", "n2", "n3"])
+    assert frozen.held == []
+
+
+@pytest.mark.rule("nodes: the message of a failure has the command that lets Rancher go on without the manager")
+@pytest.mark.parametrize(
+    ("original", "names", "operation"),
+    [
+        pytest.param(None, ["n2"], '{"op":"remove","path":"/spec/rkeConfig/upgradeStrategy"}', id="none"),
+        pytest.param(
+            {"workerConcurrency": "4"},
+            ["n2", "n3"],
+            '{"op":"replace","path":"/spec/rkeConfig/upgradeStrategy","value":{"workerConcurrency":"4"}}',
+            id="a strategy",
+        ),
+    ],
+)
+async def test_remedy_has_the_commands(cluster: Harvester, original: Any, names: list[str], operation: str) -> None:
+    states = {name: {"state": "ImagePreloaded"} for name in names} | {"n1": {"state": "PostDrained"}}
+    entry = ENTRY | {"original": original}
+    ctx = await ended(cluster, dict.fromkeys(states, OLDER), originals=[entry], nodeUpgradeStatuses=states)
+    await hold(cluster, "n1")
+    text = (
+        "Node n1 is cordoned and waits on Secret fleet-local/s-n1. "
+        f"Rancher does not upgrade {', '.join(names)}: the drain hooks in Cluster fleet-local/local hold "
+        f"{'them' if names[1:] else 'it'}. Create a new UpgradePlan, which takes over, or let Rancher upgrade without "
+        "draining: kubectl -n fleet-local patch clusters.provisioning.cattle.io local --type=json "
+        f"-p '[{operation}]' && {ACKNOWLEDGE}"
+    )
+    assert await remedy(ctx) == text
+    frozen = await find_frozen(ctx)
+    assert frozen is not None
+    warn(ctx, frozen)
+    assert cluster.recorder.recorded == [(EVENT_REASON, f"UpgradePlan up ended during the node upgrade. {text}")]
+    assert cluster.recorder.names[0].endswith(
+        event_digest(objects.uid(frozen.cluster), f"{EVENT_REASON}/{ctx.owner.uid}")
+    )
+
+
+async def test_remedy_after_the_strategy_is_given_back(cluster: Harvester) -> None:
+    ctx = await ended(cluster, {"n1": OLDER}, hooks=False, **STARTED)
+    await hold(cluster, "n1")
+    assert await remedy(ctx) == (
+        "Node n1 is cordoned and waits on Secret fleet-local/s-n1. Create a new UpgradePlan, which takes over, or let "
+        f"Rancher continue: {ACKNOWLEDGE}"
+    )
+
+
+async def test_event_points_to_the_annotation_of_a_long_strategy(cluster: Harvester) -> None:
+    entry = ENTRY | {"original": {"x": "x" * MESSAGE_LIMIT}}
+    states = {"n1": {"state": "ImagePreloaded"}}
+    ctx = await ended(cluster, {"n1": OLDER}, originals=[entry], nodeUpgradeStatuses=states)
+    frozen = await find_frozen(ctx)
+    assert frozen is not None
+    warn(ctx, frozen)
+    ((_, text),) = cluster.recorder.recorded
+    assert text == (
+        f"UpgradePlan up ended during the node upgrade. Annotation {ANNOTATION_ORIGINAL_STRATEGY} has the original "
+        "strategy. Rancher does not upgrade n1: the drain hooks in Cluster fleet-local/local hold it. Create a new "
+        "UpgradePlan, which takes over, or let Rancher upgrade without draining: kubectl -n fleet-local patch "
+        "clusters.provisioning.cattle.io local --type=json "
+        """-p '[{"op":"remove","path":"/spec/rkeConfig/upgradeStrategy"}]'"""
+    )
+
+
+@pytest.mark.parametrize("single", [None, "n1"])
+async def test_late_hooks_are_reported_once_by_secret(cluster: Harvester, single: str | None) -> None:
+    ctx = await ended(cluster, {}, hooks=False, singleNode=single)
+    await hold(cluster, "n1")
+    await warn_of_late_hooks(ctx)
+    text = (
+        "Node n1: upgraded, but Rancher drains it again and waits on Secret fleet-local/s-n1. "
+        f"Let Rancher continue: {ACKNOWLEDGE}"
+    )
+    assert cluster.recorder.recorded == ([] if single else [(EVENT_REASON, text)])
+    digest = event_digest(ctx.owner.uid, f"{EVENT_REASON}/s-n1")
+    assert [name.endswith(digest) for name in cluster.recorder.names] == [True] * len(cluster.recorder.recorded)

@@ -158,7 +158,7 @@ async def test_removed_hooks_are_added_without_a_generation(cluster: Harvester) 
         "server's audit log"
     )
     assert cluster.recorder.recorded == [("DrainHooksAdded", text)]
-    # Each removal has an event of its own.
+    # Each removal has a separate event.
     assert named(cluster, ctx, "DrainHooksAdded", objects.resource_version(bare))
 
 

@@ -165,6 +165,14 @@ async def test_migration_to_the_node_is_awaited(tmp_path: Path, state: Object | 
         assert await vms_remaining(world.context()) == expected
 
 
+async def test_vm_that_has_just_arrived_is_named_once(tmp_path: Path) -> None:
+    async with vm_world(tmp_path, FREE, actors=False) as world:
+        labels = {"kubevirt.io/migrationTargetNodeName": NODE}
+        status = {"migrationState": {"targetNode": NODE}}
+        await set_instance(world, "free", {"metadata": {"labels": labels}, "status": status})
+        assert await vms_remaining(world.context()) == "VMs on node node-0: default/free (it has no migration)"
+
+
 async def budget(world: ToolkitWorld, name: str, *, owner: str = "") -> None:
     reference = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": "free", "uid": owner}
     obj = named(name, "default", spec={"minAvailable": 1})

@@ -11,7 +11,7 @@ from upgrade_manager.api.names import label_value
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.facts.job_state import Progress
-from upgrade_manager.nodes.node_view import Decided, Observed, Target, decide_all, is_older
+from upgrade_manager.nodes.node_view import Decided, Observed, Target, decide_all, finished_seconds, is_older, is_same
 from upgrade_manager.pipeline.status import StatusPatch
 from upgrade_manager.resources.owner import Owner
 
@@ -56,7 +56,8 @@ def views(**given: Any) -> dict[str, Any]:
     "pipeline: node states derive from Jobs, Nodes and Secrets",
 )
 def test_objects_of_a_node_are_joined() -> None:
-    status = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"osImage": "Harvester v1.6.1"}}
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    status = {"conditions": [ready], "nodeInfo": {"osImage": "Harvester v1.6.1"}}
     pending_os = {"management.harvesterhci.io/pendingOSImage": "Harvester v1.7.0"}
     seen = views(
         nodes=[{**node("n1", annotations=pending_os), "status": status}],
@@ -65,6 +66,7 @@ def test_objects_of_a_node_are_joined() -> None:
         jobs=[job("n1", "pre-drain"), job("n2", "pre-drain")],
     )["n1"]
     assert (seen.state, seen.os_image, seen.ready) == (NodeState.PRE_DRAINING, "Harvester v1.6.1", True)
+    assert seen.ready_since == "2026-01-01T00:00:00Z"
     assert (seen.pending_os, seen.secret, seen.pre_drain.pending) == ("Harvester v1.7.0", "s1", True)
     assert {kind: state.progress for kind, state in seen.jobs.items()} == {JobType.PRE_DRAIN: Progress.RUNNING}
 
@@ -120,6 +122,7 @@ def test_bare_objects_are_read() -> None:
     seen = views(nodes=[node("n1")])["n1"]
     assert (seen.os_image, seen.ready, seen.pending_os, seen.secret, seen.jobs) == ("", False, "", "", {})
     assert not seen.pre_drain.pending
+    assert seen.ready_since == ""
 
 
 @pytest.mark.parametrize(
@@ -152,6 +155,18 @@ def test_jobs_of_other_plans_are_ignored() -> None:
     foreign = job("n1", "pre-drain")
     foreign["metadata"]["ownerReferences"] = [{"uid": "namesake", "controller": True}]
     assert views(nodes=[node("n1")], jobs=[foreign])["n1"].jobs == {}
+
+
+def test_durations_are_those_of_the_plans_complete_jobs() -> None:
+    def ended(name: str, second: str, *, condition: str = "Complete", uid: str = OWNER.uid) -> dict[str, Any]:
+        found = job(name, "pre-drain")
+        found["metadata"]["ownerReferences"][0]["uid"] = uid
+        end = {"type": condition, "status": "True", "lastTransitionTime": f"2026-01-01T00:00:{second}Z"}
+        return {**found, "status": {"startTime": "2026-01-01T00:00:00Z", "conditions": [end]}}
+
+    jobs = [ended("n1", "20"), ended("n2", "30"), ended("n3", "40", condition="Failed"), ended("n4", "50", uid="x")]
+    found = finished_seconds(store_of([*jobs, {"metadata": {"name": "x"}}]), OWNER.uid)
+    assert found == {JobType.PRE_DRAIN: [20.0, 30.0]}
 
 
 def versioned(obj: dict[str, Any], version: str, **more: Any) -> dict[str, Any]:
@@ -244,3 +259,19 @@ def test_outdated_kubernetes_and_stale_hooks_are_recognized(
 )
 def test_versions_compare_by_major_minor_and_patch(reported: str, wanted: str, older: bool) -> None:  # noqa: FBT001  # a table
     assert is_older(reported, wanted) is older
+
+
+@pytest.mark.parametrize(
+    ("reported", "same"),
+    [
+        pytest.param("v1.35.2+rke2r2", True, id="another build"),
+        pytest.param("v1.35.3+rke2r1", False, id="another patch version"),
+        pytest.param("", False, id="not reported"),
+    ],
+)
+def test_node_of_the_releases_kubernetes_is_recognized(reported: str, *, same: bool) -> None:
+    assert is_same(reported, "v1.35.2+rke2r1") is same
+
+
+def test_two_unknown_versions_are_not_the_same() -> None:
+    assert not is_same("", "latest")

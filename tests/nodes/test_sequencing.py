@@ -9,7 +9,7 @@ from tests.support.cluster.nodes import VIEW
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.nodes.model import Decision, NodeView, ResumeJob, StartJob
-from upgrade_manager.nodes.sequencing import IN_PROGRESS, one_at_a_time
+from upgrade_manager.nodes.sequencing import IN_PROGRESS, one_at_a_time, paused_message
 
 
 def node(name: str, state: NodeState | None = NodeState.IMAGE_PRELOADED, **more: Any) -> NodeView:
@@ -141,3 +141,18 @@ def test_repeated_drain_waits_for_a_drained_node_unless(
 ) -> None:
     pairs = [(node("a", NodeState.POST_DRAINED, tier=tier), decision), other]
     assert started(one_at_a_time(pairs)) == begun
+
+
+@pytest.mark.parametrize(
+    ("names", "cordoned", "text"),
+    [
+        pytest.param("", True, "", id="none"),
+        pytest.param("b", True, "b is paused (cordoned); remove it from", id="one, which Rancher has cordoned"),
+        pytest.param("ab", True, "a, b are paused (cordoned); remove them from", id="two"),
+        pytest.param("b", False, "b is paused; remove it from", id="a single node, which stays schedulable"),
+    ],
+)
+def test_message_names_paused_nodes(names: str, text: str, *, cordoned: bool) -> None:
+    pairs = [(node(name), Decision(state=NodeState.UPGRADE_PAUSED)) for name in names]
+    message = paused_message([*pairs, (node("z"), IDLE)], cordoned=cordoned)
+    assert message == (f"{text} spec.nodeUpgradeOption.pauseNodes to continue" if text else "")

@@ -36,7 +36,7 @@ from upgrade_manager.pipeline.settings.upgrade_strategy import has_hooks, with_h
 from upgrade_manager.resources.image_list import ImageList
 from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job
-from upgrade_manager.resources.owner import Owner
+from upgrade_manager.resources.owner import Owner, owner_reference
 from upgrade_manager.resources.repository import repository_deployment, repository_service
 from upgrade_manager.resources.suc_plan import PlanSettings, image_cleanup_plan, image_preload_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
@@ -303,3 +303,40 @@ async def test_failed_jobs_of_a_removed_plan_stay(
         ("taken over", component, ["up-image-cleanup", "up-image-preload"]),
         ("TTL removed", component, []),
     ]
+
+
+@pytest.mark.rule("nodes: the upgrade repository outlives a deleted plan until the Jobs that read from it are removed")
+async def test_running_job_owns_the_repository_of_its_plan_alone(cluster: Harvester) -> None:
+    ctx = await everything(cluster, reached="ClusterUpgrading")
+    await everything(cluster, "other")
+    await cluster.finish(JOBS, "up-cluster-upgrade", "harvester-system", {"active": 1})
+
+    async def owners() -> dict[str, Any]:
+        kinds = [(kind, *KINDS[kind]) for kind in ("Deployment", "Service", "VirtualMachineImage")]
+        return {
+            f"{kind} {objects.name(one)}": objects.metadata(one).get("ownerReferences")
+            for kind, resource, place in kinds
+            for one in (await cluster.client.list(resource, namespace=place)).items
+        }
+
+    before = await owners()
+    await clean_up(ctx, keep_failed_jobs=False)
+    job = await cluster.find(JOBS, "up-cluster-upgrade", "harvester-system")
+    handed_over = {name: [owner_reference(JOBS, job)] for name in before if " up-" in name}
+    assert await owners() == before | handed_over
+    assert len(handed_over) == 3
+
+
+async def test_unlabeled_jobs_of_a_failed_plan_are_removed(cluster: Harvester) -> None:
+    ctx = await everything(cluster, reached="ClusterUpgrading")
+    ctx.informers.has_unlabeled = True
+    for name, plan in (("earlier", "up"), ("others", "other")):
+        owner = Owner(name=plan, uid="")
+        labels = {key: value for key, value in owner.labels(Component.IMAGE_PRELOAD).items() if value}
+        body = cluster_upgrade_job(owner, JOB)
+        body["metadata"] = {"name": name, "namespace": "cattle-system", "labels": labels}
+        body["spec"]["template"]["metadata"]["labels"] = labels
+        await cluster.put(JOBS, body)
+    ctx.status.fail("because")
+    await clean_up(ctx, keep_failed_jobs=True)
+    assert await cluster.names(JOBS, "cattle-system") == ["others"]

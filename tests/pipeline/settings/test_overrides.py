@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from typing import Any
+from collections import Counter
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from hack.apiserver.crds import CRDS
 from tests.support.cluster.harvester import Harvester
+from hack.virtual_time import virtual_now
+from upgrade_manager.api.names import event_digest
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden, Invalid
 from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, Resource
@@ -166,6 +172,9 @@ async def test_our_values_are_reverted(
         assert ctx.status["originals"] is None
     assert await now(cluster) == after
     assert len(set(cluster.recorder.names)) == events
+    warned = event_digest(ctx.owner.uid, f"SettingNotRestored/{ENTRIES[INTERVAL]['object']}")
+    pairs = zip(cluster.recorder.recorded, cluster.recorder.names, strict=True)
+    assert all(name.endswith(warned) for (reason, _), name in pairs if reason == "SettingNotRestored")
 
 
 @pytest.mark.rule("nodes: the kinds of setting and addon may be absent")
@@ -198,3 +207,42 @@ async def test_refused_write_is_raised_and_stays_recorded(
     assert ctx.status["originals"] == [ENTRIES[DESCHEDULER]]
     assert await now(cluster) == ("600", False)
     assert [reason for reason, _ in cluster.recorder.recorded] == ["SettingRestored"]
+
+
+SHOWN = [
+    'Setting longhorn-system/replica-replenishment-wait-interval: value {} from "{}" to "{}"',
+    "Addon kube-system/descheduler: spec.enabled {} from {} to {}",
+]
+
+
+def places(cluster: Harvester) -> list[str]:
+    """Return the digit of each event's name by which kubectl sorts the events of one second."""
+    return [name.rpartition(".")[2].partition("-")[0][-1] for name in cluster.recorder.names]
+
+
+@pytest.mark.parametrize(("minutes", "events"), [(0, 2), (60, 0)], ids=["now", "before the API server's retention"])
+async def test_changes_are_reported_once_in_order(cluster: Harvester, minutes: int, events: int) -> None:
+    ctx = await recorded(cluster, *BOTH)
+    for _ in range(2):
+        overrides.report_changed(ctx, began=virtual_now() - timedelta(minutes=minutes))
+    texts = [SHOWN[0].format("changed", 600, 1800), SHOWN[1].format("changed", "true", "false")]
+    assert cluster.recorder.recorded == [("SettingChanged", f"{text} for the upgrade") for text in texts][:events]
+    assert places(cluster) == ["1", "2"][:events]
+
+
+async def test_restored_settings_are_reported_in_order(cluster: Harvester) -> None:
+    ctx = await recorded(cluster, *BOTH)
+    overrides.report_restored(ctx, [overrides.DESCHEDULER, overrides.INTERVAL])
+    texts = [SHOWN[0].format("restored", 1800, 600), SHOWN[1].format("restored", "false", "true")]
+    assert cluster.recorder.recorded == [("SettingRestored", text) for text in texts]
+    assert places(cluster) == ["1", "2"]
+
+
+async def test_log_names_the_purpose_of_each_write(cluster: Harvester) -> None:
+    await settings(cluster)
+    ctx = await recorded(cluster, *BOTH)
+    with capture_logs() as logs:
+        await overrides.apply_overrides(ctx)
+        await give_back(ctx, keep_strategy=False)
+    written = Counter(log["event"] for log in logs if log.get("kind") in {"Setting", "Addon"})
+    assert written == {"setting changed": 2, "setting given back": 2}

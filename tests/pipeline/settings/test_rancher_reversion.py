@@ -198,3 +198,43 @@ async def test_refused_annotation_holds_nothing_up(cluster: Harvester, monkeypat
     with capture_logs() as logs:
         assert not await rancher.keep_original(ctx, bare, overrides.strategy_entry(ctx))
     assert [(log["event"], log["error"]) for log in logs] == [("original strategy not annotated", "a webhook says no")]
+
+
+async def test_strategy_changed_before_the_start_is_the_original(cluster: Harvester) -> None:
+    ctx = await recorded(cluster, {"upgradeStrategy": OTHERS})
+    overrides.refresh_strategy(ctx, await replace_strategy(cluster, SEVEN))
+    entry = overrides.strategy_entry(ctx) or {}
+    assert (entry["original"], entry["applied"]) == (SEVEN, with_hooks(SEVEN))
+
+
+def without_worker_hook() -> Object:
+    """Return the applied strategy after another client has removed a hook."""
+    strategy = with_hooks(OTHERS)
+    del strategy["workerDrainOptions"]["preDrainHooks"]
+    return strategy
+
+
+@pytest.mark.parametrize(
+    ("found", "entry", "original"),
+    [
+        pytest.param(with_hooks(OTHERS), True, None, id="all hooks"),
+        pytest.param(without_worker_hook(), True, OTHERS, id="one hook removed"),
+        pytest.param(without_worker_hook() | SEVEN, True, OTHERS | SEVEN, id="one hook removed, and changed"),
+        pytest.param(OTHERS | SEVEN, True, OTHERS | SEVEN, id="replaced"),
+        pytest.param(SEVEN, False, SEVEN, id="without a record"),
+    ],
+)
+async def test_removed_hooks_change_the_record(
+    cluster: Harvester, found: Object, original: Object | None, *, entry: bool
+) -> None:
+    ctx = await recorded(cluster, {"upgradeStrategy": OTHERS})
+    others = {"object": "x", "field": "y"}
+    before = [*(overrides.originals(ctx) if entry else []), others]
+    ctx.status["originals"] = before
+    changed = overrides.changed_strategy(ctx, await replace_strategy(cluster, found))
+    assert changed == (None if original is None else overrides.strategy_entry(ctx))
+    if changed is None:
+        assert ctx.status["originals"] == before
+    else:
+        assert (changed["original"], changed["applied"]) == (original, with_hooks(found))
+        assert ctx.status["originals"] == [changed, others]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cluster.cluster_reader import create, named
 from tests.support.toolkit.volume_world import add_engine, add_volume, volume_world
 from upgrade_manager.kube.resources import LONGHORN_ENGINES, LONGHORN_VOLUMES
 from upgrade_manager.toolkit.host.host_paths import WORK
@@ -73,7 +74,5 @@ async def test_objects_of_other_namespaces_do_not_count(tmp_path: Path) -> None:
             (LONGHORN_VOLUMES, {}, {"robustness": "faulted"}),
             (LONGHORN_ENGINES, {"volumeName": "pvc-2"}, {"currentState": "running"}),
         ):
-            manifest = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec, "status": status}
-            manifest["metadata"] = {"name": "pvc-2", "namespace": "default"}
-            await world.client.create(resource, manifest, namespace="default")
+            await create(world.client, resource, named("pvc-2", "default", spec=spec, status=status))
         assert await unsafe_volumes(world.context()) == ""

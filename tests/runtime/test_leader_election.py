@@ -7,10 +7,11 @@ import socket
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from random import Random
+from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 from prometheus_client import CollectorRegistry
-from structlog.testing import capture_logs
 
 from hack.virtual_time import virtual_now
 from tests.support.server.runtime_lease_server import NAME, LeaseServer, LeaseTransport, State, candidate
@@ -18,6 +19,7 @@ from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request, Response
 from upgrade_manager.runtime.healthz import Unhealthy
 from upgrade_manager.runtime.leader_election import LeaderElector, LeaderTransport, LeaseLost, new_identity
+from upgrade_manager.runtime.leader_election import LeaderTransport, new_identity
 from upgrade_manager.runtime.lease import REQUEST_TIMEOUT, RETRY_PERIOD
 from upgrade_manager.runtime.metrics import Metrics
 
@@ -210,16 +212,6 @@ async def test_lost_response_makes_the_leader_read_the_lease() -> None:
     assert metrics.registry.get_sample_value("leader_election_slowpath_total", {"name": NAME}) == 1
 
 
-async def test_leader_stops_when_it_sees_another_holder() -> None:
-    server, _, elector = await new_leader()
-    server.set_holder("b")
-    started = time()
-    with pytest.raises(LeaseLost, match="b holds it"):
-        await lead(elector, 60)
-    assert time() - started < 2.1
-    assert not elector.is_leader
-
-
 @pytest.mark.parametrize("is_deleted", [True, False], ids=["deleted", "cleared"])
 async def test_lease_that_another_client_frees_is_acquired_again(*, is_deleted: bool) -> None:
     server, transport, elector = await new_leader()
@@ -310,7 +302,8 @@ async def test_clock_that_jumps_changes_no_leader(step: float) -> None:
 
 
 def test_identity_is_the_host_name_and_a_uuid() -> None:
-    assert new_identity(Random(1)).startswith(f"{socket.gethostname()}_")
+    host, _, unique = new_identity(Random(1)).rpartition("_")
+    assert (host, UUID(unique).version) == (socket.gethostname(), 4)
     assert new_identity(Random(1)) == new_identity(Random(1))
     assert new_identity(Random(1)) != new_identity(Random(2))
 
@@ -332,13 +325,3 @@ async def test_reads_streams_and_the_leaders_writes_pass(method: str, *, leads: 
     assert inner.requests == [method]
     with pytest.raises(NotImplementedError):
         transport.open(request)
-
-
-async def test_each_new_leader_is_logged_once() -> None:
-    server, _, leader = await new_leader()
-    with capture_logs() as logs:
-        waiting = asyncio.create_task(candidate(LeaseTransport(server), "b").acquire())
-        await lead(leader, 30)
-        await leader.release()
-        await waiting
-    assert [entry["leader"] for entry in logs if entry["event"] == "new leader elected"] == ["a", "b"]

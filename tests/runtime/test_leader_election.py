@@ -49,7 +49,8 @@ async def lead(elector: LeaderElector, seconds: float) -> None:
 
 async def test_first_candidate_creates_the_lease() -> None:
     server, metrics = LeaseServer(), Metrics(CollectorRegistry())
-    elector = candidate(LeaseTransport(server), "a", metrics=metrics)
+    transport = LeaseTransport(server)
+    elector = candidate(transport, "a", metrics=metrics)
 
     def status() -> tuple[bool, float | None]:
         return elector.is_leader, metrics.registry.get_sample_value("leader_election_master_status", {"name": NAME})
@@ -66,6 +67,8 @@ async def test_first_candidate_creates_the_lease() -> None:
     }
     await elector.release()
     assert status() == (False, 0)
+    leases = "/apis/coordination.k8s.io/v1/namespaces/harvester-system/leases"
+    assert transport.paths == {leases, f"{leases}/{NAME}"}
 
 
 async def test_leader_renews_with_one_write_and_no_read() -> None:
@@ -180,13 +183,15 @@ async def test_lease_acquired_without_a_response_is_released() -> None:
 
 @pytest.mark.parametrize("holder", ["b", ""])
 async def test_release_leaves_the_lease_of_another_holder(holder: str) -> None:
-    server, _, elector = await new_leader()
+    server, transport, elector = await new_leader()
     if holder:
         server.spec["holderIdentity"] = holder
     else:
         server.lease = None
+    transport.requests.clear()
     await elector.release()
     assert len(server.writes) == 1
+    assert transport.requests == ["GET"]
 
 
 @pytest.mark.parametrize(("repaired", "holder", "seconds"), [(3, "", 3), (100, "a", 10)], ids=["retried", "given up"])

@@ -103,9 +103,12 @@ class LeaseTransport:
     #: Methods and times of all requests.
     requests: list[str] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
+    #: Paths of all requests.
+    paths: set[str] = field(default_factory=set)
 
     async def send(self, request: Request) -> Response:
         self.requests.append(request.method)
+        self.paths.add(request.path)
         self.times.append(asyncio.get_running_loop().time())
         if request.method == "PUT" and self.failing_puts:
             self.failing_puts -= 1

@@ -13,6 +13,7 @@ from upgrade_manager.toolkit.images.node_images import read_images
 from upgrade_manager.toolkit.run.errors import StepFailed
 
 OLD = "docker.io/rancher/old:v1"
+DIGEST = f"docker.io/rancher/old@sha256:{'ab' * 32}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +58,13 @@ async def test_entries_of_another_form_are_ignored() -> None:
     [
         pytest.param({"image": {"image": OLD}}, id="by name"),
         pytest.param({"image": {"image": "sha256:1"}}, id="by id"),
+        pytest.param({"image": {"image": DIGEST}}, id="by digest"),
         pytest.param({"image": None, "imageRef": "sha256:1"}, id="by imageRef"),
         pytest.param({"image": "x", "imageId": "sha256:1"}, id="by imageId"),
     ],
 )
 async def test_image_of_a_container_is_in_use(container: dict[str, object]) -> None:
-    images = json.dumps({"images": [{"id": "sha256:1", "repoTags": [OLD]}]})
+    images = json.dumps({"images": [{"id": "sha256:1", "repoTags": [OLD], "repoDigests": [DIGEST]}]})
     found = await read_images(Crictl(images=images, containers=json.dumps({"containers": [container]})))
     image = found.find(OLD)
     assert image is not None

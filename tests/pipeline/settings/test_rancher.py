@@ -163,6 +163,23 @@ async def test_start_conflicts_with_writes_to_its_fields(cluster: Harvester, tou
     assert await start(await again(cluster)) == (kept or 0) + 1
 
 
+@pytest.mark.parametrize(
+    "touch",
+    [
+        pytest.param({"metadata": {"annotations": {"example.com/x": "y"}}}, id="the first annotation"),
+        pytest.param({"spec": {"rkeConfig": {"registries": {"mirrors": {}}}}}, id="the first member"),
+    ],
+)
+async def test_start_conflicts_with_writes_to_its_parents(cluster: Harvester, touch: Object) -> None:
+    ctx = await recorded(cluster, {})
+    before = await stored(cluster)
+    ctx.status["provisionGeneration"] = 1
+    await change(cluster, touch)
+    with pytest.raises(Conflict):
+        await rancher.start_upgrade(ctx, before, original=None)
+    assert await start(await again(cluster)) == 1
+
+
 async def test_refusal_for_another_reason_is_not_a_conflict(
     cluster: Harvester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,7 @@ from tests.pipeline.settings.test_rancher import (
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY
 from upgrade_manager.api.names import event_digest
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Conflict, Forbidden
+from upgrade_manager.kube.errors import Conflict, Forbidden, Invalid
 from upgrade_manager.kube.patch import JsonPatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 from upgrade_manager.pipeline.context import ReconcileContext
@@ -97,6 +97,8 @@ async def test_log_names_the_purpose_of_each_patch(cluster: Harvester) -> None:
         pytest.param(BARE, with_hooks(OTHERS), OTHERS, id="annotation removed"),
         pytest.param({}, OTHERS, OTHERS, id="hooks removed"),
         pytest.param(BARE, OTHERS | SEVEN, OTHERS | SEVEN, id="both removed, changed"),
+        pytest.param(BARE, {"controlPlaneConcurrency": "1"}, {"controlPlaneConcurrency": "1"}, id="reverted by a user"),
+        pytest.param({}, {"controlPlaneConcurrency": "1"}, {"controlPlaneConcurrency": "2"}, id="member kept"),
     ],
 )
 async def test_strategy_of_other_clients_is_kept_without_hooks(
@@ -118,6 +120,15 @@ async def test_strategy_of_other_clients_is_kept_without_hooks(
     else:
         assert cluster.recorder.recorded == [("SettingNotRestored", text)]
         assert named(cluster, ctx, "SettingNotRestored", LOCAL)
+
+
+async def test_annotation_of_a_removed_strategy_is_removed(cluster: Harvester) -> None:
+    ctx = await recorded(cluster)
+    await start(ctx)
+    await change(cluster, {"spec": {"rkeConfig": {"upgradeStrategy": None}}})
+    await give_back(ctx, keep_strategy=False)
+    assert (await now(cluster))["rkeConfig"] == {"provisionGeneration": 5}
+    assert objects.annotations_of(await stored(cluster)) == {}
 
 
 async def test_strategy_of_the_next_plan_stays(cluster: Harvester) -> None:
@@ -143,10 +154,18 @@ async def test_revert_conflicts_with_writes_to_the_strategy_only(cluster: Harves
     assert len(set(cluster.recorder.names)) == 1
 
 
+async def test_revert_conflicts_with_a_removed_annotation(cluster: Harvester, overtaken: Overtaken) -> None:
+    ctx = await recorded(cluster)
+    await start(ctx)
+    overtaken({"metadata": {"annotations": BARE}})
+    with pytest.raises(Conflict):
+        await give_back(ctx, keep_strategy=False)
+
+
 async def test_removed_hooks_are_added_without_a_generation(cluster: Harvester) -> None:
     ctx = await recorded(cluster, {"provisionGeneration": 4, "upgradeStrategy": OTHERS})
     await start(ctx)
-    await annotate(cluster, None)
+    await change(cluster, {"metadata": {"annotations": BARE | {"example.com/x": "y"}}})
     bare = await replace_strategy(cluster, {"workerDrainOptions": {"timeout": 7}})
     await rancher.add_hooks(ctx, bare, original=OTHERS)
     rke = (await now(cluster))["rkeConfig"]
@@ -190,11 +209,22 @@ async def test_plan_without_a_record_annotates_nothing(cluster: Harvester) -> No
     assert await stored(cluster) == before
 
 
-async def test_refused_annotation_holds_nothing_up(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_annotation_of_another_plan_is_replaced(cluster: Harvester) -> None:
+    ctx = await recorded(cluster)
+    await start(ctx)
+    others = await annotate(cluster, json.dumps({"uid": "earlier", "upgradeStrategy": None}))
+    assert not await rancher.keep_original(ctx, others, overrides.strategy_entry(ctx))
+    assert ctx.owner.uid in await annotation(cluster)
+
+
+@pytest.mark.parametrize("error", [Forbidden("a webhook says no"), Invalid("a webhook says no")], ids=["403", "422"])
+async def test_refused_annotation_holds_nothing_up(
+    cluster: Harvester, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     ctx = await recorded(cluster)
     await start(ctx)
     bare = await annotate(cluster, None)
-    monkeypatch.setattr(ReconcileContext, "patch", AsyncMock(side_effect=Forbidden("a webhook says no")))
+    monkeypatch.setattr(ReconcileContext, "patch", AsyncMock(side_effect=error))
     with capture_logs() as logs:
         assert not await rancher.keep_original(ctx, bare, overrides.strategy_entry(ctx))
     assert [(log["event"], log["error"]) for log in logs] == [("original strategy not annotated", "a webhook says no")]

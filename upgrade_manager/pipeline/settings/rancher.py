@@ -270,8 +270,9 @@ async def _patch_cluster(
 def _patched_fields(cluster: Object) -> tuple[Any, ...]:
     config = objects.spec(cluster).get("rkeConfig")
     members = [(config or {}).get(name) for name in ("provisionGeneration", "upgradeStrategy")]
-    annotation = objects.annotations_of(cluster).get(ANNOTATION_ORIGINAL_STRATEGY)
-    return objects.spec(cluster).get("kubernetesVersion"), bool(config), *members, annotation
+    annotations = objects.annotations_of(cluster)
+    original = annotations.get(ANNOTATION_ORIGINAL_STRATEGY)
+    return objects.spec(cluster).get("kubernetesVersion"), bool(config), *members, bool(annotations), original
 
 
 def _set_members(cluster: Object, values: Mapping[str, Any]) -> list[Object]:

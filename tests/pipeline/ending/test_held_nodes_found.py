@@ -26,7 +26,14 @@ from upgrade_manager.api.text import MESSAGE_LIMIT
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, SECRETS
-from upgrade_manager.pipeline.ending.held_nodes import EVENT_REASON, find_frozen, remedy, warn, warn_of_late_hooks
+from upgrade_manager.pipeline.ending.held_nodes import (
+    EVENT_REASON,
+    find_frozen,
+    keep_original,
+    remedy,
+    warn,
+    warn_of_late_hooks,
+)
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES
 from upgrade_manager.pipeline.settings.upgrade_strategy import with_hooks
 
@@ -96,6 +103,29 @@ async def test_node_is_held_until_its_kubernetes_is_upgraded(
     ctx = await ended(cluster, {"n1": kubelet}, originals=[ENTRY], nodeUpgradeStatuses={"n1": {"state": state}})
     frozen = await find_frozen(ctx)
     assert (frozen.nodes if frozen else []) == (["n1"] if held else [])
+
+
+@pytest.mark.rule("nodes: the next plan takes over, and gives the first plan's original strategy back")
+@pytest.mark.parametrize(
+    ("uid", "state", "kept"),
+    [
+        pytest.param("", "ImagePreloaded", True, id="a node is left"),
+        pytest.param("", "PostDrained", False, id="only a hook is left"),
+        pytest.param("next", "ImagePreloaded", False, id="another plan has taken over"),
+    ],
+)
+async def test_original_is_kept_on_the_cluster_for_the_next_plan(
+    cluster: Harvester, uid: str, state: str, *, kept: bool
+) -> None:
+    ctx = await ended(cluster, {"n1": OLDER}, uid=uid, originals=[ENTRY], nodeUpgradeStatuses={"n1": {"state": state}})
+    await hold(cluster, "n1")
+    frozen = await find_frozen(ctx)
+    assert frozen is not None
+    await keep_original(ctx, frozen)
+    after = await cluster.find(PROVISIONING_CLUSTERS, "local", "fleet-local")
+    record = {"plan": "up", "uid": ctx.owner.uid, "upgradeStrategy": ENTRY["original"]}
+    found = json.loads(objects.annotations_of(after).get(ANNOTATION_ORIGINAL_STRATEGY, "null"))
+    assert found == (record if kept else {"uid": uid} if uid else None)
 
 
 UP, EARLIER = "UpgradePlan up ended", "UpgradePlan up ended before it continued the node upgrade of an earlier plan"

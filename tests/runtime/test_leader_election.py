@@ -231,6 +231,26 @@ async def test_lease_that_another_client_frees_is_acquired_again(*, is_deleted: 
     assert (server.spec["holderIdentity"], server.spec["leaseTransitions"]) == ("a", 0 if is_deleted else 1)
 
 
+async def test_lease_that_another_client_clears_is_held_at_once() -> None:
+    server, _, elector = await new_leader()
+    server.set_holder("")
+    await lead(elector, 3)
+    assert (server.spec["holderIdentity"], elector.is_leader) == ("a", True)
+
+
+async def test_one_of_two_candidates_creates_the_lease() -> None:
+    server = LeaseServer()
+    electors = [candidate(LeaseTransport(server), name) for name in "ab"]
+    async with asyncio.TaskGroup() as group:
+        waiting = [group.create_task(elector.acquire()) for elector in electors]
+        await asyncio.sleep(1)
+        leads = [elector.identity == server.spec["holderIdentity"] for elector in electors]
+        assert sorted(leads) == [False, True]
+        assert [task.done() for task in waiting] == leads == [elector.is_leader for elector in electors]
+        for task in waiting:
+            task.cancel()
+
+
 async def test_acquire_survives_all_failures_of_the_api() -> None:
     transport = LeaseTransport(LeaseServer(), state=State.REFUSING)
     loop = asyncio.get_running_loop()

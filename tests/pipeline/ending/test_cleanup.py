@@ -327,7 +327,7 @@ async def test_running_job_owns_the_repository_of_its_plan_alone(cluster: Harves
     assert len(handed_over) == 3
 
 
-async def test_unlabeled_jobs_of_a_failed_plan_are_removed(cluster: Harvester) -> None:
+async def test_unlabeled_objects_of_a_failed_plan_are_removed(cluster: Harvester) -> None:
     ctx = await everything(cluster, reached="ClusterUpgrading")
     ctx.informers.has_unlabeled = True
     for name, plan in (("earlier", "up"), ("others", "other")):
@@ -337,6 +337,8 @@ async def test_unlabeled_jobs_of_a_failed_plan_are_removed(cluster: Harvester) -
         body["metadata"] = {"name": name, "namespace": "cattle-system", "labels": labels}
         body["spec"]["template"]["metadata"]["labels"] = labels
         await cluster.put(JOBS, body)
+        await cluster.put(SECRETS, {"metadata": body["metadata"]})
     ctx.status.fail("because")
     await clean_up(ctx, keep_failed_jobs=True)
-    assert await cluster.names(JOBS, "cattle-system") == ["others"]
+    for resource in (JOBS, SECRETS):
+        assert await cluster.names(resource, "cattle-system") == ["others"]

@@ -216,7 +216,8 @@ SHOWN = [
 
 
 def places(cluster: Harvester) -> list[str]:
-    """Return the digit of each event's name by which kubectl sorts the events of one second."""
+    """Return the digit of each event's name by which kubectl sorts the plan's events of one second."""
+    assert all(name.startswith("up.") for name in cluster.recorder.names)
     return [name.rpartition(".")[2].partition("-")[0][-1] for name in cluster.recorder.names]
 
 

@@ -28,6 +28,7 @@ _WORK = _ROOT / "build/mutants"
 #: Tests of modules that have none of their name, or of which others are the better part.
 OTHER_TESTS: Mapping[str, Sequence[str]] = {
     "upgrade_manager/blockers/disruption_budgets.py": ["tests/blockers/test_drains.py"],
+    "upgrade_manager/facts/pod_reason.py": ["tests/blockers/test_pods.py"],
     "upgrade_manager/toolkit/images/image_import.py": ["tests/toolkit/commands/test_prepare.py"],
     "upgrade_manager/toolkit/images/node_images.py": ["tests/toolkit/commands/test_image_cleanup.py"],
 }

@@ -1,4 +1,4 @@
-"""Why a node holds the upgrade up, and what a user does about it."""
+"""The obstacles of a node that holds the upgrade up, and their remedies."""
 
 from __future__ import annotations
 

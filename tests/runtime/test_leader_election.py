@@ -7,7 +7,6 @@ import socket
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from random import Random
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
@@ -18,8 +17,7 @@ from tests.support.server.runtime_lease_server import NAME, LeaseServer, LeaseTr
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.transport import Request, Response
 from upgrade_manager.runtime.healthz import Unhealthy
-from upgrade_manager.runtime.leader_election import LeaderElector, LeaderTransport, LeaseLost, new_identity
-from upgrade_manager.runtime.leader_election import LeaderTransport, new_identity
+from upgrade_manager.runtime.leader_election import LeaderElector, LeaderTransport, new_identity
 from upgrade_manager.runtime.lease import REQUEST_TIMEOUT, RETRY_PERIOD
 from upgrade_manager.runtime.metrics import Metrics
 

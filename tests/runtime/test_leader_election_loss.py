@@ -1,4 +1,4 @@
-"""How a leader loses its lease, and the log of its changes."""
+"""The loss of a lease, and the log of its changes."""
 
 from __future__ import annotations
 

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
-from tests.support.cluster.harvester import RELEASE, Harvester
-from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS
-from upgrade_manager.pipeline.context import ReconcileContext
-from upgrade_manager.pipeline.ending.held_nodes import find_frozen
-from upgrade_manager.pipeline.settings.upgrade_strategy import with_hooks
-
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster.harvester import RELEASE
+from tests.support.cluster.harvester import RELEASE, Harvester
 from tests.support.cluster.nodes import OPTIONS, PRE, PRE_DRAIN, secret
 from tests.support.cluster.nodes import POST as HOOK
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY
@@ -26,6 +16,7 @@ from upgrade_manager.api.text import MESSAGE_LIMIT
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, SECRETS
+from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending.held_nodes import (
     EVENT_REASON,
     find_frozen,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
 from collections import Counter
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from hack.apiserver.crds import CRDS
-from tests.support.cluster.harvester import Harvester
 from hack.virtual_time import virtual_now
+from tests.support.cluster.harvester import Harvester
 from upgrade_manager.api.names import event_digest
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden, Invalid

@@ -37,13 +37,6 @@ from upgrade_manager.toolkit.charts.managed_charts import (
 from upgrade_manager.toolkit.run.context import ToolkitContext
 from upgrade_manager.toolkit.run.errors import StepFailed
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    from upgrade_manager.kube.objects import Object
-    from upgrade_manager.toolkit.run.context import ToolkitContext
-
 ABOUT = "ManagedChart fleet-local/harvester"
 PAUSED = "; it is paused, set spec.paused to false to continue"
 

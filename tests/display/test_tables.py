@@ -53,6 +53,13 @@ def test_plan_without_status() -> None:
     assert draw(build(plan(), [], now=NOW), width=100) == PENDING + "".join(f"·  {phase}\n" for phase in PHASES)
 
 
+def test_pending_plan_shows_the_plan_that_it_waits_for() -> None:
+    waits = {"type": "Available", "status": "False", "reason": "Waiting", "message": "Waiting for UpgradePlan a"}
+    drawn = draw(build(plan(conditions=[waits]), [], now=NOW), width=100)
+    assert "now          Waiting for UpgradePlan a\n" in drawn
+    assert "not accepted" not in drawn
+
+
 FAILED = """\
 UpgradePlan  demo  Failed, deleting, cleaning up
 upgrade      Harvester → v1.8.0

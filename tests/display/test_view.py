@@ -17,6 +17,12 @@ from upgrade_manager.display.view import WARNING_ROWS, build, printable
 from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.nodes.milestones import MilestoneReason
 from upgrade_manager.pipeline.events import PlanEvents
+from upgrade_manager.pipeline.status import StatusPatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from upgrade_manager.kube.events import EventRecorder
 
 NOW = START + timedelta(minutes=1)
 #: Values that the CRD refuses, and plans of other versions could have.
@@ -103,6 +109,16 @@ def test_waiting_is_empty_between_two_phases() -> None:
     reached = times("Initializing", "Initialized", "ISODownloading")
     assert build(plan(**status, phaseTransitionTimestamps=reached[:2]), [], now=NOW).waiting == ""
     assert build(plan(**status, phaseTransitionTimestamps=reached), [], now=NOW).waiting == "waits"
+
+
+@pytest.mark.rule("status: a plan that waits for another plan names it")
+@pytest.mark.parametrize("hold", [StatusPatch.wait_for_end, StatusPatch.wait_for_start])
+def test_plan_that_waits_for_another_plan_names_it(hold: Callable[[StatusPatch, str], None]) -> None:
+    held = plan()
+    status = StatusPatch(held, now=lambda: NOW)
+    hold(status, "earlier")
+    view = build({**held, "status": status.difference()}, [], now=NOW)
+    assert (view.state, "UpgradePlan earlier" in view.waiting) == (PlanState.PENDING, True)
 
 
 @pytest.mark.parametrize(("status", "shown"), [("True", "no response"), ("False", "")])

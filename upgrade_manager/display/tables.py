@@ -62,7 +62,7 @@ _STATES = {
     PlanState.FAILED: "bold red",
     PlanState.BLOCKED: "bold yellow",
 }
-#: Begins the row that counts what has no row.
+#: The first cell of the row that counts the omitted entries.
 _OTHERS = "others"
 _NOT_ACCEPTED = "The manager has not accepted the plan yet. Check its Pods and logs if this lasts"
 _WAITS, _PAUSED, _BUSY, _DONE, _FAILED = "", "yellow", "cyan", "green", "red"
@@ -141,7 +141,7 @@ def _facts(view: View, *, with_all: bool) -> Iterator[tuple[str, str, str]]:
     if view.estimated_completion is not None:
         yield "expected end", _expectation(view.estimated_completion, view.now), ""
     yield "progress", bar(view.progress), ""
-    waiting = _NOT_ACCEPTED if view.state is PlanState.PENDING else view.waiting
+    waiting = view.waiting or (_NOT_ACCEPTED if view.state is PlanState.PENDING else "")
     states = (("now", waiting, ""), ("error", view.last_error, "red"), ("cause", view.cause, "red"))
     yield from ((label, text, style) for label, text, style in states if text)
 

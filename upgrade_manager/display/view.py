@@ -71,7 +71,7 @@ def build(plan: Object, events: Sequence[Object], *, now: datetime, pace: Pace =
         progress=_progress(state, times, nodes),
         phases=phases,
         nodes=nodes,
-        waiting="" if state.is_end or _is_between_phases(phases) else _message(plan, "Progressing"),
+        waiting="" if state.is_end or _is_between_phases(phases) else _waiting(plan, state),
         last_error=_message(plan, "Degraded") if _is_true(plan, "Degraded") and not state.is_end else "",
         cause=_cause(plan, state),
         deleting=bool(objects.text(plan, "metadata", "deletionTimestamp")),
@@ -194,6 +194,11 @@ def _cause(plan: Object, state: PlanState) -> str:
     if state is PlanState.FAILED:
         return _message(plan, "Progressing")
     return _message(plan, "Available") if state is PlanState.BLOCKED else ""
+
+
+def _waiting(plan: Object, state: PlanState) -> str:
+    """Return the wait of the current phase; for a plan without a phase, its wait for another plan."""
+    return _message(plan, "Available" if state is PlanState.PENDING else "Progressing")
 
 
 def _is_true(plan: Object, condition: str) -> bool:

@@ -44,6 +44,18 @@ def volume(*conditions: Any) -> dict[str, Any]:
     return {"status": {"conditions": list(conditions)}}
 
 
+CDI = {
+    "metadata": {"name": "cdi-deployment", "namespace": "ns"},
+    "spec": {"replicas": 1},
+    "status": {"availableReplicas": 1},
+}
+
+
+@pytest.fixture(autouse=True)
+def _cdi(view: FakeView) -> None:
+    view.found["Deployment"] = [CDI]
+
+
 def pod(view: FakeView, name: str = "importer-iso", *, age: float = 90, phase: str = "Running", **fields: Any) -> Any:
     metadata = {"name": name, "namespace": "ns", "creationTimestamp": view.time(age), **fields.pop("metadata", {})}
     return {"metadata": metadata, "spec": {"nodeName": "n1"}, "status": {"phase": phase, **fields}}
@@ -163,3 +175,11 @@ def test_hostile_words_become_short_lines(view: FakeView) -> None:
     (found,) = blockers(view, wait(view, detail="z" * 1_000_000))
     assert found.message.isprintable()
     assert len(found.message) < 800
+
+
+@pytest.mark.rule("blockers: a controller that does not run explains the import that waits for it")
+def test_import_without_its_controller_names_the_deployment(view: FakeView) -> None:
+    view.found["Deployment"] = [{**CDI, "spec": {"replicas": 0}, "status": {}}]
+    (found,) = blockers(view, wait(view))
+    assert "(Deployment ns/cdi-deployment is scaled to 0 replicas; 12 %)" in found.message
+    assert found.remedy == "Start it: kubectl -n ns scale deploy/cdi-deployment --replicas=1"

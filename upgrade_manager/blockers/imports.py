@@ -9,14 +9,15 @@ import shlex
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.blockers.deadlines import START, image_import
-from upgrade_manager.blockers.deployments import restart
+from upgrade_manager.blockers.deadlines import START, at_once, image_import
+from upgrade_manager.blockers.deployments import outage, restart
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import ImageWait
 from upgrade_manager.facts.condition_words import unmet_conditions
+from upgrade_manager.facts.image_import import import_obstacle
 from upgrade_manager.facts.pod_reason import POD_REASONS, start_progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
@@ -24,8 +25,11 @@ from upgrade_manager.kube.resources import DATA_VOLUMES, PERSISTENT_VOLUME_CLAIM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import timedelta
 
+    from upgrade_manager.blockers.deployments import Outage
     from upgrade_manager.blockers.object_view import View
+    from upgrade_manager.facts.image_import import ImportObstacle
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
 
@@ -37,24 +41,40 @@ _IMPORTERS = "cdi.kubevirt.io=importer"
 _BACKING_IMAGE = "backingimage"
 
 
+class FailedUploadWait(ImageWait):
+    """A wait for the user to upload the image again, which nothing else repeats."""
+
+    __slots__ = ()
+
+
+def _overdue(wait: ImageWait) -> timedelta:
+    return at_once(wait) if isinstance(wait, FailedUploadWait) else image_import(wait)
+
+
 def _blockers(view: View, wait: ImageWait) -> Iterator[Blocker]:
     """Yield the importer Pod if it does not run, and the image with the messages of its import's objects."""
     image = _named(view, VIRTUAL_MACHINE_IMAGES, wait)
-    words = [objects.excerpt(wait.detail), *_image_words(image)]
+    obstacle = import_obstacle(image)
+    if obstacle is not None and obstacle.way_out:
+        yield _blocker(wait, why=obstacle.why, remedy=obstacle.way_out)
+        return
+    words = [objects.excerpt(wait.detail), *_image_words(image, obstacle)]
     pod: Object = {}
+    stopped: Outage | None = None
     if objects.text(image, "spec", "backend") != _BACKING_IMAGE:
         try:
             pod = _importer(view, wait)
             words += [*_pod_words(pod), *_data_volume_words(_named(view, DATA_VOLUMES, wait))]
+            stopped = outage(view, wait.namespace, _CDI)
         except Unreadable as error:
             # The image's conditions are worth more than the error alone.
             words.append(str(error))
     since = start_progress(pod) or wait.progressed
-    stopped = pod_blocker(view, pod, node="", since=since) if pod and view.now - since >= START else None
-    if stopped is not None:
-        yield stopped
+    waiting = pod_blocker(view, pod, node="", since=since) if pod and view.now - since >= START else None
+    if waiting is not None:
+        yield waiting
     # Reported always: after a restart, this blocker has the time since which the image makes no progress.
-    yield _stuck(wait, words, pod, url=objects.excerpt(image, "spec", "url"))
+    yield _stuck(wait, words, pod, url=objects.excerpt(image, "spec", "url"), stopped=stopped)
 
 
 def _named(view: View, resource: Resource, wait: ImageWait) -> Object:
@@ -81,10 +101,9 @@ def _created(pod: Object) -> str:
     return objects.text(pod, "metadata", "creationTimestamp")
 
 
-def _image_words(image: Object) -> Iterator[str]:
-    failure = objects.excerpt(objects.condition(image, "RetryLimitExceeded"), "message")
-    if failure:
-        yield f"the last attempt failed: {failure}"
+def _image_words(image: Object, obstacle: ImportObstacle | None) -> Iterator[str]:
+    if obstacle is not None:
+        yield obstacle.why
     yield from unmet_conditions(image)
 
 
@@ -102,21 +121,30 @@ def _data_volume_words(volume: Object) -> Iterator[str]:
         yield f"DataVolume {condition}"
 
 
-def _stuck(wait: ImageWait, words: list[str], pod: Object, *, url: str) -> Blocker:
-    reported = "; ".join(filter(None, words)) or "Harvester does not report why"
+def _stuck(wait: ImageWait, words: list[str], pod: Object, *, url: str, stopped: Outage | None) -> Blocker:
+    """Return the blocker of the image; an outage of CDI's Deployment explains the import alone."""
+    problem = stopped.problem if stopped else ""
+    reported = "; ".join(filter(None, [problem, *words])) or "Harvester does not report why"
+    why = f"its import makes no progress ({reported})"
+    if stopped:
+        return _blocker(wait, why=why, remedy=stopped.remedy)
     place = f"-n {wait.namespace}"
     look = f"kubectl logs {place} {objects.name(pod)}" if pod else f"kubectl get datavolumes,pods {place}"
     responds = "Check on a node that the source of the image responds"
     # The remedy omits a URL that may contain a password or a token.
     source = f"{responds}: curl -I {shlex.quote(url)}" if url and not _SECRET_PARTS & set(url) else responds
     hangs = f"If there is no error, CDI hangs: {restart(wait.namespace, _CDI)}"
+    return _blocker(wait, why=why, remedy=steps(source, f"Show what it does: {look}", hangs))
+
+
+def _blocker(wait: ImageWait, *, why: str, remedy: str) -> Blocker:
     return Blocker(
         reason=BlockerReason.IMPORT_STUCK,
         kind=wait.kind.object_kind,
         namespace=wait.namespace,
         name=wait.name,
-        message=f"VirtualMachineImage {wait.namespace}/{wait.name}: its import makes no progress ({reported})",
-        remedy=steps(source, f"Show what it does: {look}", hangs),
+        message=f"VirtualMachineImage {wait.namespace}/{wait.name}: {why}",
+        remedy=remedy,
         since=wait.progressed,
     )
 
@@ -125,7 +153,7 @@ FINDERS = (
     Finder(
         wait=ImageWait,
         reasons=(BlockerReason.IMPORT_STUCK, *POD_REASONS),
-        overdue=image_import,
+        overdue=_overdue,
         find=_blockers,
     ),
 )

@@ -6,6 +6,7 @@ live_migration   Harvester's rule for VMs that the Job stops before a drain; `no
 vm_obstacles     why a VM stays on a node that KubeVirt evacuates; `migrations` finds the VM's migrations
 node_obstacles   why a node's upgrade has not ended
 volumes          Longhorn's volumes for which a drain waits
+image_import     the state of the import of the ISO, and the volume of its image
 evictions        which Pods a PodDisruptionBudget keeps on their node, and which budgets have outlived their VM
 pod_reason       why a Pod does not run; `taints` finds the taints that keep a Pod from a node
 deployments      why a Deployment does nothing
@@ -24,6 +25,7 @@ __all__ = [
     "evictions",
     "field_managers",
     "final_phases",
+    "image_import",
     "job_state",
     "label_selectors",
     "live_migration",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import (
     ANNOTATION_OS_UPGRADE_IMAGE,
     HARVESTER_SYSTEM,
-    IMAGE_STORAGE_CLASS,
     OS_UPGRADE_IMAGE_VALUE,
 )
 from upgrade_manager.api.names import image_problem
+from upgrade_manager.facts.image_import import IMPORT_AGAIN, SHARED_ANNOTATION
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 from webhook.check import Check, Finding
@@ -34,13 +34,8 @@ async def _find(subject: Subject) -> list[Finding]:
         return [Finding(message=f"{about} does not exist. Choose one of: {choice}")]
     if objects.text(found[0], "metadata", "annotations", ANNOTATION_OS_UPGRADE_IMAGE) == OS_UPGRADE_IMAGE_VALUE:
         return []
-    wanted = f'{ANNOTATION_OS_UPGRADE_IMAGE}: "{OS_UPGRADE_IMAGE_VALUE}"'
-    return [
-        Finding(
-            message=f"{about} lacks the annotation {wanted}, without which several Pods cannot mount it. Import the "
-            f"ISO again with backend cdi, storage class {IMAGE_STORAGE_CLASS} and that annotation"
-        )
-    ]
+    lacks = f"lacks the annotation {SHARED_ANNOTATION}, without which several Pods cannot mount it"
+    return [Finding(message=f"{about} {lacks}. {IMPORT_AGAIN}")]
 
 
 CHECK = Check(name="image", field="spec.image", find=_find)

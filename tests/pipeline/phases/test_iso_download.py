@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.actors.kinds import controller_reference
+from tests.blockers.conftest import FakeView
 from tests.support.managers.phase_results import shown
+from upgrade_manager.blockers.finder import find_blockers
+from upgrade_manager.blockers.imports import FINDERS
 from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, UPGRADE_PLANS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
@@ -114,6 +117,7 @@ async def test_volume_of_a_named_image_is_checked(
 
 row = pytest.param
 FAILED = true("RetryLimitExceeded", "False", message="503")
+FAILURE = "the last attempt failed: 503"
 LIMIT, REASON = true("RetryLimitExceeded", message="bad checksum"), true("RetryLimitExceeded", reason="X")
 UPLOAD = true("Imported", "False", reason="UploadFailed")
 
@@ -131,10 +135,20 @@ UPLOAD = true("Imported", "False", reason="UploadFailed")
         row([true("Imported"), LIMIT], {}, Completed(), id="imported after all"),
         row([], {}, "importing, 0 %", id="not begun"),
         row([true("Imported", "Unknown")], {"progress": 47}, "importing, 40 %", id="under way"),
-        row([FAILED], {"failed": 2, "progress": 10}, "importing, attempt 3 of 4 (last failure: 503), 10 %", id="retry"),
+        row(
+            [FAILED],
+            {"failed": 2, "progress": 10},
+            "importing, attempt 3 of 4 (the last attempt failed: 503), 10 %",
+            id="retry",
+        ),
         row([], {"failed": 1}, "importing, attempt 2 of 4 (the last attempt failed), 0 %", id="without a message"),
-        row([FAILED], {"failed": 4}, "importing, attempt 4 of 4 (last failure: 503), 0 %", id="the last attempt"),
-        row([UPLOAD], {}, "up-iso: import failed (UploadFailed); upload the image again", id="a failed upload"),
+        row(
+            [FAILED],
+            {"failed": 4},
+            "importing, attempt 4 of 4 (the last attempt failed: 503), 0 %",
+            id="the last attempt",
+        ),
+        row([UPLOAD], {}, "up-iso: upload failed (UploadFailed). Upload the image again", id="a failed upload"),
         row([LIMIT], {"failed": 4}, Failed(cause=f"{IMPORT_FAILED}: bad checksum. {CHECK}"), id="no attempt is left"),
         row([REASON], {}, Failed(cause=f"{IMPORT_FAILED}: X. {CHECK}"), id="with a reason only"),
     ],
@@ -151,6 +165,21 @@ async def test_image_conditions_decide(
         assert outcome in found.message
     else:
         assert found == outcome
+
+
+@pytest.mark.rule("blockers: a failed upload is a blocker at once, with the words of the progress")
+async def test_failed_upload_has_one_explanation(cluster: Harvester) -> None:
+    plan = await cluster.plan(status=SOURCE)
+    failed = {**UPLOAD, "message": "unexpected EOF"}
+    await image(cluster, "up-iso", failed, owner=controller_reference(UPGRADE_PLANS, plan))
+    found = await ISODownload().run(cluster.context(plan))
+    assert isinstance(found, Waiting)
+    view = FakeView()
+    view.found["VirtualMachineImage"] = [*(await cluster.client.list(VIRTUAL_MACHINE_IMAGES)).items]
+    view.now = found.waits[0].since
+    (blocker,) = find_blockers(FINDERS, view, found.waits, []).blockers
+    assert f"{blocker.message}. {blocker.remedy}" == found.message
+    assert blocker.remedy == "Upload the image again"
 
 
 async def test_foreign_image_is_not_adopted(cluster: Harvester) -> None:

@@ -6,16 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import (
-    ANNOTATION_OS_UPGRADE_IMAGE,
     HARVESTER_SYSTEM,
-    IMAGE_STORAGE_CLASS,
-    OS_UPGRADE_IMAGE_VALUE,
     Component,
 )
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.imports import FailedUploadWait
 from upgrade_manager.blockers.wait import ImageWait
+from upgrade_manager.facts.image_import import IMPORT_AGAIN, has_failed_upload, import_obstacle, unmountable
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.pipeline.blocker_report import known_since
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
 STEP = 10
 #: Retries of an import whose image does not specify them.
 DEFAULT_RETRIES = 3
-
-#: Access modes of a volume that Pods on several nodes can mount.
-SHARED_MODES = frozenset({"ReadOnlyMany", "ReadWriteMany"})
 
 
 class ISODownload(Phase):
@@ -72,15 +68,12 @@ class ISODownload(Phase):
 async def _check_volume(ctx: ReconcileContext, image: str) -> Completed | Failed:
     """Fail if the replicas of the upgrade repository cannot mount the image's volume at the same time."""
     claim = await ctx.client.find(PERSISTENT_VOLUME_CLAIMS, image, namespace=HARVESTER_SYSTEM) or {}
-    volume = objects.spec(claim)
-    modes = volume.get("accessModes") or []
-    if not SHARED_MODES.isdisjoint(modes) and volume.get("volumeMode") != "Block":
+    problem = unmountable(claim)
+    if not problem:
         return Completed()
-    found = f"it is {' '.join(modes)} {volume.get('volumeMode', '')}".rstrip() if claim else "it does not exist"
     return Failed(
         cause=f"VirtualMachineImage {HARVESTER_SYSTEM}/{image}: several Pods cannot mount its PersistentVolumeClaim "
-        f"({found}). Import the ISO with backend cdi, storage class {IMAGE_STORAGE_CLASS} and annotation "
-        f'{ANNOTATION_OS_UPGRADE_IMAGE}: "{OS_UPGRADE_IMAGE_VALUE}", then create a new plan'
+        f"({problem}). {IMPORT_AGAIN}, then create a new plan"
     )
 
 
@@ -89,15 +82,12 @@ def _result(image: Object, *, adopted: bool) -> PhaseResult:
     named = f"VirtualMachineImage {objects.namespace(image)}/{objects.name(image)}"
     if objects.is_condition_true(image, "Imported"):
         return Completed()
-    if objects.is_condition_true(image, "RetryLimitExceeded"):
-        condition = objects.condition(image, "RetryLimitExceeded")
-        reason = condition.get("message") or condition.get("reason") or "reason unknown"
+    obstacle = import_obstacle(image)
+    if obstacle is not None and obstacle.way_out:
+        return Waiting(message=f"{named}: {obstacle.why}. {obstacle.way_out}")
+    if obstacle is not None and obstacle.is_final:
         check = "the image's source" if adopted else "the Version's spec.isoURL and spec.isoChecksum"
-        return Failed(cause=f"{named}: import failed: {reason}. Check {check}, then create a new plan")
-    imported = objects.condition(image, "Imported")
-    if imported.get("status") == "False":
-        reason = imported.get("message") or imported.get("reason")
-        return Waiting(message=f"{named}: import failed ({reason}); upload the image again")
+        return Failed(cause=f"{named}: {obstacle.why}. Check {check}, then create a new plan")
     progress = (objects.status(image).get("progress") or 0) // STEP * STEP
     return Waiting(message=f"{named}: importing, {_attempt(image)}{progress} %")
 
@@ -108,7 +98,8 @@ def _wait(ctx: ReconcileContext, image: Object) -> ImageWait:
     seen = (progress, objects.number(image, "status", "failed"))
     known = known_since(ctx, ImageWait, name)
     progressed = ctx.informers.first_seen.since(objects.uid(image), seen, now=ctx.now(), known=known)
-    return ImageWait(
+    wait = FailedUploadWait if has_failed_upload(image) else ImageWait
+    return wait(
         namespace=objects.namespace(image),
         name=name,
         since=parse_time(objects.metadata(image).get("creationTimestamp")) or progressed,
@@ -119,11 +110,9 @@ def _wait(ctx: ReconcileContext, image: Object) -> ImageWait:
 
 def _attempt(image: Object) -> str:
     """Return the number of the attempt and the last failure; empty for the first attempt."""
-    failed = objects.status(image).get("failed") or 0
-    if not failed:
+    failed, obstacle = objects.status(image).get("failed") or 0, import_obstacle(image)
+    if not failed or obstacle is None:
         return ""
     retry = objects.spec(image).get("retry")
     retries = retry if isinstance(retry, int) else DEFAULT_RETRIES
-    message = objects.condition(image, "RetryLimitExceeded").get("message")
-    failure = f"last failure: {message}" if message else "the last attempt failed"
-    return f"attempt {min(failed, retries) + 1} of {retries + 1} ({failure}), "
+    return f"attempt {min(failed, retries) + 1} of {retries + 1} ({obstacle.why}), "

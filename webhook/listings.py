@@ -13,6 +13,7 @@ from upgrade_manager.api.keys import (
     LONGHORN_SYSTEM,
     PROVISIONING_CLUSTER,
 )
+from upgrade_manager.facts.vm_obstacles import has_machine
 from upgrade_manager.kube import objects, resources
 from webhook.cluster import Listing, NotInstalled
 
@@ -76,6 +77,24 @@ _keep_volume = keep(
 )
 
 
+_keep_instance = keep(
+    "spec.nodeSelector",
+    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+    "spec.domain.devices.hostDevices",
+    "status.nodeName",
+    "status.phase",
+)
+#: The owner of nearly all instances, of which the checks read the kind alone.
+_MACHINE = [{"kind": resources.VIRTUAL_MACHINES.kind}]
+
+
+def _instance(instance: Object) -> Object:
+    kept = _keep_instance(instance)
+    if has_machine(instance):
+        kept.setdefault("metadata", {})["ownerReferences"] = _MACHINE
+    return kept
+
+
 def _volume(volume: Object) -> Object:
     """Keep only the names of volumes that no check reports, which are nearly all of ten thousand volumes."""
     return _keep_volume(volume) if _is_at_risk(volume) else _keep_name(volume)
@@ -119,13 +138,7 @@ BACKUPS = Listing(
 BACKUP_SCHEDULES = Listing(resource=resources.SCHEDULE_VM_BACKUPS, slim=keep("spec.suspend", "status.suspended"))
 INSTANCES = Listing(
     resource=resources.VIRTUAL_MACHINE_INSTANCES,
-    slim=keep(
-        "spec.nodeSelector",
-        "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution",
-        "spec.domain.devices.hostDevices",
-        "status.nodeName",
-        "status.phase",
-    ),
+    slim=_instance,
 )
 MANAGED_CHARTS = Listing(resource=resources.MANAGED_CHARTS, namespace=FLEET_LOCAL, slim=keep(condition="Ready"))
 ADDONS = Listing(resource=resources.ADDONS, slim=keep("spec.enabled", "status.status"))

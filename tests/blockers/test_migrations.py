@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from upgrade_manager.api.blockers import Blocker
 
 row = pytest.param
+OWNED: dict[str, Any] = {"ownerReferences": [{"kind": "VirtualMachine"}]}
 CREATED = "2026-01-01T10:00:00Z"
 
 
@@ -29,7 +30,7 @@ def blockers(
 
 
 def instance(name: str = "db01", *, phase: str = "Running", **fields: Any) -> dict[str, Any]:
-    metadata = {"name": name, "namespace": "ns", "creationTimestamp": CREATED, **fields.pop("metadata", {})}
+    metadata = {"name": name, "namespace": "ns", "creationTimestamp": CREATED, **OWNED, **fields.pop("metadata", {})}
     return {"metadata": metadata, "status": {"phase": phase, **fields}}
 
 
@@ -101,7 +102,7 @@ OLD = migration("Failed", name="old", created="2026-01-01T09:00:00Z")
             {"metadata": {"name": "db01", "namespace": "ns"}, "status": 1},
             [],
             "it has no migration",
-            MIGRATE,
+            MIGRATE.replace("Migrate it: virtctl migrate db01 -n ns", "Delete it: kubectl delete vmi -n ns db01"),
             id="bare",
         ),
     ],
@@ -142,6 +143,18 @@ def test_unreadable_controller_does_not_matter(view: FakeView) -> None:
 def test_vms_may_stay_until_the_node_is_evacuated(view: FakeView, taints: object, found: list[str]) -> None:
     view.found["Node"], view.found["VirtualMachineInstance"] = [{"spec": {"taints": taints}}], [instance()]
     assert [one.name for one in blockers(view, running=True)] == found
+
+
+@pytest.mark.rule("blockers: a VM whose migration to a node holds the node's drain up is named")
+def test_vm_that_migrates_to_the_node_is_named(view: FakeView) -> None:
+    state = {"targetNode": "n1"}
+    view.found["VirtualMachineInstance"] = [instance("coming", nodeName="n2", migrationState=state)]
+    *_, blocker = blockers(view)
+    assert blocker.message == (
+        "VirtualMachineInstance ns/coming: the drain of node n1 waits for it (it migrates to this node)"
+    )
+    assert blocker.remedy == "Cancel its migration: virtctl migrate-cancel coming -n ns"
+    assert [one.label_selector for one in view.read][-1] == "kubevirt.io/migrationTargetNodeName=n1"
 
 
 YOUNG, LATE = "2026-01-01T11:50:01Z", "2026-01-01T11:50:00Z"
@@ -191,6 +204,7 @@ def test_only_migrations_of_these_vms_are_watched(view: FakeView) -> None:
     assert [one.label_selector for one in view.read if one.label_selector] == [
         "kubevirt.io/nodeName=n1",
         "kubevirt.io/vmi-name in (a,b)",
+        "kubevirt.io/migrationTargetNodeName=n1",
     ]
 
 
@@ -198,8 +212,8 @@ def test_only_migrations_of_these_vms_are_watched(view: FakeView) -> None:
     ("age", "node", "instances", "reads"),
     [
         row(599, "n1", [instance()], 0, id="not overdue"),
-        row(600, "n1", [], 1, id="empty node"),
-        row(600, "n1", [instance(phase="Succeeded"), instance(phase="Failed")], 1, id="ended"),
+        row(600, "n1", [], 2, id="empty node"),
+        row(600, "n1", [instance(phase="Succeeded"), instance(phase="Failed")], 2, id="ended"),
         row(600, "n" * 64, [instance()], 0, id="name that is no label value"),
     ],
 )

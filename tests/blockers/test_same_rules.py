@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster.cluster_reader import create, named
+from tests.support.cluster.cluster_reader import MemoryReader, create, find, named, node
 from tests.support.cluster.vm_world import FREE, set_instance, vm_world
 from tests.support.toolkit.toolkit import NODE
 from tests.support.toolkit.volume_world import volume_world
@@ -23,11 +23,14 @@ from upgrade_manager.kube.resources import (
     NODES,
     POD_DISRUPTION_BUDGETS,
     VIRTUAL_MACHINE_INSTANCES,
+    VIRTUAL_MACHINES,
 )
 from upgrade_manager.nodes.drain import await_reboot, lost
 from upgrade_manager.nodes.model import NodeView
 from upgrade_manager.toolkit.vms.evacuation import budgets_remaining, vms_remaining
 from upgrade_manager.toolkit.vms.longhorn_gate import unsafe_volumes
+from upgrade_manager.toolkit.vms.vm_shutdown import request_stop
+from webhook.checks.vms import CHECK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,6 +116,22 @@ async def test_vm_that_only_its_user_moves_has_one_remedy(
         assert (command in job, command in blocker.remedy) == (command in commands, command in commands)
     assert blocker.message.partition("(")[2].removesuffix(")") in job
     assert blocker.remedy in job
+
+
+@pytest.mark.rule("blockers: an instance without a VirtualMachine has one remedy for Job, finder and webhook")
+async def test_instance_without_a_machine_has_one_remedy(view: FakeView, tmp_path: Path) -> None:
+    async with vm_world(tmp_path, FREE, actors=False) as world:
+        await set_instance(world, "free", {"metadata": {"ownerReferences": None}, "spec": {"evictionStrategy": "None"}})
+        await world.client.delete(VIRTUAL_MACHINES, "free", namespace="default")
+        (instance,) = (await world.client.list(VIRTUAL_MACHINE_INSTANCES)).items
+        job, stopped = await vms_remaining(world.context()), await request_stop(world.context(), instance)
+        await show(view, world, VIRTUAL_MACHINE_INSTANCES)
+        (blocker,) = of_evacuation(migrations.FINDERS, view, is_running=False)
+    devices = {**instance, "spec": {"nodeSelector": {}}}
+    reader = MemoryReader({NODES: [node("a"), node("b")], VIRTUAL_MACHINE_INSTANCES: [devices]})
+    (refusal,) = await find(CHECK, reader)
+    assert blocker.remedy == "Delete it: kubectl delete vmi -n default free"
+    assert all(text.rstrip(")").endswith(blocker.remedy) for text in (job, stopped, refusal))
 
 
 async def test_migration_that_brought_a_vm_does_not_explain_its_stay(view: FakeView, tmp_path: Path) -> None:

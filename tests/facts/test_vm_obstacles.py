@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.facts.vm_obstacles import VMObstacle, staying, vm_obstacle
+from upgrade_manager.facts.vm_obstacles import VMObstacle, arriving, staying, stopping, vm_obstacle
 
 row = pytest.param
+DELETE = "Delete it: kubectl delete vmi -n ns db"
 STOP, MIGRATE = "virtctl stop db -n ns", "Migrate it: virtctl migrate db -n ns"
+METADATA: dict[str, Any] = {"name": "db", "namespace": "ns", "ownerReferences": [{"kind": "VirtualMachine"}]}
 IMMOVABLE = {"type": "LiveMigratable", "status": "False"}
 
 
 def instance(*conditions: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    return {"metadata": {"name": "db", "namespace": "ns"}, "spec": spec, "status": {"conditions": [*conditions]}}
+    return {"metadata": {**METADATA}, "spec": spec, "status": {"conditions": [*conditions]}}
 
 
 def migration(phase: str, name: str = "m", **state: Any) -> dict[str, Any]:
@@ -72,7 +74,52 @@ def test_vm_that_kubevirt_moves(migrations: list[Any], why: str, ways_out: tuple
 
 
 def test_vm_that_stops_comes_first() -> None:
-    stopping = instance(IMMOVABLE) | {"metadata": {"name": "db", "namespace": "ns", "deletionTimestamp": "x"}}
-    found = vm_obstacle(stopping, [migration("Running")])
+    found = vm_obstacle(
+        instance(IMMOVABLE) | {"metadata": METADATA | {"deletionTimestamp": "x"}}, [migration("Running")]
+    )
     force = f"If its system does not shut down: {STOP} --force --grace-period=0"
     assert found == VMObstacle(why="it is stopping", ways_out=(force,))
+
+
+@pytest.mark.parametrize("owners", [[], [{"kind": "VirtualMachineInstanceReplicaSet"}], None])
+@pytest.mark.parametrize(
+    "change",
+    [
+        row({"spec": {"evictionStrategy": "None"}}, id="strategy None"),
+        row({"status": {"conditions": [IMMOVABLE]}}, id="not migratable"),
+        row({}, id="KubeVirt moves it"),
+    ],
+)
+def test_instance_without_a_machine_is_deleted(owners: object, change: dict[str, Any]) -> None:
+    bare = instance() | {"metadata": METADATA | {"ownerReferences": owners}} | change
+    for migrations in ([], [migration("Failed")], [migration("Running")]):
+        assert vm_obstacle(bare, migrations).ways_out == (DELETE,)
+    assert stopping(bare, has_machine=False) == VMObstacle(
+        why="it has no VirtualMachine", ways_out=(DELETE,), needs_user=True
+    )
+    bare["metadata"]["deletionTimestamp"] = "x"
+    assert [one.rpartition(": ")[2] for one in vm_obstacle(bare, []).ways_out] == ["virtctl console db -n ns"]
+
+
+def test_vm_is_queued_while_kubevirt_moves_others() -> None:
+    queued = VMObstacle(why="KubeVirt migrates other VMs of the node first", is_queued=True)
+    assert vm_obstacle(instance(), [], others_move=True) == queued
+    assert not vm_obstacle(instance(), [migration("Failed")], others_move=True).is_queued
+    assert not vm_obstacle(instance(IMMOVABLE), [], others_move=True).is_queued
+
+
+@pytest.mark.parametrize(
+    ("state", "node", "waits"),
+    [
+        ({"targetNode": "n1"}, "n2", True),
+        ({"targetNode": "n1"}, "n1", False),
+        ({"targetNode": "n3"}, "n2", False),
+        ({"targetNode": "n1", "completed": True}, "n2", False),
+        ({"targetNode": "n1", "failed": True}, "n2", False),
+        (None, "n2", False),
+    ],
+)
+def test_drain_waits_for_unfinished_migrations_to_its_node(state: object, node: str, *, waits: bool) -> None:
+    found = arriving({"metadata": METADATA, "status": {"nodeName": node, "migrationState": state}}, "n1")
+    cancel = "Cancel its migration: virtctl migrate-cancel db -n ns"
+    assert found == (VMObstacle(why="it migrates to this node", ways_out=(cancel,)) if waits else None)

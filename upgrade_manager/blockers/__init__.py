@@ -17,7 +17,7 @@ node_return         nodes that do not come back from their reboot
 known               waits whose cause the pipeline knows
 refusals            writes that the API server or a webhook refuses
 deployments         other controllers' Deployments; `warnings` are the events about an object
-first_seen          when something was first seen as it is
+first_seen          the time at which this process first saw a state
 remedy              remedies of several steps
 """
 
@@ -25,6 +25,7 @@ __all__ = [
     "deadlines",
     "finder",
     "first_seen",
+    "imports",
     "job_failures",
     "jobs",
     "object_view",

@@ -18,8 +18,8 @@ from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import EvacuationWait
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.label_selectors import one_of
-from upgrade_manager.facts.migrations import migrations_of, since_arrival
-from upgrade_manager.facts.vm_obstacles import NODE_LABEL, staying, vm_obstacle
+from upgrade_manager.facts.migrations import TARGET_LABEL, migrations_of, since_arrival
+from upgrade_manager.facts.vm_obstacles import NODE_LABEL, arriving, vm_obstacle
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import MIGRATIONS, NODES, VIRTUAL_MACHINE_INSTANCES
@@ -39,23 +39,32 @@ _INSTANCE_LABEL = "kubevirt.io/vmi-name"
 
 
 def _blockers(view: View, wait: EvacuationWait) -> Iterator[Blocker]:
-    """Yield the VMs that are still on the node, once KubeVirt evacuates it."""
+    """Yield the VMs that are still on the node or migrate to it, once KubeVirt evacuates the node."""
     if wait.is_running and not _is_evacuated(view, wait.node):
         return
     selector = f"{NODE_LABEL}={wait.node}"
     on_node = view.objects(Selection(resource=VIRTUAL_MACHINE_INSTANCES, label_selector=selector))
     instances = [one for one in on_node if not is_final(one)]
-    if not instances:
-        return
+    if instances:
+        yield from _staying(view, wait, instances)
+    selector = f"{TARGET_LABEL}={wait.node}"
+    for one in view.objects(Selection(resource=VIRTUAL_MACHINE_INSTANCES, label_selector=selector)):
+        obstacle = arriving(one, wait.node)
+        if obstacle is not None:
+            yield _blocker(wait, one, obstacle, what=f"the drain of node {wait.node} waits for it")
+
+
+def _staying(view: View, wait: EvacuationWait, instances: Sequence[Object]) -> Iterator[Blocker]:
+    """Yield the VMs that are still on the node, without those that KubeVirt moves."""
     migrations = _migrations(view, instances)
     pairs = [(one, since_arrival(migrations_of(one, migrations))) for one in instances]
     moving = {objects.key(one) for one, own in pairs if _moves(view, own)}
     stopped = _stopped_controller(view)
     for one, own in pairs:
-        # KubeVirt migrates few VMs at once, and the other VMs later.
-        is_queued = bool(moving) and not own and staying(one) is None
-        if objects.key(one) not in moving and not is_queued:
-            yield _blocker(wait, one, own, stopped)
+        obstacle = vm_obstacle(one, own, others_move=bool(moving))
+        if objects.key(one) not in moving and not obstacle.is_queued:
+            what = f"it does not leave node {wait.node}"
+            yield _blocker(wait, one, obstacle, what=what, stopped=stopped if obstacle.needs_controller else None)
 
 
 def _is_evacuated(view: View, node: str) -> bool:
@@ -87,11 +96,12 @@ def _stopped_controller(view: View) -> Outage | None:
         return None
 
 
-def _blocker(wait: EvacuationWait, instance: Object, migrations: Sequence[Object], stopped: Outage | None) -> Blocker:
+def _blocker(
+    wait: EvacuationWait, instance: Object, obstacle: VMObstacle, *, what: str, stopped: Outage | None = None
+) -> Blocker:
     namespace, name = objects.key(instance)
-    obstacle = vm_obstacle(instance, migrations)
     why, remedy = obstacle.why, _remedy(obstacle)
-    if stopped is not None and obstacle.needs_controller:
+    if stopped is not None:
         why, remedy = f"{why}; {stopped.problem}", stopped.remedy
     return Blocker(
         reason=BlockerReason.MIGRATION_STUCK,
@@ -99,7 +109,7 @@ def _blocker(wait: EvacuationWait, instance: Object, migrations: Sequence[Object
         namespace=namespace,
         name=name,
         node=wait.node,
-        message=f"VirtualMachineInstance {namespace}/{name}: it does not leave node {wait.node} ({why})",
+        message=f"VirtualMachineInstance {namespace}/{name}: {what} ({why})",
         remedy=remedy,
         since=wait.released,
     )

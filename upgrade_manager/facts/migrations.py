@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
 
+#: KubeVirt's label for the node to which an instance migrates.
+TARGET_LABEL = "kubevirt.io/migrationTargetNodeName"
+
 
 def migrations_of(instance: Object, migrations: Iterable[Object]) -> list[Object]:
     """Return the migrations of this instance, oldest first, without those of an earlier instance of its name."""

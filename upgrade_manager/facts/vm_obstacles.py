@@ -1,8 +1,8 @@
 """The obstacles of a VM that stays on a node which KubeVirt evacuates, and their remedies.
 
 The pre-drain Job (toolkit/vms/evacuation.py) reports the obstacles of the VMs that the Job waits for, and the finder of
-blockers (blockers/migrations.py) reports VMs that take too long. live_migration.py has Harvester's rule for the VMs
-that the Job stops before.
+blockers (blockers/migrations.py) reports VMs that take too long. vm_shutdown.py and kubevirt.py
+report VMs that do not stop. live_migration.py has Harvester's rule for the VMs that the Job stops before.
 
 KubeVirt (v1.5 to v1.7, evacuation controller) migrates an instance away from a node with the drain taint if its
 eviction strategy requires it, its condition LiveMigratable is True, and none of its migrations is unfinished.
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import VIRTUAL_MACHINES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,17 +39,67 @@ class VMObstacle:
     needs_user: bool = False
     #: True if KubeVirt's controller of migrations has to act next.
     needs_controller: bool = False
+    #: True if KubeVirt moves other VMs first.
+    is_queued: bool = False
 
 
-def vm_obstacle(instance: Object, migrations: Sequence[Object]) -> VMObstacle:
-    """Return why the instance is still on its node; `migrations` are its migrations from the node, oldest first."""
+def vm_obstacle(instance: Object, migrations: Sequence[Object], *, others_move: bool = False) -> VMObstacle:
+    """Return why the instance is still on its node; `migrations` are its migrations from the node, oldest first.
+
+    `others_move` is True while KubeVirt migrates other instances of the node: KubeVirt migrates few at once.
+    """
     if objects.is_deleting(instance):
-        way_out = f"If its system does not shut down: virtctl stop {_named(instance)} --force --grace-period=0"
-        return VMObstacle(why="it is stopping", ways_out=(way_out,))
+        return stopping(instance, has_machine=has_machine(instance))
     active = [one for one in migrations if not is_final(one)]
     if active:
         return _migrating(instance, active[-1])
-    return staying(instance) or VMObstacle(why=_last(migrations), ways_out=(_migrate(instance),), needs_controller=True)
+    stays = staying(instance)
+    if stays is not None:
+        return stays
+    if others_move and not migrations:
+        return VMObstacle(why="KubeVirt migrates other VMs of the node first", is_queued=True)
+    return VMObstacle(why=_last(migrations), ways_out=(_migrate(instance),), needs_controller=True)
+
+
+def arriving(instance: Object, node: str) -> VMObstacle | None:
+    """Return why the drain of `node` waits for an instance elsewhere: an unfinished migration to that node.
+
+    The migration has begun before KubeVirt's drain taint was set.
+    """
+    state = objects.mapping(instance, "status", "migrationState")
+    has_ended = objects.is_true(state, "completed") or objects.is_true(state, "failed")
+    is_there = objects.text(instance, "status", "nodeName") == node
+    if has_ended or is_there or objects.text(state, "targetNode") != node:
+        return None
+    cancel = f"Cancel its migration: virtctl migrate-cancel {_named(instance)}"
+    return VMObstacle(why="it migrates to this node", ways_out=(cancel,))
+
+
+def stopping(instance: Object, *, has_machine: bool) -> VMObstacle:
+    """Return why an instance that was requested to stop still runs.
+
+    A stop is a request to a VirtualMachine, so that only its user ends an instance without a VirtualMachine.
+    """
+    if has_machine:
+        way_out = f"If its system does not shut down: virtctl stop {_named(instance)} --force --grace-period=0"
+        return VMObstacle(why="it is stopping", ways_out=(way_out,))
+    if objects.is_deleting(instance):
+        way_out = f"If its system does not shut down, shut it down there: virtctl console {_named(instance)}"
+        return VMObstacle(why="it is stopping", ways_out=(way_out,))
+    return VMObstacle(why="it has no VirtualMachine", ways_out=(way_to_stop(instance),), needs_user=True)
+
+
+def has_machine(instance: Object) -> bool:
+    """Return True if a VirtualMachine owns the instance."""
+    owners = objects.items(instance, "metadata", "ownerReferences")
+    return any(objects.text(one, "kind") == VIRTUAL_MACHINES.kind for one in owners)
+
+
+def way_to_stop(instance: Object) -> str:
+    """Return the command that ends the instance: virtctl addresses the VirtualMachine, which may not exist."""
+    if has_machine(instance):
+        return f"Stop the VM: {_stop(instance)}"
+    return f"Delete it: kubectl delete vmi -n {objects.namespace(instance)} {objects.name(instance)}"
 
 
 def staying(instance: Object) -> VMObstacle | None:
@@ -57,19 +108,20 @@ def staying(instance: Object) -> VMObstacle | None:
     if objects.text(movable, "status") == "False":
         words = (objects.text(movable, "reason"), objects.excerpt(movable, "message"))
         why = f"KubeVirt cannot migrate it: {': '.join(filter(None, words)) or 'LiveMigratable is False'}"
-        return VMObstacle(why=why, ways_out=(f"Stop the VM: {_stop(instance)}",), needs_user=True)
+        return VMObstacle(why=why, ways_out=(way_to_stop(instance),), needs_user=True)
     strategy = objects.text(instance, "spec", "evictionStrategy")
     if strategy not in _STAYS:
         return None
-    ways_out = (_migrate(instance), f"Or stop it: {_stop(instance)}")
-    return VMObstacle(why=f"its eviction strategy is {strategy}", ways_out=ways_out, needs_user=True)
+    ways_out = (_migrate(instance), f"Or stop it: {_stop(instance)}") if has_machine(instance) else ()
+    why = f"its eviction strategy is {strategy}"
+    return VMObstacle(why=why, ways_out=ways_out or (way_to_stop(instance),), needs_user=True)
 
 
 def _migrating(instance: Object, migration: Object) -> VMObstacle:
     named, phase = f"migration {objects.name(migration)}", objects.text(migration, "status", "phase")
     if not phase:
         return VMObstacle(why=f"{named} has not begun", needs_controller=True)
-    return VMObstacle(why=f"{named} is {phase}", ways_out=(f"Stop the VM: {_stop(instance)}",))
+    return VMObstacle(why=f"{named} is {phase}", ways_out=(way_to_stop(instance),))
 
 
 def _last(migrations: Sequence[Object]) -> str:
@@ -82,7 +134,8 @@ def _last(migrations: Sequence[Object]) -> str:
 
 
 def _migrate(instance: Object) -> str:
-    return f"Migrate it: virtctl migrate {_named(instance)}"
+    """Return the command that migrates the VM; an instance without a VirtualMachine is ended instead."""
+    return f"Migrate it: virtctl migrate {_named(instance)}" if has_machine(instance) else way_to_stop(instance)
 
 
 def _stop(instance: Object) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.facts.live_migration import MigrationTargets
+from upgrade_manager.facts.vm_obstacles import has_machine, way_to_stop
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
 from webhook.check import Check, Finding
 from webhook.cordons import uncordon_held
 from webhook.listings import INSTANCES, NODES, read_all
@@ -27,11 +29,13 @@ async def _find(subject: Subject) -> list[Finding]:
 
 
 def _message(instance: Object, reason: str) -> str:
-    namespace, name = objects.text(instance, "metadata", "namespace"), objects.name(instance)
-    return (
-        f"VirtualMachine {namespace}/{name} cannot be live-migrated: {reason}. Set spec.restoreVM to true, with which "
-        f"the upgrade shuts it down and restarts it, or stop it: virtctl stop -n {namespace} {name}"
-    )
+    """Return the reason and the remedy; the upgrade shuts down instances of VirtualMachines alone."""
+    kind = VIRTUAL_MACHINES.kind if has_machine(instance) else VIRTUAL_MACHINE_INSTANCES.kind
+    restore = ""
+    if has_machine(instance):
+        restore = "Set spec.restoreVM to true, with which the upgrade shuts it down and restarts it. Or: "
+    stop = f"{restore}{way_to_stop(instance)}"
+    return f"{kind} {objects.qualified_name(instance)} cannot be live-migrated: {reason}. {stop}"
 
 
 CHECK = Check(name="VMs", field="spec", find=_find)

@@ -8,13 +8,16 @@ from tests.support.cluster.cluster_reader import named
 from upgrade_manager.kube.objects import Object
 
 WITNESS: dict[str, Any] = {"node-role.harvesterhci.io/witness": "true"}
+OWNER = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "db", "uid": "uid-of-db"}
 GPU = {"name": "gpu", "deviceName": "nvidia.com/GA102GL"}
 
 
 def instance(spec: Any = None, *, on: Any = "n1", phase: str = "Running", **devices: Any) -> Object:
     """Return the instance default/db, with these devices."""
     spec = {"domain": {"devices": devices}, **(spec or {})}
-    return named("db", "default", spec=spec, status={"nodeName": on, "phase": phase})
+    found = named("db", "default", spec=spec, status={"nodeName": on, "phase": phase})
+    found["metadata"]["ownerReferences"] = [OWNER]
+    return found
 
 
 def affinity(*terms: Any) -> Object:

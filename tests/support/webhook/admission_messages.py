@@ -38,7 +38,9 @@ def volume(name: str, replicas: int, state: str, robustness: str = "", claim: An
 
 
 def instance(name: str, **spec: Any) -> Any:
-    return named(name, "default", spec=spec, status={"nodeName": "node-0", "phase": "Running"})
+    found = named(name, "default", spec=spec, status={"nodeName": "node-0", "phase": "Running"})
+    found["metadata"]["ownerReferences"] = [{"kind": "VirtualMachine"}]
+    return found
 
 
 CLUSTER: dict[Any, list[Any]] = {

@@ -28,6 +28,7 @@ SOURCE = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "db"}
 BACKUP = {"source": SOURCE, "type": "snapshot"}
 SCHEDULE = {"cron": "0 2 * * *", "retain": 8, "maxFailure": 4, "suspend": False, "vmbackup": {"source": SOURCE}}
 ON_NODE_0 = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-0"]}]}
+BOUND = instance(affinity(ON_NODE_0), on="node-1")
 PROGRESSING = {"type": "Progressing", "status": "True", "reason": "Reason", "message": "Message"}
 SINCE = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
 LOST = {"type": "Ready", "status": "Unknown", "message": "Lost."}
@@ -42,7 +43,7 @@ CREATED: dict[Resource, Any] = {
         "daily", "default", spec=BACKUP, status={"readyToUse": False, "progress": 7}
     ),
     resources.SCHEDULE_VM_BACKUPS: named("daily", "default", spec=SCHEDULE, status={"suspended": False}),
-    resources.VIRTUAL_MACHINE_INSTANCES: instance(affinity(ON_NODE_0), on="node-1"),
+    resources.VIRTUAL_MACHINE_INSTANCES: {**BOUND, "metadata": {"name": "db", "namespace": "default"}},
     resources.UPGRADE_PLANS: named("other", spec=VERSION, status=RUNNING),
     resources.UPGRADES: named("up", SYSTEM, labels=PREPARING, spec=VERSION),
 }
@@ -62,6 +63,7 @@ STATUS: list[tuple[Resource, str, str, dict[str, Any]]] = [
     (resources.MANAGED_CHARTS, "harvester", FLEET, {"conditions": [MODIFIED]}),
     (resources.ADDONS, "descheduler", "kube-system", {"status": "AddonUpdating"}),
 ]
+BOUND = instance(affinity(ON_NODE_0), on="node-1")
 
 
 def pausing(*nodes: str) -> dict[str, Any]:

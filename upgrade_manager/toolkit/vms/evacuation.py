@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import structlog
+
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, JobType
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.text import name_list
-from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts.evictions import LEFTOVER, delete_command, is_of_kubevirt, leftovers
-from upgrade_manager.facts.migrations import migrations_of, since_arrival
-from upgrade_manager.facts.vm_obstacles import vm_obstacle
+from upgrade_manager.facts.final_phases import is_final
+from upgrade_manager.facts.migrations import TARGET_LABEL, migrations_of, since_arrival
+from upgrade_manager.facts.vm_obstacles import VMObstacle, arriving, vm_obstacle
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import (
     JOBS,
@@ -23,6 +25,7 @@ from upgrade_manager.kube.resources import (
     VIRTUAL_MACHINE_INSTANCES,
 )
 from upgrade_manager.toolkit.vms import restore_list
+from upgrade_manager.toolkit.vms.kubevirt import described
 from upgrade_manager.toolkit.vms.vm_shutdown import request_stop, restores_vms, vms_of_node
 
 if TYPE_CHECKING:
@@ -31,26 +34,26 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
+_log = structlog.get_logger(__name__)
 _PREFIX = "kubevirt-evacuation-"
 #: The annotation of migrations with the node that the VM leaves.
 _SOURCE = "kubevirt.io/evacuationMigration"
-_TARGET_LABEL = "kubevirt.io/migrationTargetNodeName"
 #: Phases in which KubeVirt copies the guest's memory, during which the VM is not stopped.
 _COPYING = frozenset({"PreparingTarget", "TargetReady", "Running"})
 
 
 async def vms_remaining(context: ToolkitContext) -> str:
     """Return the VMs that run on the node or migrate to it, each with the reason for its wait."""
-    instances, arriving = await vms_of_node(context), await _arriving(context)
-    if not instances and not arriving:
+    instances, coming = await vms_of_node(context), await _arriving(context)
+    if not instances and not coming:
         return ""
     migrations = (await context.client.list(MIGRATIONS)).items
     own = [since_arrival(migrations_of(one, migrations)) for one in instances]
-    staying = [
-        f"{objects.qualified_name(one)} ({_state(one, found)})" for one, found in zip(instances, own, strict=True)
-    ]
-    coming = [f"{objects.qualified_name(one)} (it migrates to this node)" for one in arriving]
-    return f"VMs on node {context.node}: {name_list([*staying, *coming])}"
+    moves = [any(not is_final(one) for one in found) for found in own]
+    obstacles = [vm_obstacle(one, found, others_move=any(moves)) for one, found in zip(instances, own, strict=True)]
+    pairs = [*zip(instances, obstacles, strict=True), *coming]
+    names = [f"{objects.qualified_name(one)} ({_state(obstacle)})" for one, obstacle in pairs]
+    return f"VMs on node {context.node}: {name_list(names)}"
 
 
 async def stop_stranded_vms(context: ToolkitContext) -> None:
@@ -62,7 +65,9 @@ async def stop_stranded_vms(context: ToolkitContext) -> None:
     if stranded and await restores_vms(context):
         await restore_list.record(context, stranded)
     for instance in stranded:
-        await request_stop(context, instance)
+        problem = await request_stop(context, instance)
+        if problem:
+            _log.warning("VM not stopped", vm=objects.qualified_name(instance), error=problem)
 
 
 async def budgets_remaining(context: ToolkitContext) -> str:
@@ -96,19 +101,11 @@ async def _drain_began(context: ToolkitContext) -> str:
     return objects.text(found, "metadata", "creationTimestamp")
 
 
-async def _arriving(context: ToolkitContext) -> list[Object]:
-    """Return instances with an unfinished migration to the node, which began before the taint."""
-    selector = f"{_TARGET_LABEL}={context.node}"
+async def _arriving(context: ToolkitContext) -> list[tuple[Object, VMObstacle]]:
+    """Return the instances with an unfinished migration to the node."""
+    selector = f"{TARGET_LABEL}={context.node}"
     found = await context.client.list(VIRTUAL_MACHINE_INSTANCES, label_selector=selector)
-    return [one for one in found.items if _is_arriving(one, context.node)]
-
-
-def _is_arriving(instance: Object, node: str) -> bool:
-    state = objects.mapping(instance, "status", "migrationState")
-    ended = objects.is_true(state, "completed") or objects.is_true(state, "failed")
-    return (
-        objects.text(state, "targetNode") == node and objects.text(instance, "status", "nodeName") != node and not ended
-    )
+    return [(one, obstacle) for one in found.items if (obstacle := arriving(one, context.node)) is not None]
 
 
 def _has_failed(migrations: Sequence[Object], *, node: str, since: str) -> bool:
@@ -124,7 +121,6 @@ def _has_failed(migrations: Sequence[Object], *, node: str, since: str) -> bool:
     )
 
 
-def _state(instance: Object, migrations: Sequence[Object]) -> str:
-    """Return the obstacle of the instance, with the remedy if only a user can remove the obstacle."""
-    obstacle = vm_obstacle(instance, migrations)
-    return f"{obstacle.why}. {steps(*obstacle.ways_out)}" if obstacle.needs_user else obstacle.why
+def _state(obstacle: VMObstacle) -> str:
+    """Return the obstacle, with the remedy if only a user can remove the obstacle."""
+    return described(obstacle) if obstacle.needs_user else obstacle.why

@@ -14,13 +14,16 @@ from urllib.parse import quote
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.names import is_namespace, is_object_name
+from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts.final_phases import is_final
+from upgrade_manager.facts.vm_obstacles import stopping
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound
 from upgrade_manager.kube.resources import KUBEVIRTS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
 from upgrade_manager.toolkit.run.errors import StepFailed
 
 if TYPE_CHECKING:
+    from upgrade_manager.facts.vm_obstacles import VMObstacle
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
 
@@ -68,7 +71,7 @@ async def stop(client: Client, instance: Object) -> str:
     namespace, name = objects.key(instance)
     machine = await client.find(VIRTUAL_MACHINES, name, namespace=namespace)
     if machine is None:
-        return f"it has no VirtualMachine; delete it: kubectl delete vmi -n {namespace} {name}"
+        return described(stopping(instance, has_machine=False))
     if is_stopping(machine, instance):
         return ""
     try:
@@ -98,6 +101,11 @@ async def start(client: Client, machine: str) -> Started:
     if not _starts_by_itself(found):
         await _request(client, namespace, name, "start")
     return Started.YES
+
+
+def described(obstacle: VMObstacle) -> str:
+    """Return the obstacle with its remedies."""
+    return f"{obstacle.why}. {steps(*obstacle.ways_out)}"
 
 
 def is_stopping(machine: Object, instance: Object) -> bool:

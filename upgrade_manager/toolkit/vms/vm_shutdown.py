@@ -13,7 +13,7 @@ import structlog
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.live_migration import MigrationTargets
-from upgrade_manager.facts.vm_obstacles import NODE_LABEL
+from upgrade_manager.facts.vm_obstacles import NODE_LABEL, stopping
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import KubeError
@@ -134,7 +134,7 @@ class _Shutdown:
         self._logged = -_REPEAT
         #: The uids of the VMs to stop.
         self.chosen: set[str] = set()
-        #: The reason why a VM does not stop, by the VM's name; empty after an accepted stop request.
+        #: The reason why a VM still runs, with the remedy, by the VM's name.
         self.running: dict[str, str] = {}
         #: The last error of listing or recording the VMs.
         self.error = ""
@@ -155,7 +155,7 @@ class _Shutdown:
 
     def details(self) -> list[str]:
         """Return the VMs that run, with the reasons."""
-        return [f"{name} ({problem or 'it was asked to stop'})" for name, problem in self.running.items()]
+        return [f"{name} ({problem})" for name, problem in self.running.items()]
 
     async def _check(self) -> None:
         if not self._has_chosen:
@@ -166,7 +166,11 @@ class _Shutdown:
             self._has_chosen = True
         else:
             instances = [one for one in await self._list(self._context) if objects.uid(one) in self.chosen]
-        self.running = {objects.qualified_name(one): await request_stop(self._context, one) for one in instances}
+        self.running = {
+            objects.qualified_name(one): await request_stop(self._context, one)
+            or kubevirt.described(stopping(one, has_machine=True))
+            for one in instances
+        }
 
     def _log_wait(self) -> None:
         if loop_time() - self._logged >= _REPEAT:

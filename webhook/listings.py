@@ -70,6 +70,8 @@ _keep_name = keep()
 _keep_checksum = keep("spec.isoChecksum")
 _keep_volume = keep(
     "spec.numberOfReplicas",
+    "spec.diskSelector",
+    "spec.nodeSelector",
     "status.state",
     "status.robustness",
     "status.kubernetesStatus.namespace",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 row = pytest.param
 CLAIM = {"namespace": "default", "pvcName": "disk-0"}
 ENGINE = {"spec": {"volumeName": "v"}, "status": {"currentState": "running"}}
+SKIP = "Or let the Job skip it, whose VM may fail, in a shell on node n1: touch /usr/local/harvester-upgrade/skip-v"
 MANAGED = [{"metadata": {"name": name}} for name in ("n1", "n2", "n3")]
 
 
@@ -46,11 +47,11 @@ def volume(robustness: object, **status: Any) -> dict[str, Any]:
     [
         row(
             volume("degraded", kubernetesStatus=CLAIM),
-            "degraded, not healthy; PersistentVolumeClaim default/disk-0",
+            "its robustness is degraded instead of healthy; PersistentVolumeClaim default/disk-0",
             id="degraded",
         ),
-        row(volume("faulted"), "faulted, not healthy", id="faulted, without claim"),
-        row(volume("degraded", kubernetesStatus=[]), "degraded, not healthy", id="wrong types"),
+        row(volume("faulted"), "its robustness is faulted instead of healthy", id="faulted, without claim"),
+        row(volume("degraded", kubernetesStatus=[]), "its robustness is degraded instead of healthy", id="wrong types"),
     ],
 )
 def test_unhealthy_volume_of_the_node(view: FakeView, found: dict[str, Any], text: str) -> None:
@@ -62,8 +63,19 @@ def test_unhealthy_volume_of_the_node(view: FakeView, found: dict[str, Any], tex
     assert blocker.remedy == (
         "(1) Make nodes schedulable, with space on their disks: "
         "kubectl get nodes.longhorn.io -n longhorn-system -o wide "
-        "(2) Show its replicas: kubectl get replicas.longhorn.io -n longhorn-system -l longhornvolume=v"
+        "(2) Show its replicas: kubectl get replicas.longhorn.io -n longhorn-system -l longhornvolume=v "
+        f"(3) {SKIP}"
     )
+
+
+@pytest.mark.rule("blockers: a volume with more replicas than storage nodes is to have fewer replicas")
+def test_volume_with_more_replicas_than_nodes(view: FakeView) -> None:
+    view.found["Volume"] = [{**volume("degraded"), "spec": {"numberOfReplicas": 4}}]
+    (blocker,) = blockers(view)
+    fewer = (
+        """kubectl patch volumes.longhorn.io -n longhorn-system v --type=merge -p '{"spec":{"numberOfReplicas":3}}'"""
+    )
+    assert blocker.remedy == f"(1) Reduce its 4 replicas to 3, for which the cluster has nodes: {fewer} (2) {SKIP}"
 
 
 UNSCHEDULED = {"type": "Scheduled", "status": "False", "reason": "ReplicaSchedulingFailure"}
@@ -104,12 +116,12 @@ def test_volume_whose_replica_has_no_place(
     found = {**volume("degraded", conditions=conditions), "spec": spec}
     view.found["Volume"] = [found]
     (blocker,) = blockers(view)
-    assert blocker.message.endswith(f"(degraded, not healthy; {text})")
+    assert blocker.message.endswith(f"(its robustness is degraded instead of healthy; {text})")
     assert blocker.remedy == (
         f"(1) {give} on each node that is to have a replica: kubectl edit nodes.longhorn.io -n longhorn-system "
-        "(2) Or let all fit until the upgrade ends: "
+        "(2) Or remove the tags from the volume until the upgrade has ended: "
         "kubectl patch volumes.longhorn.io -n longhorn-system v --type=merge "
-        f"""-p '{{"spec":{patch}}}'"""
+        f"""-p '{{"spec":{patch}}}' (3) {SKIP}"""
     )
 
 
@@ -117,7 +129,8 @@ def test_volume_that_longhorn_places_nowhere_without_a_reason(view: FakeView) ->
     found = volume("faulted", conditions=[{"type": "Scheduled", "status": "False"}])
     view.found["Volume"] = [found]
     (blocker,) = blockers(view)
-    assert "(faulted, not healthy; Longhorn places no replica: Scheduled is False)" in blocker.message
+    reported = "Longhorn places no replica: Scheduled is False"
+    assert f"(its robustness is faulted instead of healthy; {reported})" in blocker.message
 
 
 @pytest.mark.parametrize(

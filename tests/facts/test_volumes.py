@@ -23,8 +23,8 @@ def engine(of: str = "v", **status: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("nodes", "found", "modes", "problem"),
     [
-        row(3, volume(), "", "degraded, not healthy", id="degraded"),
-        row(3, volume(robustness=None), "RW RW", "unknown, not healthy", id="unknown"),
+        row(3, volume(), "", "its robustness is degraded instead of healthy", id="degraded"),
+        row(3, volume(robustness=None), "RW RW", "its robustness is unknown instead of healthy", id="unknown"),
         row(3, volume(robustness="healthy"), "", "", id="healthy"),
         row(2, volume(), "RW RW ERR", "", id="two writable of three"),
         row(2, volume(robustness="healthy"), "RW WO", "1 of 2 replicas are writable", id="one is rebuilt"),

@@ -126,6 +126,8 @@ HARVESTER_SYSTEM = "harvester-system"
 CATTLE_SYSTEM = "cattle-system"
 FLEET_LOCAL = "fleet-local"
 LONGHORN_SYSTEM = "longhorn-system"
+#: The folder of the upgrade on the hosts, on the persistent partition.
+HOST_WORK = "/usr/local/harvester-upgrade"
 KUBE_SYSTEM = "kube-system"
 DEFAULT_NAMESPACE = "default"
 

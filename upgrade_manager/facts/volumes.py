@@ -1,19 +1,23 @@
 """Longhorn's volumes for which the drain of a node waits.
 
 The gate of the pre-drain Job (toolkit/vms/longhorn_gate.py) waits for these volumes, and the finder of blockers
-(blockers/volumes.py) reports them. The rule is that of Harvester's own pre-drain script: it covers the volumes of all
+(blockers/volumes.py) reports them; the webhook (webhook/checks/longhorn.py) has Harvester's narrower rule and the same
+remedies. The rule is that of Harvester's own pre-drain script: it covers the volumes of all
 running engines, on any node. With fewer than three nodes, Longhorn always reports a volume with the default of three
 replicas as degraded, so that the rule counts the volume's writable replicas instead.
 """
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from sys import intern
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import WITNESS_LABEL
+from upgrade_manager.api.keys import HOST_WORK, LONGHORN_SYSTEM, WITNESS_LABEL
+from upgrade_manager.api.text import name_list
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import LONGHORN_VOLUMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,6 +29,12 @@ MANY_NODES = 3
 _ENOUGH = 2
 _METADATA = ("name", "resourceVersion")
 _VOLUME_SPEC = ("numberOfReplicas", "diskSelector", "nodeSelector")
+#: The volume's fields of required tags, each with the field of Longhorn's nodes that has the tags.
+_SELECTORS = {"diskSelector": "spec.disks.*.tags", "nodeSelector": "spec.tags"}
+#: The label that Longhorn sets on replicas.
+_VOLUME_LABEL = "longhornvolume"
+#: Begins the names of files in the host's work folder with which users skip volumes.
+SKIP_PREFIX = "skip-"
 #: The step of the pre-drain Job that waits for volumes (toolkit/commands/pre_drain.py), as its progress names it.
 VOLUME_GATE = "wait-for-volumes"
 
@@ -56,12 +66,60 @@ def volume_problem(volume: Object, engine: Object, *, nodes: int) -> str:
     A cluster of one node has no place for a second replica.
     """
     if nodes >= MANY_NODES:
-        return (
-            "" if _is_healthy(volume) else f"{objects.text(volume, 'status', 'robustness') or 'unknown'}, not healthy"
-        )
+        return "" if _is_healthy(volume) else unhealthy(volume)
     wanted = min(_ENOUGH, objects.number(volume, "spec", "numberOfReplicas") or _ENOUGH, max(nodes, 1))
     writable = sum(mode == "RW" for mode in objects.strings(engine, "status", "replicaModeMap").values())
     return "" if writable >= wanted else f"{writable} of {wanted} replicas are writable"
+
+
+def unhealthy(volume: Object) -> str:
+    """Return the robustness of a volume that is not healthy."""
+    return f"its robustness is {objects.text(volume, 'status', 'robustness') or 'unknown'} instead of healthy"
+
+
+def ways_out(volume: Object, *, nodes: int) -> tuple[str, ...]:
+    """Return the remedies that give Longhorn a place for the missing replica, which Longhorn then rebuilds by itself.
+
+    `nodes` are the storage nodes: by default Longhorn places one replica of a volume on a node.
+    """
+    place, name = f"-n {LONGHORN_SYSTEM}", objects.name(volume)
+    wanted, tags = objects.number(volume, "spec", "numberOfReplicas") or 0, required_tags(volume)
+    if 0 < nodes < wanted:
+        fewer = patch_command(volume, {"numberOfReplicas": nodes})
+        return (f"Reduce its {wanted} replicas to {nodes}, for which the cluster has nodes: {fewer}",)
+    if not tags:
+        replicas = f"kubectl get replicas.longhorn.io {place} -l {_VOLUME_LABEL}={name}"
+        schedulable = f"kubectl get nodes.longhorn.io {place} -o wide"
+        return (f"Make nodes schedulable, with space on their disks: {schedulable}", f"Show its replicas: {replicas}")
+    added = " and ".join(f"{wanted} to {_SELECTORS[key]}" for key, wanted in tags.items())
+    remove = patch_command(volume, dict.fromkeys(tags))
+    return (
+        f"Add {added} on each node that is to have a replica: kubectl edit nodes.longhorn.io {place}",
+        f"Or remove the tags from the volume until the upgrade has ended: {remove}",
+    )
+
+
+def patch_command(volume: Object, spec: Object) -> str:
+    """Return the command that changes these fields of the volume's spec."""
+    patch = json.dumps({"spec": spec}, separators=(",", ":"))
+    named = f"-n {LONGHORN_SYSTEM} {objects.name(volume)}"
+    return f"kubectl patch {LONGHORN_VOLUMES.name} {named} --type=merge -p '{patch}'"
+
+
+def required_tags(volume: Object) -> dict[str, str]:
+    """Return the tags that disks or nodes with a replica must have, by the field that requires them."""
+    found = {key: [one for one in objects.items(volume, "spec", key) if isinstance(one, str)] for key in _SELECTORS}
+    return {key: name_list(tags) for key, tags in found.items() if tags}
+
+
+def skip_file(volume: Object) -> str:
+    """Return the path of the file on the node's host with which users let the gate skip the volume."""
+    return f"{HOST_WORK}/{SKIP_PREFIX}{objects.name(volume)}"
+
+
+def skip_command(volume: Object) -> str:
+    """Return the command that lets the gate skip the volume, for a shell on the node."""
+    return f"touch {skip_file(volume)}"
 
 
 def claim_of(volume: Object) -> str:
@@ -120,4 +178,4 @@ def _is_running(engine: Object) -> bool:
 
 
 def _volume_of(engine: Object) -> str:
-    return objects.text(engine, "spec", "volumeName") or objects.text(engine, "metadata", "labels", "longhornvolume")
+    return objects.text(engine, "spec", "volumeName") or objects.text(engine, "metadata", "labels", _VOLUME_LABEL)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DETACHED_VOLUMES, LONGHORN_SYSTEM
-from upgrade_manager.facts.volumes import MANY_NODES, claim_of
+from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.facts.volumes import MANY_NODES, claim_of, patch_command, storage_nodes, unhealthy, ways_out
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import LONGHORN_VOLUMES
 from webhook.check import Check, Finding
 from webhook.listings import NODES, VOLUMES, has_single_replica, is_degraded, read_all
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from upgrade_manager.kube.objects import Object
     from webhook.check import Subject
 
@@ -23,22 +25,20 @@ async def _find(subject: Subject) -> list[Finding]:
     if len(nodes) <= 1:
         return []  # volumes cannot have another replica, and all workloads stop
     skips_detached = subject.annotations.skip_detached_volumes
-    problems = ((volume, _problem(volume, nodes=len(nodes), skips_detached=skips_detached)) for volume in volumes)
+    problems = ((volume, _problem(volume, nodes=nodes, skips_detached=skips_detached)) for volume in volumes)
     return [Finding(message=f"{_about(volume)} {problem}") for volume, problem in problems if problem]
 
 
-def _problem(volume: Object, *, nodes: int, skips_detached: bool) -> str:
+def _problem(volume: Object, *, nodes: Sequence[Object], skips_detached: bool) -> str:
     # Witness nodes count, although they hold no replicas, because Harvester's own check counts them.
-    if is_degraded(volume) and nodes >= MANY_NODES:
-        show = f"kubectl describe {LONGHORN_VOLUMES.name} -n {LONGHORN_SYSTEM} {objects.name(volume)}"
-        return f"is degraded. Wait until Longhorn has rebuilt its replicas, or repair it: {show}"
+    if is_degraded(volume) and len(nodes) >= MANY_NODES:
+        remedy = steps(*ways_out(volume, nodes=storage_nodes(nodes)))
+        return f"is not healthy: {unhealthy(volume)}. Longhorn rebuilds its replicas once they have a place. {remedy}"
     state = objects.text(volume, "status", "state")
     if not has_single_replica(volume) or state == "deleting":
         return ""
     if state in _IN_USE:
-        patch = """-p '{"spec":{"numberOfReplicas":2}}'"""
-        name = objects.name(volume)
-        add = f"kubectl patch {LONGHORN_VOLUMES.name} -n {LONGHORN_SYSTEM} {name} --type merge {patch}"
+        add = patch_command(volume, {"numberOfReplicas": 2})
         return f"is {state} and has a single replica, which is unavailable while its node reboots. Add a replica: {add}"
     if skips_detached:
         return ""

@@ -126,7 +126,8 @@ async def test_degraded_volume_times_out_before_a_vm_is_stopped(tmp_path: Path) 
             await world.run(COMMAND, poll=600.0)
         assert str(error.value) == (
             "wait-for-volumes: not done after 720 min: 1 volumes: default/fixed-disk-0 "
-            f"(volume {names[0]}: degraded, not healthy)"
+            f"(volume {names[0]}: its robustness is degraded instead of healthy). To skip the first one, in a "
+            f"shell on the node: touch /usr/local/harvester-upgrade/skip-{names[0]}"
         )
         assert await strategy(world, "fixed") == "Always"
         assert not objects.spec(await world.client.get(NODES, NODE)).get("taints")

@@ -11,13 +11,22 @@ from upgrade_manager.kube.resources import LONGHORN_ENGINES, LONGHORN_VOLUMES
 from upgrade_manager.toolkit.host.host_paths import WORK
 from upgrade_manager.toolkit.vms.longhorn_gate import forget_skipped_volumes, unsafe_volumes
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DEGRADED = "its robustness is degraded instead of healthy"
+
+
+def skip(volume: str) -> str:
+    return f". To skip the first one, in a shell on the node: touch /usr/local/harvester-upgrade/skip-{volume}"
+
 
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
         pytest.param({"nodes": 3}, "", id="healthy"),
-        pytest.param({"nodes": 3, "robustness": "degraded"}, "degraded, not healthy", id="degraded"),
-        pytest.param({"nodes": 3, "robustness": ""}, "unknown, not healthy", id="unknown"),
+        pytest.param({"nodes": 3, "robustness": "degraded"}, DEGRADED, id="degraded"),
+        pytest.param({"nodes": 3, "robustness": ""}, "its robustness is unknown instead of healthy", id="unknown"),
         pytest.param({"nodes": 3, "robustness": "degraded", "state": "stopped"}, "", id="stopped-engine"),
         pytest.param({"nodes": 2, "robustness": "degraded", "modes": "RW RW"}, "", id="two-writable"),
         pytest.param({"nodes": 2, "modes": "RW WO ERR"}, "1 of 2 replicas are writable", id="one-writable"),
@@ -30,7 +39,7 @@ from upgrade_manager.toolkit.vms.longhorn_gate import forget_skipped_volumes, un
 )
 async def test_volume(tmp_path: Path, settings: dict[str, Any], problem: str) -> None:
     async with volume_world(tmp_path, **settings) as world:
-        expected = f"1 volumes: default/db-disk-0 (volume pvc-1: {problem})" if problem else ""
+        expected = f"1 volumes: default/db-disk-0 (volume pvc-1: {problem}){skip('pvc-1')}" if problem else ""
         assert await unsafe_volumes(world.context()) == expected
 
 
@@ -51,7 +60,8 @@ async def test_volume_without_a_claim_has_its_own_name(tmp_path: Path) -> None:
         await add_volume(world, "pvc-2", robustness="faulted")
         await add_engine(world, {"currentState": "running", "replicaModeMap": {}}, of="pvc-2")
         found = await unsafe_volumes(world.context())
-        assert found == "1 volumes: without a claim (volume pvc-2: faulted, not healthy)"
+        problem = "its robustness is faulted instead of healthy"
+        assert found == f"1 volumes: without a claim (volume pvc-2: {problem}){skip('pvc-2')}"
 
 
 async def test_skipped_volume_is_not_awaited_until_it_is_forgotten(tmp_path: Path) -> None:

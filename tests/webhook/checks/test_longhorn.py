@@ -7,12 +7,14 @@ import pytest
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, node
 from upgrade_manager.api.keys import WITNESS_LABEL
 from upgrade_manager.kube.objects import Object
+from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.facts.volumes import storage_nodes, ways_out
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES, NODES
 from webhook.checks.longhorn import CHECK
 
 SKIP = "management.harvesterhci.io/skip-single-replica-detached-vol"
 OF_CLAIM = "Volume longhorn-system/pvc-1 of PersistentVolumeClaim default/disk "
-DEGRADED = "is degraded. Wait until Longhorn has rebuilt its replicas"
+DEGRADED = "is not healthy: its robustness is degraded instead of healthy. Longhorn rebuilds its replicas once"
 IN_USE = "is {} and has a single replica, which is unavailable while its node reboots. Add a replica: kubectl patch "
 UNUSED = "is {} and has a single replica. Delete it if it is not needed, or accept"
 CLAIM = {"namespace": "default", "pvcName": "disk"}
@@ -87,3 +89,23 @@ async def test_longhorn(present: int | list[Object], volumes: list[Object], expe
 async def test_annotation_accepts_detached_volumes(value: str, expected: list[str]) -> None:
     reader = MemoryReader({NODES: nodes(3), LONGHORN_VOLUMES: [ATTACHED, DETACHED]})
     assert_messages(await find(CHECK, reader, annotations={SKIP: value}), expected)
+
+
+FEWER = "Reduce its 3 replicas to 2, for which the cluster has nodes: kubectl patch volumes.longhorn.io "
+
+
+@pytest.mark.rule("blockers: a degraded volume has one remedy for the webhook and the finder")
+@pytest.mark.parametrize(
+    ("more", "present", "remedy"),
+    [
+        pytest.param({}, [*nodes(2), WITNESS], FEWER, id="Longhorn has no node for it"),
+        pytest.param({"nodeSelector": ["big"]}, nodes(3), "Add big to spec.tags on each node", id="tags"),
+        pytest.param({}, nodes(3), "Make nodes schedulable, with space on their disks", id="three nodes"),
+    ],
+)
+async def test_remedy_of_a_degraded_volume(more: dict[str, Any], present: list[Object], remedy: str) -> None:
+    broken = {**DEGRADED_VOLUME, "spec": {"numberOfReplicas": 3, **more}}
+    reader = MemoryReader({NODES: present, LONGHORN_VOLUMES: [broken]})
+    (message,) = await find(CHECK, reader)
+    assert remedy in message
+    assert steps(*ways_out(broken, nodes=storage_nodes(present))) in message

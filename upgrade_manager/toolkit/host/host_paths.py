@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from upgrade_manager.api.keys import HOST_WORK
+
 #: Directory of this package's own files, on the persistent partition; the operating system's own root is replaced.
-WORK = "/usr/local/harvester-upgrade"
+WORK = HOST_WORK
 
 RKE2_BIN = "/var/lib/rancher/rke2/bin"
 CTR = f"{RKE2_BIN}/ctr"

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import LONGHORN_SYSTEM, MANAGED_SELECTOR
 from upgrade_manager.api.text import name_list
-from upgrade_manager.facts.volumes import claim_of, slim_engine, slim_volume, storage_nodes, volumes_at_risk
+from upgrade_manager.facts.volumes import (
+    SKIP_PREFIX,
+    claim_of,
+    skip_command,
+    skip_file,
+    slim_engine,
+    slim_volume,
+    storage_nodes,
+    volumes_at_risk,
+)
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection, list_all_pages
 from upgrade_manager.kube.resources import LONGHORN_ENGINES, LONGHORN_VOLUMES, NODES
@@ -24,9 +33,6 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
-#: Users create the file with this prefix and the volume's name in the host's work folder, to skip the volume.
-_SKIP = "skip-"
-
 
 async def unsafe_volumes(context: ToolkitContext) -> str:
     """Return the volumes of running engines that lack replicas, without volumes that users skip."""
@@ -36,17 +42,20 @@ async def unsafe_volumes(context: ToolkitContext) -> str:
         for resource, slim in ((LONGHORN_ENGINES, slim_engine), (LONGHORN_VOLUMES, slim_volume))
     ]
     found = [
-        f"{claim_of(volume) or 'without a claim'} (volume {objects.name(volume)}: {problem})"
+        (f"{claim_of(volume) or 'without a claim'} (volume {objects.name(volume)}: {problem})", skip_command(volume))
         for volume, problem in volumes_at_risk(volumes, engines, nodes=storage_nodes(nodes))
-        if not context.tree.exists(f"{WORK}/{_SKIP}{objects.name(volume)}")
+        if not context.tree.exists(skip_file(volume))
     ]
-    return f"{len(found)} volumes: {name_list(sorted(found))}" if found else ""
+    if not found:
+        return ""
+    names = name_list([text for text, _ in sorted(found)])
+    return f"{len(found)} volumes: {names}. To skip the first one, in a shell on the node: {min(found)[1]}"
 
 
 async def forget_skipped_volumes(context: ToolkitContext) -> None:
     """Remove the files that skip volumes, so that they do not count in the next drain."""
     for name in context.tree.names(WORK):
-        if name.startswith(_SKIP):
+        if name.startswith(SKIP_PREFIX):
             context.tree.remove(f"{WORK}/{name}")
 
 

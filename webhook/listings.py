@@ -130,7 +130,7 @@ CLUSTERS = Listing(
     resource=resources.PROVISIONING_CLUSTERS,
     namespace=FLEET_LOCAL,
     field_selector=f"metadata.name={PROVISIONING_CLUSTER}",
-    slim=keep("spec.rkeConfig.upgradeStrategy", "status.ready", condition="Ready"),
+    slim=keep("spec.rkeConfig.upgradeStrategy", "status.ready", "status.conditions"),
 )
 MACHINES = Listing(resource=resources.MACHINES, namespace=FLEET_LOCAL, slim=keep("status.phase", "status.nodeRef.name"))
 VOLUMES = Listing(resource=resources.LONGHORN_VOLUMES, namespace=LONGHORN_SYSTEM, slim=_volume, is_needed=_is_at_risk)

@@ -88,7 +88,7 @@ def test_error_of_rancher_is_reported_at_once(view: FakeView) -> None:
         '(error when evicting pods/"p" -n "ns": [31mCannot evict pod)'
     )
     command = "kubectl get pods -A --field-selector spec.nodeName=n1"
-    assert found.remedy == f"Delete or move what it cannot evict: {command}"
+    assert found.remedy == f"List the node's Pods, and delete or move the Pod that Rancher cannot evict: {command}"
 
 
 def test_budget_is_named_beside_the_error(view: FakeView) -> None:
@@ -125,26 +125,31 @@ def test_budget_is_named_beside_the_error(view: FakeView) -> None:
         row(
             budget(metadata={"generation": 2}, disruptionsAllowed=1),
             KEPT.format("its status is stale: the disruption controller has not processed its spec"),
-            DELETE,
+            f"Delete it: {DELETE}",
             id="not observed",
         ),
         row(
             budget(observedGeneration=None, disruptionsAllowed=1),
             KEPT.format("its status is stale: the disruption controller has not processed its spec"),
-            DELETE,
+            f"Delete it: {DELETE}",
             id="never observed",
         ),
-        row(budget(expectedPods=0), KEPT.format("its status is stale: it expects 0 Pods"), DELETE, id="expects none"),
+        row(
+            budget(expectedPods=0),
+            KEPT.format("its status is stale: it expects 0 Pods"),
+            f"Delete it: {DELETE}",
+            id="expects none",
+        ),
         row(
             budget(conditions=[{"type": "DisruptionAllowed", "reason": "SyncFailed", "message": "no scale of Foo/x."}]),
             KEPT.format("its status is stale: no scale of Foo/x"),
-            DELETE,
+            f"Delete it: {DELETE}",
             id="not computed",
         ),
         row(
             budget(metadata={"ownerReferences": [{"kind": "VirtualMachineInstance", "name": "db01"}]}),
             ALLOWS_NONE,
-            "virtctl migrate db01 -n ns",
+            "Migrate the VM: virtctl migrate db01 -n ns",
             id="of a VM",
         ),
     ],
@@ -166,7 +171,7 @@ def test_budget_of_pods_without_owner_is_stale(view: FakeView) -> None:
     view.found["Pod"], view.found["PodDisruptionBudget"] = [pod(ownerReferences=None)], [budget()]
     (found,) = blockers(view)
     assert found.message == KEPT.format("it is stale: its Pods have no owner that would replace them")
-    assert found.remedy == DELETE
+    assert found.remedy == f"Delete it: {DELETE}"
 
 
 def test_budget_of_longhorn_stays_until_volumes_are_healthy(view: FakeView) -> None:
@@ -271,6 +276,6 @@ def test_missing_permission_is_named_with_the_error(view: FakeView) -> None:
     view.errors["PodDisruptionBudget"] = 'list poddisruptionbudgets.policy: 403 Forbidden: User "x" cannot list'
     found = blockers(view, detail="cannot evict")[-1]
     assert found.message == (
-        "Secret fleet-local/m-machine-plan: overdue (cannot evict), and the reason cannot be read: "
-        + view.errors["PodDisruptionBudget"]
+        "Secret fleet-local/m-machine-plan: the upgrade waits for it too long (cannot evict), "
+        "and the manager cannot read the reason: " + view.errors["PodDisruptionBudget"]
     )

@@ -128,8 +128,8 @@ def test_missing_permission_comes_with_a_qualified_name(
     fields: dict[str, Any] = dict.fromkeys(more, since)
     wait = kind(namespace="ns", name="j", since=since, detail="a\x1b\n" * 1000, **fields)
     (found,) = find_blockers([replace(ROW, wait=kind)], view, [wait], []).blockers
-    assert found.message.startswith(f"{kind.kind.object_kind} ns/j: overdue (a a ")
-    assert found.entry()["message"].endswith(f"and the reason cannot be read: {view.errors['Pod']}")
+    assert found.message.startswith(f"{kind.kind.object_kind} ns/j: the upgrade waits for it too long (a a ")
+    assert found.entry()["message"].endswith(f"and the manager cannot read the reason: {view.errors['Pod']}")
     assert found.remedy.endswith(f"kubectl describe {resource} -n ns j")
 
 

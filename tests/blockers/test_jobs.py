@@ -118,7 +118,7 @@ def test_finished_pod_of_an_unfinished_job_is_named(
 @pytest.mark.parametrize(
     ("events", "words"),
     [
-        row([], "no event says why", id="no event"),
+        row([], "the Job has no Warning event", id="no event"),
         row(
             [
                 {**ABOUT, "message": "old", "lastTimestamp": "2026-01-01T01:00:00Z"},
@@ -129,7 +129,11 @@ def test_finished_pod_of_an_unfinished_job_is_named(
             id="the newest",
         ),
         row([{**ABOUT, "reason": "FailedCreate"}], "FailedCreate", id="without message"),
-        row([{**ABOUT, "metadata": {"creationTimestamp": 1}, "message": None}], "no event says why", id="wrong types"),
+        row(
+            [{**ABOUT, "metadata": {"creationTimestamp": 1}, "message": None}],
+            "the Job has no Warning event",
+            id="wrong types",
+        ),
     ],
 )
 def test_job_without_pod_has_the_events_words(view: FakeView, events: list[Any], words: str) -> None:
@@ -137,7 +141,7 @@ def test_job_without_pod_has_the_events_words(view: FakeView, events: list[Any],
     (found,) = blockers(view, job(view))
     assert (found.reason, found.kind, found.name) == ("JobHasNoPod", "Job", "j")
     assert found.message.startswith(f"Job ns/j: waiting for its Pod ({words}")
-    do = CONTROLLER if words == "no event says why" else ALLOW
+    do = CONTROLLER if words == "the Job has no Warning event" else ALLOW
     assert found.remedy == f"(1) {do} (2) Show its events: kubectl describe job -n ns j"
 
 

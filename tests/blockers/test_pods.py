@@ -36,12 +36,12 @@ def crashing(state: dict[str, Any], *, restarts: int = 2, ready: bool = False, i
     return {"initContainerStatuses" if init else "containerStatuses": [status]}
 
 
-FREE = "Free what the scheduler misses"
+FREE = "Provide the resource that the scheduler reports as missing"
 PULL = (
     "Find out why on node n1: crictl pull a/b:1 (2) Repair the registry or its mirrors "
     "(kubectl edit settings.harvesterhci.io containerd-registry)"
 )
-MISSES = "Create what it misses"
+MISSES = "Create the ConfigMap or Secret that the container refers to"
 RESTART = "systemctl restart rke2-server, on a worker rke2-agent"
 START = (
     "Check containerd on node n1: tail -n 50 /var/lib/rancher/rke2/agent/containerd/containerd.log "

@@ -167,5 +167,8 @@ def test_unreadable_pods_are_reported_once(view: FakeView) -> None:
     (found,) = blockers(view, drain(view), ALL)
     assert (found.reason, found.message) == (
         "DrainFailing",
-        "Secret fleet-local/m-machine-plan: overdue, and the reason cannot be read: list pods: 403 Forbidden",
+        (
+            "Secret fleet-local/m-machine-plan: the upgrade waits for it too long, "
+            "and the manager cannot read the reason: list pods: 403 Forbidden"
+        ),
     )

@@ -65,7 +65,8 @@ BLOCKED = (
     "ConcurrentUpgradeBlocked",
     (
         "UpgradePlan first was in progress when this plan was created. "
-        "Delete this plan; create a new one when first has ended"
+        "Delete this plan. Wait until first has ended: kubectl wait --for=condition=Progressing=False --timeout=24h "
+        "upgradeplans.management.harvesterhci.io first. Then create a new one"
     ),
 )
 MOMENTS: dict[str, tuple[Callable[[StatusPatch], None], Mapping[str, tuple[str, str, str] | None]]] = {

@@ -137,7 +137,7 @@ async def test_absent_file_is_none(answer: bytes | int, content: bytes | None) -
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        pytest.param(Transient("reset"), f"upgrade repository unreachable: reset. {REMEDY}", id="no response"),
+        pytest.param(Transient("reset"), "upgrade repository unreachable: reset", id="no response"),
         pytest.param(Terminal("redirects"), "redirects; the response is not from a Harvester ISO", id="terminal"),
         pytest.param(500, f"{URL}: upgrade repository returned HTTP 500. {REMEDY}", id="server error"),
         pytest.param(301, f"{URL}: upgrade repository returned HTTP 301. {REMEDY}", id="redirect"),

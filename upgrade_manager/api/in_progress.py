@@ -11,6 +11,8 @@ from upgrade_manager.api.conditions import PROGRESSING, TRUE, find_condition
 from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.api.phases import PhaseName
 
+#: The resource of plans, for kubectl.
+UPGRADE_PLANS = "upgradeplans.management.harvesterhci.io"
 #: Field of Rancher's cluster that a plan may leave to the next one.
 STRATEGY_FIELD = "spec.rkeConfig.upgradeStrategy"
 _STRATEGY = (f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER}", STRATEGY_FIELD)
@@ -22,6 +24,11 @@ def is_in_progress(status: object) -> bool:
         return False
     progressing = find_condition(status.get("conditions"), PROGRESSING) or {}
     return progressing.get("status") == TRUE or status.get("currentPhase") == PhaseName.IMAGE_CLEANUP.active
+
+
+def wait_command(plan: str) -> str:
+    """Return the command that waits until the plan has ended."""
+    return f"kubectl wait --for=condition=Progressing=False --timeout=24h {UPGRADE_PLANS} {plan}"
 
 
 def blocks_next_plan(status: object) -> bool:

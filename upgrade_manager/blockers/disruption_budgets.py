@@ -9,10 +9,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.api.keys import LONGHORN_SYSTEM
 from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.facts.evictions import PodIndex, delete_command, health, keeps, staleness
+from upgrade_manager.facts.evictions import PodIndex, delete_command, health, keeps, staleness, ways_out
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
 
     from upgrade_manager.blockers.wait import DrainWait
     from upgrade_manager.kube.objects import Object
-
-_INSTANCE = "VirtualMachineInstance"
-_LIMITS = ("minAvailable", "maxUnavailable")
 
 
 def budget_blockers(wait: DrainWait, pods: Sequence[Object], budgets: Sequence[Object]) -> Iterator[Blocker]:
@@ -44,29 +40,7 @@ def _kept(wait: DrainWait, budget: Object, pods: Sequence[Object]) -> Blocker:
     healthy, desired = health(budget)
     stale = staleness(budget, pods)
     why = stale or f"it allows no disruption: {healthy} Pods are healthy, {desired} must be"
-    return _blocker(wait, budget, pods, why=why, remedy=_remedy(budget, is_stale=bool(stale)))
-
-
-def _remedy(budget: Object, *, is_stale: bool) -> str:
-    namespace = objects.namespace(budget)
-    owners = objects.items(budget, "metadata", "ownerReferences")
-    machine = next((objects.text(one, "name") for one in owners if objects.text(one, "kind") == _INSTANCE), "")
-    if machine:
-        return f"virtctl migrate {machine} -n {namespace}"
-    if is_stale:
-        return delete_command(budget)
-    if namespace == LONGHORN_SYSTEM:
-        volumes = f"kubectl get volumes.longhorn.io -n {namespace}"
-        return steps(f"Wait until no volume is degraded: {volumes}", f"Delete it then: {delete_command(budget)}")
-    healthy, desired = health(budget)
-    if healthy < desired:
-        return steps("Repair its other Pods", f"Or delete it, if none of them has to run: {delete_command(budget)}")
-    named = f"-n {namespace} {objects.name(budget)}"
-    allow = f"""kubectl patch pdb {named} --type=merge -p '{{"spec":{{"minAvailable":null,"maxUnavailable":1}}}}'"""
-    spec = objects.mapping(budget, "spec")
-    limits = (f" ({key} is {spec[key]} now)" for key in _LIMITS if spec.get(key) is not None)
-    until = f"Or allow one Pod to be down until the upgrade has ended{next(limits, '')}"
-    return steps("Add a replica to its workload", f"{until}: {allow}")
+    return _blocker(wait, budget, pods, why=why, remedy=steps(*ways_out(budget, is_stale=bool(stale))))
 
 
 def _blocker(wait: DrainWait, budget: Object, pods: Sequence[Object], *, why: str, remedy: str) -> Blocker:

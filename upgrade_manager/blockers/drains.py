@@ -57,7 +57,8 @@ def _error(wait: DrainWait) -> Blocker:
         name=wait.name,
         node=wait.node,
         message=f"Secret {wait.namespace}/{wait.name}: Rancher cannot drain node {wait.node} ({words})",
-        remedy=f"Delete or move what it cannot evict: kubectl get pods -A --field-selector spec.nodeName={wait.node}",
+        remedy=f"List the node's Pods, and delete or move the Pod that Rancher cannot evict: kubectl get pods -A "
+        f"--field-selector spec.nodeName={wait.node}",
         since=wait.since,
     )
 

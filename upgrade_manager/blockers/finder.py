@@ -31,7 +31,7 @@ SYNC_RETRY = 0.5
 #: Seconds until objects that could not be listed are read again.
 READ_RETRY = 5.0
 #: Characters of a wait's detail in a message. The error follows the detail and ends with the missing permission.
-_MAX_DETAIL = 80
+_MAX_DETAIL = 44
 #: Resource names for kubectl, by kind, of kinds that other API groups have as well, or that have no short name.
 _QUALIFIED = {one.kind: one.name for one in (PROVISIONING_CLUSTERS, SUC_PLANS, VIRTUAL_MACHINE_IMAGES)}
 
@@ -130,7 +130,8 @@ def _unknown(row: Row, wait: Wait, error: Unreadable) -> Blocker:
         namespace=wait.namespace,
         name=wait.name,
         node=wait.node,
-        message=f"{kind} {named}: overdue{known}, and the reason cannot be read: {error}",
+        message=f"{kind} {named}: the upgrade waits for it too long{known}, and the manager cannot read the reason: "
+        f"{error}",
         remedy=f"Check the manager's permissions (deploy/rbac), or: "
         f"kubectl describe {_QUALIFIED.get(kind, kind.lower())} {place}{wait.name}",
         since=wait.since,

@@ -100,7 +100,7 @@ def _no_pod(view: View, wait: JobWait) -> Blocker:
     if words:
         reason, do = words, _permit(view, wait)
     else:
-        reason, do = "no event says why", f"Check the Job controller: {_CONTROLLER_LOGS}"
+        reason, do = "the Job has no Warning event", f"Check the Job controller: {_CONTROLLER_LOGS}"
     return _blocker(
         wait,
         BlockerReason.JOB_HAS_NO_POD,

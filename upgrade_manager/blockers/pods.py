@@ -48,7 +48,7 @@ def _remedy(view: View, reason: BlockerReason, pod: Object, *, node: str) -> Ite
     """Yield the actions of the remedy, and the command that shows more details."""
     place = f"-n {objects.namespace(pod)} {objects.name(pod)}"
     if reason is BlockerReason.POD_UNSCHEDULABLE:
-        yield from untaint_steps(view, pod) or ("Free what the scheduler misses",)
+        yield from untaint_steps(view, pod) or ("Provide the resource that the scheduler reports as missing",)
     elif reason is BlockerReason.IMAGE_PULL_FAILED:
         yield f"Find out why on node {node}: crictl pull {unpulled_image(pod) or 'IMAGE'}"
         yield "Repair the registry or its mirrors (kubectl edit settings.harvesterhci.io containerd-registry)"
@@ -58,7 +58,7 @@ def _remedy(view: View, reason: BlockerReason, pod: Object, *, node: str) -> Ite
         yield f"Show why it ended: kubectl logs {place} --all-containers --previous"
         return
     elif lacks_config(pod):
-        yield "Create what it misses"
+        yield "Create the ConfigMap or Secret that the container refers to"
     else:
         yield f"Check containerd on node {node}: tail -n 50 {_AGENT}/containerd/containerd.log"
         yield f"If it hangs, check its disk, and restart it there: {_RESTART}"

@@ -18,6 +18,7 @@ from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import DrainWait, RancherWait
 from upgrade_manager.facts.condition_words import unmet_conditions
+from upgrade_manager.facts.rancher_cluster import LOGS, RANCHER, joined
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import MACHINES, PROVISIONING_CLUSTERS
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
 
     from upgrade_manager.blockers.object_view import View
     from upgrade_manager.blockers.wait import Wait
-
-_DEPLOYMENT = "rancher"
-#: The log of all replicas: any of them may be the leader.
-_LOGS = f"kubectl -n {CATTLE_SYSTEM} logs -l app={_DEPLOYMENT} --tail=100 --prefix --timestamps"
-#: The most conditions in a message; the conditions of several objects often have equal messages.
-_MAX_CONDITIONS = 3
 
 
 def _planner_blockers(view: View, wait: RancherWait) -> Iterator[Blocker]:
@@ -53,17 +48,17 @@ def _drain_blockers(view: View, wait: DrainWait) -> Iterator[Blocker]:
 
 def _silent(view: View, wait: Wait, waits_for: str) -> Iterator[Blocker]:
     blocker = partial(Blocker, reason=BlockerReason.RANCHER_SILENT, node=wait.node, since=wait.progressed)
-    stopped = outage(view, CATTLE_SYSTEM, _DEPLOYMENT)
+    stopped = outage(view, CATTLE_SYSTEM, RANCHER)
     if stopped:
         yield blocker(
             kind="Deployment",
             namespace=CATTLE_SYSTEM,
-            name=_DEPLOYMENT,
+            name=RANCHER,
             message=f"{stopped.problem}; {waits_for}",
             remedy=stopped.remedy,
         )
         return
-    if has_just_started(view, CATTLE_SYSTEM, _DEPLOYMENT, within=PLANNER):
+    if has_just_started(view, CATTLE_SYSTEM, RANCHER, within=PLANNER):
         return
     kind = wait.kind.object_kind
     reported = _reported(view, wait.node) or "Rancher does not report why"
@@ -73,8 +68,8 @@ def _silent(view: View, wait: Wait, waits_for: str) -> Iterator[Blocker]:
         name=wait.name,
         message=f"{kind} {wait.namespace}/{wait.name}: {waits_for} ({reported})",
         remedy=steps(
-            f"Show its log: {_LOGS}",
-            f"If its last line is older than 10 minutes, Rancher hangs: {restart(CATTLE_SYSTEM, _DEPLOYMENT)}",
+            f"Show its log: {LOGS}",
+            f"If its last line is older than 10 minutes, Rancher hangs: {restart(CATTLE_SYSTEM, RANCHER)}",
         ),
     )
 
@@ -85,14 +80,12 @@ def _reported(view: View, node: str) -> str:
     clusters = view.objects(Selection(resource=PROVISIONING_CLUSTERS, namespace=FLEET_LOCAL, field_selector=selector))
     machines = view.objects(Selection(resource=MACHINES, namespace=FLEET_LOCAL))
     concerned = [one for one in machines if not node or objects.text(one, "status", "nodeRef", "name") == node]
-    #: By message, because Rancher repeats a Machine's message in several conditions.
-    found: dict[str, str] = {}
-    for kind, some in (("Cluster", clusters), ("Machine", sorted(concerned, key=objects.name))):
-        for obj in some:
-            for unmet in unmet_conditions(obj):
-                found.setdefault(unmet.partition(": ")[2], f"{kind} {objects.name(obj)}: {unmet}")
-    more = len(found) - _MAX_CONDITIONS
-    return "; ".join([*found.values()][:_MAX_CONDITIONS]) + (f"; and {more} more conditions" if more > 0 else "")
+    return joined(
+        (unmet.partition(": ")[2], f"{kind} {objects.name(obj)}: {unmet}")
+        for kind, some in (("Cluster", clusters), ("Machine", sorted(concerned, key=objects.name)))
+        for obj in some
+        for unmet in unmet_conditions(obj)
+    )
 
 
 FINDERS = (

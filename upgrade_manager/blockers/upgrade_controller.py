@@ -106,7 +106,10 @@ def _logs(wait: PlanWait) -> str:
 def _trial(wait: PlanWait) -> str:
     """Return the dry-run command that prints the API server's reason for refusing Jobs."""
     trial = f"kubectl create job -n {wait.namespace} trial --image=trial --dry-run=server"
-    return steps(f"Show why, creating nothing: {trial}", f"Repair what refuses it; webhooks are in: {WEBHOOKS}")
+    return steps(
+        f"Let the API server report the reason (this creates no Job): {trial}",
+        f"Repair the component that refuses the Job; list the webhooks: {WEBHOOKS}",
+    )
 
 
 def _plan(wait: PlanWait, words: str, remedy: str) -> Blocker:

@@ -74,10 +74,10 @@ def _completed(plan: Object) -> Iterator[tuple[PhaseName, float]]:
 
 
 def expected_end(phases: Sequence[PhaseRow], nodes: Sequence[NodeRow], pace: Pace, *, now: datetime) -> datetime | None:
-    """Return when the work that is left will have taken as long as usual; None if that is unknown.
+    """Return the time at which the upgrade ends if the remaining work takes its usual time; None if that is unknown.
 
-    The upgrade has started. The end is unknown while a node waits for a user, and when the current work has taken
-    longer than usual by more than all the rest takes: whatever holds it up decides about the end.
+    The upgrade has started. The end is unknown while a node waits for a user. The end is also unknown when the delay of
+    the current work exceeds the usual time of the remaining work, because the delay then determines the end.
     """
     if any(row.state == NodeState.UPGRADE_PAUSED for row in nodes):
         return None
@@ -95,9 +95,9 @@ def expected_end(phases: Sequence[PhaseRow], nodes: Sequence[NodeRow], pace: Pac
 
 
 def _work(row: PhaseRow, nodes: Sequence[NodeRow], pace: Pace, *, usual: float) -> tuple[float, float]:
-    """Return the seconds that are left of a phase's current work, below 0 if it is late, and those of what follows it.
+    """Return the remaining seconds of a phase's current work, below 0 if it is late, and those of the work after it.
 
-    Nodes are upgraded one after the other: the time that one takes is not taken from the next one.
+    Nodes are upgraded one after the other, so that the delay of a node does not shorten the time of the next node.
     """
     elapsed, count = row.seconds or 0.0, len(nodes) or pace.nodes
     if row.name != PhaseName.NODE_UPGRADE:

@@ -7,7 +7,9 @@ vm_obstacles     why a VM stays on a node that KubeVirt evacuates; `migrations` 
 node_obstacles   why a node's upgrade has not ended
 volumes          Longhorn's volumes for which a drain waits
 image_import     the state of the import of the ISO, and the volume of its image
+drain_hooks      the drain hooks of Rancher's cluster and machine-plan Secrets
 evictions        which Pods a PodDisruptionBudget keeps on their node, and which budgets have outlived their VM
+rancher_cluster  why Rancher's cluster is absent or not ready
 pod_reason       why a Pod does not run; `taints` finds the taints that keep a Pod from a node
 deployments      why a Deployment does nothing
 job_state        the progress of a Job
@@ -22,6 +24,7 @@ label_selectors  label selectors, evaluated as Kubernetes does
 __all__ = [
     "condition_words",
     "deployments",
+    "drain_hooks",
     "evictions",
     "field_managers",
     "final_phases",
@@ -34,6 +37,7 @@ __all__ = [
     "node_affinity",
     "node_obstacles",
     "pod_reason",
+    "rancher_cluster",
     "suc_nodes",
     "taints",
     "vm_obstacles",

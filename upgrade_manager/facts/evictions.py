@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.keys import LONGHORN_SYSTEM
 from upgrade_manager.facts.label_selectors import matches
 from upgrade_manager.kube import objects
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 BUDGET_GATE = "wait-for-disruption-budgets"
 #: The state of a leftover budget.
 LEFTOVER = "left over from ended VMs or migrations"
+_LIMITS = ("minAvailable", "maxUnavailable")
 _INSTANCE = "VirtualMachineInstance"
 #: PodDisruptionBudgets of evacuations, which releases of KubeVirt before 1.5 created.
 _OLD_MIGRATION = "kubevirt-migration-pdb-kubevirt-evacuation-"
@@ -94,6 +96,32 @@ def leftovers(budgets: Iterable[Object], instances: Collection[str]) -> list[Obj
     return [one for one in budgets if _is_old(one) or ((uid := _instance_uid(one)) and uid not in instances)]
 
 
+def ways_out(budget: Object, *, is_stale: bool) -> tuple[str, ...]:
+    """Return the remedies for a budget that keeps its Pods; a budget of an evacuation has no VM that could move."""
+    machine, namespace = _instance(budget, "name"), objects.namespace(budget)
+    if _is_old(budget):
+        return (f"Delete it: {delete_command(budget)}",)
+    if machine:
+        return (f"Migrate the VM: virtctl migrate {machine} -n {namespace}",)
+    if is_stale:
+        return (f"Delete it: {delete_command(budget)}",)
+    if namespace == LONGHORN_SYSTEM:
+        volumes = f"kubectl get volumes.longhorn.io -n {namespace}"
+        return (f"Wait until no volume is degraded: {volumes}", f"Delete it then: {delete_command(budget)}")
+    healthy, desired = health(budget)
+    if healthy < desired:
+        return ("Repair its other Pods", f"Or delete it, if none of them has to run: {delete_command(budget)}")
+    return ("Add a replica to its workload", _allow_one(budget))
+
+
+def _allow_one(budget: Object) -> str:
+    named = f"-n {objects.namespace(budget)} {objects.name(budget)}"
+    allow = f"""kubectl patch pdb {named} --type=merge -p '{{"spec":{{"minAvailable":null,"maxUnavailable":1}}}}'"""
+    spec = objects.mapping(budget, "spec")
+    limits = (f" ({key} is {spec[key]} now)" for key in _LIMITS if spec.get(key) is not None)
+    return f"Or allow one Pod to be down until the upgrade has ended{next(limits, '')}: {allow}"
+
+
 def delete_command(budget: Object) -> str:
     """Return the command that deletes the budget."""
     return f"kubectl delete pdb -n {objects.namespace(budget)} {objects.name(budget)}"
@@ -104,10 +132,14 @@ def _is_old(budget: Object) -> bool:
 
 
 def _instance_uid(budget: Object) -> str:
-    """Return the uid of the VM that owns the budget; empty if none does."""
+    return _instance(budget, "uid")
+
+
+def _instance(budget: Object, field: str) -> str:
+    """Return this field of the reference to the VM that owns the budget; empty if none does."""
     owners = objects.items(budget, "metadata", "ownerReferences")
     instances = (one for one in owners if objects.text(one, "kind") == _INSTANCE)
-    return objects.text(next(instances, None), "uid")
+    return objects.text(next(instances, None), field)
 
 
 def _number(budget: Object, key: str) -> int | None:

@@ -79,7 +79,10 @@ def node_of_machine(machine: Mapping[str, Any]) -> str:
 
 
 def tier_of(secret: Mapping[str, Any]) -> int | None:
-    """Return its place in Rancher's order: init node, other etcd nodes, control plane, workers; None without a role."""
+    """Return the tier of the Secret's machine: 0 init node, 1 etcd, 2 control plane, 3 worker.
+
+    A machine without a role has the tier None.
+    """
     labels = secret["metadata"].get("labels") or {}
     roles = [tier for tier, role in _TIERS.items() if labels.get(role) == "true"]
     return 0 if roles[:1] == [1] and labels.get(RKE_INIT_NODE) == "true" else next(iter(roles), None)

@@ -134,7 +134,10 @@ def clear(ctx: ReconcileContext) -> None:
 
 
 def _record(ctx: ReconcileContext, known: Iterable[Blocker], found: Sequence[Blocker]) -> None:
-    """Set the status, and send events of the blockers that it holds; those of a user's choice are milestones."""
+    """Write the blockers to the status, and send an event for each entry.
+
+    A paused node has its milestone event instead.
+    """
     held = found[: len(entries_of(found))]
     before = {blocker.identity: blocker for blocker in known}
     now = {blocker.identity for blocker in found}

@@ -25,6 +25,8 @@ from upgrade_manager.api.conditions import (
     set_condition,
 )
 from upgrade_manager.api.node_states import node_entry, state_of
+from upgrade_manager.api.in_progress import wait_command
+from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
 from upgrade_manager.api.status import record_phase
 from upgrade_manager.api.text import MESSAGE_LIMIT, bounded_line
@@ -167,8 +169,8 @@ class StatusPatch:
     def block(self, other: str) -> None:
         """Refuse the plan, because another plan holds the cluster."""
         text = (
-            f"UpgradePlan {other} was in progress when this plan was created. Delete this plan; create a new one "
-            f"when {other} has ended"
+            f"UpgradePlan {other} was in progress when this plan was created. Delete this plan. "
+            f"Wait until {other} has ended: {wait_command(other)}. Then create a new one"
         )
         for type_ in (AVAILABLE, PROGRESSING):
             self._condition(type_, FALSE, CONCURRENT_UPGRADE_BLOCKED, text)

@@ -57,7 +57,7 @@ async def read_file(client: RepositoryClient, url: str, *, limit: int) -> bytes 
     try:
         response = await client.fetch(url, limit=limit, timeout=TIMEOUT)
     except Transient as error:
-        raise Unreachable(f"upgrade repository unreachable: {shown(str(error))}. {REMEDY}") from error
+        raise Unreachable(f"upgrade repository unreachable: {shown(str(error))}") from error
     except KubeError as error:
         raise BadRepository(f"{shown(str(error))}; the response is not from a Harvester ISO") from error
     if response.status == _NOT_FOUND:

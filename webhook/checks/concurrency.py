@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.in_progress import is_in_progress
+from upgrade_manager.api.in_progress import is_in_progress, wait_command
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import UPGRADE_PLANS
 from webhook.check import Check, Finding
 from webhook.listings import PLANS
 
@@ -27,8 +26,7 @@ def _problem(plan: Object) -> str:
     name, status = objects.name(plan), objects.mapping(plan, "status")
     if is_in_progress(status):
         phase = objects.text(status, "currentPhase") or "unknown"
-        wait = f"kubectl wait --for=condition=Progressing=False --timeout=24h {UPGRADE_PLANS.name} {name}"
-        return f"UpgradePlan {name} is in progress (phase {phase}). Wait until it has ended: {wait}"
+        return f"UpgradePlan {name} is in progress (phase {phase}). Wait until it has ended: {wait_command(name)}"
     return ""
 
 

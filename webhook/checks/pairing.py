@@ -55,7 +55,8 @@ def _problems(node: Object, node_of: Mapping[str, str], machine_of: Mapping[str,
     elif machine not in node_of:
         yield f"names Machine {FLEET_LOCAL}/{machine}, which does not exist. Correct its annotation: {correct}"
     elif not node_of[machine]:
-        yield f"names Machine {FLEET_LOCAL}/{machine}, which does not name it yet. Wait until its status.nodeRef does"
+        wait = "Wait until status.nodeRef of the Machine names the node"
+        yield f"names Machine {FLEET_LOCAL}/{machine}, whose status.nodeRef is empty. {wait}"
     elif node_of[machine] != name:
         yield f"names Machine {FLEET_LOCAL}/{machine} of node {node_of[machine]}. Correct its annotation: {correct}"
 

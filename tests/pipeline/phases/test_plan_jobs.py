@@ -269,6 +269,12 @@ def test_condition_that_prevents_jobs(type_: str, status: str, message: str) -> 
     assert plan_condition_message({"status": {"conditions": []}}) == ""
 
 
+@pytest.mark.parametrize(("reason", "words"), [("Error", "Error"), ("", "LatestResolved is False")])
+def test_condition_without_a_message_prevents_jobs_too(reason: str, words: str) -> None:
+    condition = {"type": "LatestResolved", "status": "False", "reason": reason}
+    assert plan_condition_message({"status": {"conditions": [condition]}}) == words
+
+
 async def test_node_that_joined_gets_no_entry_after_the_nodes_upgrade(ctx: ReconcileContext) -> None:
     states = NodeStates(running=RUNNING, done=DONE, failed=FAILED, adds_nodes=False)
     for node in ALL[1:]:

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.support.cluster.nodes import POST, PRE
+from upgrade_manager.facts.drain_hooks import without_hooks_of
 from upgrade_manager.pipeline.settings.upgrade_strategy import (
     has_hooks,
     holds_nodes,
     merge,
     with_hooks,
-    without_foreign_hooks,
     without_hooks,
 )
 
@@ -165,4 +165,4 @@ def test_removed_strategy_stays_removed() -> None:
     ],
 )
 def test_lists_that_change_without_a_foreign_hook(strategy: Any, changed: Any) -> None:
-    assert without_foreign_hooks(strategy, {"a"}) == changed
+    assert without_hooks_of(strategy, {"a"}) == changed

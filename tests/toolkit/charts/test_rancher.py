@@ -46,7 +46,7 @@ async def test_what_rancher_waits_for(tmp_path: Path) -> None:
         ready = {"type": "Ready", "status": "False", "message": "waiting for agent"}
         patch = MergePatch({"status": {"ready": False, "conditions": [ready]}})
         await client.patch(PROVISIONING_CLUSTERS, "local", patch, namespace="fleet-local", subresource="status")
-        words = "Rancher's Cluster fleet-local/local is not ready: waiting for agent"
+        words = "Cluster fleet-local/local is not ready: Ready: waiting for agent"
         assert await rancher_not_running(context) == words
         await client.delete(RANCHER_SETTINGS, "server-version")
         assert await rancher_not_running(context) == "Rancher's Setting server-version does not exist"

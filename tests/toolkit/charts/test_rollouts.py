@@ -68,3 +68,12 @@ async def test_daemon_set(tmp_path: Path, status: dict[str, Any], words: str) ->
             await daemon_set_missing(world.client, "x", namespace=namespace)
             == "DaemonSet longhorn-system/x does not exist"
         )
+
+
+@pytest.mark.rule("blockers: a Deployment without replicas is a wait for Jobs, with the words of the blocker")
+async def test_deployment_that_is_scaled_down_is_not_rolled_out(tmp_path: Path) -> None:
+    async with toolkit_world(tmp_path, scenario=services()) as world:
+        patch = MergePatch({"spec": {"replicas": 0}})
+        await world.client.patch(DEPLOYMENTS, "rancher", patch, namespace="cattle-system")
+        missing = await deployment_missing(world.client, "rancher", namespace="cattle-system")
+    assert missing == f"{DEPLOYMENT} is scaled to 0 replicas"

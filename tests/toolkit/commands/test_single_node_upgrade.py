@@ -89,9 +89,9 @@ async def test_drain_hooks_are_refused_before_vms_are_stopped(tmp_path: Path) ->
             await world.run(COMMAND)
         assert str(error.value) == (
             "check-drain-hooks: Cluster fleet-local/local has the drain hooks management.harvesterhci.io/pre-hook, for "
-            "which Rancher would wait on a single node. Remove them: kubectl patch clusters.provisioning.cattle.io "
-            'local -n fleet-local --type merge -p \'{"spec":{"rkeConfig":{"upgradeStrategy":'
-            '{"controlPlaneDrainOptions":{"preDrainHooks":null,"postDrainHooks":null}}}}}\''
+            "which Rancher would wait on a single node. Remove them: kubectl patch -n fleet-local "
+            'clusters.provisioning.cattle.io local --type=merge -p \'{"spec":{"rkeConfig":{"upgradeStrategy":'
+            '{"controlPlaneDrainOptions":{"preDrainHooks":[]}}}}}\''
         )
         assert await _vms(world) == 2
 

@@ -88,7 +88,10 @@ REPORTED: dict[str, list[str]] = {
     "cluster": ["Cluster fleet-local/local is not ready: "],
     "machines": ["is in phase Failed"],
     "pairing": ["Node node-1 lacks the label", "Node node-2 names Machine fleet-local/x, which does not exist"],
-    "Longhorn": ["is degraded. ", "Volume longhorn-system/pvc-1 is detached and has a single replica"],
+    "Longhorn": [
+        "its robustness is degraded instead of healthy. ",
+        "Volume longhorn-system/pvc-1 is detached and has a single replica",
+    ],
     "backups": [
         "VirtualMachineBackup default/daily is in progress (7 %). ",
         "ScheduleVMBackup default/daily is not suspended. ",
@@ -132,7 +135,9 @@ async def test_each_check_finds_what_is_broken(client: Client) -> None:
     await client.patch(resources.VIRTUAL_MACHINE_INSTANCES, "db", devices, namespace="default")
     assert_messages(await find(checks["VMs"], live), ["it uses host devices"])
     await client.delete(resources.PROVISIONING_CLUSTERS, "local", namespace=FLEET)
-    assert_messages(await find(checks["cluster"], live), ["Cluster fleet-local/local does not exist. "])
+    assert_messages(
+        await find(checks["cluster"], live), ["Cluster fleet-local/local (provisioning.cattle.io) does not exist. "]
+    )
 
 
 async def test_kind_that_is_not_served_is_not_installed(client: Client) -> None:

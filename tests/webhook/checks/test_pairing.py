@@ -27,7 +27,7 @@ CORRECT = f"Correct its annotation: {ANNOTATE}=m-n1"
 UNKNOWN = f"Node n1 names Machine fleet-local/m-x, which does not exist. {CORRECT}"
 OF_ANOTHER = f"Node n1 names Machine fleet-local/m-n2 of node n2. {CORRECT}"
 NO_NODE = "Machine fleet-local/m-n1 has no node. Wait until its node has joined"
-NAMES_NONE = "Node n1 names Machine fleet-local/m-n1, which does not name it yet. Wait"
+NAMES_NONE = "Node n1 names Machine fleet-local/m-n1, whose status.nodeRef is empty. Wait"
 
 
 @pytest.mark.rule("admission: every node must be managed and have one Machine, which names it")

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.api.in_progress import is_in_progress
 from upgrade_manager.api.keys import (
     ANNOTATION_ORIGINAL_STRATEGY,
-    ANNOTATION_POST_HOOK,
-    ANNOTATION_PRE_HOOK,
     FLEET_LOCAL,
     PROVISIONING_CLUSTER,
 )
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import SUCCEEDED, PhaseName
 from upgrade_manager.api.text import MESSAGE_LIMIT, name_list
+from upgrade_manager.facts.drain_hooks import leftover_hook
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
@@ -123,7 +122,7 @@ async def warn_of_late_hooks(ctx: ReconcileContext) -> None:
     for node, secret in await pending_nodes(ctx):
         text = (
             f"Node {node}: upgraded, but Rancher drains it again and waits on Secret {FLEET_LOCAL}/{secret}. "
-            f"Let Rancher continue: {_acknowledge(secret)}"
+            f"Let Rancher continue: {leftover_hook(secret)}"
         )
         ctx.events.warning(ctx.raw, EVENT_REASON, text, about=secret)
 
@@ -133,7 +132,7 @@ def _ways_on(frozen: Frozen, original: Any) -> str:
     held = "".join(
         f"Node {node} is cordoned and waits on Secret {FLEET_LOCAL}/{secret}. " for node, secret in frozen.held
     )
-    commands = [_acknowledge(secret) for _, secret in frozen.held]
+    commands = [leftover_hook(secret) for _, secret in frozen.held]
     if not frozen.nodes:
         return f"{held}Create a new UpgradePlan, which takes over, or let Rancher continue: {' && '.join(commands)}"
     path = {"path": "/spec/rkeConfig/upgradeStrategy"}
@@ -147,17 +146,6 @@ def _ways_on(frozen: Frozen, original: Any) -> str:
         f"{held}Rancher does not upgrade {name_list(frozen.nodes)}: the drain hooks in {overrides.STRATEGY} hold "
         f"{'it' if len(frozen.nodes) == 1 else 'them'}. Create a new UpgradePlan, which takes over, or let Rancher "
         f"upgrade without draining: {' && '.join(commands)}"
-    )
-
-
-def _acknowledge(secret: str) -> str:
-    """Return the command that acknowledges the pre-drain and the post-drain hook with the drain options as value."""
-    options = "{.metadata.annotations.rke\\.cattle\\.io/drain-options}"
-    kubectl = f"kubectl -n {FLEET_LOCAL}"
-    keys = " ".join(f'{key}="$VALUE"' for key in (ANNOTATION_PRE_HOOK, ANNOTATION_POST_HOOK))
-    return (
-        f"VALUE=$({kubectl} get secret {secret} -o jsonpath='{options}')"
-        f" && {kubectl} annotate --overwrite secret {secret} {keys}"
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.pipeline.outcome import Completed, Phase
 from upgrade_manager.pipeline.phases import iso_checksums
-from upgrade_manager.release.errors import BadRepository
+from upgrade_manager.release.errors import BadRepository, Unreachable
 from upgrade_manager.release.release_file import SIZE_LIMIT, parse_release
 from upgrade_manager.release.repository_client import read_file, shown
-from upgrade_manager.resources.repository import RELEASE_FILE, RELEASE_PATH
+from upgrade_manager.resources.repository import RELEASE_FILE, RELEASE_PATH, pod_selector
 
 if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
@@ -34,7 +35,11 @@ class MetadataPopulate(Phase):
         if waiting is not None:
             return waiting
         url = ctx.repo_url + RELEASE_PATH
-        body = await read_file(ctx.repository, url, limit=SIZE_LIMIT)
+        try:
+            body = await read_file(ctx.repository, url, limit=SIZE_LIMIT)
+        except Unreachable as error:
+            pods = f"kubectl get pods -n {HARVESTER_SYSTEM} -l {pod_selector(ctx.owner)}"
+            raise Unreachable(f"{error}. Show the repository's Pods: {pods}") from error
         if body is None:
             raise BadRepository(f"{shown(url)} does not exist; the ISO is corrupt or not a Harvester release")
         iso_checksums.verify_release(ctx, f"/{RELEASE_FILE}", body)

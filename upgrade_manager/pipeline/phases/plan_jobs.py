@@ -19,6 +19,7 @@ from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.job_failures import job_failure_message
 from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.wait import PlanWait
+from upgrade_manager.facts.condition_words import condition_words
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.facts.suc_nodes import hostname_problem, hostname_remedy
 from upgrade_manager.kube import objects
@@ -200,8 +201,8 @@ def plan_condition_message(plan: Object) -> str:
     """Return the message of the condition that prevents the Plan's Jobs; empty without such a condition."""
     for type_ in _CONDITIONS:
         found = objects.condition(plan, type_)
-        if found.get("status") == "False" and found.get("message"):
-            return " ".join(found["message"].split())
+        if objects.text(found, "status") == "False":
+            return condition_words(found) or f"{type_} is False"
     return ""
 
 

@@ -5,23 +5,19 @@ node_upgrade/waits.py adds it to the wait for the hook.
 
 from __future__ import annotations
 
-import json
 import shlex
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER, RKE_POST_DRAIN
+from upgrade_manager.api.keys import FLEET_LOCAL, RKE_POST_DRAIN
 from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
-from upgrade_manager.pipeline.settings import upgrade_strategy
+from upgrade_manager.facts.drain_hooks import remove_command
 from upgrade_manager.pipeline.settings.rancher import rke_config
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from upgrade_manager.kube.objects import Object
-
-_CLUSTER = f"-n {FLEET_LOCAL} {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER}"
 
 
 def remedy(cluster: Object | None, hooks: Sequence[str], *, drained: str = "") -> str:
@@ -30,12 +26,7 @@ def remedy(cluster: Object | None, hooks: Sequence[str], *, drained: str = "") -
     `drained` is the Secret of a node whose post-drain hook waits: Rancher keeps the drain options of such a node.
     """
     strategy = rke_config(cluster).get("upgradeStrategy") if cluster else None
-    changed = upgrade_strategy.without_foreign_hooks(strategy, frozenset(hooks))
-    if changed:
-        body = {"spec": {"rkeConfig": {"upgradeStrategy": changed}}}
-        remove = f"kubectl patch {_CLUSTER} --type=merge -p {shlex.quote(json.dumps(body, separators=(',', ':')))}"
-    else:
-        remove = f"kubectl edit {_CLUSTER}"
+    remove = remove_command(strategy, frozenset(hooks))
     return steps(
         f"Start the controller that sets annotation {name_list(hooks)} of the Secret",
         f"Or remove its hook from the drain options: {remove}",

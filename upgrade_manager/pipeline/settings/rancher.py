@@ -21,6 +21,7 @@ import structlog
 
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.facts.field_managers import last_manager
+from upgrade_manager.facts import rancher_cluster
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Invalid, KubeError, PreconditionFailed
 from upgrade_manager.kube.patch import JsonPatch, annotation_path
@@ -45,10 +46,7 @@ async def watched_cluster(ctx: ReconcileContext) -> Object:
     """Return the provisioning cluster. Raises MissingObject."""
     cluster = await observed_cluster(ctx)
     if cluster is None:
-        raise MissingObject(
-            f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} (provisioning.cattle.io) does not exist; Rancher needs it "
-            "to upgrade the nodes. Run kubectl logs -n cattle-system -l app=rancher --tail=100 --prefix"
-        )
+        raise MissingObject(rancher_cluster.ABSENT)
     return cluster
 
 

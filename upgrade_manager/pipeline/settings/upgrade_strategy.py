@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK
+from upgrade_manager.facts.drain_hooks import DRAIN_OPTIONS, HOOKS, options_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
 #: The concurrency of one node, as a string in Rancher's API.
 ONE = "1"
-_HOOKS = {"preDrainHooks": ANNOTATION_PRE_HOOK, "postDrainHooks": ANNOTATION_POST_HOOK}
-_DRAIN_OPTIONS = ("controlPlaneDrainOptions", "workerDrainOptions")
 
 
 def with_hooks(strategy: Any) -> dict[str, Any]:
@@ -27,7 +25,7 @@ def with_hooks(strategy: Any) -> dict[str, Any]:
         **old,
         "controlPlaneConcurrency": ONE,
         "workerConcurrency": ONE,
-        **{role: _drain_options(old.get(role) or {}) for role in _DRAIN_OPTIONS},
+        **{role: _drain_options(old.get(role) or {}) for role in DRAIN_OPTIONS},
     }
 
 
@@ -38,27 +36,18 @@ def without_hooks(strategy: Any) -> dict[str, Any] | None:
     return {name: _cleaned(value) if isinstance(value, dict) else value for name, value in strategy.items()}
 
 
-def without_foreign_hooks(strategy: Any, annotations: Collection[str]) -> dict[str, Any]:
-    """Return the body of a merge patch that removes the hooks of these annotations."""
-    return {
-        role: lists
-        for role, options in zip(_DRAIN_OPTIONS, _options(strategy), strict=True)
-        if (lists := _shorter_lists(options, annotations))
-    }
-
-
 def has_hooks(strategy: Any) -> bool:
     """Return True if any drain options contain a hook of the manager."""
     return any(
-        _names(options, member, annotation) for options in _options(strategy) for member, annotation in _HOOKS.items()
+        _names(options, member, annotation) for options in options_of(strategy) for member, annotation in HOOKS.items()
     )
 
 
 def holds_nodes(strategy: Any) -> bool:
     """Return True if control-plane and worker nodes are drained, and wait for both drain hooks of the manager."""
     return all(
-        options.get("enabled") is True and all(_names(options, member, key) for member, key in _HOOKS.items())
-        for options in _options(strategy)
+        options.get("enabled") is True and all(_names(options, member, key) for member, key in HOOKS.items())
+        for options in options_of(strategy)
     )
 
 
@@ -82,17 +71,6 @@ def _three_way(original: Any, applied: Any, now: Any) -> Any:
     return found if found or isinstance(original, dict) else None
 
 
-def _options(strategy: Any) -> list[dict[str, Any]]:
-    found = strategy if isinstance(strategy, dict) else {}
-    return [found.get(role) or {} for role in _DRAIN_OPTIONS]
-
-
-def _shorter_lists(options: Mapping[str, Any], annotations: Collection[str]) -> dict[str, Any]:
-    lists = {member: options.get(member) or [] for member in _HOOKS}
-    kept = {name: [one for one in hooks if one.get("annotation") not in annotations] for name, hooks in lists.items()}
-    return {member: hooks for member, hooks in kept.items() if hooks != lists[member]}
-
-
 def _names(options: Mapping[str, Any], member: str, annotation: str) -> bool:
     return any(hook.get("annotation") == annotation for hook in options.get(member) or [])
 
@@ -101,13 +79,13 @@ def _drain_options(old: Mapping[str, Any]) -> dict[str, Any]:
     enabled = dict.fromkeys(("enabled", "force", "ignoreDaemonSets", "deleteEmptyDirData"), True)
     hooks = {
         name: [*_without(old.get(name) or [], annotation), {"annotation": annotation}]
-        for name, annotation in _HOOKS.items()
+        for name, annotation in HOOKS.items()
     }
     return {**old, **enabled, **hooks}
 
 
 def _cleaned(options: dict[str, Any]) -> dict[str, Any]:
-    lists = {name: _without(options[name], key) for name, key in _HOOKS.items() if options.get(name)}
+    lists = {name: _without(options[name], key) for name, key in HOOKS.items() if options.get(name)}
     return {name: lists.get(name, value) for name, value in options.items() if lists.get(name, True)}
 
 

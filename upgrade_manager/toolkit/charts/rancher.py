@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, PROVISIONING_CLUSTER
-from upgrade_manager.kube import objects
+from upgrade_manager.facts.rancher_cluster import not_ready
 from upgrade_manager.kube.resources import DEPLOYMENTS, PROVISIONING_CLUSTERS
 from upgrade_manager.toolkit.charts.chart_repository import refresh
 from upgrade_manager.toolkit.charts.cluster_resources import RANCHER_SETTINGS
@@ -94,10 +94,7 @@ async def rancher_not_running(context: ToolkitContext) -> str:
     if running != version:
         return f"Rancher reports version {running} instead of {version}"
     cluster = await context.client.get(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
-    if objects.status(cluster).get("ready"):
-        return ""
-    reason = objects.condition(cluster, "Ready").get("message") or "no reason is reported"
-    return f"Rancher's Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER} is not ready: {reason}"
+    return not_ready(cluster)
 
 
 async def dependencies_missing(context: ToolkitContext) -> str:

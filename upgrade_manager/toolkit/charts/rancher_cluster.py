@@ -1,6 +1,7 @@
 """The Kubernetes version of Rancher's cluster, which a single-node upgrade sets itself.
 
-The command single_node_upgrade runs this step; on other clusters pipeline/settings/rancher.py sets the version.
+The command single_node_upgrade runs these steps, and post_drain waits for the kubelet by them; on clusters of several
+nodes pipeline/settings/rancher.py sets the version.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.facts.drain_hooks import HOOKS, remove_command
+from upgrade_manager.facts.rancher_cluster import NAME, reported
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
@@ -18,16 +21,6 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
-_NAME = f"{FLEET_LOCAL}/{PROVISIONING_CLUSTER}"
-_HOOKS = ("preDrainHooks", "postDrainHooks")
-#: Conditions whose messages show what Rancher does, the most specific first.
-_CONDITIONS = ("Updated", "Provisioned", "Ready")
-_REMEDY = (
-    f"kubectl patch clusters.provisioning.cattle.io {PROVISIONING_CLUSTER} -n {FLEET_LOCAL} --type merge -p "
-    '\'{"spec":{"rkeConfig":{"upgradeStrategy":{"controlPlaneDrainOptions":'
-    '{"preDrainHooks":null,"postDrainHooks":null}}}}}\''
-)
-
 
 async def check_drain_hooks(context: ToolkitContext) -> None:
     """Raise StepFailed for drain hooks: Rancher would wait for them, and the only node is never drained."""
@@ -37,18 +30,18 @@ async def check_drain_hooks(context: ToolkitContext) -> None:
     strategy = (objects.spec(cluster).get("rkeConfig") or {}).get("upgradeStrategy") or {}
     # The control plane's options apply, because worker options are for nodes without etcd and control plane.
     options = strategy.get("controlPlaneDrainOptions") or {}
-    names = [hook["annotation"] for member in _HOOKS for hook in options.get(member) or () if hook.get("annotation")]
+    names = [hook["annotation"] for member in HOOKS for hook in options.get(member) or () if hook.get("annotation")]
     if names:
         raise StepFailed(
-            f"Cluster {_NAME} has the drain hooks {', '.join(names)}, for which Rancher would wait on a single node. "
-            f"Remove them: {_REMEDY}"
+            f"{NAME} has the drain hooks {', '.join(names)}, for which Rancher would wait on a single node. "
+            f"Remove them: {remove_command(strategy, names)}"
         )
 
 
 async def version_missing(context: ToolkitContext) -> str:
     """Return an empty text once the cluster has the release's Kubernetes version."""
     wanted, found = await _wanted(context), objects.spec(await _cluster(context)).get("kubernetesVersion")
-    return "" if found == wanted else f"Cluster {_NAME} has Kubernetes {found or 'unset'} instead of {wanted}"
+    return "" if found == wanted else f"{NAME} has Kubernetes {found or 'unset'} instead of {wanted}"
 
 
 async def set_version(context: ToolkitContext) -> None:
@@ -58,16 +51,10 @@ async def set_version(context: ToolkitContext) -> None:
 
 
 async def upgrade_pending(context: ToolkitContext) -> str:
-    """Return an empty text once the kubelet reports the release's Kubernetes; until then, also Rancher's message."""
+    """Return an empty text once the kubelet reports the release's Kubernetes; until then, also Rancher's conditions."""
     missing = await kubelet_outdated(context)
-    report = _report(await _cluster(context)) if missing else ""
+    report = reported(await _cluster(context)) if missing else ""
     return f"{missing}; Rancher reports: {report}" if report else missing
-
-
-def _report(cluster: Object) -> str:
-    found = (objects.condition(cluster, type_) for type_ in _CONDITIONS)
-    texts = (one.get("message") for one in found if one and one.get("status") != "True")
-    return next((" ".join(text.split()) for text in texts if text), "")
 
 
 async def _cluster(context: ToolkitContext) -> Object:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.facts.deployments import DeploymentProblem, deployment_problem
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import DEPLOYMENTS
 from upgrade_manager.toolkit.charts.cluster_resources import DAEMON_SETS
@@ -20,7 +21,9 @@ async def deployment_missing(client: Client, name: str, *, namespace: str) -> st
     """Return the Pods of the Deployment that are not rolled out; empty once all Pods are rolled out."""
     obj = await client.find(DEPLOYMENTS, name, namespace=namespace)
     if obj is None:
-        return f"Deployment {namespace}/{name} does not exist"
+        return f"Deployment {namespace}/{name} {DeploymentProblem.ABSENT}"
+    if deployment_problem(obj) is DeploymentProblem.SCALED_DOWN:
+        return f"Deployment {namespace}/{name} {DeploymentProblem.SCALED_DOWN}"
     status, wanted = objects.status(obj), int(objects.spec(obj).get("replicas", 1))
     updated = int(status.get("updatedReplicas") or 0)
     # Pods of the previous template are deleted last.

@@ -45,7 +45,7 @@ class Step:
     poll: float = 5.0
     #: Run also after an error of an earlier step, which the command still reports, and for a moment after a signal.
     always: bool = False
-    #: Reports a failure, whose cause it gets, to users elsewhere than in the Pod.
+    #: Receives the cause of a failure, and reports the failure outside the Pod's log.
     failed: Callable[[ToolkitContext, str], Awaitable[None]] | None = None
 
 

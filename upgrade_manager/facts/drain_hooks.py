@@ -1,0 +1,78 @@
+"""Drain hooks in Rancher's upgradeStrategy and on machine-plan Secrets, and the commands that end a wait for them.
+
+The remedy for other controllers' hooks (pipeline/settings/foreign_hooks.py), the single-node upgrade
+(toolkit/charts/rancher_cluster.py) and the end of a plan (pipeline/ending/held_nodes.py) name these commands.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.api.keys import (
+    ANNOTATION_POST_HOOK,
+    ANNOTATION_PRE_HOOK,
+    FLEET_LOCAL,
+    PROVISIONING_CLUSTER,
+    RKE_POST_DRAIN,
+    RKE_PRE_DRAIN,
+)
+from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+#: The lists of hooks in drain options, each with the manager's hook.
+HOOKS = {"preDrainHooks": ANNOTATION_PRE_HOOK, "postDrainHooks": ANNOTATION_POST_HOOK}
+DRAIN_OPTIONS = ("controlPlaneDrainOptions", "workerDrainOptions")
+#: The acknowledging annotation of each annotation with which Rancher waits.
+_ACKNOWLEDGEMENTS = {RKE_PRE_DRAIN: ANNOTATION_PRE_HOOK, RKE_POST_DRAIN: ANNOTATION_POST_HOOK}
+_CLUSTER = f"-n {FLEET_LOCAL} {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER}"
+
+
+def options_of(strategy: Any) -> list[dict[str, Any]]:
+    """Return the drain options of the strategy, in the order of DRAIN_OPTIONS."""
+    found = strategy if isinstance(strategy, dict) else {}
+    return [found.get(role) or {} for role in DRAIN_OPTIONS]
+
+
+def without_hooks_of(strategy: Any, annotations: Collection[str]) -> dict[str, Any]:
+    """Return the body of a merge patch that removes the hooks of these annotations, and keeps all others."""
+    return {
+        role: lists
+        for role, options in zip(DRAIN_OPTIONS, options_of(strategy), strict=True)
+        if (lists := _shorter_lists(options, annotations))
+    }
+
+
+def remove_command(strategy: Any, annotations: Collection[str]) -> str:
+    """Return the command that removes the hooks of these annotations from Rancher's cluster.
+
+    A strategy that does not contain the hooks, or is unknown, is edited by hand.
+    """
+    changed = without_hooks_of(strategy, annotations)
+    if not changed:
+        return f"kubectl edit {_CLUSTER}"
+    body = {"spec": {"rkeConfig": {"upgradeStrategy": changed}}}
+    return f"kubectl patch {_CLUSTER} --type=merge -p {shlex.quote(json.dumps(body, separators=(',', ':')))}"
+
+
+def leftover_hook(secret: str, *keys: str) -> str:
+    """Return the command that acknowledges the hooks of these keys, or both hooks, with which Rancher continues.
+
+    Rancher sets a hook again that a user removes, until the hook is acknowledged with the drain options as value.
+    """
+    options = "{.metadata.annotations.rke\\.cattle\\.io/drain-options}"
+    kubectl = f"kubectl -n {FLEET_LOCAL}"
+    acknowledged = " ".join(f'{_ACKNOWLEDGEMENTS[key]}="$VALUE"' for key in keys or _ACKNOWLEDGEMENTS)
+    return (
+        f"VALUE=$({kubectl} get secret {secret} -o jsonpath='{options}')"
+        f" && {kubectl} annotate --overwrite secret {secret} {acknowledged}"
+    )
+
+
+def _shorter_lists(options: Mapping[str, Any], annotations: Collection[str]) -> dict[str, Any]:
+    lists = {member: options.get(member) or [] for member in HOOKS}
+    kept = {name: [one for one in hooks if one.get("annotation") not in annotations] for name, hooks in lists.items()}
+    return {member: hooks for member, hooks in kept.items() if hooks != lists[member]}

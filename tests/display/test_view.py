@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
@@ -18,11 +18,6 @@ from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.nodes.milestones import MilestoneReason
 from upgrade_manager.pipeline.events import PlanEvents
 from upgrade_manager.pipeline.status import StatusPatch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from upgrade_manager.kube.events import EventRecorder
 
 NOW = START + timedelta(minutes=1)
 #: Values that the CRD refuses, and plans of other versions could have.

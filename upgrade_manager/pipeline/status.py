@@ -24,9 +24,8 @@ from upgrade_manager.api.conditions import (
     remove_condition,
     set_condition,
 )
-from upgrade_manager.api.node_states import node_entry, state_of
 from upgrade_manager.api.in_progress import wait_command
-from upgrade_manager.api.node_states import state_of
+from upgrade_manager.api.node_states import node_entry, state_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
 from upgrade_manager.api.status import record_phase
 from upgrade_manager.api.text import MESSAGE_LIMIT, bounded_line

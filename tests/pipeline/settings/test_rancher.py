@@ -212,8 +212,8 @@ async def test_missing_cluster_fails_the_start_and_not_the_revert(cluster: Harve
     with pytest.raises(MissingObject) as error:
         await rancher.watched_cluster(ctx)
     assert str(error.value) == (
-        "Cluster fleet-local/local (provisioning.cattle.io) does not exist; Rancher needs it to upgrade the nodes. "
-        "Run kubectl logs -n cattle-system -l app=rancher --tail=100 --prefix"
+        "Cluster fleet-local/local (provisioning.cattle.io) does not exist. Rancher creates it; show Rancher's log: "
+        "kubectl -n cattle-system logs -l app=rancher --tail=100 --prefix --timestamps"
     )
     await give_back(ctx, keep_strategy=False)
     assert ctx.status["originals"] is None

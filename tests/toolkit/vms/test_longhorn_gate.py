@@ -11,9 +11,6 @@ from upgrade_manager.kube.resources import LONGHORN_ENGINES, LONGHORN_VOLUMES
 from upgrade_manager.toolkit.host.host_paths import WORK
 from upgrade_manager.toolkit.vms.longhorn_gate import forget_skipped_volumes, unsafe_volumes
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 DEGRADED = "its robustness is degraded instead of healthy"
 
 

@@ -5,17 +5,10 @@ from typing import Any
 import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named
+from upgrade_manager.facts.rancher_cluster import not_ready
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 from webhook.checks.cluster import CHECK
-
-ABSENT = "Cluster fleet-local/local does not exist. "
-from upgrade_manager.facts.rancher_cluster import not_ready
-from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
-from webhook.checks.cluster import CHECK
-
-if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
 
 ABSENT = "Cluster fleet-local/local (provisioning.cattle.io) does not exist. Rancher creates it; show Rancher's log: "
 NOT_READY = "Cluster fleet-local/local is not ready: {}. Wait until it is, or repair it: kubectl describe "

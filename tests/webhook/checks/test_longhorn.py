@@ -6,9 +6,9 @@ import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, node
 from upgrade_manager.api.keys import WITNESS_LABEL
-from upgrade_manager.kube.objects import Object
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts.volumes import storage_nodes, ways_out
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import LONGHORN_VOLUMES, NODES
 from webhook.checks.longhorn import CHECK
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, FLEET_LOCAL, PROVISIONING_CLUSTER
-from upgrade_manager.facts.field_managers import last_manager
 from upgrade_manager.facts import rancher_cluster
+from upgrade_manager.facts.field_managers import last_manager
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Invalid, KubeError, PreconditionFailed
 from upgrade_manager.kube.patch import JsonPatch, annotation_path

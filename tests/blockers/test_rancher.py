@@ -8,7 +8,7 @@ import pytest
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.rancher import FINDERS
 from upgrade_manager.blockers.table import FINDERS as ALL
-from upgrade_manager.blockers.wait import DrainWait, RancherWait
+from upgrade_manager.blockers.wait import DrainWait, LostHookWait, RancherWait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,6 +83,21 @@ def test_rancher_that_does_not_run_comes_first(view: FakeView, deployments: list
     assert found.message == f"Deployment cattle-system/rancher {state}; {NEXT}"
     assert found.remedy == remedy
     assert [one.resource.kind for one in view.read] == ["Deployment"]
+
+
+@pytest.mark.rule("blockers: nodes that Rancher does not drain are one blocker, at once if Rancher has passed them")
+@pytest.mark.parametrize(
+    ("replicas", "reason", "kind"),
+    [row(1, "HookLost", "Cluster", id="Rancher runs"), row(0, "RancherSilent", "Deployment", id="Rancher is down")],
+)
+def test_lost_hooks_are_rancher_s_outage_first(view: FakeView, replicas: int, reason: str, kind: str) -> None:
+    view.found["Deployment"] = [{"status": {"availableReplicas": replicas}}]
+    wait = LostHookWait(
+        namespace="fleet-local", name="local", since=view.ago(700), detail="n1: lost", remedy="raise it"
+    )
+    (found,) = blockers(view, wait)
+    assert (found.reason, found.kind) == (reason, kind)
+    assert (found.remedy == "raise it") is (reason == "HookLost")
 
 
 @pytest.mark.rule("blockers: a Rancher that does nothing is named with its Deployment or its conditions")

@@ -180,7 +180,7 @@ _UNBROKEN = {
     "LeftoverHook": "tests/pipeline/node_upgrade/test_waits.py",
     "JobSlow": "tests/blockers/test_jobs.py",
     **dict.fromkeys(
-        ("KubernetesVersionChanged", "NodeUnavailable", "MachineAmbiguous", "NoMigrationTarget"),
+        ("KubernetesVersionChanged", "NodeUnavailable", "MachineAmbiguous", "NoMigrationTarget", "CordonRefused"),
         "tests/pipeline/node_upgrade/test_gate.py",
     ),
 }

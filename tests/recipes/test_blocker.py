@@ -124,7 +124,7 @@ REASON = insert(
 )
 WAIT = insert(
     "upgrade_manager/blockers/wait.py",
-    after='    LOST_HOOK = "Node", "hook"',
+    after='    LOST_HOOK = "Cluster", "hook"',
     new='    MAINTENANCE = "Node", "maintenance"',
 )
 CLASS = insert(

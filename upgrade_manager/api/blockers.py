@@ -39,6 +39,7 @@ class BlockerReason(StrEnum):
     MACHINE_AMBIGUOUS = "MachineAmbiguous"
     NO_MIGRATION_TARGET = "NoMigrationTarget"
     NODE_UNCORDONED = "NodeUncordoned"
+    CORDON_REFUSED = "CordonRefused"
     HOOK_LOST = "HookLost"
     HOOK_FOREIGN = "HookForeign"
     LEFTOVER_HOOK = "LeftoverHook"

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
-    from upgrade_manager.blockers.wait import DrainWait, EvacuationWait, ImageWait, JobWait, ReturnWait, Wait
+    from upgrade_manager.blockers.wait import (
+        DrainWait,
+        EvacuationWait,
+        ImageWait,
+        JobWait,
+        LostHookWait,
+        ReturnWait,
+        Wait,
+    )
 
 #: The time in which Pods start, image pulls and volume attachments included, and in which controllers act.
 START = timedelta(minutes=1)
@@ -80,9 +88,9 @@ def settled(_: Wait) -> timedelta:
     return _SETTLED
 
 
-def lost_hook(_: Wait) -> timedelta:
-    """Return the deadline of a drain that Rancher may still begin."""
-    return HOOK
+def lost_hook(wait: LostHookWait) -> timedelta:
+    """Return the deadline of a drain that Rancher may still begin, which is short if Rancher does not begin it."""
+    return _SETTLED if wait.is_certain else HOOK
 
 
 def job_start(wait: JobWait) -> timedelta | None:

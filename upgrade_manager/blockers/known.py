@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.blockers.deadlines import at_once, from_start, lost_hook, settled
+from upgrade_manager.blockers.deadlines import at_once, from_start, settled
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.wait import (
     AmbiguousMachineWait,
@@ -17,9 +17,9 @@ from upgrade_manager.blockers.wait import (
     CordonedNodeWait,
     ForeignHookWait,
     LeftoverHookWait,
-    LostHookWait,
     MissingNodeWait,
     PausedNodeWait,
+    RefusedCordonWait,
     SuspendedJobWait,
     TargetNodeWait,
     UnavailableNodeWait,
@@ -62,6 +62,6 @@ FINDERS = tuple(
         (PausedNodeWait, BlockerReason.NODE_PAUSED, at_once),
         (ForeignHookWait, BlockerReason.HOOK_FOREIGN, at_once),
         (LeftoverHookWait, BlockerReason.LEFTOVER_HOOK, at_once),
-        (LostHookWait, BlockerReason.HOOK_LOST, lost_hook),
+        (RefusedCordonWait, BlockerReason.CORDON_REFUSED, at_once),
     )
 )

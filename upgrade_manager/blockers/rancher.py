@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, PROVISIONING_CLUSTER
-from upgrade_manager.blockers.deadlines import PLANNER, planner, rancher_drain
+from upgrade_manager.blockers.deadlines import PLANNER, lost_hook, planner, rancher_drain
 from upgrade_manager.blockers.deployments import has_just_started, outage, restart
 from upgrade_manager.blockers.drains import drain_blockers
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import DrainWait, RancherWait
+from upgrade_manager.blockers.wait import DrainWait, LostHookWait, RancherWait
 from upgrade_manager.facts.condition_words import unmet_conditions
 from upgrade_manager.facts.rancher_cluster import LOGS, RANCHER, joined
 from upgrade_manager.kube import objects
@@ -44,6 +44,22 @@ def _drain_blockers(view: View, wait: DrainWait) -> Iterator[Blocker]:
         is_known = True  # the other finder reports the unreadable objects
     if not is_known:
         yield from _silent(view, wait, f"Rancher has not drained node {wait.node} and upgraded its Kubernetes")
+
+
+def _lost_hooks(view: View, wait: LostHookWait) -> Iterator[Blocker]:
+    """Yield Rancher's Deployment if it does not run: the remedy for lost hooks lets Rancher drain all nodes again."""
+    if outage(view, CATTLE_SYSTEM, RANCHER):
+        yield from _silent(view, wait, wait.detail)
+        return
+    yield Blocker(
+        reason=BlockerReason.HOOK_LOST,
+        kind=wait.kind.object_kind,
+        namespace=wait.namespace,
+        name=wait.name,
+        message=f"Cluster {wait.namespace}/{wait.name}: {wait.detail}",
+        remedy=wait.remedy,
+        since=wait.since,
+    )
 
 
 def _silent(view: View, wait: Wait, waits_for: str) -> Iterator[Blocker]:
@@ -89,6 +105,12 @@ def _reported(view: View, node: str) -> str:
 
 
 FINDERS = (
+    Finder(
+        wait=LostHookWait,
+        reasons=(BlockerReason.HOOK_LOST, BlockerReason.RANCHER_SILENT),
+        overdue=lost_hook,
+        find=_lost_hooks,
+    ),
     Finder(
         wait=RancherWait,
         reasons=(BlockerReason.RANCHER_SILENT,),

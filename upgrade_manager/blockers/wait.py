@@ -28,7 +28,8 @@ class WaitKind(Enum):
     PAUSED_NODE = "Node", "paused"
     FOREIGN_HOOK = "Secret", "foreign"
     LEFTOVER_HOOK = "Secret", "leftover"
-    LOST_HOOK = "Node", "hook"
+    LOST_HOOK = "Cluster", "hook"
+    REFUSED_CORDON = "Node", "cordon"
     SUSPENDED_JOB = "Job", "suspended"
     CHANGED_CLUSTER = "Cluster", "changed"
     AMBIGUOUS_MACHINE = "Machine", "ambiguous"
@@ -258,11 +259,20 @@ class LeftoverHookWait(KnownWait):
     kind = WaitKind.LEFTOVER_HOOK
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LostHookWait(KnownWait):
-    """A wait for Rancher to set the pre-drain hook of a node that already runs the release's Kubernetes."""
+    """A wait for Rancher to drain nodes that already run the release's Kubernetes, or whose drain it has forgotten."""
+
+    kind = WaitKind.LOST_HOOK
+    #: True if Rancher does not set the hooks by itself.
+    is_certain: bool = False
+
+
+class RefusedCordonWait(KnownWait):
+    """A wait for Rancher to cordon a node, which the API server refuses."""
 
     __slots__ = ()
-    kind = WaitKind.LOST_HOOK
+    kind = WaitKind.REFUSED_CORDON
 
 
 class ChangedClusterWait(KnownWait):

@@ -81,6 +81,18 @@ def foreign_hooks(secret: str, hooks: Sequence[str]) -> str:
     return f"other controllers have not acknowledged their hooks: {name_list(hooks)} (Secret {FLEET_LOCAL}/{secret})"
 
 
+#: The reason for which the upgrade of a node does not go on: a user acknowledged its hooks, or Rancher was restored.
+FORGOTTEN = "Rancher has removed its drain hooks before its upgrade ended"
+
+
+def cordon_refused(error: str) -> str:
+    """Return why Rancher sets no hook on a node: the API server refuses to cordon the node.
+
+    Harvester's webhook refuses to cordon the last schedulable node (pkg/webhook/resources/node/validator.go).
+    """
+    return f"Rancher cannot cordon it ({error})"
+
+
 def undrained(kubernetes: str, *, nodes: int = 1) -> str:
     """Return why nodes that run the release's Kubernetes wait; node_upgrade/waits.py has the remedy."""
     subject, them = ("it runs", "it") if nodes == 1 else ("they run", "them")

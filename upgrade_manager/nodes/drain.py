@@ -40,17 +40,41 @@ def decide(view: NodeView, *, release_os: str) -> Decision:
     """Decide about one node. Later steps are checked first, because Jobs outlive Rancher's hooks."""
     if view.state is NodeState.POST_DRAINED:
         return lost(view, release_os) or repeated_drain.decide(view) or _done(view)
-    if JobType.POST_DRAIN in view.jobs or view.state is NodeState.WAITING_REBOOT:
+    if _is_undrained(view):
+        return _undrained(view, release_os)
+    is_drained = view.post_drain.pending and _is_pre_drained(view)
+    if is_drained or JobType.POST_DRAIN in view.jobs or view.state is NodeState.WAITING_REBOOT:
         return _post_drain(view, release_os)
-    if view.post_drain.pending and _is_pre_drained(view):
-        return _post_drain(view, release_os)
-    if view.pre_drain.pending or JobType.PRE_DRAIN in view.jobs:
+    is_due = view.post_drain.pending and not view.kubernetes_outdated
+    if is_due or view.pre_drain.pending or JobType.PRE_DRAIN in view.jobs:
         return _pre_drain(view)
-    if view.post_drain.pending and not view.kubernetes_outdated:
-        return _pre_drain(view)
+    return _before_drain(view)
+
+
+def _before_drain(view: NodeView) -> Decision:
+    """Wait for Rancher to set the pre-drain hook."""
+    if view.cordon_error:
+        refused = f"{view.name}: {node_obstacles.cordon_refused(view.cordon_error)}"
+        return Decision(state=None, progress=refused, holds=True)
     others = view.pre_drain.others
     waits = node_obstacles.foreign_hooks(view.secret, others) if others else "waiting for Rancher to drain it"
     return Decision(state=None, progress=f"{view.name}: {waits}", holds=bool(others))
+
+
+def _is_undrained(view: NodeView) -> bool:
+    """Return True for a node that has begun, or was reinstalled, and that Rancher does not drain (any more)."""
+    if view.drains or not view.secret or JobType.POST_DRAIN in view.jobs:
+        return False
+    return view.reinstalled or view.state in {NodeState.PRE_DRAINING, NodeState.PRE_DRAINED}
+
+
+def _undrained(view: NodeView, release_os: str) -> Decision:
+    """Finish a node that runs the release without a drain, such as a reinstalled one; other nodes wait for no other."""
+    if runs_release(view, release_os):
+        return _done(view)
+    has_begun = view.state in {NodeState.PRE_DRAINING, NodeState.PRE_DRAINED}
+    progress = f"{view.name}: {node_obstacles.FORGOTTEN if has_begun else 'waiting for Rancher to drain it'}"
+    return Decision(state=view.state if has_begun else None, progress=progress, is_forgotten=has_begun)
 
 
 def _is_pre_drained(view: NodeView) -> bool:

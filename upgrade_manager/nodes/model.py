@@ -31,6 +31,12 @@ class NodeView:
     pending_os: str
     #: The machine-plan Secret; empty for a node that Rancher does not manage (yet).
     secret: str = ""
+    #: True from the begin of Rancher's drain until Rancher has removed all annotations of the drain.
+    drains: bool = True
+    #: Rancher's error while it cannot cordon the node, so that it sets no hook; empty otherwise.
+    cordon_error: str = ""
+    #: True for a Node that was created after the phase began, such as that of a reinstalled host.
+    reinstalled: bool = False
     pre_drain: Hook = NO_HOOK
     post_drain: Hook = NO_HOOK
     #: The Jobs that answer the present request, or take part in no drain.
@@ -165,6 +171,8 @@ class Decision:
     failure: str = ""
     #: True while the node holds the phase, whatever its state is.
     holds: bool = False
+    #: True if Rancher has forgotten the drain of a node that has begun, so that other nodes do not wait for it.
+    is_forgotten: bool = False
 
     @property
     def is_done(self) -> bool:

@@ -37,12 +37,13 @@ def next_node_message(observed: Observed, *, unstarted: Collection[str], release
 
 def undrained(observed: Observed, *, unstarted: Collection[str], release: str) -> list[str]:
     """Return the unstarted nodes that run the release's Kubernetes and have no pending hook."""
-    kubelets = observed.nodes.derive(_kubelet)
+    kubelets = observed.nodes.derive(kubelet_of)
     names = {name for name, kubelet in kubelets if name in unstarted and is_same(kubelet, release)}
     if names:
         names -= {node for node, _ in held_nodes(observed.secrets, observed.machines)}
     return sorted(names)
 
 
-def _kubelet(node: Object) -> tuple[str, str]:
+def kubelet_of(node: Object) -> tuple[str, str]:
+    """Return the node's name and the version of its kubelet."""
     return objects.name(node), (objects.status(node).get("nodeInfo") or {}).get("kubeletVersion", "")

@@ -17,6 +17,10 @@ from upgrade_manager.api.keys import (
     ANNOTATION_PENDING_OS_IMAGE,
     LABEL_JOB_TYPE,
     LABEL_NODE,
+    RKE_DRAIN_ERROR,
+    RKE_DRAIN_OPTIONS,
+    RKE_POST_DRAIN,
+    RKE_PRE_DRAIN,
     WITNESS_LABEL,
     JobType,
 )
@@ -63,6 +67,8 @@ class Target(NamedTuple):
     release_kubernetes: str
     #: Secrets with a hook of an earlier upgrade.
     stale: frozenset[str]
+    #: The time at which the phase began; empty if unknown.
+    began: str = ""
 
 
 class Recorded(Protocol):
@@ -152,6 +158,8 @@ class _MachinePlan:
     machine: str = ""
     machine_problem: str = ""
     plan_error: str = ""
+    drains: bool = False
+    drain_error: str = ""
     pre_drain: Hook = NO_HOOK
     post_drain: Hook = NO_HOOK
     tier: int | None = None
@@ -236,22 +244,19 @@ class _CachedNode:
     def _view(self, inputs: _Inputs) -> NodeView:
         node, plan = self._node, inputs.machine_plan
         info = objects.status(node).get("nodeInfo") or {}
+        is_cordoned = bool(objects.spec(node).get("unschedulable"))
+        created = objects.text(node, "metadata", "creationTimestamp")
         kubelet, wanted = info.get("kubeletVersion", ""), inputs.target.release_kubernetes
         number = machine_plan.counted_requests(plan.counted, inputs.plan_uid) + plan.pre_drain.pending
         request = machine_plan.request_id(plan.uid, number) if plan.secret and not inputs.is_single else ""
-        is_done = inputs.state is not None and inputs.state.upgraded
-        jobs: dict[JobType, JobState] = {}
-        old: dict[JobType, JobState] = {}
-        for job in inputs.jobs:
-            is_current = _answers(job.state, job.job_type, request, number=number, is_done=is_done)
-            (jobs if is_current else old)[job.job_type] = job.state
+        jobs, old = _split_jobs(inputs, request, number)
         return NodeView(
             name=self.name,
             state=inputs.state,
             os_image=info.get("osImage", ""),
             ready=objects.is_condition_true(node, "Ready"),
             ready_since=objects.condition(node, "Ready").get("lastTransitionTime") or "",
-            cordoned=bool(objects.spec(node).get("unschedulable")),
+            cordoned=is_cordoned,
             tainted=bool(objects.spec(node).get("taints")),
             pending_os=objects.annotations_of(node).get(ANNOTATION_PENDING_OS_IMAGE, ""),
             secret=plan.secret,
@@ -260,6 +265,9 @@ class _CachedNode:
             plan_error=plan.plan_error,
             is_witness=WITNESS_LABEL in objects.labels(node),
             kubelet=kubelet,
+            drains=plan.drains,
+            cordon_error="" if plan.pre_drain.requested or is_cordoned else plan.drain_error,
+            reinstalled=bool(inputs.target.began) and created > inputs.target.began,
             pre_drain=plan.pre_drain,
             post_drain=plan.post_drain,
             jobs=jobs,
@@ -272,6 +280,17 @@ class _CachedNode:
             paused=inputs.paused,
             restore_vms=inputs.restore_vms and WITNESS_LABEL not in objects.labels(node),
         )
+
+
+def _split_jobs(inputs: _Inputs, request: str, number: int) -> tuple[dict[JobType, JobState], dict[JobType, JobState]]:
+    """Return the Jobs that answer the request, and those of earlier requests."""
+    is_done = inputs.state is not None and inputs.state.upgraded
+    jobs: dict[JobType, JobState] = {}
+    old: dict[JobType, JobState] = {}
+    for job in inputs.jobs:
+        is_current = _answers(job.state, job.job_type, request, number=number, is_done=is_done)
+        (jobs if is_current else old)[job.job_type] = job.state
+    return jobs, old
 
 
 def _machine_plans(secrets: Store, machines: Store) -> Mapping[str, list[_MachinePlan]]:
@@ -328,6 +347,8 @@ def _read_secret(secret: Object) -> _MachinePlan:
         uid=objects.uid(secret),
         counted=objects.annotations_of(secret).get(ANNOTATION_ACKNOWLEDGED, ""),
         machine=machine_plan.machine_of(secret),
+        drains=any(key in objects.annotations_of(secret) for key in (RKE_DRAIN_OPTIONS, RKE_PRE_DRAIN, RKE_POST_DRAIN)),
+        drain_error=objects.excerpt(secret, "metadata", "annotations", RKE_DRAIN_ERROR),
         pre_drain=machine_plan.pre_drain_hook(secret),
         post_drain=machine_plan.post_drain_hook(secret),
         tier=machine_plan.tier_of(secret),

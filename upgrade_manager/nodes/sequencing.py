@@ -157,7 +157,7 @@ def _starts_job(decision: Decision) -> bool:
 
 def is_in_progress(view: NodeView, decision: Decision) -> bool:
     """Return True from the node's first Job to the end of its reboot, in which the node may be unavailable."""
-    return _state_before(view, decision) in IN_PROGRESS
+    return not decision.is_forgotten and _state_before(view, decision) in IN_PROGRESS
 
 
 def has_target(view: NodeView, pairs: Iterable[tuple[NodeView, Decision]]) -> bool:

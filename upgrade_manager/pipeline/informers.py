@@ -46,7 +46,7 @@ _POD_FIELDS = ("active", "succeeded", "uncountedTerminatedPods")
 _JOB_ANNOTATIONS = frozenset({ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME})
 #: Annotations and other metadata of a Node that the transform keeps unchanged.
 _NODE_ANNOTATIONS = frozenset({ANNOTATION_MACHINE, ANNOTATION_PENDING_OS_IMAGE})
-_NODE_METADATA = ("name", "uid", "resourceVersion", "labels", "deletionTimestamp")
+_NODE_METADATA = ("name", "uid", "resourceVersion", "labels", "creationTimestamp", "deletionTimestamp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

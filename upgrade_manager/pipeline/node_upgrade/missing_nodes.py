@@ -9,10 +9,13 @@ from upgrade_manager.api.keys import MANAGED_SELECTOR, is_managed, manage_comman
 from upgrade_manager.facts import machine_plan
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES
+from upgrade_manager.nodes.model import Decision, NodeView
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES
 
 if TYPE_CHECKING:
+    from upgrade_manager.api.node_states import NodeState
     from upgrade_manager.kube.store import Store
+    from upgrade_manager.nodes.node_view import Decided
     from upgrade_manager.pipeline.context import ReconcileContext
 
 
@@ -42,6 +45,12 @@ async def find_missing(ctx: ReconcileContext, node: str) -> MissingNode | None:
         problem = f"its Node does not exist, but Machine {machine} does"
         return MissingNode(problem=problem, remedy="Start the node, or delete the Machine")
     return None
+
+
+def held_by(node: str, recorded: NodeState | None, missing: MissingNode) -> Decided:
+    """Return the decision about a recorded node that cannot be observed: it holds the phase."""
+    view = NodeView(name=node, state=recorded, os_image="", ready=False, pending_os="", jobs={})
+    return view, Decision(state=recorded, progress=f"{node}: {missing}", message=str(missing), holds=True)
 
 
 async def reason(ctx: ReconcileContext, node: str) -> str:

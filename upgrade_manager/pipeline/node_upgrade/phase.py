@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import structlog
@@ -12,6 +13,7 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.blockers.job_failures import job_failure_message, last_failure
 from upgrade_manager.facts import machine_plan
 from upgrade_manager.facts.job_state import JobState, Progress
@@ -36,7 +38,7 @@ from upgrade_manager.pipeline.node_upgrade import vm_restore
 from upgrade_manager.pipeline.node_upgrade.effects import apply_effect, remove_acknowledgements
 from upgrade_manager.pipeline.node_upgrade.gate_waits import gate_waits
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import unknown_pause_nodes
-from upgrade_manager.pipeline.node_upgrade.missing_nodes import MissingNode, find_missing
+from upgrade_manager.pipeline.node_upgrade.missing_nodes import MissingNode, find_missing, held_by
 from upgrade_manager.pipeline.node_upgrade.report import (
     moved_nodes,
     remove_passed_estimate,
@@ -53,6 +55,9 @@ from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job_name
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.nodes.node_view import Decided
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.outcome import PhaseResult
@@ -163,9 +168,10 @@ async def _observe(ctx: ReconcileContext, handled: Handled) -> State:
         jobs=await ctx.watch(UPGRADE_JOBS),
     )
     single, stale = ctx.status["singleNode"], frozenset(ctx.status["staleHooks"] or ())
+    began = format_time(ctx.status.phase_began) if ctx.status.phase_began else ""
     return State(
         observed=observed,
-        target=Target(ctx.status["releaseMetadata"]["os"], rancher.release(ctx), stale),
+        target=Target(ctx.status["releaseMetadata"]["os"], rancher.release(ctx), stale, began),
         single=single,
         handled=handled,
         requested=None if single else await rancher.observed_cluster(ctx),
@@ -240,7 +246,7 @@ async def _decide(ctx: ReconcileContext, state: State) -> None:
         missing = await find_missing(ctx, name)
         if missing or single:
             state.missing[name] = missing or MissingNode(problem="its Node does not exist", remedy="Start the node")
-            decisions.append(_missing(name, ctx.status.node_state(name), str(state.missing[name])))
+            decisions.append(held_by(name, ctx.status.node_state(name), state.missing[name]))
         else:
             text = f"node {name} left during the upgrade: neither its Node nor its Machine exists"
             ctx.events.warning(ctx.raw, "NodeLeft", text, about=name)
@@ -251,11 +257,6 @@ async def _decide(ctx: ReconcileContext, state: State) -> None:
     around = Surroundings.of(state.observed, decisions, missing=absent, rancher=state.set_back)
     decisions, state.closed = hold_back(decisions, around)
     state.decisions = one_at_a_time(decisions)
-
-
-def _missing(name: str, recorded: NodeState | None, reason: str) -> Decided:
-    view = NodeView(name=name, state=recorded, os_image="", ready=False, pending_os="", jobs={})
-    return view, Decision(state=recorded, progress=f"{name}: {reason}", message=reason, holds=True)
 
 
 async def _keep_hooks(ctx: ReconcileContext, state: State) -> None:
@@ -348,7 +349,7 @@ async def _progress(ctx: ReconcileContext, state: State) -> Completed | Waiting:
         paused = paused_message(unfinished, cordoned=state.single is None)
         shown = "; ".join([paused, *busy] if paused else busy)
         if shown:
-            found = waits.of_nodes(unfinished)
+            found: Iterable[Wait] = chain(waits.of_nodes(unfinished), waits.of_forgotten(unfinished))
         else:
             shown, release = _next_node(ctx, state), state.target.release_kubernetes
             skipped = undrained(state.observed, unstarted=_unstarted(ctx), release=release)

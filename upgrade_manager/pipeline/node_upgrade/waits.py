@@ -20,6 +20,7 @@ from upgrade_manager.api.keys import (
     JobType,
 )
 from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.deadlines import PLANNER
 from upgrade_manager.blockers.jobs import job_wait
@@ -35,6 +36,7 @@ from upgrade_manager.blockers.wait import (
     PausedNodeWait,
     RancherWait,
     RebootWait,
+    RefusedCordonWait,
 )
 from upgrade_manager.facts import node_obstacles
 from upgrade_manager.facts.evictions import BUDGET_GATE
@@ -44,7 +46,8 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.nodes.drain import runs_release
 from upgrade_manager.nodes.model import AcknowledgeHook
-from upgrade_manager.nodes.node_view import finished_seconds
+from upgrade_manager.nodes.next_node import kubelet_of
+from upgrade_manager.nodes.node_view import finished_seconds, is_older
 from upgrade_manager.nodes.pending_hooks import DelayKind
 from upgrade_manager.nodes.sequencing import FIRST_JOBS
 from upgrade_manager.pipeline.blocker_report import known_blockers, known_since
@@ -96,31 +99,45 @@ class NodeWaits:
                     yield from job_wait(job, work=type_, node=view.name, finished=finished.get(type_, ()))
             if decision.state is NodeState.UPGRADE_PAUSED:
                 yield self._paused(view)
+            if view.cordon_error and decision.holds:
+                yield self._refused_cordon(view)
             yield from self._drain(view, decision)
             yield from self._return(view, decision)
             if others := (view.pre_drain.others or view.post_drain.others) if decision.state or decision.holds else ():
                 yield self._foreign(view, others)
 
     def of_rancher(self, undrained: Sequence[str], *, kubernetes: str, detail: str) -> Iterator[Wait]:
-        """Yield the waits while no node is under way; `undrained` nodes run the release's Kubernetes already."""
+        """Yield the wait while no node is under way; `undrained` nodes run the release's Kubernetes already."""
         since = self._last_movement()
         if not undrained:
             yield self._rancher(since, detail=detail)
             return
+        # While another node runs an older Kubernetes, Rancher has upgraded these nodes in this upgrade, and is done.
+        is_certain = any(is_older(kubelet, kubernetes) for _, kubelet in self.observed.nodes.derive(kubelet_of))
+        why = f"{name_list(undrained)}: {node_obstacles.undrained(kubernetes, nodes=len(undrained))}"
+        yield self._lost_hooks(why, since=since, is_certain=is_certain)
+
+    def of_forgotten(self, decided: Iterable[Decided]) -> Iterator[Wait]:
+        """Yield the wait for nodes whose drain Rancher has forgotten."""
+        names = sorted(view.name for view, decision in decided if decision.is_forgotten)
+        if names:
+            began = self.ctx.informers.first_seen.since(("forgotten", *names), now=self.ctx.now())
+            yield self._lost_hooks(f"{name_list(names)}: {node_obstacles.FORGOTTEN}", since=began, is_certain=False)
+
+    def _lost_hooks(self, why: str, *, since: datetime, is_certain: bool) -> Wait:
         requested = self.ctx.status["provisionGeneration"] or 0
         generation = rancher.generation(self.cluster) if self.cluster else requested
         patch = json.dumps({"spec": {"rkeConfig": {"provisionGeneration": generation + 1}}}, separators=(",", ":"))
-        for name in undrained:
-            yield known_wait(
-                self.ctx,
-                LostHookWait,
-                name,
-                since=since,
-                detail=node_obstacles.undrained(kubernetes),
-                remedy="Let Rancher drain all nodes again, also the upgraded ones: "
-                f"kubectl -n {FLEET_LOCAL} patch {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER} "
-                f"--type=merge -p '{patch}'",
-            )
+        return LostHookWait(
+            namespace=FLEET_LOCAL,
+            name=PROVISIONING_CLUSTER,
+            since=since,
+            detail=why,
+            remedy="Let Rancher drain all nodes again, also the upgraded ones: "
+            f"kubectl -n {FLEET_LOCAL} patch {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER} "
+            f"--type=merge -p '{patch}'",
+            is_certain=is_certain,
+        )
 
     def of_delays(self, found: Iterable[Delay]) -> Iterator[Wait]:
         """Yield the waits for hooks and cordoned nodes that delay the end, when all nodes are done."""
@@ -247,6 +264,14 @@ class NodeWaits:
             changed=changed,
             is_ready=view.ready,
         )
+
+    def _refused_cordon(self, view: NodeView) -> Wait:
+        """Return the wait of a node that Rancher cannot cordon: Harvester keeps one node schedulable."""
+        nodes = self.observed.nodes.list()
+        cordoned = sorted(objects.name(one) for one in nodes if objects.is_true(one, "spec", "unschedulable"))
+        remedy = f"Uncordon another node: kubectl uncordon {cordoned[0]}" if cordoned else "Uncordon another node"
+        detail = node_obstacles.cordon_refused(view.cordon_error)
+        return known_wait(self.ctx, RefusedCordonWait, view.name, detail=detail, remedy=remedy)
 
     def _foreign(self, view: NodeView, others: Sequence[str]) -> Wait:
         detail = node_obstacles.foreign_hooks(view.secret, others)

@@ -1,0 +1,114 @@
+"""Nodes that Rancher does not drain, or whose drain it has forgotten."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.cluster.nodes import OPTIONS, POST, PRE
+from tests.support.managers.node_upgrade import NodeUpgradeRun
+from upgrade_manager.blockers.wait import DrainWait, LostHookWait, RefusedCordonWait, Wait
+from upgrade_manager.kube.resources import MACHINES, NODES
+from upgrade_manager.pipeline.outcome import Completed, Waiting
+
+OLD, NEW = "v1.32.4+rke2r1", "v1.33.5+rke2r1"
+DRAIN_ERROR, DRAIN_OPTIONS = "rke.cattle.io/drain-error", "rke.cattle.io/drain-options"
+
+
+async def waits(stage: NodeUpgradeRun) -> list[Wait]:
+    result = await stage.run()
+    assert isinstance(result, Waiting)
+    return list(result.waits)
+
+
+async def forget(stage: NodeUpgradeRun, node: str) -> None:
+    """Let a user answer the hooks by hand: Rancher uncordons the node, and removes all annotations of the drain."""
+    await stage.rancher(node, pre=None, post=None)
+    await stage.patch_secret(node, {"metadata": {"annotations": {PRE: None, POST: None, DRAIN_OPTIONS: None}}})
+
+
+@pytest.mark.rule("nodes: a node whose drain Rancher has forgotten is named, and holds no other node back")
+@pytest.mark.parametrize("is_complete", [False, True], ids=["PreDraining", "PreDrained"])
+async def test_forgotten_drain_is_named(stage: NodeUpgradeRun, *, is_complete: bool) -> None:
+    await stage.begin("n1", "n2", "n3")
+    await stage.request("n1", "pre")
+    if is_complete:
+        await stage.complete("n1", "pre-drain")
+    await forget(stage, "n1")
+    await stage.report("n1", os="Harvester v1.6.1", kubelet=NEW)
+    found = [wait for wait in await waits(stage) if isinstance(wait, LostHookWait)]
+    assert [wait.detail for wait in found] == ["n1: Rancher has removed its drain hooks before its upgrade ended"]
+    assert "provisionGeneration" in found[0].remedy
+    await stage.request("n2", "pre")
+    assert "pre-drain-n2" in await stage.jobs()
+
+
+@pytest.mark.rule("nodes: a node whose drain Rancher has forgotten is named, and holds no other node back")
+async def test_remedy_of_a_forgotten_drain_mends_it(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.request("n1", "pre")
+    await stage.complete("n1", "pre-drain")
+    await forget(stage, "n1")
+    await stage.run()
+    await stage.request("n1", "pre")
+    await stage.run()
+    await stage.complete("n1", "pre-drain")
+    await stage.request("n1", "post")
+    await stage.complete("n1", "post-drain")
+    await stage.reboot("n1")
+    await stage.run()
+    assert (await stage.states())["n1"] == "PostDrained"
+
+
+@pytest.mark.rule("nodes: a reinstalled node that runs the release is done")
+async def test_reinstalled_node_that_runs_the_release_is_done(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.request("n1", "pre")
+    await stage.client.delete(NODES, "n1")
+    await stage.client.delete(MACHINES, "m-n1", namespace="fleet-local")
+    await forget(stage, "n1")
+    await stage.machine("n1", machine="m-new")
+    await stage.cluster.nodes("n1")
+    await stage.report("n1", kubelet=NEW)
+    await stage.run()
+    assert (await stage.states())["n1"] == "PostDrained"
+
+
+@pytest.mark.rule("nodes: a node that Rancher cannot cordon is named at once, with the node to uncordon")
+async def test_refused_cordon_is_named(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.cordon("n2", cordoned=True)
+    error = "cordon error: admission webhook denied the request"
+    await stage.patch_secret("n1", {"metadata": {"annotations": {DRAIN_OPTIONS: OPTIONS, DRAIN_ERROR: error}}})
+    assert f"n1: Rancher cannot cordon it ({error})" in await stage.waiting()
+    (wait,) = [wait for wait in await waits(stage) if isinstance(wait, RefusedCordonWait)]
+    assert (wait.name, wait.remedy) == ("n1", "Uncordon another node: kubectl uncordon n2")
+    await stage.patch_secret("n1", {"metadata": {"annotations": {DRAIN_ERROR: None}}})
+    assert not any(isinstance(wait, RefusedCordonWait) for wait in await waits(stage))
+
+
+@pytest.mark.rule("blockers: a drain that hangs is named, also on a node that is done")
+async def test_drain_of_a_done_node_that_hangs_is_a_wait(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.move(n1="PostDrained", n2="PostDrained")
+    assert await stage.run() == Completed()
+    await stage.request("n1", "pre")
+    await stage.run()
+    await stage.complete("n1", "pre-drain")
+    assert [wait.node for wait in await waits(stage) if isinstance(wait, DrainWait)] == ["n1"]
+
+
+@pytest.mark.rule("blockers: nodes that Rancher does not drain are one blocker, at once if Rancher has passed them")
+@pytest.mark.parametrize(("third", "is_certain"), [(OLD, True), (NEW, False)], ids=["passed", "same Kubernetes"])
+async def test_undrained_nodes_are_one_wait(stage: NodeUpgradeRun, third: str, *, is_certain: bool) -> None:
+    await stage.set_up("n1", "n2", "n3")
+    for node, kubelet in zip(("n1", "n2", "n3"), (NEW, NEW, third), strict=True):
+        await stage.report(node, os="Harvester v1.6.1", kubelet=kubelet)
+    await stage.enter()
+    await stage.run()
+    (wait,) = await waits(stage)
+    assert isinstance(wait, LostHookWait)
+    assert (wait.name, wait.is_certain, wait.detail[:7]) == (
+        "local",
+        is_certain,
+        "n1, n2:" if is_certain else "n1, n2,",
+    )

@@ -12,6 +12,7 @@ from upgrade_manager.api.phases import (
     TERMINAL,
     PhaseName,
     phase_of,
+    skipped_phases,
 )
 from upgrade_manager.nodes.expected_times import USUAL
 
@@ -50,6 +51,22 @@ def test_shares_of_all_phases_leave_one_percent_for_the_end() -> None:
 
 def test_node_upgrade_may_take_as_long_as_its_slowest_job() -> None:
     assert PhaseName.NODE_UPGRADE.spec.usual == max(USUAL[job_type] for job_type in JobType)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "skipped"),
+    [
+        pytest.param([], [], id="nothing"),
+        pytest.param(PHASE_VALUES, [], id="all"),
+        pytest.param(["Initializing", "Initialized", "RepoCreating"], ["ISODownload"], id="a phase in the middle"),
+        pytest.param(["Initializing", "ISODownloading", "RepoCreating"], [], id="only the ends are lost"),
+        pytest.param([*PHASE_VALUES[:-2], FAILED], [], id="failed before the last one"),
+        pytest.param([*PHASE_VALUES[:-2], SUCCEEDED], ["ImageCleanup"], id="succeeded without the last one"),
+        pytest.param(["FirmwareUpgrading", None], [], id="values of another version"),
+    ],
+)
+def test_phase_before_a_recorded_later_one_was_skipped(recorded: list[str], skipped: list[str]) -> None:
+    assert skipped_phases(recorded) == set(skipped)
 
 
 @pytest.mark.rule("api: Succeeded and Failed are terminal")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from upgrade_manager.api.node_states import NodeState, merge
-from upgrade_manager.api.phases import PHASE_SPECS, PHASE_VALUES
+from upgrade_manager.api.phases import PHASE_VALUES, PHASES, PhaseName
 from upgrade_manager.api.progress import progress_ratio
 
 
@@ -21,9 +21,19 @@ def status(phase: str, *states: str, end: str = "") -> dict[str, Any]:
     }
 
 
-BEFORE_NODES = sum(
-    spec.weight for spec in PHASE_SPECS if spec.active in PHASE_VALUES[: PHASE_VALUES.index("NodeUpgrading")]
-)
+def begun(phase: PhaseName, share: float = 0.0) -> float:
+    """Return the weight of the phases before this one, plus a share of this one."""
+    return sum(one.spec.weight for one in PHASES[: PHASES.index(phase)]) + share * phase.spec.weight
+
+
+def without(phase: PhaseName, found: dict[str, Any]) -> dict[str, Any]:
+    """Return the status as of a manager that had no such phase."""
+    entries = found["phaseTransitionTimestamps"]
+    kept = [entry for entry in entries if entry["phase"] not in {phase.active, phase.completed}]
+    return {**found, "phaseTransitionTimestamps": kept}
+
+
+PRELOAD, NODES, CLEANUP = PhaseName.IMAGE_PRELOAD, PhaseName.NODE_UPGRADE, PhaseName.IMAGE_CLEANUP
 
 
 @pytest.mark.parametrize(
@@ -31,18 +41,21 @@ BEFORE_NODES = sum(
     [
         pytest.param({}, 0.0, id="no status"),
         pytest.param(status("Initializing"), 0.0, id="begun"),
-        pytest.param(status("ISODownloading"), 0.01, id="first phase completed"),
-        pytest.param(status("ImagePreloading", *["ImagePreloading"] * 3), 0.13, id="nodes preload"),
-        pytest.param(status("ImagePreloading", "ImagePreloaded", "ImagePreloading"), 0.13 + 0.075, id="one has"),
-        pytest.param(status("ImagePreloading", "ImagePreloaded"), 0.13 + 0.075, id="the next one is not recorded"),
-        pytest.param(status("NodeUpgrading", *["ImagePreloaded"] * 3), BEFORE_NODES, id="nodes wait"),
-        pytest.param(status("NodeUpgrading", "PostDrained", "PostDraining"), BEFORE_NODES + 0.75 * 0.45, id="upgrade"),
+        pytest.param(status("ISODownloading"), begun(PhaseName.ISO_DOWNLOAD), id="first phase completed"),
+        pytest.param(status("ImagePreloading", *["ImagePreloading"] * 3), begun(PRELOAD), id="nodes preload"),
+        pytest.param(status("ImagePreloading", "ImagePreloaded", "ImagePreloading"), begun(PRELOAD, 0.5), id="one has"),
         pytest.param(
-            status("NodeUpgrading", "PostDrainFailed", end="Failed"), BEFORE_NODES + 0.8 * 0.45, id="a node failed"
+            status("ImagePreloading", "ImagePreloaded"), begun(PRELOAD, 0.5), id="the next one is not recorded"
         ),
-        pytest.param(status("NodeUpgrading", "Polishing", ""), BEFORE_NODES, id="unknown states"),
-        pytest.param(status("CleaningUp", "ImageCleaned", "ImageCleaning"), 0.93 + 0.03, id="images are removed"),
+        pytest.param(status("NodeUpgrading", *["ImagePreloaded"] * 3), begun(NODES), id="nodes wait"),
+        pytest.param(status("NodeUpgrading", "PostDrained", "PostDraining"), begun(NODES, 0.75), id="upgrade"),
+        pytest.param(status("NodeUpgrading", "PostDrainFailed", end="Failed"), begun(NODES, 0.8), id="a node failed"),
+        pytest.param(status("NodeUpgrading", "Polishing", ""), begun(NODES), id="unknown states"),
+        pytest.param(
+            status("CleaningUp", "ImageCleaned", "ImageCleaning"), begun(CLEANUP, 0.5), id="images are removed"
+        ),
         pytest.param(status("CleanedUp", "ImageCleaned"), 0.99, id="only the end is left"),
+        pytest.param(without(PRELOAD, status("NodeUpgrading", "ImagePreloaded")), begun(NODES), id="a phase skipped"),
         pytest.param(status("CleanedUp", end="Succeeded"), 1.0, id="succeeded"),
     ],
 )

@@ -15,7 +15,7 @@ from upgrade_manager.display.expectation import Pace, pace_of
 from upgrade_manager.display.view import build
 
 #: Seconds of the phases that `reached` records; node by node for three nodes.
-TOTAL, BEFORE_NODES, NODES, CLEANUP = 10900, 4900, 5600, 400
+TOTAL, NODES, CLEANUP = 10900, 5600, 400
 
 FAR = [
     {"phase": phase, "phaseTransitionTimestamp": f"{9999 if index % 2 else 1:04}-01-01T00:00:00Z"}
@@ -47,6 +47,14 @@ def test_phases_that_are_left_take_as_long_as_before() -> None:
     assert expected(pace, reached=1, now=30) == TOTAL
     assert expected(pace, reached=1, now=100) == TOTAL + 60
     assert expected(pace, reached=11, now=10) == pytest.approx(10 + TOTAL - 2500)
+
+
+def test_skipped_phase_takes_no_time() -> None:
+    pace, status = pace_of([earlier()]), {"currentPhase": "NodeUpgrading", "nodeUpgradeStatuses": states(3)}
+    entries = [*times(*TIMED[:8]), *times(*TIMED[:13])[10:]]
+    found = build(plan(**status, phaseTransitionTimestamps=entries), [], now=START, pace=pace).estimated_completion
+    assert found is not None
+    assert (found - START).total_seconds() == expected(pace, reached=13, now=0, nodeUpgradeStatuses=states(3))
 
 
 def test_nodes_count_where_phases_work_node_by_node() -> None:

@@ -37,6 +37,7 @@ FAILED = node("node-0", "PreDrainFailed", "no room")
     [
         pytest.param({}, [], id="nothing"),
         pytest.param(phase(PhaseState.DONE, 2.0), [STARTED, DONE], id="phase started and ended"),
+        pytest.param(phase(PhaseState.SKIPPED, 0.0), [], id="phase skipped"),
         pytest.param({"nodes": (FAILED,)}, ["node node-0: PreDrainFailed (no room)"], id="node with a message"),
         pytest.param({"waiting": "for the image"}, ["now: for the image"], id="waiting"),
         pytest.param({"last_error": "no response"}, ["error: no response"], id="error"),

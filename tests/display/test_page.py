@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.managers.displayed import NOW, plan, running_plan
+from tests.support.managers.displayed import NOW, plan, running_plan, without
 from tests.support.managers.reported import HOSTILE_TEXT, failed, paused, running, steps, succeeded
 from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
+from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.display import page as page_module
 from upgrade_manager.display.page import UNFOLDED_NODES, to_html
 from upgrade_manager.display.report import Report, report
@@ -59,6 +60,14 @@ class Page(HTMLParser):
 
     def named(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.elements if name == tag]
+
+
+def test_skipped_phase_is_marked_in_timeline_and_table() -> None:
+    page = Page(to_html(report(without(PhaseName.IMAGE_PRELOAD), [], [], [], now=NOW)))
+    labels = [attributes.get("aria-label") for attributes in page.named("svg")]
+    assert "ImagePreload: skipped" in labels
+    assert "ImageCleanup: no times" in labels
+    assert page.text.count("skipped") == 2
 
 
 @pytest.mark.rule("report: the page is one file, without scripts and without anything from the network")

@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 from rich.spinner import Spinner
 
-from tests.support.managers.displayed import NOW, START, plan, running_view, times
-from upgrade_manager.api.phases import PHASES
+from tests.support.managers.displayed import NOW, START, plan, running_view, times, without
+from upgrade_manager.api.phases import PHASES, PhaseName
 from upgrade_manager.display.model import NodeRow, View
 from upgrade_manager.display.tables import bar, display, select, state_style
 from upgrade_manager.display.view import build
@@ -58,6 +58,9 @@ def test_pending_plan_shows_the_plan_that_it_waits_for() -> None:
     drawn = draw(build(plan(conditions=[waits]), [], now=NOW), width=100)
     assert "now          Waiting for UpgradePlan a\n" in drawn
     assert "not accepted" not in drawn
+def test_phase_that_an_earlier_manager_lacked_is_skipped() -> None:
+    text = draw(build(without(PhaseName.REPO_CREATE), [], now=NOW), width=100)
+    assert "\n-  RepoCreate           skipped\n" in text
 
 
 FAILED = """\

@@ -9,7 +9,17 @@ from typing import Any, cast
 
 import pytest
 
-from tests.support.managers.displayed import START, at, event, milestone, plan, running_view, times
+from tests.support.managers.displayed import (
+    START,
+    at,
+    event,
+    milestone,
+    plan,
+    running_plan,
+    running_view,
+    times,
+    without,
+)
 from upgrade_manager.api.conditions import CONCURRENT_UPGRADE_BLOCKED
 from upgrade_manager.api.phases import PHASE_VALUES, PhaseName
 from upgrade_manager.display.model import PhaseState, PlanState
@@ -48,6 +58,19 @@ def test_running_phase_counts_on_after_those_that_are_done(phase: PhaseName) -> 
     done, later = [(PhaseState.DONE, 1.0)] * index, [(PhaseState.PENDING, None)] * (len(PhaseName) - 1 - index)
     assert [(row.state, row.seconds) for row in view.phases] == [*done, (PhaseState.ACTIVE, 60.0 - 2 * index), *later]
     assert (view.state, view.elapsed_seconds, view.ended) == (PlanState.RUNNING, 60.0, None)
+
+
+def test_phase_that_an_earlier_manager_lacked_was_skipped() -> None:
+    view, whole = build(without(PhaseName.IMAGE_PRELOAD), [], now=NOW), build(running_plan(), [], now=NOW)
+    changed = [row for row, other in zip(view.phases, whole.phases, strict=True) if row != other]
+    assert [(row.name, row.state, row.seconds) for row in changed] == [("ImagePreload", PhaseState.SKIPPED, None)]
+    assert view.progress == whole.progress
+
+
+def test_succeeded_plan_skipped_a_new_last_phase() -> None:
+    phases = times(*PHASE_VALUES[:-2], "Succeeded")
+    view = build(plan(currentPhase="Succeeded", phaseTransitionTimestamps=phases), [], now=NOW)
+    assert [row.state for row in view.phases] == [*[PhaseState.DONE] * (len(PhaseName) - 1), PhaseState.SKIPPED]
 
 
 def at_end(phase: str, reached: Sequence[str], *conditions: dict[str, Any]) -> dict[str, Any]:

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, StrEnum
+from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import Component
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 SUCCEEDED = "Succeeded"
 FAILED = "Failed"
@@ -150,6 +154,14 @@ PHASES: tuple[PhaseName, ...] = tuple(spec.name for spec in PHASE_SPECS)
 PHASE_VALUES: tuple[str, ...] = tuple(value for spec in PHASE_SPECS for value in (spec.active, spec.completed))
 
 _PHASE_BY_VALUE = {value: spec.name for spec in PHASE_SPECS for value in (spec.active, spec.completed)}
+
+
+def skipped_phases(recorded: Collection[str]) -> frozenset[PhaseName]:
+    """Return the phases without a record before a recorded value: the plan passed them under a manager without them."""
+    known = [PHASE_VALUES.index(value) for value in recorded if value in _PHASE_BY_VALUE]
+    last = len(PHASE_VALUES) if SUCCEEDED in recorded else max(known, default=-1)
+    passed = {_PHASE_BY_VALUE[value] for value in PHASE_VALUES[: max(last, 0)]}
+    return frozenset(phase for phase in passed if not {phase.active, phase.completed} & set(recorded))
 
 
 def phase_of(value: str) -> PhaseName | None:

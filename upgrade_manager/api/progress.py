@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.node_states import NodeState, state_of
-from upgrade_manager.api.phases import PHASES, SUCCEEDED, PhaseName
+from upgrade_manager.api.phases import PHASES, SUCCEEDED, PhaseName, skipped_phases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -30,12 +30,11 @@ def progress_ratio(status: Mapping[str, Any]) -> float:
     recorded = {entry.get("phase") for entry in status.get("phaseTransitionTimestamps") or []}
     states = [state_of((entry or {}).get("state")) for entry in (status.get("nodeUpgradeStatuses") or {}).values()]
     known = [state for state in states if state is not None]
-    return sum(phase.spec.weight * _share(phase, recorded, known) for phase in PHASES)
+    done = {phase for phase in PHASES if phase.completed in recorded} | skipped_phases(recorded)
+    return sum(phase.spec.weight * (1.0 if phase in done else _share(phase, recorded, known)) for phase in PHASES)
 
 
 def _share(phase: PhaseName, recorded: Collection[Any], nodes: Collection[NodeState]) -> float:
-    if phase.completed in recorded:
-        return 1.0
     if phase.active not in recorded or not nodes:
         return 0.0
     count = NODE_SHARES.get(phase)

@@ -83,7 +83,7 @@ def expected_end(phases: Sequence[PhaseRow], nodes: Sequence[NodeRow], pace: Pac
         return None
     left = late = 0.0
     for row in phases:
-        if row.state is PhaseState.DONE:
+        if row.state in {PhaseState.DONE, PhaseState.SKIPPED}:
             continue
         usual = pace.seconds.get(row.name)
         if usual is None:

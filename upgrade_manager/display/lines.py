@@ -65,7 +65,7 @@ def _phases(before: tuple[PhaseRow, ...], after: tuple[PhaseRow, ...]) -> Iterat
     marks = {row.name: row.state for row in before}
     for row in after:
         mark = marks.get(row.name, PhaseState.PENDING)
-        if row.state is mark:
+        if row.state in {mark, PhaseState.SKIPPED}:
             continue
         if mark is PhaseState.PENDING:
             yield f"phase {row.name}: started", False

@@ -34,11 +34,13 @@ class PhaseState(StrEnum):
     ACTIVE = "active"
     DONE = "done"
     FAILED = "failed"
+    #: The manager had no such phase when the plan passed it.
+    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseRow:
-    """One of the eight phases."""
+    """One phase."""
 
     name: str
     state: PhaseState

@@ -54,7 +54,9 @@ _MARKS = {
     PhaseState.ACTIVE: Text("▶", style="cyan"),
     PhaseState.DONE: Text("✓", style="green"),
     PhaseState.FAILED: Text("✗", style="bold red"),
+    PhaseState.SKIPPED: Text("-", style="dim"),
 }
+_PHASE_STYLES = {PhaseState.ACTIVE: "bold cyan", PhaseState.PENDING: "dim", PhaseState.SKIPPED: "dim"}
 _STATES = {
     PlanState.PENDING: "bold yellow",
     PlanState.RUNNING: "bold cyan",
@@ -161,11 +163,12 @@ def _expectation(moment: datetime, now: datetime) -> str:
 def _phases(view: View, spinner: Spinner | None, *, with_all: bool) -> Table:
     table = _table("", "PHASE", "DURATION")
     for row in view.phases:
-        if not with_all and row.state in {PhaseState.DONE, PhaseState.PENDING}:
+        if not with_all and row.state not in {PhaseState.ACTIVE, PhaseState.FAILED}:
             continue
-        seconds = "" if row.seconds is None else format_duration(row.seconds)
+        spent = str(row.state) if row.state is PhaseState.SKIPPED else ""
+        seconds = spent if row.seconds is None else format_duration(row.seconds)
         mark = spinner if spinner is not None and row.state is PhaseState.ACTIVE else _MARKS[row.state]
-        style = {PhaseState.ACTIVE: "bold cyan", PhaseState.PENDING: "dim"}.get(row.state, "")
+        style = _PHASE_STYLES.get(row.state, "")
         table.add_row(mark, Text(row.name, style=style), seconds)
     table.columns[2].justify = "right"
     return table

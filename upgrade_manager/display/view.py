@@ -5,11 +5,12 @@ Objects may be incomplete or invalid: plans of other versions, or without the CR
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.node_states import NodeState, state_of
-from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED
+from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, skipped_phases
 from upgrade_manager.api.progress import progress_ratio
 from upgrade_manager.api.text import one_line
 from upgrade_manager.api.timestamps import parse_time, seconds_between
@@ -53,7 +54,7 @@ def build(plan: Object, events: Sequence[Object], *, now: datetime, pace: Pace =
     started = min(times.values(), default=None)
     nodes = _nodes(plan, recorded_milestones(plan, events))
     rows = tuple(_event(event) for event in sorted(events, key=_order))
-    phases = tuple(_phase(phase, times, failed=state is PlanState.FAILED, end=ended or now) for phase in PHASES)
+    phases = _phases(times, state, end=ended or now)
     estimate = parse_time(status.get("estimatedCompletion")) or expected_end(phases, nodes, pace, now=now)
     return View(
         plan=objects.name(plan),
@@ -120,6 +121,12 @@ def _times(status: Mapping[str, Any]) -> dict[str, datetime]:
     entries = objects.items(status, "phaseTransitionTimestamps")
     times = {objects.text(one, "phase"): parse_time(objects.value(one, "phaseTransitionTimestamp")) for one in entries}
     return {phase: time for phase, time in times.items() if phase and time is not None}
+
+
+def _phases(times: Mapping[str, datetime], state: PlanState, *, end: datetime) -> tuple[PhaseRow, ...]:
+    skipped = skipped_phases({*times, state})
+    rows = (_phase(phase, times, failed=state is PlanState.FAILED, end=end) for phase in PHASES)
+    return tuple(replace(row, state=PhaseState.SKIPPED) if row.name in skipped else row for row in rows)
 
 
 def _phase(phase: PhaseName, times: Mapping[str, datetime], *, failed: bool, end: datetime) -> PhaseRow:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from upgrade_manager.api.names import event_digest
-from upgrade_manager.api.phases import PHASE_VALUES
+from upgrade_manager.api.phases import PHASE_VALUES, PhaseName
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.display.model import View
 from upgrade_manager.display.view import build
@@ -48,6 +48,15 @@ def recorded(seconds: Mapping[str, float]) -> list[dict[str, str]]:
         now = seconds.get(value, now)
         entries.append({"phase": value, "phaseTransitionTimestamp": at(now)})
     return entries
+
+
+def without(phase: PhaseName) -> dict[str, Any]:
+    """Return the plan of `running_view`, begun by a manager that had no such phase."""
+    begun = running_plan()
+    entries = begun["status"]["phaseTransitionTimestamps"]
+    kept = [entry for entry in entries if entry["phase"] not in {phase.active, phase.completed}]
+    begun["status"]["phaseTransitionTimestamps"] = kept
+    return begun
 
 
 def plan(**status: Any) -> dict[str, Any]:

@@ -33,19 +33,23 @@ class Patch:
     resource: Resource
     name: str
     namespace: str = ""
+    #: For example `status`.
+    subresource: str = ""
     body: Object
     text: str = ""
 
     async def run(self, client: Client) -> None:
         """See Command."""
-        await client.patch(self.resource, self.name, MergePatch(self.body), namespace=self.namespace)
+        patch, part = MergePatch(self.body), self.subresource
+        await client.patch(self.resource, self.name, patch, namespace=self.namespace, subresource=part)
 
     def __str__(self) -> str:
         """Return the command line."""
         if self.text:
             return self.text
         patch = json.dumps(self.body, separators=(",", ":"))
-        return f"kubectl patch {self.resource.name}{_place(self.namespace)} {self.name} --type merge -p '{patch}'"
+        part = f" --subresource {self.subresource}" if self.subresource else ""
+        return f"kubectl patch {self.resource.name}{_place(self.namespace)} {self.name}{part} --type merge -p '{patch}'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support.managers import stall_matrix
 from tests.support.managers.stall_matrix import CELLS, Cell
+from upgrade_manager.api.phases import SUCCEEDED
 
 #: The others run in the full tier.
 FEW = {
@@ -18,7 +21,7 @@ PARAMETERS = [
     pytest.param(cell, id=cell.id, marks=[] if (cell.component, cell.moment) in FEW else pytest.mark.full)
     for cell in CELLS
 ]
-REGENERATE = "if that is meant: python -m tests.support.managers.stall_matrix"
+REGENERATE = "if that is meant: .venv/bin/python -m tests.support.managers.stall_matrix"
 
 
 @pytest.mark.rule(
@@ -32,6 +35,20 @@ async def test_what_holds_the_upgrade_up_is_named_in_time(cell: Cell) -> None:
     outcome = await stall_matrix.run(cell)
     assert stall_matrix.faults(cell, outcome) == []
     assert outcome.row(cell) in stall_matrix.DOCUMENT.read_text().splitlines(), REGENERATE
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(3, marks=pytest.mark.full), pytest.param(4, marks=pytest.mark.full)])
+async def test_cleanup_stalls_alike_whichever_node_is_first(seed: int) -> None:
+    (cell,) = (one for one in CELLS if (one.component, one.moment) == ("kubelet of a node", "CleaningUp"))
+    outcome = await stall_matrix.run(cell, seed=seed)
+    assert [(one.reason, one.kind) for one in outcome.seen] == [(cell.reason, cell.kind)]
+    assert outcome.end == SUCCEEDED
+
+
+def test_row_of_another_cell_that_was_not_run_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    new = replace(stall_matrix.cell_of("CDI"), component="another new component")
+    monkeypatch.setattr(stall_matrix, "CELLS", (new, *CELLS))
+    assert stall_matrix.text("a component that has no cell") == stall_matrix.DOCUMENT.read_text()
 
 
 @pytest.mark.rule("blockers: a Rancher that does nothing is named with its Deployment or its conditions")

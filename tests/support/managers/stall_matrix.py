@@ -24,6 +24,24 @@ from upgrade_manager.api.blockers import Blocker, read_blockers
 from upgrade_manager.api.phases import SUCCEEDED, TERMINAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
+from hack.actors.suc_job import LABEL_NODE
+from hack.demo.stalls import STALLS
+from hack.simulation import Simulation
+from tests.support.managers.upgrade import node_states, phases_of, started
+from upgrade_manager.api.blockers import read_blockers
+from upgrade_manager.api.keys import LABEL_COMPONENT, Component
+from upgrade_manager.api.phases import SUCCEEDED, TERMINAL
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from hack.apiserver.history import Entry
+    from hack.apiserver.storage import Storage
+    from upgrade_manager.api.blockers import Blocker
+    from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
 
 DOCUMENT = Path(__file__).parents[3] / "docs/stalls.md"
 #: Seconds for which an actor stays frozen after its blocker has appeared, so that false ones could.
@@ -38,6 +56,8 @@ _LOOK = 0.1
 _TIMEOUT = 900.0
 #: The first node that Rancher drains, and another one.
 FIRST, _NODE = "node-0", "node-1"
+#: Stands for the first node whose images are removed.
+FIRST_CLEANED = "first-cleaned"
 _PLANS = "upgradeplans.management.harvesterhci.io"
 _HEAD = """# Stalls
 
@@ -151,10 +171,10 @@ class PlanObserver:
                 await self._changed.wait()
 
 
-async def run(cell: Cell, *, linger: float = LINGER) -> Outcome:
+async def run(cell: Cell, *, linger: float = LINGER, seed: int = 0) -> Outcome:
     """Run the upgrade, held up until so long after its report. Raises TimeoutError for a cell without a blocker."""
     clock = asyncio.get_running_loop().time
-    async with Simulation() as simulation:
+    async with Simulation(seed=seed) as simulation:
         observer = PlanObserver(simulation.server.storage)
         async with started(simulation):
             await observer.until(lambda: observer.is_at(cell.moment), seconds=_TIMEOUT)
@@ -177,12 +197,13 @@ async def run(cell: Cell, *, linger: float = LINGER) -> Outcome:
 @asynccontextmanager
 async def held_up(cell: Cell, simulation: Simulation, observer: PlanObserver) -> AsyncIterator[None]:
     """Freeze the actor or damage the object, and repair it at the end."""
-    if cell.actor:
-        simulation.freezer.freeze(cell.actor)
-        yield
-        simulation.freezer.thaw(cell.actor)
-        return
     client = simulation.client()
+    if cell.actor:
+        actor = await _kubelet_of_first_job(client) if cell.actor == kubelet_of(FIRST_CLEANED) else cell.actor
+        simulation.freezer.freeze(actor)
+        yield
+        simulation.freezer.thaw(actor)
+        return
     damage, remedy = await STALLS[cell.stall].steps(client, observer.plan)
     while not damage:
         await asyncio.sleep(_LOOK)
@@ -192,6 +213,14 @@ async def held_up(cell: Cell, simulation: Simulation, observer: PlanObserver) ->
     yield
     for command in remedy:
         await command.run(client)
+
+
+async def _kubelet_of_first_job(client: Client) -> str:
+    """Return the kubelet of the first node with an image-cleanup Job: hashes of random uids decide which one it is."""
+    selector = f"{LABEL_COMPONENT}={Component.IMAGE_CLEANUP}"
+    while not (jobs := (await client.list(JOBS, label_selector=selector)).items):  # noqa: ASYNC110  # virtual time
+        await asyncio.sleep(_LOOK / 10)
+    return kubelet_of(objects.labels(jobs[0])[LABEL_NODE])
 
 
 def faults(cell: Cell, outcome: Outcome) -> list[str]:
@@ -253,9 +282,9 @@ CELLS = (
             "ImagePreloading": ("PodPending", "Pod", _PRELOAD + "1"),
             "ClusterUpgrading": ("PodPending", "Pod", "upgrade-cluster-upgrade"),
             "NodeUpgrading": ("PodPending", "Pod", _NODE_JOB + "pre-drain-node-1"),
-            "CleaningUp": ("PodUnschedulable", "Pod", _CLEANUP + "1"),
         },
     ),
+    *_cells("kubelet of a node", kubelet_of(FIRST_CLEANED), {"CleaningUp": ("PodPending", "Pod", _CLEANUP)}),
     *_cells(
         "kubelet of a drained node", kubelet_of(FIRST), {"PreDrained": ("DrainFailing", "Pod", "")}, deadline=300.0
     ),
@@ -341,6 +370,7 @@ CELLS = (
             "NodeUpgrading": _UNSERVED,
         },
     ),
+    _object("taint on all nodes", "unschedulable", "Pod", _PRELOAD, deadline=60.0),
     _object("PodDisruptionBudget without disruptions", "pdb", "PodDisruptionBudget", "shop", deadline=300.0),
     _object("volume without a disk for a replica", "volume", "Volume", "pvc-", deadline=600.0, repair=1.0),
     _object("Job that a user suspends", "suspended", "Job", "upgrade-cluster-upgrade", deadline=60.0),
@@ -360,11 +390,11 @@ def text(*components: str) -> str:
     lines = DOCUMENT.read_text().splitlines() if components else []
     known = {tuple(line.split(" | ")[:2]): line for line in lines}
     rows = (_row(cell) if not components or cell.component in components else _known(known, cell) for cell in CELLS)
-    return _HEAD.format(linger=LINGER) + "".join(f"{row}\n" for row in rows)
+    return _HEAD.format(linger=LINGER) + "".join(f"{row}\n" for row in rows if row)
 
 
 def _known(rows: dict[tuple[str, ...], str], cell: Cell) -> str:
-    return rows[f"| {cell.component}", cell.moment]
+    return rows.get((f"| {cell.component}", cell.moment), "")
 
 
 def _row(cell: Cell) -> str:

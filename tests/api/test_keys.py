@@ -41,13 +41,14 @@ def test_keys_of_the_public_interface(key: str, text: str) -> None:
 
 
 @pytest.mark.rule(
-    "api: every created object has one of six components as a label",
+    "api: every created object has a component as a label",
     "api: node Jobs have node and one of four steps as labels",
 )
 def test_components_and_job_types() -> None:
-    assert list(Component) == [
-        *("iso", "repo", "checksums", "image-preload", "cluster-upgrade", "node-upgrade", "image-cleanup"),
-    ]
+    # Users' dashboards and commands have these values. New ones may follow.
+    assert {"iso", "repo", "checksums", "image-preload", "cluster-upgrade", "node-upgrade", "image-cleanup"} <= {
+        *Component
+    }
     assert list(JobType) == ["pre-drain", "post-drain", "single-node-upgrade", "restore-vm"]
 
 

@@ -15,6 +15,8 @@ from hack.faults.rules import Delay, Match, Rule
 from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import created_objects, overridden_settings
 from tests.support.cluster.simulate import RepairableScenario, Simulate
+from tests.support.cluster.simulate import RepairableScenario
+from tests.support.managers.healthy_jobs import healthy_jobs
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, provision_generation, started
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
@@ -45,8 +47,7 @@ async def succeed(stage: UpgradeRun, *, force: bool = False) -> None:
     await following.succeed()
     assert await created_objects(stage.simulation, "next") == []
     assert await cordoned(stage.simulation) == []
-    steps = [f"next-node-upgrade-{step}-{node}" for step in ("post-drain", "pre-drain") for node in nodes]
-    assert sorted(stage.ledger.names("jobs")) == ["next-cluster-upgrade", *steps]
+    assert sorted(stage.ledger.names("jobs")) == healthy_jobs("next", nodes)
 
 
 async def delete_at(simulation: Simulation, point: str, node: str = "") -> None:

@@ -12,6 +12,8 @@ import pytest
 from tests.pipeline.ending.test_held_nodes import assert_upgraded, set_strategy, strategy
 from tests.support.cluster.cluster_state import overridden_settings
 from tests.support.cluster.simulate import RepairableScenario, Simulate, fault
+from tests.support.cluster.simulate import RepairableScenario, fault
+from tests.support.managers.healthy_jobs import healthy_jobs
 from tests.support.managers.upgrade import REFUSAL, UpgradeRun, condition, node_states, provision_generation, started
 from tests.support.random_runs.end_state_checks import check_nodes
 from upgrade_manager.api.keys import FINALIZER, FLEET_LOCAL, RKE_POST_DRAIN
@@ -152,7 +154,7 @@ async def test_users_strategy_is_kept(simulate: Simulate) -> None:
             await set_strategy(simulation, patch)
             await assert_true(stage)
             assert [reason for reason, _ in await stage.warnings()] == ["SettingNotRestored"]
-            assert len(stage.ledger.names("jobs")) == 1 + 2 * len(simulation.scenario.nodes.names)
+            assert sorted(stage.ledger.names("jobs")) == healthy_jobs(stage.name, simulation.scenario.nodes.names)
         assert await strategy(simulation) == {"workerConcurrency": "4", "controlPlaneConcurrency": "2", **options}
 
 

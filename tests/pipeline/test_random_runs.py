@@ -32,7 +32,7 @@ RUNS, SHARES = 200, 20
     "api: phase values are recorded in order",
     "api: a node's state group never decreases",
     "api: every created object has the plan's name and uid as labels",
-    "api: every created object has one of six components as a label",
+    "api: every created object has a component as a label",
     "api: of created objects, only SUC Plans, Secrets and suspended Jobs have the plan as controlling owner",
     "api: the label active is set and removed with the finalizer, and added again if it is lost",
     "api: at most one plan has the label active",

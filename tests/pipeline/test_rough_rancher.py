@@ -14,6 +14,7 @@ import pytest
 from hack.simulation import Simulation
 from tests.support.cluster.simulate import RepairableScenario, Simulate
 from tests.support.managers.upgrade import REFUSAL, UpgradeRun, condition, provision_generation, started
+from tests.support.managers.healthy_jobs import healthy_jobs
 from tests.support.random_runs.end_state_checks import check_nodes
 from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.kube import objects
@@ -38,7 +39,7 @@ async def assert_sound(stage: UpgradeRun) -> None:
     assert objects.status(plan)["provisionGeneration"] == await provision_generation(stage.simulation) == 4
     assert [name for name, count in Counter(stage.ledger.created).items() if count > 1] == []
     assert await stage.warnings() == []
-    assert len(stage.ledger.names("jobs")) == 1 + 2 * len(stage.simulation.scenario.nodes.names)
+    assert sorted(stage.ledger.names("jobs")) == healthy_jobs(stage.name, stage.simulation.scenario.nodes.names)
 
 
 RELEASES = [

@@ -13,6 +13,7 @@ from hack.simulation import Simulation
 from tests.support.cluster.simulate import Simulate
 from tests.support.managers.announcements import milestone_errors, without_milestones
 from tests.support.managers.exactly_once import SUCCESS_EVENTS
+from tests.support.managers.healthy_jobs import healthy_jobs
 from tests.support.managers.manager_restarts import InClusterManager
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, ENTRIES, UpgradeRun, condition, node_states, started
 from tests.support.managers.write_hooks import StateRecorder
@@ -55,7 +56,7 @@ def assert_complete(plan: Object, events: list[Object]) -> None:
 @pytest.mark.rule(
     "api: a single-node cluster has no provisionGeneration",
     "api: singleNode is the node's name on a single-node cluster, else absent",
-    "api: a successful run records 17 timestamps in order",
+    "api: a successful run records a timestamp for each value in order",
     "nodes: the manager resumes after it went down with the single node's reboot",
 )
 @pytest.mark.servers
@@ -86,7 +87,7 @@ async def test_single_node_reboots_with_manager_and_api_server(simulate: Simulat
     assert objects.spec(after)["rkeConfig"] == objects.spec(before)["rkeConfig"]
     assert objects.spec(after)["kubernetesVersion"] == "v1.35.2+rke2r1"
     assert not [path for path, _ in stage.ledger.created if "provisioning" in path]
-    assert sorted(stage.ledger.names("jobs")) == ["upgrade-cluster-upgrade", JOB]
+    assert sorted(stage.ledger.names("jobs")) == healthy_jobs(stage.name, ["node-0"])
     assert interval["value"] == "600"
     assert objects.status(node)["nodeInfo"]["osImage"] == "Harvester v1.8.0"
     assert "management.harvesterhci.io/pendingOSImage" not in objects.annotations_of(node)

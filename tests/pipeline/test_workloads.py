@@ -12,6 +12,7 @@ from hack.apiserver.call import Call
 from hack.faults.middleware import NoHook
 from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import title
+from tests.support.managers.healthy_jobs import healthy_jobs
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun
 from upgrade_manager import __version__
 from upgrade_manager.api.toolkit_image import ToolkitConfig
@@ -66,15 +67,14 @@ async def created(*, options: RunOptions = DEFAULTS, annotations: Any = None, **
 )
 async def test_upgrade_creates_exactly_these_objects() -> None:
     made = await created()
-    steps = [f"{step}-node-{number}" for number in range(3) for step in ("pre-drain", "post-drain")]
+    jobs = healthy_jobs("upgrade", [f"node-{number}" for number in range(3)])
     assert sorted(re.sub("cleanup-[0-9a-f]{10}-", "cleanup-HASH-", title(obj)) for obj in made) == sorted(
         [
             "VirtualMachineImage harvester-system/upgrade-iso",
             "Deployment harvester-system/upgrade-repo",
             "Service harvester-system/upgrade-repo",
             "Plan cattle-system/upgrade-image-preload",
-            "Job harvester-system/upgrade-cluster-upgrade",
-            *(f"Job harvester-system/upgrade-node-upgrade-{step}" for step in steps),
+            *(f"Job harvester-system/{job}" for job in jobs),
             "Secret cattle-system/upgrade-image-cleanup-HASH-00",
             "Plan cattle-system/upgrade-image-cleanup",
         ]

@@ -14,21 +14,29 @@ from pathlib import Path
 
 from hack.bench.phase_changes import AWAITED
 from hack.demo.stalls import STALLS
+from tests.pipeline.test_crash_sweep_ends import FAILING
+from tests.pipeline.test_failures import FAILURES
+from tests.resources.test_builders import everything
 from tests.support.managers.stall_matrix import CELLS
 from upgrade_manager.api.blockers import BlockerReason
-from upgrade_manager.api.keys import Component
+from upgrade_manager.api.keys import LABEL_COMPONENT, Component
 from upgrade_manager.api.node_states import GROUPS, NodeState
-from upgrade_manager.api.phases import PHASE_SPECS, NodeWork, PhaseName
+from upgrade_manager.api.phases import PHASE_SPECS, NodeWork, PhaseName, phase_of
 from upgrade_manager.api.progress import NODE_SHARES, STEPS
 from upgrade_manager.blockers.table import FINDERS
 from upgrade_manager.blockers.wait import JobWait, SuspendedJobWait, Wait, WaitKind
 from upgrade_manager.display.tables import NODE_STYLES
 from upgrade_manager.display.view import MILESTONES
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.store import Store
 from upgrade_manager.pipeline.engine import PIPELINE
 from upgrade_manager.pipeline.metrics import PlanCollector
 from upgrade_manager.pipeline.movement import ProgressTracker
+from upgrade_manager.resources.owner import Owner
 from upgrade_manager.toolkit.run.catalogue import COMMANDS, steps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 ROOT = Path(__file__).parents[2]
 CRD = "deploy/crds/management.harvesterhci.io_upgradeplans.yaml"
@@ -70,6 +78,29 @@ def _rows(file: str) -> set[str]:
     """Return the names in the first cells of all tables of a document."""
     cells = re.findall(r"^\| ([^|]+) \|", _text(file), flags=re.MULTILINE)
     return {name for cell in cells for name in cell.split(", ")}
+
+
+def usual_minutes() -> dict[str, int]:
+    """Return the minutes after which a Job is slow, by component or type, as docs/blockers.md has them."""
+    _, _, text = _text("docs/blockers.md").partition("\nA Job is slow ")
+    sentence, _, _ = text.partition("\n\n")
+    return {work: int(minutes) for work, minutes in re.findall(r"`([a-z-]+)` (\d+) min", sentence)}
+
+
+def _components(phases: Iterable[PhaseName | None]) -> set[str]:
+    """Return the components of those phases that have one."""
+    return {phase.spec.component for phase in phases if phase is not None and phase.spec.component is not None}
+
+
+def _with_rule() -> set[str]:
+    """Return the components of the phases that can fail by the rules."""
+    rules = _text("tests/rules/api.txt")
+    return _components(row.name for row in PHASE_SPECS if f"\n{row.name} can fail" in rules)
+
+
+def _built() -> set[str]:
+    """Return the components of the objects in the tests of all builders."""
+    return {objects.labels(manifest)[LABEL_COMPONENT] for _, manifest in everything(Owner(name="up", uid="u"), "n1")}
 
 
 def _words(file: str) -> set[str]:
@@ -160,18 +191,37 @@ PHASES = [
         ),
     )
 ]
+_JOBLESS = dict.fromkeys(("iso", "repo"), "it has no Jobs")
+_HARMLESS = {**_JOBLESS, "checksums": "its phase continues without the checksums"}
 COMPONENTS = [
-    Place(
-        kind="component",
-        members=tuple(Component),
-        file="upgrade_manager/api/phases.py",
-        entry="phase whose failed Jobs are kept",
-        having=lambda: {row.component for row in PHASE_SPECS if row.component is not None},
-        exempt={
-            "iso": "it has no Jobs",
-            "repo": "it has no Jobs",
-            "checksums": "its phase continues without the checksums",
-        },
+    Place(kind="component", members=tuple(Component), file=file, entry=entry, having=having, exempt=exempt)
+    for file, entry, having, exempt in (
+        (
+            "upgrade_manager/api/phases.py",
+            "phase whose failed Jobs are kept",
+            lambda: _components(row.name for row in PHASE_SPECS),
+            _HARMLESS,
+        ),
+        ("tests/resources/test_builders.py", "builder in everything()", _built, {}),
+        (
+            "tests/pipeline/test_crash_sweep_ends.py",
+            "phase in FAILING",
+            lambda: _components(phase for _, phase in FAILING.values()),
+            _HARMLESS,
+        ),
+        (
+            "tests/pipeline/test_failures.py",
+            "phase in FAILURES",
+            lambda: _components(phase_of(failure.last) for failure in FAILURES.values()),
+            _HARMLESS,
+        ),
+        ("tests/rules/api.txt", "rule that its phase can fail", _with_rule, _HARMLESS),
+        (
+            "docs/blockers.md",
+            "usual time",
+            usual_minutes,
+            {**_JOBLESS, "node-upgrade": "each type of its Jobs has a usual time"},
+        ),
     )
 ]
 #: Reasons of which `--break` and docs/stalls.md have no example.

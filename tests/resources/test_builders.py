@@ -13,6 +13,7 @@ from tests.support.cluster.harvester import Harvester
 from upgrade_manager.api.keys import LABEL_COMPONENT, LABEL_NODE, LABEL_PLAN, LABEL_PLAN_UID, Component, JobType
 from upgrade_manager.api.names import is_object_name, label_value, repo_service_name, restore_vm_config_map
 from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, SECRETS, SERVICES, SUC_PLANS, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.resources.checksums import checksums_job
 from upgrade_manager.resources.image_list import CHUNK, ImageList
 from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job, restore_job
@@ -56,6 +57,7 @@ def everything(owner: Owner, node: str) -> list[tuple[Any, dict[str, Any]]]:
         (VIRTUAL_MACHINE_IMAGES, iso_image(owner, version="v1.7.0", url="https://x/a.iso", checksum="ab" * 64)),
         (DEPLOYMENTS, repository_deployment(owner, image=IMAGE, claim="up-iso", replicas=2)),
         (SERVICES, repository_service(owner)),
+        (JOBS, checksums_job(owner, JOB, claim="up-iso")),
         (JOBS, cluster_upgrade_job(owner, JOB)),
         *[(JOBS, node_job(owner, JOB, node=node, job_type=job_type)) for job_type in NODE_TYPES],
         (JOBS, restore_job(owner, JOB, node=node)),
@@ -86,7 +88,7 @@ def test_names_and_labels_are_valid(name: str) -> None:
 @pytest.mark.rule(
     "api: every created object has the plan's name and uid as labels",
     "api: of created objects, only SUC Plans, Secrets and suspended Jobs have the plan as controlling owner",
-    "api: every created object has one of six components as a label",
+    "api: every created object has a component as a label",
     "workloads: every object has labels for the plan, its uid and the component",
     "workloads: objects are in harvester-system; Plans and their Secrets are in cattle-system",
 )
@@ -112,8 +114,8 @@ def test_every_object_belongs_to_its_plan() -> None:
         assert owner.owns(manifest)
         assert not Owner(name="up", uid="u-2").owns(manifest)
     components = Counter(manifest["metadata"]["labels"][LABEL_COMPONENT] for _, manifest in everything(owner, "n1"))
-    once = {"iso": 1, "image-preload": 1, "cluster-upgrade": 1}
-    assert components == {**once, "repo": 2, "node-upgrade": 4, "image-cleanup": 3}
+    several = {"repo": 2, "node-upgrade": 4, "image-cleanup": 3}
+    assert components == dict.fromkeys(Component, 1) | several
 
 
 @pytest.mark.rule("api: shortened names stay unique")

@@ -58,6 +58,8 @@ def test_pending_plan_shows_the_plan_that_it_waits_for() -> None:
     drawn = draw(build(plan(conditions=[waits]), [], now=NOW), width=100)
     assert "now          Waiting for UpgradePlan a\n" in drawn
     assert "not accepted" not in drawn
+
+
 def test_phase_that_an_earlier_manager_lacked_is_skipped() -> None:
     text = draw(build(without(PhaseName.REPO_CREATE), [], now=NOW), width=100)
     assert "\n-  RepoCreate           skipped\n" in text

@@ -15,7 +15,6 @@ from hack.faults.rules import Delay, Match, Rule
 from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import created_objects, overridden_settings
 from tests.support.cluster.simulate import RepairableScenario, Simulate
-from tests.support.cluster.simulate import RepairableScenario
 from tests.support.managers.healthy_jobs import healthy_jobs
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, provision_generation, started
 from upgrade_manager.api.phases import SUCCEEDED

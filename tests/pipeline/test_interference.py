@@ -12,7 +12,6 @@ import pytest
 from tests.pipeline.ending.test_held_nodes import assert_upgraded, set_strategy, strategy
 from tests.support.cluster.cluster_state import overridden_settings
 from tests.support.cluster.simulate import RepairableScenario, Simulate, fault
-from tests.support.cluster.simulate import RepairableScenario, fault
 from tests.support.managers.healthy_jobs import healthy_jobs
 from tests.support.managers.upgrade import REFUSAL, UpgradeRun, condition, node_states, provision_generation, started
 from tests.support.random_runs.end_state_checks import check_nodes

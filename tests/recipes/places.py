@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,9 +34,6 @@ from upgrade_manager.pipeline.metrics import PlanCollector
 from upgrade_manager.pipeline.movement import ProgressTracker
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.toolkit.run.catalogue import COMMANDS, steps_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 ROOT = Path(__file__).parents[2]
 CRD = "deploy/crds/management.harvesterhci.io_upgradeplans.yaml"

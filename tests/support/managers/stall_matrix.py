@@ -15,33 +15,19 @@ from pathlib import Path
 
 from hack import virtual_time
 from hack.actors.freezer import REPOSITORY, boot_of, kubelet_of
+from hack.actors.suc_job import LABEL_NODE
 from hack.apiserver.history import Entry
 from hack.apiserver.storage import Storage
 from hack.demo.stalls import STALLS
 from hack.simulation import Simulation
 from tests.support.managers.upgrade import node_states, phases_of, started
 from upgrade_manager.api.blockers import Blocker, read_blockers
-from upgrade_manager.api.phases import SUCCEEDED, TERMINAL
-from upgrade_manager.kube import objects
-from upgrade_manager.kube.objects import Object
-from hack.actors.suc_job import LABEL_NODE
-from hack.demo.stalls import STALLS
-from hack.simulation import Simulation
-from tests.support.managers.upgrade import node_states, phases_of, started
-from upgrade_manager.api.blockers import read_blockers
 from upgrade_manager.api.keys import LABEL_COMPONENT, Component
 from upgrade_manager.api.phases import SUCCEEDED, TERMINAL
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import JOBS
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from hack.apiserver.history import Entry
-    from hack.apiserver.storage import Storage
-    from upgrade_manager.api.blockers import Blocker
-    from upgrade_manager.kube.client import Client
-    from upgrade_manager.kube.objects import Object
 
 DOCUMENT = Path(__file__).parents[3] / "docs/stalls.md"
 #: Seconds for which an actor stays frozen after its blocker has appeared, so that false ones could.

@@ -21,6 +21,7 @@ DRAIN_OPTIONS = {
     "force": True,
     "ignoreDaemonSets": True,
     "deleteEmptyDirData": True,
+    "gracePeriod": -1,
     "preDrainHooks": [{"annotation": PRE}],
     "postDrainHooks": [{"annotation": POST}],
 }
@@ -34,6 +35,7 @@ def hooks(*annotations: str) -> dict[str, Any]:
     "nodes: upgradeStrategy takes one node at a time for control plane and workers",
     "nodes: drainOptions of both roles have enabled, force, ignoreDaemonSets and deleteEmptyDirData",
     "nodes: drainOptions of both roles name the pre-drain and the post-drain hook once",
+    "nodes: drainOptions of both roles let Pods shut down in their own grace period",
 )
 def test_strategy_takes_one_node_at_a_time_with_both_hooks() -> None:
     assert with_hooks({}) == {
@@ -145,6 +147,28 @@ OWN = {"workerConcurrency": "4", "controlPlaneDrainOptions": {"timeout": 60}}
 def test_values_of_others_are_kept(original: Any, change: dict[str, Any], merged: Any) -> None:
     applied = with_hooks(original)
     assert merge(original, applied, {**applied, **change}) == merged
+
+
+def strategy_of_earlier_version(original: dict[str, Any]) -> dict[str, Any]:
+    """Return the strategy as versions without gracePeriod applied it."""
+    applied = with_hooks(original)
+    for role in ("controlPlaneDrainOptions", "workerDrainOptions"):
+        del applied[role]["gracePeriod"]
+    return applied
+
+
+@pytest.mark.rule("nodes: a strategy that an earlier version applied is recognized and given back")
+def test_strategy_of_an_earlier_version_is_given_back() -> None:
+    applied = strategy_of_earlier_version(OWN)
+    assert holds_nodes(applied)
+    assert merge(OWN, applied, applied) == OWN
+
+
+@pytest.mark.rule("nodes: a strategy that an earlier version applied is recognized and given back")
+def test_next_plan_changes_the_strategy_of_an_earlier_version() -> None:
+    taken_over = with_hooks(strategy_of_earlier_version(OWN))
+    assert taken_over == with_hooks(OWN)
+    assert merge(OWN, taken_over, taken_over) == OWN
 
 
 def test_removed_strategy_stays_removed() -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: The concurrency of one node, as a string in Rancher's API.
 ONE = "1"
+#: The gracePeriod with which Pods get their own terminationGracePeriodSeconds; Rancher's default of 0 kills them.
+_OWN_GRACE_PERIOD = -1
 
 
 def with_hooks(strategy: Any) -> dict[str, Any]:
@@ -81,7 +83,7 @@ def _drain_options(old: Mapping[str, Any]) -> dict[str, Any]:
         name: [*_without(old.get(name) or [], annotation), {"annotation": annotation}]
         for name, annotation in HOOKS.items()
     }
-    return {**old, **enabled, **hooks}
+    return {**old, **enabled, "gracePeriod": _OWN_GRACE_PERIOD, **hooks}
 
 
 def _cleaned(options: dict[str, Any]) -> dict[str, Any]:

@@ -20,12 +20,20 @@ CREATED = "2026-01-01T10:00:00Z"
 
 
 def blockers(
-    view: FakeView, *, age: float = 600, node: str = "n1", running: bool = False, waited: float = 0
+    view: FakeView,
+    *,
+    age: float = 600,
+    node: str = "n1",
+    running: bool = False,
+    evacuating: bool = False,
+    waited: float = 0,
 ) -> Sequence[Blocker]:
     """Return the blockers of VMs that may leave for so many seconds, after the Job has waited for others."""
     since = view.ago(age)
     began = view.ago(age + waited)
-    wait = EvacuationWait(name=node, node=node, since=began, released=since, is_running=running)
+    wait = EvacuationWait(
+        name=node, node=node, since=began, released=since, is_running=running, is_evacuating=evacuating
+    )
     return find_blockers(FINDERS, view, [wait], []).blockers
 
 
@@ -143,6 +151,29 @@ def test_unreadable_controller_does_not_matter(view: FakeView) -> None:
 def test_vms_may_stay_until_the_node_is_evacuated(view: FakeView, taints: object, found: list[str]) -> None:
     view.found["Node"], view.found["VirtualMachineInstance"] = [{"spec": {"taints": taints}}], [instance()]
     assert [one.name for one in blockers(view, running=True)] == found
+
+
+TAINT = "kubectl taint node n1 kubevirt.io/drain=draining:NoSchedule --overwrite"
+
+
+@pytest.mark.rule("blockers: a VM that stays because another client removes the drain taint is named")
+def test_vm_that_stays_without_the_taint_is_named(view: FakeView) -> None:
+    view.found["Node"], view.found["VirtualMachineInstance"] = [{"spec": {}}], [instance(), fixed()]
+    view.found["VirtualMachineInstance"][1]["metadata"]["name"] = "fixed"
+    blocker, other = blockers(view, running=True, evacuating=True)
+    assert blocker.message == (
+        "VirtualMachineInstance ns/db01: it does not leave node n1 (it has no migration; another client removes taint "
+        "kubevirt.io/drain of the node)"
+    )
+    assert blocker.remedy == f"(1) Stop the client that removes it (2) Set it again: {TAINT}"
+    assert "taint" not in other.message
+
+
+def test_vm_that_stays_with_the_taint_has_its_own_remedy(view: FakeView) -> None:
+    taints = [{"key": "kubevirt.io/drain", "effect": "NoSchedule"}]
+    view.found["Node"], view.found["VirtualMachineInstance"] = [{"spec": {"taints": taints}}], [instance()]
+    view.found["Deployment"] = [AVAILABLE]
+    assert [one.remedy for one in blockers(view, running=True, evacuating=True)] == [MIGRATE]
 
 
 @pytest.mark.rule("blockers: a VM whose migration to a node holds the node's drain up is named")

@@ -11,7 +11,7 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.deadlines import EVACUATION, START, evacuation
-from upgrade_manager.blockers.deployments import outage, restart
+from upgrade_manager.blockers.deployments import Outage, outage, restart
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.remedy import steps
@@ -27,7 +27,6 @@ from upgrade_manager.kube.resources import MIGRATIONS, NODES, VIRTUAL_MACHINE_IN
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from upgrade_manager.blockers.deployments import Outage
     from upgrade_manager.blockers.object_view import View
     from upgrade_manager.facts.vm_obstacles import VMObstacle
     from upgrade_manager.kube.objects import Object
@@ -40,13 +39,14 @@ _INSTANCE_LABEL = "kubevirt.io/vmi-name"
 
 def _blockers(view: View, wait: EvacuationWait) -> Iterator[Blocker]:
     """Yield the VMs that are still on the node or migrate to it, once KubeVirt evacuates the node."""
-    if wait.is_running and not _is_evacuated(view, wait.node):
+    is_tainted = _is_evacuated(view, wait.node) if wait.is_running else True
+    if not is_tainted and not wait.is_evacuating:
         return
     selector = f"{NODE_LABEL}={wait.node}"
     on_node = view.objects(Selection(resource=VIRTUAL_MACHINE_INSTANCES, label_selector=selector))
     instances = [one for one in on_node if not is_final(one)]
     if instances:
-        yield from _staying(view, wait, instances)
+        yield from _staying(view, wait, instances, is_tainted=is_tainted)
     selector = f"{TARGET_LABEL}={wait.node}"
     for one in view.objects(Selection(resource=VIRTUAL_MACHINE_INSTANCES, label_selector=selector)):
         obstacle = arriving(one, wait.node)
@@ -54,7 +54,7 @@ def _blockers(view: View, wait: EvacuationWait) -> Iterator[Blocker]:
             yield _blocker(wait, one, obstacle, what=f"the drain of node {wait.node} waits for it")
 
 
-def _staying(view: View, wait: EvacuationWait, instances: Sequence[Object]) -> Iterator[Blocker]:
+def _staying(view: View, wait: EvacuationWait, instances: Sequence[Object], *, is_tainted: bool) -> Iterator[Blocker]:
     """Yield the VMs that are still on the node, without those that KubeVirt moves."""
     migrations = _migrations(view, instances)
     pairs = [(one, since_arrival(migrations_of(one, migrations))) for one in instances]
@@ -64,7 +64,8 @@ def _staying(view: View, wait: EvacuationWait, instances: Sequence[Object]) -> I
         obstacle = vm_obstacle(one, own, others_move=bool(moving))
         if objects.key(one) not in moving and not obstacle.is_queued:
             what = f"it does not leave node {wait.node}"
-            yield _blocker(wait, one, obstacle, what=what, stopped=stopped if obstacle.needs_controller else None)
+            cause = (stopped if is_tainted else _wiped(wait.node)) if obstacle.needs_controller else None
+            yield _blocker(wait, one, obstacle, what=what, stopped=cause)
 
 
 def _is_evacuated(view: View, node: str) -> bool:
@@ -72,6 +73,13 @@ def _is_evacuated(view: View, node: str) -> bool:
     found = view.objects(Selection(resource=NODES, field_selector=f"metadata.name={node}"))
     taints = (taint for one in found for taint in objects.items(one, "spec", "taints"))
     return any(objects.text(taint, "key") == TAINT_KUBEVIRT_DRAIN for taint in taints)
+
+
+def _wiped(node: str) -> Outage:
+    """Return the outage of an evacuation whose taint another client removes again and again."""
+    command = f"kubectl taint node {node} {TAINT_KUBEVIRT_DRAIN}=draining:NoSchedule --overwrite"
+    problem = f"another client removes taint {TAINT_KUBEVIRT_DRAIN} of the node"
+    return Outage(problem=problem, remedy=steps("Stop the client that removes it", f"Set it again: {command}"))
 
 
 def _moves(view: View, migrations: Sequence[Object]) -> bool:

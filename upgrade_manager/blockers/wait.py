@@ -176,6 +176,8 @@ class EvacuationWait(Wait):
     is_running: bool = False
     #: True while the Job waits for volumes, before it lets the VMs leave.
     is_at_gate: bool = False
+    #: True while the Job reports that it waits for the VMs to leave.
+    is_evacuating: bool = False
     #: The time since which the Job waits for KubeVirt's leftover PodDisruptionBudgets; None unless it does.
     at_budgets: datetime | None = None
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
 
+#: The step of the pre-drain Job that waits until the VMs have left (toolkit/commands/pre_drain.py).
+EVACUATION = "wait-for-evacuation"
 #: KubeVirt's label for the node of an instance.
 NODE_LABEL = "kubevirt.io/nodeName"
 #: Eviction strategies with which KubeVirt does not migrate a VM by itself; a user can migrate the VM.

@@ -11,7 +11,7 @@ import pytest
 from hack.virtual_time import virtual_now
 from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.api.keys import ANNOTATION_PROGRESS
+from upgrade_manager.api.keys import ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.blockers.wait import (
     CordonedNodeWait,
@@ -150,6 +150,23 @@ async def test_evacuation_progresses_when_the_node_gets_its_taint(stage: NodeUpg
             assert (evacuation.kind, evacuation.since) == (WaitKind.EVACUATION, began)
             assert evacuation.progressed == changed
             await asyncio.sleep(LONG)
+
+
+@pytest.mark.rule("blockers: a VM that stays because another client removes the drain taint is named")
+async def test_evacuation_progresses_by_the_step_of_the_job(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.request("n1", "pre")
+    (job,) = (await stage.client.list(JOBS)).items
+    began = virtual_now()
+    annotations = {ANNOTATION_PROGRESS: "6/9 wait-for-evacuation", ANNOTATION_PROGRESS_TIME: format_time(began)}
+    progress = MergePatch({"metadata": {"annotations": annotations}})
+    await stage.client.patch(JOBS, objects.name(job), progress, namespace=objects.namespace(job))
+    for taints in ([{"key": "kubevirt.io/drain", "value": "draining", "effect": "NoSchedule"}], None):
+        await asyncio.sleep(LONG)
+        await stage.client.patch(NODES, "n1", MergePatch({"spec": {"taints": taints}}))
+        _, evacuation = await waits(stage)
+        assert isinstance(evacuation, EvacuationWait)
+        assert (evacuation.is_evacuating, evacuation.released) == (True, began)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.cluster.cluster_reader import create, named
-from tests.support.cluster.vm_world import FREE, recorded, set_instance, strategy, vm_world
+from tests.support.cluster.vm_world import FREE, nodes_of_vms, recorded, set_instance, strategy, vm_world
 from tests.support.toolkit.toolkit import NODE, PLAN, ToolkitWorld
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, JobType
 from upgrade_manager.api.names import component_name
@@ -208,6 +208,27 @@ async def test_budget_that_stays_times_out(tmp_path: Path) -> None:
             await world.run(COMMAND)
         await world.client.delete(POD_DISRUPTION_BUDGETS, f"kubevirt-migration-pdb-{EVACUATION}", namespace="default")
         await world.run(COMMAND)
+
+
+async def wipe_taints(world: ToolkitWorld) -> None:
+    """Remove the node's taints again and again, as Harvester's node-down controller does with the drain taint."""
+    while True:
+        await asyncio.sleep(0.01)
+        node = await world.client.get(NODES, NODE)
+        if objects.items(node, "spec", "taints"):
+            await world.client.patch(NODES, NODE, MergePatch({"spec": {"taints": None}}))
+
+
+async def test_taint_that_another_client_wipes_is_set_again(tmp_path: Path) -> None:
+    machines = [{**FREE, "name": f"free-{number}"} for number in range(6)]
+    async with vm_world(tmp_path, *machines) as world:
+        wiping = asyncio.create_task(wipe_taints(world))
+        try:
+            await world.run(COMMAND)
+        finally:
+            wiping.cancel()
+        assert NODE not in (await nodes_of_vms(world)).values()
+        assert {await strategy(world, f"free-{number}") for number in range(6)} == {"Always"}
 
 
 @pytest.mark.full

@@ -41,6 +41,7 @@ from upgrade_manager.blockers.wait import (
 from upgrade_manager.facts import node_obstacles
 from upgrade_manager.facts.evictions import BUDGET_GATE
 from upgrade_manager.facts.job_state import Progress
+from upgrade_manager.facts.vm_obstacles import EVACUATION
 from upgrade_manager.facts.volumes import VOLUME_GATE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
@@ -232,7 +233,9 @@ class NodeWaits:
         """
         key, now = ("tainted", view.name), self._now()
         seen = self.ctx.informers.first_seen.since(key, view.tainted, now=now, known=created)
-        name, released = view.name, max(created, seen)
+        is_evacuating = job.step.endswith(f" {EVACUATION}")
+        began = parse_time(job.progressed) if is_evacuating else None
+        name, released = view.name, began or max(created, seen)
         return EvacuationWait(
             name=name,
             node=name,
@@ -240,6 +243,7 @@ class NodeWaits:
             released=released,
             is_running=job.progress is Progress.RUNNING,
             is_at_gate=job.step.endswith(f" {VOLUME_GATE}") if job.step else not view.tainted,
+            is_evacuating=is_evacuating,
             at_budgets=parse_time(job.progressed) if job.step.endswith(f" {BUDGET_GATE}") else None,
         )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from upgrade_manager.facts.evictions import BUDGET_GATE
+from upgrade_manager.facts.vm_obstacles import EVACUATION
 from upgrade_manager.facts.volumes import VOLUME_GATE
 from upgrade_manager.toolkit.host.rke2_config import config_missing, write_config
 from upgrade_manager.toolkit.host.system_agent import restore_system_agent, system_agent_override
 from upgrade_manager.toolkit.run.steps import Step
-from upgrade_manager.toolkit.vms.drain_taint import drain_taint_missing, set_drain_taint
-from upgrade_manager.toolkit.vms.evacuation import budgets_remaining, stop_stranded_vms, vms_remaining
+from upgrade_manager.toolkit.vms.drain_taint import set_drain_taint
+from upgrade_manager.toolkit.vms.evacuation import budgets_remaining, evacuate, vms_remaining
 from upgrade_manager.toolkit.vms.longhorn_gate import forget_skipped_volumes, unsafe_volumes
 from upgrade_manager.toolkit.vms.restore_list import report_failed_record
 from upgrade_manager.toolkit.vms.vm_shutdown import (
@@ -24,9 +25,10 @@ STEPS = (
     Step(name=VOLUME_GATE, timeout=12 * 3600, missing=unsafe_volumes, poll=10),
     Step(name="record-vms", timeout=300, act=record_immovable_vms, failed=report_failed_record),
     Step(name="stop-vms", timeout=STEP_TIMEOUT, act=stop_immovable_vms, failed=report_failed_shutdown),
-    Step(name="taint-node", timeout=300, missing=drain_taint_missing, act=set_drain_taint),
+    # Harvester's node-down controller removes the taint from Ready nodes, so that its presence cannot be awaited.
+    Step(name="taint-node", timeout=300, act=set_drain_taint),
     # KubeVirt moves two VMs of a node at a time; a VM with much memory takes many minutes.
-    Step(name="wait-for-evacuation", timeout=6 * 3600, missing=vms_remaining, act=stop_stranded_vms, repeats=True),
+    Step(name=EVACUATION, timeout=6 * 3600, missing=vms_remaining, act=evacuate, repeats=True),
     Step(name=BUDGET_GATE, timeout=1800, missing=budgets_remaining),
     Step(name="write-rke2-config", timeout=60, missing=config_missing, act=write_config),
     Step(name="forget-skipped-volumes", timeout=60, act=forget_skipped_volumes),

@@ -21,12 +21,6 @@ _EFFECT = "NoSchedule"
 _TAINT = {"key": TAINT_KUBEVIRT_DRAIN, "value": "draining", "effect": _EFFECT}
 
 
-async def drain_taint_missing(context: ToolkitContext) -> str:
-    """Return an empty text if the node has the taint."""
-    node = await context.client.get(NODES, context.node)
-    return "" if _is_tainted(node) else f"node {context.node} lacks the taint {TAINT_KUBEVIRT_DRAIN}"
-
-
 async def drain_taint_present(context: ToolkitContext) -> str:
     """Return an empty text if the node does not have the taint."""
     node = await context.client.get(NODES, context.node)

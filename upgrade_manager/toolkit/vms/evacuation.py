@@ -25,6 +25,7 @@ from upgrade_manager.kube.resources import (
     VIRTUAL_MACHINE_INSTANCES,
 )
 from upgrade_manager.toolkit.vms import restore_list
+from upgrade_manager.toolkit.vms.drain_taint import set_drain_taint
 from upgrade_manager.toolkit.vms.kubevirt import described
 from upgrade_manager.toolkit.vms.vm_shutdown import request_stop, restores_vms, vms_of_node
 
@@ -54,6 +55,15 @@ async def vms_remaining(context: ToolkitContext) -> str:
     pairs = [*zip(instances, obstacles, strict=True), *coming]
     names = [f"{objects.qualified_name(one)} ({_state(obstacle)})" for one, obstacle in pairs]
     return f"VMs on node {context.node}: {name_list(names)}"
+
+
+async def evacuate(context: ToolkitContext) -> None:
+    """Set the drain taint again if another client has removed it, and stop the VMs that KubeVirt cannot move.
+
+    Harvester's node-down controller (v1.7.0 to v1.8.2) removes the taint at each change of a Ready node.
+    """
+    await set_drain_taint(context)
+    await stop_stranded_vms(context)
 
 
 async def stop_stranded_vms(context: ToolkitContext) -> None:

@@ -76,14 +76,17 @@ async def test_estimate_is_made_again_until_the_move_is_written(stage: NodeUpgra
     assert (await stage.states())["n1"] == "PostDrained"
 
 
-async def test_hooks_are_checked_once_for_each_version(stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hooks_are_checked_once_for_spec_and_annotations(
+    stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await stage.begin("n1", "n2")
     await stage.run()
     checks = spied(monkeypatch, overrides, "changed_strategy")
     await stage.run()
     assert checks.call_count == 0
-    label = MergePatch({"metadata": {"labels": {"some": "label"}}})
-    await stage.client.patch(PROVISIONING_CLUSTERS, "local", label, namespace="fleet-local")
+    for member in ("labels", "annotations"):
+        change = MergePatch({"metadata": {member: {"some": "text"}}})
+        await stage.client.patch(PROVISIONING_CLUSTERS, "local", change, namespace="fleet-local")
     for _ in range(2):
         await stage.run()
     assert checks.call_count == 1

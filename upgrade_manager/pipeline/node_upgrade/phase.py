@@ -263,15 +263,16 @@ async def _keep_hooks(ctx: ReconcileContext, state: State) -> None:
     """Add drain hooks again that other clients removed while nodes are left; record the new original before."""
     if state.cluster is None or not _unfinished(state):
         return
-    version = objects.resource_version(state.cluster)
-    if version == state.handled.cluster:
+    # Rancher changes the Cluster's status, which is not read, several times for each node.
+    seen = objects.spec(state.cluster), objects.annotations_of(state.cluster)
+    if seen == state.handled.cluster:
         return
     change = overrides.changed_strategy(ctx, state.cluster)
     if change is not None:
         await ctx.persist()
         await rancher.add_hooks(ctx, state.cluster, original=change.get("original"))
     elif await rancher.keep_original(ctx, state.cluster, overrides.strategy_entry(ctx)):
-        state.handled.cluster = version
+        state.handled.cluster = seen
 
 
 async def _apply_effects(ctx: ReconcileContext, state: State) -> None:

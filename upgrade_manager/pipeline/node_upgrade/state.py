@@ -26,8 +26,8 @@ class Handled:
     decisions: list[Decided] | None = None
     #: True once the events about the changed settings are recorded; `_report` sets the field.
     settings: bool = False
-    #: The resourceVersion at which Rancher's cluster had the hooks and the original strategy; `_keep_hooks` sets it.
-    cluster: str = ""
+    #: Spec and annotations of Rancher's cluster with the hooks and the original strategy; `_keep_hooks` sets the field.
+    cluster: tuple[object, object] | None = None
 
 
 @dataclass(slots=True, kw_only=True)

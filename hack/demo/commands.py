@@ -49,7 +49,7 @@ class Patch:
             return self.text
         patch = json.dumps(self.body, separators=(",", ":"))
         part = f" --subresource {self.subresource}" if self.subresource else ""
-        return f"kubectl patch {self.resource.name}{_place(self.namespace)} {self.name}{part} --type merge -p '{patch}'"
+        return f"kubectl patch {self.resource.name}{_place(self.namespace)} {self.name}{part} --type=merge -p '{patch}'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

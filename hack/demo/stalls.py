@@ -185,6 +185,8 @@ async def _undrained(client: Client, _: Object) -> tuple[Sequence[Command], Sequ
     name = objects.name(secrets[objects.name(machine)])
     body = {"data": {"plan": encoded(plan_of(cluster, machine))}}
     text = f"""kubectl patch {SECRETS.name} -n {FLEET_LOCAL} {name} --type merge -p '{{"data":{{"plan":"…"}}}}'"""
+    body = {"data": {"plan": encoded(plan_of(plane, machine))}}
+    text = f"""kubectl patch {SECRETS.name} -n {FLEET_LOCAL} {name} --type=merge -p '{{"data":{{"plan":"…"}}}}'"""
     damage = Patch(resource=SECRETS, name=name, namespace=FLEET_LOCAL, body=body, text=text)
     generation = (objects.spec(cluster).get("rkeConfig") or {}).get("provisionGeneration") or 0
     return ([damage] if _hooks(cluster) else []), [_rke_patch({"provisionGeneration": generation + 1})]

@@ -28,8 +28,9 @@ SCALE = "Start it: kubectl -n cattle-system scale deploy/system-upgrade-controll
 HANGS = f"(1) Show its log: {LOGS} (2) If its last line is older than a minute, it hangs: {RESTART}"
 REFUSED = "the API server refuses its Jobs"
 TRIAL = (
-    "(1) Show why, creating nothing: kubectl create job -n cattle-system trial --image=trial --dry-run=server "
-    "(2) Repair what refuses it; webhooks are in: kubectl get validatingwebhookconfigurations,"
+    "(1) Let the API server report the reason (this creates no Job): "
+    "kubectl create job -n cattle-system trial --image=trial --dry-run=server "
+    "(2) Repair the component that refuses the Job; list the webhooks: kubectl get validatingwebhookconfigurations,"
     "mutatingwebhookconfigurations -o 'custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name'"
 )
 LABEL = "plan.upgrade.cattle.io/p"

@@ -230,7 +230,7 @@ def test_new_leader_does_not_reduce_the_progress(reading: Reading) -> None:
         store.replace([found], "1")
         collector.refresh()
         ratios.append(reading.value("progress_ratio", plan="up"))
-    assert ratios == [0.45, None, 0.45]
+    assert ratios == [0.93, None, 0.93]
 
 
 def test_nodes_of_a_large_plan_have_one_series_each(reading: Reading) -> None:

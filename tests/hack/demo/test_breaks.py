@@ -27,7 +27,7 @@ PLAN: dict[str, Any] = {
     "spec": {"version": "v1.8.0"},
 }
 REASONS = {
-    "degraded-volume": r"^Volume longhorn-system/pvc-\S+ .* is degraded\. Wait until Longhorn has rebuilt its replicas",
+    "degraded-volume": r"^Volume longhorn-system/pvc-\S+ .* is not healthy: .* Longhorn rebuilds its replicas",
     "cordoned-node": r"^Node node-2 is cordoned\. Run (?P<remedy>.*)$",
     "single-replica": r"^Volume longhorn-system/pvc-\S+ .* has a single replica, .* Add a replica: (?P<remedy>.*)$",
 }

@@ -20,8 +20,8 @@ CONDITION = {"type": "ClockSkewed", "status": "True"}
 @pytest.mark.parametrize(
     ("subresource", "text"),
     [
-        ("", 'kubectl patch nodes node-1 --type merge -p \'{"status":{"conditions":[]}}\''),
-        ("status", 'kubectl patch nodes node-1 --subresource status --type merge -p \'{"status":{"conditions":[]}}\''),
+        ("", 'kubectl patch nodes node-1 --type=merge -p \'{"status":{"conditions":[]}}\''),
+        ("status", 'kubectl patch nodes node-1 --subresource status --type=merge -p \'{"status":{"conditions":[]}}\''),
     ],
 )
 def test_command_line_names_the_subresource(subresource: str, text: str) -> None:

@@ -21,7 +21,7 @@ from upgrade_manager.api.keys import (
     LABEL_COMPONENT,
     LABEL_PLAN,
     LABEL_PLAN_UID,
-    LABEL_REPEATED,
+    LABEL_REQUEST,
     Component,
 )
 from upgrade_manager.cli.application import USER_AGENT
@@ -40,7 +40,9 @@ _MAY_CHANGE = {
         # After a repeated drain.
         "spec.taints",
     ),
-    "secrets": (f"metadata.annotations.{_PREFIX}pre-hook", f"metadata.annotations.{_PREFIX}post-hook"),
+    "secrets": tuple(
+        f"metadata.annotations.{_PREFIX}{one}" for one in ("pre-hook", "post-hook", "acknowledged-request")
+    ),
     "clusters.provisioning.cattle.io": (
         f"metadata.annotations.{_PREFIX}original-upgrade-strategy",
         "spec.kubernetesVersion",
@@ -131,11 +133,11 @@ class RequestAudit(Forwarding):
             return
         made = json.loads(response.body)
         title = f"{call.resource} {call.namespace}/{objects.name(made)}"
-        # Another plan of the same name creates objects of the same names.
-        uid = objects.labels(made).get(LABEL_PLAN_UID, "")
-        self._created[f"{title} {uid}"] += 1
-        # Rancher may drain a node again, for which its pre-drain Job is created again.
-        if self._created[f"{title} {uid}"] > 1 and LABEL_REPEATED not in objects.labels(made):
+        # Another plan of the same name creates objects of the same names, and so does another request of Rancher.
+        uid, request = (objects.labels(made).get(key, "") for key in (LABEL_PLAN_UID, LABEL_REQUEST))
+        creation = f"{title} {uid} {request}"
+        self._created[creation] += 1
+        if self._created[creation] > 1:
             self._broken(call, f"{title} was created again")
         if call.resource in _FREE:
             return

@@ -184,8 +184,6 @@ async def _undrained(client: Client, _: Object) -> tuple[Sequence[Command], Sequ
     machine = tiers(cluster, machines, secrets)[-1].members[-1]
     name = objects.name(secrets[objects.name(machine)])
     body = {"data": {"plan": encoded(plan_of(cluster, machine))}}
-    text = f"""kubectl patch {SECRETS.name} -n {FLEET_LOCAL} {name} --type merge -p '{{"data":{{"plan":"…"}}}}'"""
-    body = {"data": {"plan": encoded(plan_of(plane, machine))}}
     text = f"""kubectl patch {SECRETS.name} -n {FLEET_LOCAL} {name} --type=merge -p '{{"data":{{"plan":"…"}}}}'"""
     damage = Patch(resource=SECRETS, name=name, namespace=FLEET_LOCAL, body=body, text=text)
     generation = (objects.spec(cluster).get("rkeConfig") or {}).get("provisionGeneration") or 0

@@ -15,8 +15,6 @@ from hack.simulation import Simulation
 from tests.support.cluster.simulate import RepairableScenario, Simulate
 from tests.support.managers.healthy_jobs import healthy_jobs
 from tests.support.managers.upgrade import REFUSAL, UpgradeRun, condition, provision_generation, started
-from tests.support.managers.healthy_jobs import healthy_jobs
-from tests.support.programs.polling import eventually
 from tests.support.random_runs.end_state_checks import check_nodes
 from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.kube import objects

@@ -43,12 +43,8 @@ async def vm_world(
     simulate: Simulate = embedded,
     **values: Any,
 ) -> AsyncIterator[ToolkitWorld]:
-    """Create a world with these VMs; by default one that can be migrated, and two that cannot.
-
-    Harvester's node-down controller does not run, unless `node_down` is given: it removes the Job's taint.
-    """
+    """Create a world with these VMs; by default one that can be migrated, and two that cannot."""
     described = list(machines or (FIXED, FREE, ELSEWHERE))
-    values = {"node_down": False, **values}
     changed = scenarios.load(scenario).changed(jitter=0.0, vms={"count": 0, "machines": described}, **values)
     async with toolkit_world(folder, scenario=changed, actors=actors, simulate=simulate) as world:
         tree.fill(world.tree.root, os_image=_OS)

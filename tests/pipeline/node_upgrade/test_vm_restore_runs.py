@@ -148,8 +148,8 @@ FAULTS = [
         {"faults": [{"work": "restore-vm", "message": "KubeVirt says no"}]}, "KubeVirt says no", id="it fails"
     ),
     pytest.param(
-        {"vms": {"count": 0, "machines": [{**FIXED, "failing_starts": 99}]}},
-        "1 of 1 VMs could not be started: default/fixed",
+        {"vms": {"count": 0, "machines": [{**FIXED, "failing_starts": 10_000}]}},
+        "unable to start VM fixed",
         id="KubeVirt refuses to start the VM",
     ),
     pytest.param({"faults": [{"work": "restore-vm", "hang": True}]}, "DeadlineExceeded", id="it never ends"),

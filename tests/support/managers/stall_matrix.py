@@ -285,7 +285,7 @@ CELLS = (
         {"WaitingReboot": ("NodeNotBack", "Node", FIRST)},
         deadline=1800.0,
     ),
-    *_cells("boot of a node", boot_of(_NODE), {"NodeUpgrading": ("NodeNotBack", "Node", _NODE)}, deadline=36.0),
+    *_cells("boot of a node", boot_of(_NODE), {"NodeUpgrading": ("NodeNotBack", "Node", _NODE)}, deadline=33.0),
     *_cells(
         "scheduler",
         "Scheduler",

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from tests.support.managers.upgrade import node_states
+from upgrade_manager.api.blockers import BlockerReason, read_blockers
 from upgrade_manager.api.keys import MANAGED_LABEL, PREFIX, SUC_NODE_LABEL_PREFIX
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound, Transient
@@ -42,11 +43,15 @@ async def label_flapping(stage: UpgradeRun, act: Interference) -> None:
 
 
 async def node_deleted(stage: UpgradeRun, act: Interference) -> None:
-    """Delete a Node; its kubelet registers it again."""
+    """Delete a Node; its kubelet registers it again, without a cordon, which an operator sets as the blocker says."""
     node = await stage.client.get(NODES, act.node)
     async with _undone(lambda: _register(stage, node)):
         await stage.client.delete(NODES, act.node)
         await asyncio.sleep(act.lasts)
+    while not await _is_named(stage, act.node):  # noqa: ASYNC110  # the plan belongs to another task
+        await asyncio.sleep(0.5)
+    async with _undone(lambda: _cordon(stage, act.node, cordoned=True)):
+        pass
 
 
 async def node_restarted(stage: UpgradeRun, act: Interference) -> None:
@@ -100,6 +105,14 @@ async def _register(stage: UpgradeRun, node: Object) -> None:
     spec = {key: value for key, value in objects.spec(node).items() if key != "unschedulable"}
     with suppress(AlreadyExists):
         await stage.client.create(NODES, {**node, "metadata": metadata, "spec": spec})
+
+
+async def _is_named(stage: UpgradeRun, node: str) -> bool:
+    """Return True while a blocker says that the node was uncordoned before its drain."""
+    with suppress(Transient, NotFound):
+        blockers = read_blockers(objects.status(await stage.plan()).get("blockers"))
+        return any(one.reason is BlockerReason.NODE_UNCORDONED and one.name == node for one in blockers)
+    return False
 
 
 async def _until_done(stage: UpgradeRun, node: str) -> None:

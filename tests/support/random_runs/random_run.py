@@ -47,8 +47,10 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
 
-#: Virtual seconds until events and cleanup are done, with API faults.
+#: Virtual seconds until the cleanup is done, with API faults.
 _SETTLE_SECONDS = 120.0
+#: Virtual seconds until all events are sent, of which each refused one waits 10 s.
+_EVENT_SECONDS = 600.0
 #: Virtual seconds for which a cache without faults may be out of date, at most.
 _PROMPT = 3.0
 #: Virtual seconds between two polls of a plan.
@@ -110,7 +112,7 @@ async def run(drawn: RandomPlan) -> RunResult:
                 await users.run()
             # A manager that starts after the end changes nothing.
             async with stage.life(seed="life after the end"):
-                await asyncio.sleep(_SETTLE_SECONDS)
+                await asyncio.sleep(_EVENT_SECONDS)
             await users.end()
         except TimeoutError:
             plans = (await simulation.client().list(UPGRADE_PLANS)).items

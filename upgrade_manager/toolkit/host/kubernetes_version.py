@@ -25,7 +25,10 @@ def kubelet_version(release: str) -> str:
 
 async def kubelet_outdated(context: ToolkitContext) -> str:
     """Return an empty text once the node's kubelet reports the release's Kubernetes."""
-    wanted = kubelet_version((await context.release.versions())["kubernetes"])
+    release = (await context.release.versions())["kubernetes"]
+    wanted = kubelet_version(release)
     node = await context.client.get(NODES, context.node)
     found = (objects.status(node).get("nodeInfo") or {}).get("kubeletVersion") or "an unknown version"
-    return "" if found == wanted else f"the kubelet of node {context.node} reports {found} instead of {wanted}"
+    return (
+        "" if found in {wanted, release} else f"the kubelet of node {context.node} reports {found} instead of {wanted}"
+    )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from upgrade_manager.api.in_progress import STRATEGY_FIELD, blocks_next_plan, is_in_progress
+from upgrade_manager.api.in_progress import STRATEGY_FIELD, blocks_next_plan, is_in_progress, wait_command
 
 INTERVAL = {"object": "Setting longhorn-system/x", "field": "value"}
 STRATEGY = {"object": "Cluster fleet-local/local", "field": STRATEGY_FIELD}
@@ -39,3 +39,9 @@ def test_is_in_progress(status: object, *, expected: bool) -> None:
 )
 def test_blocks_next_plan(status: object, *, expected: bool) -> None:
     assert blocks_next_plan(status) is expected
+
+
+def test_wait_command_waits_for_both_ends() -> None:
+    assert wait_command("r") == (
+        "kubectl wait --for=condition=Progressing=False --timeout=24h upgradeplans.management.harvesterhci.io r"
+    )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.cluster.cluster_reader import create
-from tests.support.cluster.instances import GPU, affinity, instance
+from tests.support.cluster.instances import GPU, OWNER, affinity, instance
 from tests.support.cluster.simulate import Simulate
 from tests.support.cluster.vm_world import (
     ELSEWHERE,
@@ -211,6 +211,9 @@ async def test_rule_on_a_server(
     async with vm_world(tmp_path, ELSEWHERE, actors=False, simulate=simulate) as world:
         one = instance(spec, on=NODE, **devices)
         one["metadata"]["labels"] = {"kubevirt.io/nodeName": NODE}
+        # The garbage collector removes an instance whose owner does not exist.
+        owner = await world.client.get(VIRTUAL_MACHINES, ELSEWHERE["name"], namespace="default")
+        one["metadata"]["ownerReferences"] = [{**OWNER, "name": objects.name(owner), "uid": objects.uid(owner)}]
         await create(world.client, VIRTUAL_MACHINE_INSTANCES, one)
         for name, change in changes.items():
             await world.client.patch(NODES, name, MergePatch(change))

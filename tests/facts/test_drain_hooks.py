@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+
 import pytest
 
-from upgrade_manager.facts.drain_hooks import leftover_hook, remove_command
+from upgrade_manager.facts.drain_hooks import drain_again, foreign_ways_out, leftover_hook, remove_command
 
 PRE, POST = "management.harvesterhci.io/pre-hook", "management.harvesterhci.io/post-hook"
 
@@ -34,3 +37,52 @@ def test_named_hooks_are_removed() -> None:
     )
     for unknown in (None, {}, {"workerDrainOptions": None}):
         assert remove_command(unknown, {"a"}).startswith("kubectl edit -n fleet-local clusters.prov")
+
+
+START = "Start the controller that sets annotation a/hook of the Secret"
+REMOVE = "Or remove its hook from the drain options: "
+EDIT = f"{REMOVE}kubectl edit -n fleet-local clusters.provisioning.cattle.io local"
+PATCH = f"{REMOVE}kubectl patch -n fleet-local clusters.provisioning.cattle.io local --type=merge -p "
+
+
+@pytest.mark.parametrize(
+    ("strategy", "way_out"),
+    [
+        pytest.param(None, EDIT, id="no strategy"),
+        pytest.param(
+            {"workerDrainOptions": {"preDrainHooks": [{"annotation": "a/hook"}, {"annotation": "b"}]}},
+            f"{PATCH}'"
+            '{"spec":{"rkeConfig":{"upgradeStrategy":{"workerDrainOptions":{"preDrainHooks":[{"annotation":"b"}]}}}}}'
+            "'",
+            id="patch",
+        ),
+    ],
+)
+def test_hook_is_acknowledged_or_removed(strategy: object, way_out: str) -> None:
+    assert foreign_ways_out(strategy, ["a/hook"]) == (START, way_out)
+
+
+def test_hook_of_a_drained_node_is_acknowledged_there() -> None:
+    place = "secret -n fleet-local s1"
+    value = f"kubectl get {place} -o jsonpath='{{.metadata.annotations.rke\\.cattle\\.io/post-drain}}'"
+    acknowledge = f'kubectl annotate {place} a/hook="$({value})"'
+    found = foreign_ways_out(None, ["a/hook"], drained="s1")
+    assert found == (START, EDIT, f"And acknowledge it for this node, which is drained: {acknowledge}")
+
+
+def test_hostile_annotation_stays_inside_its_word() -> None:
+    kept, removed = "b'; reboot '", "a'; reboot '"
+    hooks = {"workerDrainOptions": {"preDrainHooks": [{"annotation": removed}, {"annotation": kept}]}}
+    _, patch, annotate = foreign_ways_out(hooks, [removed], drained="s1")
+    body = shlex.split(patch[patch.index("kubectl patch") :])[-1]
+    options = json.loads(body)["spec"]["rkeConfig"]["upgradeStrategy"]["workerDrainOptions"]
+    assert options == {"preDrainHooks": [{"annotation": kept}]}
+    words = shlex.split(annotate[annotate.index("kubectl annotate") :])
+    assert words[6].startswith(f"{removed}=$(kubectl get ")
+
+
+def test_nodes_are_drained_again_by_the_next_generation() -> None:
+    assert drain_again(4) == (
+        "Let Rancher drain all nodes again, also the upgraded ones: kubectl patch -n fleet-local "
+        """clusters.provisioning.cattle.io local --type=merge -p '{"spec":{"rkeConfig":{"provisionGeneration":5}}}'"""
+    )

@@ -10,6 +10,7 @@ import pytest
 from tests.support.cluster.nodes import OPTIONS, PRE_DRAIN, machine, node, secret, store_of
 from tests.support.cluster.nodes import POST as HOOK
 from tests.support.cluster.nodes import POST_DRAIN as REQUEST
+from upgrade_manager.facts.drain_hooks import leftover_hook
 from upgrade_manager.nodes.node_view import Observed
 from upgrade_manager.nodes.pending_hooks import delays, describe_delays
 
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ACKNOWLEDGED = "is acknowledged; waiting for Rancher to uncordon the node"
-REMOVE = f"(remove it: kubectl annotate secret -n fleet-local s {REQUEST}-)"
-STALE = f"is pending since an earlier upgrade {REMOVE}"
+ACKNOWLEDGE = f"(acknowledge it: {leftover_hook('s', REQUEST)})"
+STALE = f"is pending since an earlier upgrade {ACKNOWLEDGE}"
 #: Drain options with the hook of another controller, too.
 SHARED = json.dumps({"postDrainHooks": [{"annotation": HOOK}, {"annotation": "example.com/a"}]})
 #: Drain options with the hook of another controller alone.
 FOREIGN = json.dumps({"postDrainHooks": [{"annotation": "example.com/a"}]})
 OTHERS = "other controllers have not acknowledged their hooks: example.com/a (Secret fleet-local/s)"
-UNMANAGED = f"is pending, but the node does not exist or lacks the label harvesterhci.io/managed=true {REMOVE}"
+UNMANAGED = f"is pending, but the node does not exist or lacks the label harvesterhci.io/managed=true {ACKNOWLEDGE}"
 
 
 def remaining(*secrets: dict[str, Any], cordoned: Sequence[str] = (), multi_node: bool = True, limit: int = 3) -> str:

@@ -153,6 +153,6 @@ def test_repeated_drain_waits_for_a_drained_node_unless(
     ],
 )
 def test_message_names_paused_nodes(names: str, text: str, *, cordoned: bool) -> None:
-    pairs = [(node(name), Decision(state=NodeState.UPGRADE_PAUSED)) for name in names]
-    message = paused_message([*pairs, (node("z"), IDLE)], cordoned=cordoned)
+    pairs = [(node(name, cordoned=cordoned), Decision(state=NodeState.UPGRADE_PAUSED)) for name in names]
+    message = paused_message([*pairs, (node("z"), IDLE)])
     assert message == (f"{text} spec.nodeUpgradeOption.pauseNodes to continue" if text else "")

@@ -255,7 +255,7 @@ class ForeignHookWait(KnownWait):
 
 
 class LeftoverHookWait(KnownWait):
-    """A wait for the removal of a hook that neither Rancher nor the manager processes; `detail` names it."""
+    """A wait for a user to acknowledge a hook that neither Rancher nor the manager processes; `detail` names it."""
 
     __slots__ = ()
     kind = WaitKind.LEFTOVER_HOOK

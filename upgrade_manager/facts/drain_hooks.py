@@ -1,7 +1,8 @@
 """Drain hooks in Rancher's upgradeStrategy and on machine-plan Secrets, and the commands that end a wait for them.
 
-The remedy for other controllers' hooks (pipeline/settings/foreign_hooks.py), the single-node upgrade
-(toolkit/charts/rancher_cluster.py) and the end of a plan (pipeline/ending/held_nodes.py) name these commands.
+The waits of the node upgrade (pipeline/node_upgrade/waits.py), the hooks that delay its end (nodes/pending_hooks.py),
+the single-node upgrade (toolkit/charts/rancher_cluster.py) and the end of a plan (pipeline/ending/held_nodes.py) name
+these commands. node_obstacles.py has the reasons of the waits.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from upgrade_manager.api.keys import (
     RKE_POST_DRAIN,
     RKE_PRE_DRAIN,
 )
+from upgrade_manager.api.text import name_list
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
 #: The lists of hooks in drain options, each with the manager's hook.
 HOOKS = {"preDrainHooks": ANNOTATION_PRE_HOOK, "postDrainHooks": ANNOTATION_POST_HOOK}
@@ -56,6 +58,39 @@ def remove_command(strategy: Any, annotations: Collection[str]) -> str:
         return f"kubectl edit {_CLUSTER}"
     body = {"spec": {"rkeConfig": {"upgradeStrategy": changed}}}
     return f"kubectl patch {_CLUSTER} --type=merge -p {shlex.quote(json.dumps(body, separators=(',', ':')))}"
+
+
+def foreign_ways_out(strategy: Any, hooks: Sequence[str], *, drained: str = "") -> tuple[str, ...]:
+    """Return the remedies for other controllers' hooks; node_obstacles.foreign_hooks has the reason.
+
+    `drained` is the Secret of a node whose post-drain hook waits: Rancher keeps the drain options of such a node.
+    """
+    return (
+        f"Start the controller that sets annotation {name_list(hooks)} of the Secret",
+        f"Or remove its hook from the drain options: {remove_command(strategy, frozenset(hooks))}",
+        *(
+            f"And acknowledge it for this node, which is drained: {_acknowledge(drained, one)}"
+            for one in hooks
+            if drained
+        ),
+    )
+
+
+def _acknowledge(secret: str, hook: str) -> str:
+    place = f"secret -n {FLEET_LOCAL} {secret}"
+    path = RKE_POST_DRAIN.replace(".", r"\.")
+    value = f"kubectl get {place} -o jsonpath='{{.metadata.annotations.{path}}}'"
+    return f'kubectl annotate {place} {shlex.quote(hook)}="$({value})"'
+
+
+def drain_again(generation: int) -> str:
+    """Return the remedy for nodes that Rancher has not drained, or whose drain Rancher has forgotten.
+
+    `generation` is the Cluster's provisionGeneration; node_obstacles.py has the reasons.
+    """
+    body = json.dumps({"spec": {"rkeConfig": {"provisionGeneration": generation + 1}}}, separators=(",", ":"))
+    command = f"kubectl patch {_CLUSTER} --type=merge -p '{body}'"
+    return f"Let Rancher drain all nodes again, also the upgraded ones: {command}"
 
 
 def leftover_hook(secret: str, *keys: str) -> str:

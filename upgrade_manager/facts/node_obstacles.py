@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+#: The plan's list of nodes that wait for the user.
+PAUSE_LIST = "spec.nodeUpgradeOption.pauseNodes"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeObstacle:
     """The reason for which a node holds the upgrade up."""
@@ -71,17 +75,24 @@ def _boot_release(node: str) -> tuple[str, ...]:
     )
 
 
+def paused(*, nodes: int = 1) -> NodeObstacle:
+    """Return the obstacle of nodes whose turn has come, and that the plan pauses."""
+    subject, them = ("it is", "it") if nodes == 1 else ("they are", "them")
+    return NodeObstacle(why=f"{subject} in {PAUSE_LIST}", ways_out=(f"remove {them} from {PAUSE_LIST} to continue",))
+
+
 def cordoned(node: str) -> NodeObstacle:
     """Return the obstacle of an upgraded node that nothing but a user uncordons."""
     return NodeObstacle(why="it is cordoned after its upgrade", ways_out=(f"kubectl uncordon {node}",))
 
 
 def foreign_hooks(secret: str, hooks: Sequence[str]) -> str:
-    """Return why Rancher waits at a node: others' hooks; pipeline/settings/foreign_hooks.py has the remedy."""
+    """Return why Rancher waits at a node: other controllers' hooks; drain_hooks.foreign_ways_out has the remedy."""
     return f"other controllers have not acknowledged their hooks: {name_list(hooks)} (Secret {FLEET_LOCAL}/{secret})"
 
 
 #: The reason for which the upgrade of a node does not go on: a user acknowledged its hooks, or Rancher was restored.
+#: The function drain_hooks.drain_again has the remedy.
 FORGOTTEN = "Rancher has removed its drain hooks before its upgrade ended"
 
 
@@ -94,6 +105,6 @@ def cordon_refused(error: str) -> str:
 
 
 def undrained(kubernetes: str, *, nodes: int = 1) -> str:
-    """Return why nodes that run the release's Kubernetes wait; node_upgrade/waits.py has the remedy."""
+    """Return why nodes that run the release's Kubernetes wait; drain_hooks.drain_again has the remedy."""
     subject, them = ("it runs", "it") if nodes == 1 else ("they run", "them")
     return f"{subject} Kubernetes {kubernetes} already, but Rancher has not drained {them}"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.timestamps import format_duration, parse_time, seconds_between
+from upgrade_manager.facts.node_obstacles import paused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,7 +120,7 @@ def _milestone(reason: MilestoneReason, message: str, *, at: datetime | None) ->
 def _pause(node: str, first: JobState, state: NodeState | None) -> Iterator[Milestone]:
     resumed, created = parse_time(first.resumed), parse_time(first.created)
     if resumed or (first.suspended and state is NodeState.UPGRADE_PAUSED):
-        message = f"Node {node}: paused; remove it from spec.nodeUpgradeOption.pauseNodes to continue"
+        message = f"Node {node}: paused; {paused().ways_out[0]}"
         yield _milestone(MilestoneReason.NODE_PAUSED, message, at=created)
     if resumed:
         message = f"Node {node}: resumed{_duration('after', created, resumed)}"

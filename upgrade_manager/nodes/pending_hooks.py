@@ -1,8 +1,8 @@
 """Delays of the phase's end when every node is done: Rancher's hooks that are still set, and cordoned nodes.
 
-Rancher uncordons a node after its post-drain hook was acknowledged, then removes the hook. A hook that is not
-acknowledged stays until a user removes the hook. A node that is cordoned without a hook stays cordoned until a user
-uncordons the node. The message therefore names such hooks and nodes.
+Rancher uncordons a node after its post-drain hook was acknowledged, then removes the hook. A hook that the manager does
+not acknowledge stays until a user acknowledges the hook. A node that is cordoned without a hook stays cordoned until a
+user uncordons the node. The message therefore names such hooks and nodes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL, MANAGED_SELECTOR, RKE_POST_DRAIN, RKE_PRE_DRAIN
 from upgrade_manager.facts import machine_plan, node_obstacles
+from upgrade_manager.facts.drain_hooks import leftover_hook
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class DelayKind(Enum):
     RANCHER = "Rancher"
     #: Other controllers acknowledge their hooks.
     FOREIGN = "foreign"
-    #: A user removes a hook that neither Rancher nor the manager processes.
+    #: A user acknowledges a hook that neither Rancher nor the manager processes.
     LEFTOVER = "leftover"
     #: A user uncordons the node.
     CORDON = "cordon"
@@ -54,7 +55,7 @@ class Delay:
     def __str__(self) -> str:
         if self.kind is DelayKind.CORDON:
             return f"{self.node}: {self.problem}. Run {self.remedy}"
-        return f"{self.node}: {self.problem}" + (f" (remove it: {self.remedy})" if self.remedy else "")
+        return f"{self.node}: {self.problem}" + (f" (acknowledge it: {self.remedy})" if self.remedy else "")
 
 
 def delays(observed: Observed, *, cordoned: Iterable[str], multi_node: bool) -> list[Delay]:
@@ -114,9 +115,9 @@ def _delay(node: str, secret: Object, key: str, *, acknowledges: bool, multi_nod
         foreign = node_obstacles.foreign_hooks(name, hook.others)
         return Delay(kind=DelayKind.FOREIGN, node=node, secret=name, problem=foreign, hooks=hook.others)
     kind, state = _state(is_answered=is_answered, multi_node=multi_node)
-    remove = f"kubectl annotate secret -n {FLEET_LOCAL} {name} {key}-" if kind is DelayKind.LEFTOVER else ""
+    acknowledge = leftover_hook(name, key) if kind is DelayKind.LEFTOVER else ""
     problem = f"{key} of Secret {FLEET_LOCAL}/{name} {state}"
-    return Delay(kind=kind, node=node, secret=name, problem=problem, remedy=remove)
+    return Delay(kind=kind, node=node, secret=name, problem=problem, remedy=acknowledge)
 
 
 def _state(*, is_answered: bool, multi_node: bool) -> tuple[DelayKind, str]:

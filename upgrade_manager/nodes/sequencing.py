@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.text import name_list
+from upgrade_manager.facts import node_obstacles
 from upgrade_manager.nodes.model import Decision, RemoveJob, ResumeJob, StartJob
 
 if TYPE_CHECKING:
@@ -94,14 +95,15 @@ def one_at_a_time(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[
     return result
 
 
-def paused_message(decisions: Iterable[tuple[NodeView, Decision]], *, cordoned: bool) -> str:
-    """Return the message about paused nodes; Rancher has cordoned them, except a single node."""
-    names = [view.name for view, decision in decisions if decision.state is NodeState.UPGRADE_PAUSED]
-    if not names:
+def paused_message(decisions: Iterable[tuple[NodeView, Decision]]) -> str:
+    """Return the message about paused nodes, which Rancher cordons before it sets their hooks."""
+    views = [view for view, decision in decisions if decision.state is NodeState.UPGRADE_PAUSED]
+    if not views:
         return ""
-    verb, pronoun = ("is", "it") if len(names) == 1 else ("are", "them")
-    state = "paused (cordoned)" if cordoned else "paused"
-    return f"{name_list(names)} {verb} {state}; remove {pronoun} from spec.nodeUpgradeOption.pauseNodes to continue"
+    verb = "is" if len(views) == 1 else "are"
+    state = "paused (cordoned)" if all(view.cordoned for view in views) else "paused"
+    resume = node_obstacles.paused(nodes=len(views)).ways_out[0]
+    return f"{name_list([view.name for view in views])} {verb} {state}; {resume}"
 
 
 def _is_started(view: NodeView) -> bool:

@@ -11,6 +11,7 @@ from tests.support.cluster.nodes import OPTIONS, POST, POST_DRAIN, PRE, PRE_DRAI
 from tests.support.managers.node_upgrade import COMPLETE, INTERVAL, NodeUpgradeRun
 from tests.support.managers.phase_results import shown
 from upgrade_manager.api.keys import MANAGED_LABEL, JobType
+from upgrade_manager.facts.drain_hooks import leftover_hook
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.patch import MergePatch
@@ -155,8 +156,7 @@ async def test_remaining_hooks_are_reported_with_node_and_state(stage: NodeUpgra
         f"n1: {place}/s-n1 is acknowledged; waiting for Rancher to uncordon the node; "
         f"n2: {place}/s-n2 is acknowledged; waiting for Rancher to uncordon the node; "
         f"n3: {place}/s-n3 is pending, but the node does not exist or lacks the label "
-        "harvesterhci.io/managed=true (remove it: kubectl annotate secret -n fleet-local s-n3 "
-        "rke.cattle.io/post-drain-); "
+        f"harvesterhci.io/managed=true (acknowledge it: {leftover_hook('s-n3', 'rke.cattle.io/post-drain')}); "
         "2 more (4 of 4 nodes done)"
     )
     await stage.rancher("n2", post=None)

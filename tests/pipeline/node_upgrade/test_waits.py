@@ -67,7 +67,7 @@ async def test_undrained_node_with_the_release_is_named_with_the_patch(stage: No
     assert (wait.name, wait.detail[:4]) == ("local", "n2: ")
     assert wait.remedy == (
         "Let Rancher drain all nodes again, also the upgraded ones: "
-        "kubectl -n fleet-local patch clusters.provisioning.cattle.io local --type=merge "
+        "kubectl patch -n fleet-local clusters.provisioning.cattle.io local --type=merge "
         """-p '{"spec":{"rkeConfig":{"provisionGeneration":6}}}'"""
     )
 

@@ -347,7 +347,7 @@ async def _progress(ctx: ReconcileContext, state: State) -> Completed | Waiting:
     waits = NodeWaits(ctx=ctx, observed=state.observed, release_os=os, cluster=state.cluster, missing=missing)
     if unfinished:
         busy = [await _node_progress(ctx, *pair) for pair in unfinished if _is_busy(*pair)][:MAX_NAMED_NODES]
-        paused = paused_message(unfinished, cordoned=state.single is None)
+        paused = paused_message(unfinished)
         shown = "; ".join([paused, *busy] if paused else busy)
         if shown:
             found: Iterable[Wait] = chain(waits.of_nodes(unfinished), waits.of_forgotten(unfinished))

@@ -24,6 +24,7 @@ from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.deadlines import PLANNER
 from upgrade_manager.blockers.jobs import job_wait
+from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import (
     CordonedNodeWait,
     DrainWait,
@@ -38,13 +39,13 @@ from upgrade_manager.blockers.wait import (
     RebootWait,
     RefusedCordonWait,
 )
-from upgrade_manager.facts import node_obstacles
+from upgrade_manager.facts import drain_hooks, node_obstacles
 from upgrade_manager.facts.evictions import BUDGET_GATE
 from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.facts.vm_obstacles import EVACUATION
 from upgrade_manager.facts.volumes import VOLUME_GATE
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.nodes.drain import runs_release
 from upgrade_manager.nodes.model import AcknowledgeHook
 from upgrade_manager.nodes.next_node import kubelet_of
@@ -52,7 +53,7 @@ from upgrade_manager.nodes.node_view import finished_seconds, is_older
 from upgrade_manager.nodes.pending_hooks import DelayKind
 from upgrade_manager.nodes.sequencing import FIRST_JOBS
 from upgrade_manager.pipeline.blocker_report import known_blockers, known_since
-from upgrade_manager.pipeline.settings import foreign_hooks, rancher
+from upgrade_manager.pipeline.settings import rancher
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -128,15 +129,12 @@ class NodeWaits:
     def _lost_hooks(self, why: str, *, since: datetime, is_certain: bool) -> Wait:
         requested = self.ctx.status["provisionGeneration"] or 0
         generation = rancher.generation(self.cluster) if self.cluster else requested
-        patch = json.dumps({"spec": {"rkeConfig": {"provisionGeneration": generation + 1}}}, separators=(",", ":"))
         return LostHookWait(
             namespace=FLEET_LOCAL,
             name=PROVISIONING_CLUSTER,
             since=since,
             detail=why,
-            remedy="Let Rancher drain all nodes again, also the upgraded ones: "
-            f"kubectl -n {FLEET_LOCAL} patch {PROVISIONING_CLUSTERS.name} {PROVISIONING_CLUSTER} "
-            f"--type=merge -p '{patch}'",
+            remedy=drain_hooks.drain_again(generation),
             is_certain=is_certain,
         )
 
@@ -150,7 +148,7 @@ class NodeWaits:
                 yield known_wait(self.ctx, CordonedNodeWait, delay.node, detail=delay.problem, remedy=delay.remedy)
             else:
                 kind = ForeignHookWait if delay.kind is DelayKind.FOREIGN else LeftoverHookWait
-                remedy = delay.remedy or foreign_hooks.remedy(self.cluster, delay.hooks, drained=delay.secret)
+                remedy = delay.remedy or self._foreign_remedy(delay.hooks, drained=delay.secret)
                 yield self._hook(kind, delay.secret, delay.node, detail=delay.problem, remedy=remedy)
 
     def _missing(self, node: str) -> Iterator[Wait]:
@@ -167,7 +165,7 @@ class NodeWaits:
             PausedNodeWait,
             view.name,
             since=parse_time(job.created) if job else None,
-            detail="it is in spec.nodeUpgradeOption.pauseNodes, and its turn has come",
+            detail=f"{node_obstacles.paused().why}, and its turn has come",
             remedy=f"kubectl patch {UPGRADE_PLANS.name} {self.ctx.owner.name} --type=merge -p '{patch}'",
         )
 
@@ -280,8 +278,12 @@ class NodeWaits:
     def _foreign(self, view: NodeView, others: Sequence[str]) -> Wait:
         detail = node_obstacles.foreign_hooks(view.secret, others)
         drained = "" if view.pre_drain.others else view.secret
-        remedy = foreign_hooks.remedy(self.cluster, others, drained=drained)
+        remedy = self._foreign_remedy(others, drained=drained)
         return self._hook(ForeignHookWait, view.secret, view.name, detail=detail, remedy=remedy)
+
+    def _foreign_remedy(self, hooks: Sequence[str], *, drained: str) -> str:
+        strategy = rancher.rke_config(self.cluster).get("upgradeStrategy") if self.cluster else None
+        return steps(*drain_hooks.foreign_ways_out(strategy, hooks, drained=drained))
 
     def _rancher(self, since: datetime, *, detail: str, node: str = "") -> Wait:
         return RancherWait(namespace=FLEET_LOCAL, name=PROVISIONING_CLUSTER, node=node, since=since, detail=detail)

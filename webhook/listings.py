@@ -142,7 +142,11 @@ INSTANCES = Listing(
     resource=resources.VIRTUAL_MACHINE_INSTANCES,
     slim=_instance,
 )
-MANAGED_CHARTS = Listing(resource=resources.MANAGED_CHARTS, namespace=FLEET_LOCAL, slim=keep(condition="Ready"))
+MANAGED_CHARTS = Listing(
+    resource=resources.MANAGED_CHARTS,
+    namespace=FLEET_LOCAL,
+    slim=keep("status.summary.nonReadyResources", condition="Ready"),
+)
 ADDONS = Listing(resource=resources.ADDONS, slim=keep("spec.enabled", "status.status"))
 
 

@@ -106,7 +106,11 @@ def test_missing_permission_is_named(view: FakeView) -> None:
     (found,) = find_blockers([ROW], view, [_wait(view)], []).blockers
     assert (found.reason, found.kind, found.name, found.node) == (REASON, "Job", "j", "n1")
     assert found.message.endswith(view.errors["Pod"])
-    assert found.remedy == "Check the manager's permissions (deploy/rbac), or: kubectl describe job -n ns j"
+    assert found.remedy == (
+        "(1) Check the manager's permissions (deploy/rbac): kubectl auth can-i --list -n ns "
+        "--as=system:serviceaccount:harvester-system:harvester-upgrade-manager "
+        "(2) Show the object: kubectl describe job -n ns j"
+    )
 
 
 @pytest.mark.rule("blockers: a missing permission is named when a reason cannot be read")

@@ -59,7 +59,7 @@ async def test_all_reasons_are_given_at_once(simulation: Simulation, admission: 
     created = plan(version="v9", nodeUpgradeOption={"pauseNodes": ["node-0", "node-9"]})
     assert messages(await admission.decide(request("CREATE", new=created))) == [
         (
-            "spec.version: Version harvester-system/v9 does not exist. Choose one of: "
+            "spec.version: Version harvester-system/v9 does not exist. Create it, or create a plan for one of: "
             "kubectl get versions.harvesterhci.io -n harvester-system"
         ),
         "spec.nodeUpgradeOption.pauseNodes[1]: Node node-9 does not exist. Correct the name, or remove it",

@@ -8,9 +8,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.text import one_line
-from upgrade_manager.blockers.remedy import WEBHOOKS, steps
+from upgrade_manager.blockers.remedy import ACCOUNT, WEBHOOKS, permissions, steps
 from upgrade_manager.kube.errors import KubeError, policy_refusal
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ _WEBHOOK = re.compile(r'webhook "([^"]{1,253})"')
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']{1,253})'")
 #: The prefix of the names of the policies in deploy/admission-policies.
 _OWN_POLICIES = "harvester-upgrade-manager-"
-_ACCOUNT = f"system:serviceaccount:{HARVESTER_SYSTEM}:harvester-upgrade-manager"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +98,8 @@ def _remedy(written: WrittenObject, refusal: _Refusal) -> str:
             f'Start the service of webhook "{webhook[1]}", or let it allow the write',
             f"Or find the configuration that lists it, and delete that until the upgrade has ended: {WEBHOOKS}",
         )
-    place = f" -n {written.namespace}" if written.namespace else ""
     return steps(
-        f"Check the manager's permissions (deploy/rbac): kubectl auth can-i --list{place} --as={_ACCOUNT}",
+        permissions(written.namespace),
         f"Check the webhooks: {WEBHOOKS}",
     )
 
@@ -118,5 +115,5 @@ def _policy_remedy(policy: str) -> str:
         )
     return steps(
         f"Let the policy allow the write: {shown}",
-        f"Or let its binding leave out the user {_ACCOUNT}: kubectl get validatingadmissionpolicybindings",
+        f"Or let its binding leave out the user {ACCOUNT}: kubectl get validatingadmissionpolicybindings",
     )

@@ -12,11 +12,14 @@ evictions        which Pods a PodDisruptionBudget keeps on their node, and which
 rancher_cluster  why Rancher's cluster is absent or not ready
 pod_reason       why a Pod does not run; `taints` finds the taints that keep a Pod from a node
 deployments      why a Deployment does nothing
+kubevirt         why KubeVirt does not serve, or has not ended its upgrade
+managed_charts   why Fleet has not deployed a ManagedChart
 job_state        the progress of a Job
 machine_plan     the node and the hooks of Rancher's machine-plan Secret
 suc_nodes        nodes that the system-upgrade-controller cannot process
 field_managers   which client last wrote a field
 condition_words  what the conditions of other projects' objects report
+versions         Harvester's Version objects
 final_phases     the phases in which Pods, VMs and migrations have ended
 label_selectors  label selectors, evaluated as Kubernetes does
 """
@@ -30,9 +33,11 @@ __all__ = [
     "final_phases",
     "image_import",
     "job_state",
+    "kubevirt",
     "label_selectors",
     "live_migration",
     "machine_plan",
+    "managed_charts",
     "migrations",
     "node_affinity",
     "node_obstacles",
@@ -40,6 +45,7 @@ __all__ = [
     "rancher_cluster",
     "suc_nodes",
     "taints",
+    "versions",
     "vm_obstacles",
     "volumes",
 ]

@@ -103,7 +103,7 @@ def _away_beside(observed: Observed, known: Collection[str]) -> dict[str, str]:
         if node is None:
             found[name] = "its Machine exists, but its Node does not exist or lacks the managed label"
         elif not objects.is_condition_true(node, "Ready"):
-            found[name] = "it is not Ready"
+            found[name] = not_ready("")
     return found
 
 

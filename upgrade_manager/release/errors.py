@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from upgrade_manager.runtime.result import RetryError
 
+#: The reason of a file that is missing, or cannot be parsed.
+NOT_A_RELEASE = "the ISO is corrupt or not a Harvester release"
+
 
 class BadRepository(RetryError):
     """An HTTP error, or a file that cannot be parsed."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from upgrade_manager.release.errors import BadRepository
+from upgrade_manager.release.errors import NOT_A_RELEASE, BadRepository
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -67,7 +67,7 @@ def parse_values(
             kind = _NAMES.get(patterns[key], "version")
             errors.append(f"{key} is {_shown(nodes[0])}, not a valid {kind}")
     if errors:
-        raise BadRepository(f"{where}: {'; '.join(errors)}; the ISO is corrupt or not a Harvester release")
+        raise BadRepository(f"{where}: {'; '.join(errors)}; {NOT_A_RELEASE}")
     return {key: content[key][0].value for key in patterns if key in content}
 
 
@@ -88,10 +88,10 @@ def _load(body: bytes, where: str, keys: Collection[str]) -> dict[str, list[yaml
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         place = getattr(error, "problem_mark", None)
         line = f" (line {place.line + 1})" if place else ""
-        raise BadRepository(f"{where} is not YAML{line}; the ISO is corrupt or not a Harvester release") from error
+        raise BadRepository(f"{where} is not YAML{line}; {NOT_A_RELEASE}") from error
     if not isinstance(document, yaml.MappingNode):
         kind = f"{_shown(document)}, not a mapping of component versions" if document else "empty"
-        raise BadRepository(f"{where} is {kind}; the ISO is corrupt or not a Harvester release")
+        raise BadRepository(f"{where} is {kind}; {NOT_A_RELEASE}")
     content: dict[str, list[yaml.Node]] = {}
     for key, value in _values(document):
         if key in keys and not _is_empty(value):

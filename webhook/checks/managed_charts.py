@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL
+from upgrade_manager.facts.managed_charts import named, not_ready
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import MANAGED_CHARTS as RESOURCE
 from webhook.check import Check, Finding
@@ -24,9 +25,8 @@ def _problem(chart: Object) -> str:
     ready = objects.condition(chart, "Ready")
     if objects.text(ready, "status") == "True":
         return ""
-    name, reason = objects.name(chart), objects.excerpt(ready, "message") or "Fleet has not reported"
-    show = f"kubectl describe {RESOURCE.name} -n {FLEET_LOCAL} {name}"
-    return f"ManagedChart {FLEET_LOCAL}/{name} is not Ready: {reason}. Wait until it is, or repair it: {show}"
+    show = f"kubectl describe {RESOURCE.name} -n {FLEET_LOCAL} {objects.name(chart)}"
+    return f"{named(chart)} is not ready: {not_ready(chart)}. Wait until it is, or repair it: {show}"
 
 
 CHECK = Check(name="managed charts", field="spec", find=_find)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.names import is_object_name
+from upgrade_manager.facts import versions
 from upgrade_manager.kube import objects
 from webhook.check import Check, Finding
 from webhook.listings import version
@@ -24,17 +24,12 @@ async def _find(subject: Subject) -> list[Finding]:
     found = await subject.cluster.list(version(name)) if is_object_name(name) else []
     if found:
         return [] if objects.text(found[0], "spec", "isoChecksum") else [_unchecked(name)]
-    return [
-        Finding(
-            message=f"Version {HARVESTER_SYSTEM}/{name} does not exist. "
-            f"Choose one of: kubectl get versions.harvesterhci.io -n {HARVESTER_SYSTEM}"
-        )
-    ]
+    return [Finding(message=versions.missing(name))]
 
 
 def _unchecked(name: str) -> Finding:
     return Finding(
-        message=f"Version {HARVESTER_SYSTEM}/{name} lacks spec.isoChecksum, so nothing shows that the ISO is the "
+        message=f"{versions.named(name)} lacks spec.isoChecksum, so nothing shows that the ISO is the "
         "release's. Set it to the SHA-512 of the ISO (sha512sum) before you create the plan",
         denies=False,
     )

@@ -123,7 +123,7 @@ def bundle(*objects: Object, **more: Any) -> Object:
         ),
         pytest.param(
             chart(summary={"ready": 0, "desiredReady": 1}),
-            f"{ABOUT} 1.8.0 is not ready: no reason is reported",
+            f"{ABOUT} 1.8.0 is not ready: Fleet reports no reason",
             id="summary-only",
         ),
     ],

@@ -24,17 +24,11 @@ def conditions(**statuses: str) -> list[dict[str, str]]:
         pytest.param({}, "", id="deployed"),
         pytest.param({"observedKubeVirtVersion": "v1.7.0"}, "", id="version-with-v"),
         pytest.param({"observedKubeVirtVersion": "1.5.2"}, " has version 1.5.2 instead of 1.7.0", id="old-version"),
-        pytest.param({"phase": "Deploying"}, " 1.7.0 is Deploying", id="deploying"),
-        pytest.param(
-            {"conditions": conditions(Available="False")}, " 1.7.0: Available is False: why", id="not-available"
-        ),
-        pytest.param(
-            {"conditions": conditions(Progressing="True")}, " 1.7.0: Progressing is True: why", id="progressing"
-        ),
-        pytest.param({"conditions": conditions(Degraded="True")}, " 1.7.0: Degraded is True: why", id="degraded"),
-        pytest.param(
-            {"conditions": []}, " 1.7.0: Available is Unknown: no reason is reported", id="conditions-not-reported"
-        ),
+        pytest.param({"phase": "Deploying"}, " is not deployed; its phase is Deploying", id="deploying"),
+        pytest.param({"conditions": conditions(Available="False")}, ": Available is False: why", id="not-available"),
+        pytest.param({"conditions": conditions(Progressing="True")}, ": Progressing is True: why", id="progressing"),
+        pytest.param({"conditions": conditions(Degraded="True")}, ": Degraded is True: why", id="degraded"),
+        pytest.param({"conditions": []}, ": Available is Unknown: no reason is reported", id="conditions-not-reported"),
     ],
 )
 async def test_kubevirt(tmp_path: Path, status: dict[str, Any], words: str) -> None:

@@ -157,11 +157,11 @@ async def test_list_is_read_after_its_plan_was_deleted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("status", "missing"),
     [
-        pytest.param({"phase": "Deploying"}, "is not deployed; its phase is Deploying", id="phase"),
-        pytest.param({"phase": None}, "is not deployed; its phase is not set", id="no-phase"),
+        pytest.param({"phase": "Deploying"}, " is not deployed; its phase is Deploying", id="phase"),
+        pytest.param({"phase": None}, " is not deployed; its phase is not set", id="no-phase"),
         pytest.param(
             {"conditions": [{"type": "Available", "status": "False", "message": "virt-api is down"}]},
-            "is not available: virt-api is down",
+            ": Available is False: virt-api is down",
             id="not-available",
         ),
     ],
@@ -172,7 +172,7 @@ async def test_kubevirt_that_stays_away_times_out(tmp_path: Path, status: dict[s
         await set_kubevirt(world, **status)
         with pytest.raises(StepTimedOut) as error:
             await world.run(COMMAND)
-        cause = f"wait-for-kubevirt: not done after 30 min: KubeVirt harvester-system/kubevirt {missing}"
+        cause = f"wait-for-kubevirt: not done after 30 min: KubeVirt harvester-system/kubevirt{missing}"
         assert str(error.value) == cause
         assert await messages(world, "RestoreVMFailed") == [
             f"Failed to restore VMs for node node-0 during upgrade demo: {cause}"

@@ -9,10 +9,10 @@ from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import MANAGED_CHARTS
 from webhook.checks.managed_charts import CHECK
 
-NOT_READY = "ManagedChart fleet-local/harvester is not Ready: {}. Wait until it is, or repair it: kubectl describe "
+NOT_READY = "ManagedChart fleet-local/harvester is not ready: {}. Wait until it is, or repair it: kubectl describe "
 MODIFIED = "Modified(1)\n [Cluster fleet-local/local]."
 NOT_MODIFIED = NOT_READY.format("Modified(1) [Cluster fleet-local/local]")
-NOT_REPORTED = NOT_READY.format("Fleet has not reported")
+NOT_REPORTED = NOT_READY.format("Fleet reports no reason")
 
 
 def chart(*conditions: Any, namespace: str = "fleet-local") -> Object:
@@ -40,6 +40,11 @@ DEFINED = {"type": "Defined", "status": "True"}
         pytest.param([named("harvester", "fleet-local")], [NOT_REPORTED], id="no status"),
         pytest.param([named("harvester", "fleet-local", status={"conditions": None})], [NOT_REPORTED], id="null"),
         pytest.param([chart(None, "Ready", ready(1))], [NOT_REPORTED], id="wrong types"),
+        pytest.param(
+            [named("harvester", "fleet-local", status={"summary": {"nonReadyResources": [{"name": "local"}]}})],
+            [NOT_READY.format("local NotReady")],
+            id="resources that Fleet names",
+        ),
     ],
 )
 async def test_managed_charts(charts: list[Object], expected: list[str]) -> None:

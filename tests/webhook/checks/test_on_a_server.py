@@ -97,7 +97,7 @@ REPORTED: dict[str, list[str]] = {
         "ScheduleVMBackup default/daily is not suspended. ",
     ],
     "VMs": ["no other schedulable node matches its node affinity"],
-    "managed charts": ["ManagedChart fleet-local/harvester is not Ready: Modified. "],
+    "managed charts": ["ManagedChart fleet-local/harvester is not ready: Modified. "],
     "addons": ["Addon kube-system/descheduler is enabled, but in state AddonUpdating"],
 }
 

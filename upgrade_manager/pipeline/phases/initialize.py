@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, SETTING_SERVER_VERSION
 from upgrade_manager.api.names import image_problem, is_object_name
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.facts import versions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
 from upgrade_manager.pipeline.errors import MissingObject
@@ -38,7 +39,7 @@ class Initialize(Phase):
 
     def initial_message(self, ctx: ReconcileContext) -> str:
         """Name the first object that is read."""
-        by_image, version = ctx.plan.spec.image, f"Version {HARVESTER_SYSTEM}/{ctx.plan.spec.version}"
+        by_image, version = ctx.plan.spec.image, versions.named(ctx.plan.spec.version)
         first = f"Setting {SETTING_SERVER_VERSION}" if by_image else version
         return f"Reading {first} and checking the nodes"
 
@@ -95,12 +96,10 @@ async def _read_version(ctx: ReconcileContext) -> Failed | None:
     # An invalid name could address another API path.
     version = await ctx.client.find(VERSIONS, name, namespace=HARVESTER_SYSTEM) if is_object_name(name) else None
     if version is None:
-        raise MissingObject(
-            f"Version {HARVESTER_SYSTEM}/{name} does not exist. Create it, or create a plan for another version"
-        )
+        raise MissingObject(versions.missing(name))
     spec = objects.spec(version)
     if not spec.get("isoURL"):
-        raise MissingObject(f"Version {HARVESTER_SYSTEM}/{name} lacks spec.isoURL. Set it to the URL of the ISO")
+        raise MissingObject(f"{versions.named(name)} lacks spec.isoURL. Set it to the URL of the ISO")
     failed = await check_upgrade_path(ctx, target=name, minimum=spec.get("minUpgradableVersion") or "")
     if failed is None:
         ctx.status["version"] = {key: spec[key] for key in ("isoURL", "isoChecksum") if spec.get(key)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL, PREFIX
+from upgrade_manager.facts.managed_charts import named, not_ready
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError, NotFound
 from upgrade_manager.kube.patch import MergePatch
@@ -38,8 +39,6 @@ ANNOTATION_PAUSED = f"{PREFIX}/original-paused"
 #: the number grows.
 ANNOTATION_GENERATION = f"{PREFIX}/generation-before-upgrade"
 _DEFAULT_TIMEOUT = 600
-#: Resources that a message names.
-_SHOWN = 3
 
 
 async def read_chart(client: Client, name: str) -> Object:
@@ -65,7 +64,7 @@ def target_version(components: Components, name: str) -> str:
 
 def without_effect(chart: Object, version: str) -> str:
     """Return the reason why Fleet has not deployed this version of the chart; empty once it is deployed."""
-    about = f"ManagedChart {FLEET_LOCAL}/{objects.name(chart)}"
+    about = named(chart)
     if objects.spec(chart).get("version") != version:
         return f"{about} has version {objects.spec(chart).get('version')} instead of {version}"
     hint = "; it is paused, set spec.paused to false to continue" if objects.spec(chart).get("paused") else ""
@@ -76,27 +75,7 @@ def without_effect(chart: Object, version: str) -> str:
     summary = status.get("summary") or {}
     if objects.is_condition_true(chart, "Ready") and summary.get("ready") == summary.get("desiredReady"):
         return ""
-    return f"{about} {version} is not ready: {_not_ready(chart)}{hint}"
-
-
-def _not_ready(chart: Object) -> str:
-    """Return Fleet's reasons why the chart's resources are not ready."""
-    resources = (objects.status(chart).get("summary") or {}).get("nonReadyResources") or []
-    reasons = [_reason(one) for one in resources[:_SHOWN]]
-    if len(resources) > _SHOWN:
-        reasons.append(f"{len(resources) - _SHOWN} more")
-    condition = objects.condition(chart, "Ready")
-    return "; ".join(reasons) or condition.get("message") or "no reason is reported"
-
-
-def _reason(resource: Object) -> str:
-    """Return the reason why one resource is not ready: the bundle's reason, or the reasons of the objects in it."""
-    head = f"{resource.get('name') or 'unnamed'} {resource.get('bundleState') or 'NotReady'}"
-    parts = [resource.get("message") or ""]
-    for one in (resource.get("nonReadyStatus") or [])[:_SHOWN]:
-        text = (one.get("summary") or {}).get("message") or [(one.get("summary") or {}).get("state") or "not ready"]
-        parts.append(f"{one.get('kind')} {one.get('namespace')}/{one.get('name')}: {', '.join(text)}")
-    return ": ".join([head, *filter(None, ["; ".join(filter(None, parts))])])
+    return f"{about} {version} is not ready: {not_ready(chart)}{hint}"
 
 
 # Pausing

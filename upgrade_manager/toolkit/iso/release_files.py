@@ -9,7 +9,7 @@ import structlog
 import yaml
 
 from upgrade_manager.kube.errors import NotFound, Terminal
-from upgrade_manager.release.errors import BadRepository
+from upgrade_manager.release.errors import NOT_A_RELEASE, BadRepository
 from upgrade_manager.release.image_lists import parse_list
 from upgrade_manager.release.release_file import parse_release
 from upgrade_manager.toolkit.iso.component_versions import parse_components
@@ -87,7 +87,7 @@ class ReleaseFiles:
             document = _mapping(await self._read(BUNDLE), BUNDLE)
             groups = document.get("images")
             if not isinstance(groups, dict):
-                raise BadArchive(f"{BUNDLE}: images is missing; the ISO is corrupt or not a Harvester release")
+                raise BadArchive(f"{BUNDLE}: images is missing; {NOT_A_RELEASE}")
             self._bundle = Bundle(
                 common=_archives(groups, "common"), rke2=_archives(groups, "rke2"), agent=_archives(groups, "agent")
             )
@@ -99,7 +99,7 @@ class ReleaseFiles:
         if known is None:
             known = self._references[archive.list_path] = parse_list(await self._read(archive.list_path))
         if not known:
-            raise BadArchive(f"{archive.list_path} names no image; the ISO is corrupt or not a Harvester release")
+            raise BadArchive(f"{archive.list_path} names no image; {NOT_A_RELEASE}")
         return known
 
     async def _read(self, path: str) -> bytes:
@@ -123,9 +123,9 @@ def _mapping(body: bytes, where: str) -> dict[str, Any]:
     try:
         document = yaml.safe_load(body)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise BadArchive(f"{where} is not YAML; the ISO is corrupt or not a Harvester release") from error
+        raise BadArchive(f"{where} is not YAML; {NOT_A_RELEASE}") from error
     if not isinstance(document, dict):
-        raise BadArchive(f"{where} is not a mapping; the ISO is corrupt or not a Harvester release")
+        raise BadArchive(f"{where} is not a mapping; {NOT_A_RELEASE}")
     return document
 
 

@@ -16,6 +16,7 @@ from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.names import is_namespace, is_object_name
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts.final_phases import is_final
+from upgrade_manager.facts.kubevirt import KUBEVIRT, unmet
 from upgrade_manager.facts.vm_obstacles import stopping
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 _API = "/apis/subresources.kubevirt.io/v1"
-#: The KubeVirt object of Harvester.
-KUBEVIRT = "kubevirt"
 #: Run strategies of VMs that KubeVirt starts by itself.
 _STARTS_ITSELF = frozenset({"Always"})
 
@@ -45,15 +44,9 @@ class Started(StrEnum):
 
 async def kubevirt_problem(client: Client) -> str:
     """Return the reason why KubeVirt cannot start VMs; empty if KubeVirt can start VMs. Raises KubeError."""
-    name = f"KubeVirt {HARVESTER_SYSTEM}/{KUBEVIRT}"
-    found = await client.find(KUBEVIRTS, KUBEVIRT, namespace=HARVESTER_SYSTEM)
-    if found is None:
-        return f"{name} does not exist"
-    phase, available = objects.text(found, "status", "phase"), objects.condition(found, "Available")
-    if phase != "Deployed":
-        return f"{name} is not deployed; its phase is {phase or 'not set'}"
-    if available and objects.text(available, "status") != "True":
-        return f"{name} is not available: {objects.excerpt(available, 'message') or 'no message'}"
+    problem = unmet(await client.find(KUBEVIRTS, KUBEVIRT, namespace=HARVESTER_SYSTEM))
+    if problem:
+        return problem
     try:
         await client.raw("GET", f"{_API}/healthz")
     except NotFound:

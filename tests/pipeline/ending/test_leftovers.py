@@ -10,7 +10,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from hack.actors import suc_plan
-from tests.pipeline.ending.test_orphaned_jobs import ACTIVE, COMPLETE, FAILED, SLOW, post_draining, until_job
+from tests.pipeline.ending.test_orphaned_jobs import ACTIVE, COMPLETE, FAILED, post_draining, until_job
 from tests.pipeline.ending.test_repository_handover import repository
 from tests.support.cluster.cluster_state import created_objects
 from tests.support.cluster.harvester import Harvester
@@ -235,7 +235,8 @@ async def is_empty(stage: UpgradeRun) -> bool:
 )
 @pytest.mark.servers
 async def test_forced_deletion_leaves_the_running_job_alone(simulate: Simulate) -> None:
-    async with simulate(RepairableScenario.of(**SLOW)) as simulation:
+    # The new leader starts while the Pod runs, also on a busy machine.
+    async with simulate(RepairableScenario.of(durations={"post_drain": 500})) as simulation:
         stage = await UpgradeRun.abandoned(simulation, "PostDraining")
         _, job = await post_draining(stage)
         await stage.patch(metadata={"finalizers": None})

@@ -95,12 +95,16 @@ async def test_unreachable_repository_is_retried_until_repaired() -> None:
         warnings = await stage.warnings()
     status, reason, message = condition(plan, "Degraded")
     assert (status, reason) == ("True", "ReconcileError")
-    assert [text for text in (URL, "connection refused", "kubectl get pods") if text not in message] == []
+    assert [text for text in (URL, "connection refused", "kubectl describe pods") if text not in message] == []
     assert_readable(message)
     assert condition(plan, "Available") == ("True", "Executable", "Upgrading from v1.7.1 to v1.8.0")
     assert condition(plan, "Progressing")[:2] == ("True", "MetadataPopulating")
     assert_patient([time for time in requested if time < requested[0] + BROKEN])
-    assert warnings == [("ReconcileError", message)]
+    assert sorted(reason for reason, _ in warnings) == ["ReconcileError", "RepositoryUnavailable"]
+    assert ("ReconcileError", message) in warnings
+    # The error lasts, and the finders explain it.
+    assert condition(plan, "Stalled")[:2] == ("True", "RepositoryUnavailable")
+    assert condition(repaired, "Stalled")[0] != "True"
     assert condition(repaired, "Degraded") == ("False", "ReconcileSuccess", "")
 
 

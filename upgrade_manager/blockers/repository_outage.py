@@ -49,11 +49,16 @@ def _unavailable(wait: RepositoryWait) -> Blocker:
         name=wait.name,
         message=f"{kind} {wait.namespace}/{wait.name}: the upgrade repository does not serve ({wait.detail})",
         remedy=steps(
-            f"Show the events of its Pods: kubectl describe pods -n {wait.namespace} -l {wait.pods}",
+            show_pods(wait.namespace, wait.pods),
             f"If they run but are not ready, restart them: {restart(wait.namespace, wait.name)}",
         ),
         since=wait.since,
     )
+
+
+def show_pods(namespace: str, selector: str) -> str:
+    """Return the first remedy for a repository that does not serve, which the error of a failed request names, too."""
+    return f"Show the events of its Pods: kubectl describe pods -n {namespace} -l {selector}"
 
 
 FINDERS = tuple(

@@ -11,6 +11,7 @@ from upgrade_manager.blockers.deadlines import earliest
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.object_view import NotSynced, Unreadable
 from upgrade_manager.blockers.table import FINDERS
+from upgrade_manager.pipeline.errors import Overdue
 from upgrade_manager.pipeline.events import REPEAT_WINDOW
 from upgrade_manager.pipeline.informers import InformerSpec
 
@@ -120,11 +121,16 @@ def _since(known: Sequence[Blocker], reasons: Collection[BlockerReason], kind: s
     )
 
 
-def report_refused(ctx: ReconcileContext, found: Sequence[Blocker]) -> None:
-    """Report refused writes beside the recorded blockers, because a reconcile with an error runs no finders."""
+def report_error(ctx: ReconcileContext, error: Exception, refused: Sequence[Blocker]) -> None:
+    """Report the cause of an error that lasts, and refused writes beside it.
+
+    The finders run for the waits that the error carries; after another error, the recorded blockers stay.
+    """
+    if isinstance(error, Overdue):
+        report(ctx, error.waits)
     known = known_blockers(ctx)
     others = [one for one in known if one.reason not in _REFUSED]
-    _record(ctx, known, merge_blockers(known, [*others, *found]))
+    _record(ctx, known, merge_blockers(known, [*others, *refused]))
 
 
 def clear(ctx: ReconcileContext) -> None:

@@ -3,7 +3,8 @@
     RetryError          base class
     ├── MissingObject   an object that the upgrade requires does not exist
     ├── ForeignObject   an object that the upgrade would create exists and belongs to another owner
-    └── BadCluster      continuing would damage the cluster in its current state
+    ├── BadCluster      continuing would damage the cluster in its current state
+    └── Overdue         an error that lasts becomes a blocker, by the wait that it carries
 
 Errors of the upgrade repository are in release/errors.py.
 An error that ends the upgrade is not raised: the phase returns `Failed`.
@@ -18,9 +19,12 @@ from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.runtime.result import RetryError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.objects import Object
 
-__all__ = ["LOGS", "BadCluster", "ForeignObject", "MissingObject", "RetryError", "error_message"]
+__all__ = ["LOGS", "BadCluster", "ForeignObject", "MissingObject", "Overdue", "RetryError", "error_message"]
 
 LOGS = f"Run kubectl -n {HARVESTER_SYSTEM} logs -l app.kubernetes.io/name=harvester-upgrade-manager --prefix --tail=-1"
 
@@ -39,6 +43,14 @@ class ForeignObject(RetryError):
 
 class BadCluster(RetryError):
     """Raised before any change."""
+
+
+class Overdue(RetryError):
+    """An error with the waits by which the finders of blockers find its cause."""
+
+    def __init__(self, message: str, *, waits: Sequence[Wait]) -> None:
+        super().__init__(message)
+        self.waits = tuple(waits)
 
 
 def error_message(error: Exception) -> str:

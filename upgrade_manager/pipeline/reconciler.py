@@ -140,7 +140,7 @@ class PlanReconciler:
                 if _is_of_plan(error):
                     # The API server would refuse the changes again, together with the report of the error.
                     ctx.status.rebase(ctx.raw)
-                await self._degrade(ctx, error_message(error))
+                await self._degrade(ctx, error)
                 await self._wait_for_caches(ctx)
                 self._retry_when_overdue(ctx)
                 raise
@@ -355,21 +355,21 @@ class PlanReconciler:
         found = (await ctx.client.list(UPGRADE_PLANS, field_selector=selector, metadata_only=True)).items
         return any(objects.uid(one) == ctx.owner.uid and FINALIZER in objects.finalizers(one) for one in found)
 
-    async def _degrade(self, ctx: ReconcileContext, message: str) -> None:
+    async def _degrade(self, ctx: ReconcileContext, error: Exception) -> None:
         """Record the error on the plan; a failure of this write must not hide the error."""
         if objects.is_deleting(ctx.raw) and FINALIZER not in objects.finalizers(ctx.raw):
             return
         if not ctx.status.ended:
-            ctx.status.degraded(message)
-        ctx.events.error(ctx.raw, message)
+            ctx.status.degraded(error_message(error))
+        ctx.events.error(ctx.raw, error_message(error))
         is_over = ctx.status.ended or objects.is_deleting(ctx.raw)
         refused = self._refusals.blockers(ctx.owner.uid, is_over=is_over, now=ctx.now())
-        blocker_report.report_refused(ctx, refused)
+        blocker_report.report_error(ctx, error, refused)
         try:
             async with asyncio.timeout(RECORD_TIMEOUT):
                 await self._persist(ctx)
-        except (KubeError, TimeoutError) as error:
-            log.warning("cannot write status", error=str(error))
+        except (KubeError, TimeoutError) as refusal:
+            log.warning("cannot write status", error=str(refusal))
 
     async def _persist(self, ctx: ReconcileContext) -> None:
         ctx.status.observe_generation()

@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube.errors import Terminal, Transient
+from upgrade_manager.pipeline.errors import Overdue, RetryError
 from upgrade_manager.pipeline.outcome import Completed
 from upgrade_manager.pipeline.phases.metadata_populate import MetadataPopulate
-from upgrade_manager.release.errors import BadRepository
 
 if TYPE_CHECKING:
     from tests.support.cluster.harvester import Harvester
@@ -67,8 +68,15 @@ async def test_invalid_release_is_reported_and_retried(
 ) -> None:
     cluster.files.answers[PATH] = answer
     ctx = cluster.context(await cluster.plan())
-    with pytest.raises(BadRepository, match=cause):
+    with pytest.raises(RetryError, match=cause) as raised:
         await MetadataPopulate().run(ctx)
     assert ctx.status["releaseMetadata"] is None
+    if isinstance(raised.value, Overdue):
+        (wait,) = raised.value.waits
+        assert (wait.kind, wait.name) == (WaitKind.SERVICE, "up-repo")
+        assert str(raised.value).endswith(
+            ". Show the events of its Pods: kubectl describe pods -n harvester-system "
+            "-l management.harvesterhci.io/upgrade-plan=up,management.harvesterhci.io/upgrade-component=repo"
+        )
     cluster.files.answers[PATH] = RELEASE
     assert await MetadataPopulate().run(ctx) == Completed()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, WITNESS_LABEL, Component
 from upgrade_manager.api.names import component_name, repo_service_name
 from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.repository_outage import show_pods
 from upgrade_manager.blockers.wait import DeploymentWait, JobWait, ServiceWait
 from upgrade_manager.facts.deployments import refused_pods
 from upgrade_manager.kube import objects
@@ -19,6 +20,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, SERVICES
 from upgrade_manager.pipeline.blocker_report import known_since
 from upgrade_manager.pipeline.ending import repository_handover
+from upgrade_manager.pipeline.errors import Overdue
 from upgrade_manager.pipeline.outcome import Completed, Waiting
 from upgrade_manager.pipeline.selections import MANAGED_NODES, repository_deployments, repository_endpoints
 from upgrade_manager.resources.repository import pod_selector, repository_deployment, repository_service
@@ -84,6 +86,12 @@ def unreachable(ctx: ReconcileContext, error: Unreachable) -> Waiting:
     message = f"Service {HARVESTER_SYSTEM}/{repo_service_name(ctx.owner.name)}: waiting for a response"
     waits = _wait(ctx, ServiceWait, repo_service_name(ctx.owner.name), None, str(error))
     return Waiting(message=message, detail=str(error), after=_RESPONSE_RETRY, waits=waits)
+
+
+def overdue(ctx: ReconcileContext, error: Unreachable) -> Overdue:
+    """Return the error of a repository that does not respond, which becomes a blocker while it lasts."""
+    message = f"{error}. {show_pods(HARVESTER_SYSTEM, pod_selector(ctx.owner))}"
+    return Overdue(message, waits=_wait(ctx, ServiceWait, repo_service_name(ctx.owner.name), None, str(error)))
 
 
 async def _ensure_deployment(ctx: ReconcileContext) -> Object | Waiting:

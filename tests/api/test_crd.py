@@ -140,7 +140,7 @@ def test_field_limits(path: str, expected: dict[str, Any]) -> None:
     [
         (".spec", ["version image upgrade force restoreVM", "imagePreloadOption nodeUpgradeOption"]),
         (".status", ["blockers cleanupPending conditions currentPhase phaseTransitionTimestamps isoImageID",
-                     "estimatedCompletion",
+                     "estimatedCompletion ledger",
                      "nodeUpgradeStatuses originals previousVersion provisionGeneration releaseMetadata singleNode",
                      "staleHooks version", "createdBy toolkitImage checksums"]),
         (".status.checksums", ["isoChecked checked message files"]),

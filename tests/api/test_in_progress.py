@@ -2,10 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from upgrade_manager.api.in_progress import STRATEGY_FIELD, blocks_next_plan, is_in_progress, wait_command
+from upgrade_manager.api.in_progress import blocks_next_plan, is_in_progress, wait_command
+from upgrade_manager.api.ledger import STRATEGY_FIELD, LedgerKind, new_entry
 
 INTERVAL = {"object": "Setting longhorn-system/x", "field": "value"}
 STRATEGY = {"object": "Cluster fleet-local/local", "field": STRATEGY_FIELD}
+
+HOLDING = {LedgerKind.SETTING, LedgerKind.ANNOTATION, LedgerKind.UPDATE_METHODS}
+
+
+def entry(kind: LedgerKind) -> dict[str, object]:
+    return new_entry(kind, "x", object_="Setting longhorn-system/x", since="2026-01-01T00:00:00Z")
 
 
 def progressing(status: str) -> list[object]:
@@ -34,6 +41,11 @@ def test_is_in_progress(status: object, *, expected: bool) -> None:
         pytest.param({"originals": [STRATEGY]}, False, id="the strategy only"),
         pytest.param({"originals": [None, {"object": "x"}]}, False, id="invalid entries"),
         pytest.param({"originals": None}, False, id="null"),
+        *(
+            pytest.param({"ledger": [entry(kind)]}, kind in HOLDING, id=f"an entry of kind {kind}")
+            for kind in LedgerKind
+        ),
+        pytest.param({"ledger": [entry(LedgerKind.SETTING) | {"kind": "Future"}]}, False, id="an unknown kind"),
         pytest.param([], False, id="no status"),
     ],
 )

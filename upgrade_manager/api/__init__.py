@@ -10,6 +10,7 @@ __all__ = [
     "image_name",
     "in_progress",
     "keys",
+    "ledger",
     "names",
     "node_states",
     "phases",

@@ -5,17 +5,12 @@ The reconciler accepts plans by it, and the webhook's check of concurrency denie
 
 from __future__ import annotations
 
-from typing import Any
-
 from upgrade_manager.api.conditions import PROGRESSING, TRUE, find_condition
-from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.api.ledger import LedgerKind, recorded_entries
 from upgrade_manager.api.phases import PhaseName
 
 #: The resource of plans, for kubectl.
 UPGRADE_PLANS = "upgradeplans.management.harvesterhci.io"
-#: Field of Rancher's cluster that a plan may leave to the next one.
-STRATEGY_FIELD = "spec.rkeConfig.upgradeStrategy"
-_STRATEGY = (f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER}", STRATEGY_FIELD)
 
 
 def is_in_progress(status: object) -> bool:
@@ -32,12 +27,5 @@ def wait_command(plan: str) -> str:
 
 
 def blocks_next_plan(status: object) -> bool:
-    """Return True while a plan that has ended must give settings back; Rancher's strategy passes to the next plan."""
-    entries = recorded_originals(status.get("originals")) if isinstance(status, dict) else []
-    return any((entry["object"], entry["field"]) != _STRATEGY for entry in entries)
-
-
-def recorded_originals(entries: object) -> list[dict[str, Any]]:
-    """Return the valid entries of `status.originals`: object, field, original, applied."""
-    valid = entries if isinstance(entries, list) else []
-    return [entry for entry in valid if isinstance(entry, dict) and {"object", "field"} <= entry.keys()]
+    """Return True while a plan that has ended must give settings back; other entries of its ledger pass on."""
+    return any(LedgerKind(entry["kind"]).holds_next_plan for entry in recorded_entries(status))

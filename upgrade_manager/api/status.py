@@ -9,6 +9,7 @@ from pydantic import Field
 from upgrade_manager.api.blockers import MAX_BLOCKERS, BlockerStatus
 from upgrade_manager.api.conditions import Condition  # noqa: TC001  # pydantic reads it
 from upgrade_manager.api.keys import ToolkitKind
+from upgrade_manager.api.ledger import LedgerEntry  # noqa: TC001  # pydantic reads it
 from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
@@ -127,7 +128,7 @@ class VersionSnapshot(ApiModel):
 
 
 class OriginalValue(ApiModel, json_schema_extra={"required": ["object", "field"]}):
-    """A field of another object that the upgrade changed."""
+    """An entry of the ledger as version 0.1 recorded it."""
 
     object: str = Field(default="", description="Kind and name of the object, such as Setting NAMESPACE/NAME.")
     field: str = Field(default="", description="Path of the field in the object.")
@@ -191,14 +192,19 @@ class UpgradePlanStatus(ApiModel):
         alias="isoImageID",
         description="VirtualMachineImage that contains the ISO; NAMESPACE/NAME if it is not in harvester-system.",
     )
+    ledger: list[LedgerEntry] = Field(
+        default_factory=list,
+        description="What the upgrade has changed elsewhere, has stopped or owes. An entry is recorded before the "
+        "change, and removed once it is settled.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"]},
+    )
     node_upgrade_statuses: dict[str, NodeUpgradeStatus] = Field(
         default_factory=dict,
         description="Upgrade state of each node, by node name.",
     )
     originals: list[OriginalValue] = Field(
         default_factory=list,
-        description="Values that the upgrade changed elsewhere and gives back; an entry is removed when its value is "
-        "given back.",
+        description="The ledger of a plan that version 0.1 began, which is moved to ledger.",
         json_schema_extra={
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["object", "field"],

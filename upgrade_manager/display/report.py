@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.ledger import recorded_entries
 from upgrade_manager.api.node_states import state_of
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace
@@ -151,10 +152,10 @@ def _nodes(view: View, bars: Timeline | None, nodes: Sequence[Object]) -> Iterat
 
 
 def _held_settings(plan: Object) -> Iterator[HeldSetting]:
-    for entry in objects.items(plan, "status", "originals"):
-        if isinstance(entry, dict):
+    for entry in recorded_entries(objects.status(plan)):
+        if "field" in entry:
             yield HeldSetting(
-                object=printable(objects.text(entry, "object")),
+                object=printable(entry["object"]),
                 field=printable(objects.text(entry, "field")),
                 original=_value(entry.get("original")),
                 applied=_value(entry.get("applied")),

@@ -11,6 +11,7 @@ status          the status, of which only changed fields are written
 outcome         the results of phases; `errors` are the errors that phases raise
 informers       the caches that phases request; `selections` are their selectors
 plan_objects    creates and removes objects; `write_log` records each write
+ledger          what the upgrade has changed elsewhere or owes, in status.ledger
 blocker_report  turns the waits of a phase into status.blockers, Stalled and events
 events          the events of a plan
 metrics         the metrics of plans; `movement` remembers when a plan moved last

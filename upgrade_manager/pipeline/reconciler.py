@@ -16,7 +16,7 @@ from upgrade_manager.blockers.refusals import Refusals
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden, KubeError, NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline import blocker_report, write_log
+from upgrade_manager.pipeline import blocker_report, ledger, write_log
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending import held_nodes
 from upgrade_manager.pipeline.ending.cleanup import clean_up
@@ -179,6 +179,8 @@ class PlanReconciler:
             self._requeue_after(ctx.owner.name, seconds)
 
     async def _step(self, ctx: ReconcileContext) -> Result:
+        if ctx.status["originals"]:
+            ledger.move_originals(ctx)
         if objects.is_deleting(ctx.raw):
             await self._finalize(ctx)
             return Done(is_deleted=True)

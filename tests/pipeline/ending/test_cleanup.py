@@ -164,7 +164,7 @@ async def test_failure_keeps_failed_jobs_until_deletion(cluster: Harvester, phas
 
 
 async def changed(cluster: Harvester, ctx: ReconcileContext) -> None:
-    """Set up the middle of a node upgrade, with recorded originals."""
+    """Set up the middle of a node upgrade, with recorded originals, as version 0.1 recorded them."""
     rke = {"provisionGeneration": 5, "upgradeStrategy": with_hooks({})}
     spec = {"kubernetesVersion": "v1", "rkeConfig": rke}
     await cluster.put(PROVISIONING_CLUSTERS, {"metadata": {"name": "local", "namespace": "fleet-local"}, "spec": spec})
@@ -205,7 +205,7 @@ async def test_overrides_are_reverted(cluster: Harvester, *, keep_strategy: bool
     await give_back(ctx, keep_strategy=keep_strategy)
     await clean_up(ctx, keep_failed_jobs=False)
     assert await state(cluster) == (keep_strategy, True, False)
-    assert len(ctx.status["originals"] or []) == keep_strategy
+    assert len(ctx.status["ledger"] or []) == keep_strategy
 
 
 async def test_settings_that_are_given_back_stay(cluster: Harvester) -> None:

@@ -64,7 +64,7 @@ async def test_original_is_recorded_once_before_the_change(stage: NodeUpgradeRun
     for _ in range(3):
         await stage.run(record=False)
     assert objects.annotations_of(await stage.plan())[f"management.harvesterhci.io/{INTERVAL}"] == "600"
-    (entry,) = (await stage.status())["originals"]
+    (entry,) = (await stage.status())["ledger"]
     assert (entry["original"], entry["applied"]) == ("600", "1800")
     assert await stage.interval() == "1800"
 

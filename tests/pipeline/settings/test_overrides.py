@@ -23,6 +23,7 @@ from upgrade_manager.pipeline.settings.overrides import give_back
 INTERVAL = "management.harvesterhci.io/replica-replenishment-wait-interval"
 DESCHEDULER = "management.harvesterhci.io/descheduler-was-enabled"
 BOTH = [INTERVAL, DESCHEDULER]
+SINCE = "2026-01-01T00:00:00Z"
 
 
 async def settings(cluster: Harvester, *, value: str | None = "600", enabled: bool | None = True) -> None:
@@ -43,23 +44,29 @@ async def now(cluster: Harvester) -> tuple[Any, Any]:
 
 ENTRIES: dict[str, dict[str, Any]] = {
     INTERVAL: {
+        "id": "Setting.longhorn-system.replica-replenishment-wait-interval.value",
+        "kind": "Setting",
         "object": "Setting longhorn-system/replica-replenishment-wait-interval",
         "field": "value",
         "original": "600",
         "applied": "1800",
+        "since": SINCE,
     },
     DESCHEDULER: {
+        "id": "Setting.kube-system.descheduler.spec.enabled",
+        "kind": "Setting",
         "object": "Addon kube-system/descheduler",
         "field": "spec.enabled",
         "original": True,
         "applied": False,
+        "since": SINCE,
     },
 }
 
 
 async def recorded(cluster: Harvester, *names: str) -> ReconcileContext:
-    """Create a plan with these originals."""
-    return cluster.context(await cluster.plan(status={"originals": [ENTRIES[name] for name in names]}))
+    """Create a plan with these entries."""
+    return cluster.context(await cluster.plan(status={"ledger": [ENTRIES[name] for name in names]}))
 
 
 def single_node(ctx: ReconcileContext) -> ReconcileContext:
@@ -97,7 +104,7 @@ async def test_originals_are_recorded(
     await settings(cluster, value=value, enabled=enabled)
     ctx = single_node(cluster.context(await cluster.plan()))
     await overrides.record_originals(ctx)
-    assert {e["object"]: e["original"] for e in ctx.status["originals"] or []} == {
+    assert {e["object"]: e["original"] for e in ctx.status["ledger"] or []} == {
         ENTRIES[name]["object"]: value if name == INTERVAL else True for name in annotations
     }
     await overrides.apply_overrides(ctx)
@@ -134,11 +141,11 @@ async def test_settings_that_still_have_the_recorded_value_change(
     assert await now(cluster) == after
 
 
-@pytest.mark.parametrize("originals", [None, [], "x", [7], [{}], [{"object": "x", "field": "y"}]])
-async def test_missing_or_invalid_record_is_not_restored(cluster: Harvester, originals: Any) -> None:
+@pytest.mark.parametrize("ledger", [None, [], "x", [7], [{}], [{"object": "x", "field": "y"}]])
+async def test_missing_or_invalid_record_is_not_restored(cluster: Harvester, ledger: Any) -> None:
     await settings(cluster, value="1800", enabled=False)
     ctx = cluster.context(await cluster.plan())
-    ctx.status["originals"] = originals
+    ctx.status["ledger"] = ledger
     await give_back(ctx, keep_strategy=False)
     assert await now(cluster) == ("1800", False)
     assert cluster.recorder.recorded == []
@@ -166,9 +173,9 @@ async def test_our_values_are_reverted(
     await settings(cluster, value=value, enabled=enabled)
     ctx = await recorded(cluster, *BOTH)
     for _ in range(2):
-        ctx.status["originals"] = [ENTRIES[name] for name in BOTH]
+        ctx.status["ledger"] = [ENTRIES[name] for name in BOTH]
         await give_back(ctx, keep_strategy=False)
-        assert ctx.status["originals"] is None
+        assert ctx.status["ledger"] is None
     assert await now(cluster) == after
     assert len(set(cluster.recorder.names)) == events
     warned = event_digest(ctx.owner.uid, f"SettingNotRestored/{ENTRIES[INTERVAL]['object']}")
@@ -182,8 +189,8 @@ async def test_kinds_that_are_not_installed_are_skipped(cluster: Harvester) -> N
         await cluster.client.delete(CRDS, name)
     ctx = single_node(cluster.context(await cluster.plan()))
     await overrides.record_originals(ctx)
-    assert ctx.status["originals"] is None
-    ctx.status["originals"] = [ENTRIES[name] for name in BOTH]
+    assert ctx.status["ledger"] is None
+    ctx.status["ledger"] = [ENTRIES[name] for name in BOTH]
     await give_back(ctx, keep_strategy=False)
 
 
@@ -203,7 +210,7 @@ async def test_refused_write_is_raised_and_stays_recorded(
     monkeypatch.setattr(ReconcileContext, "patch", refuse)
     with pytest.raises(type(error), match="refused"):
         await give_back(ctx, keep_strategy=False)
-    assert ctx.status["originals"] == [ENTRIES[DESCHEDULER]]
+    assert ctx.status["ledger"] == [ENTRIES[DESCHEDULER]]
     assert await now(cluster) == ("600", False)
     assert [reason for reason, _ in cluster.recorder.recorded] == ["SettingRestored"]
 

@@ -216,7 +216,7 @@ async def test_missing_cluster_fails_the_start_and_not_the_revert(cluster: Harve
         "kubectl -n cattle-system logs -l app=rancher --tail=100 --prefix --timestamps"
     )
     await give_back(ctx, keep_strategy=False)
-    assert ctx.status["originals"] is None
+    assert ctx.status["ledger"] is None
     assert cluster.recorder.recorded == []
 
 
@@ -358,7 +358,7 @@ async def test_annotation_proves_the_patch_after_a_revert(cluster: Harvester, sp
     [
         pytest.param({}, {}, OTHERS, id="recorded"),
         pytest.param({ANNOTATION_ORIGINAL_STRATEGY: None}, {}, OTHERS, id="others removed the annotation"),
-        pytest.param({}, {"originals": None}, OTHERS, id="without a record, of the annotation"),
+        pytest.param({}, {"ledger": None}, OTHERS, id="without a record, of the annotation"),
     ],
 )
 async def test_original_strategy_is_recorded_again(

@@ -22,11 +22,13 @@ from tests.pipeline.settings.test_rancher import (
     stored,
 )
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY
+from upgrade_manager.api.ledger import LedgerKind, new_entry
 from upgrade_manager.api.names import event_digest
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, Forbidden, Invalid
 from upgrade_manager.kube.patch import JsonPatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
+from upgrade_manager.pipeline import ledger
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.settings import overrides, rancher
 from upgrade_manager.pipeline.settings.overrides import give_back
@@ -258,13 +260,13 @@ async def test_removed_hooks_change_the_record(
     cluster: Harvester, found: Object, original: Object | None, *, entry: bool
 ) -> None:
     ctx = await recorded(cluster, {"upgradeStrategy": OTHERS})
-    others = {"object": "x", "field": "y"}
-    before = [*(overrides.originals(ctx) if entry else []), others]
-    ctx.status["originals"] = before
+    others = new_entry(LedgerKind.TAINT, "n1", object_="Node n1", since="2026-01-01T00:00:00Z")
+    before = [*(ledger.entries(ctx) if entry else []), others]
+    ctx.status["ledger"] = before
     changed = overrides.changed_strategy(ctx, await replace_strategy(cluster, found))
     assert changed == (None if original is None else overrides.strategy_entry(ctx))
     if changed is None:
-        assert ctx.status["originals"] == before
+        assert ctx.status["ledger"] == before
     else:
         assert (changed["original"], changed["applied"]) == (original, with_hooks(found))
-        assert ctx.status["originals"] == [changed, others]
+        assert ctx.status["ledger"] == ([changed, others] if entry else [others, changed])

@@ -8,6 +8,7 @@ from hack.apiserver.history import Entry
 from hack.apiserver.storage import Storage
 from hack.scenario import Scenario
 from hack.virtual_time import virtual_now
+from upgrade_manager.api.ledger import recorded_entries
 from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.facts.machine_plan import is_pending
 from upgrade_manager.kube import objects
@@ -81,8 +82,8 @@ class SuccessTruth:
             self._lies(plan, phase, late)
         recorded = set(status.get("nodeUpgradeStatuses") or {})
         self._lies(plan, phase, sorted(f"Node {name} is not recorded" for name in self._nodes - recorded))
-        if phase == SUCCEEDED and status.get("originals"):
-            self._lies(plan, phase, [f"{one['object']} is not restored" for one in status["originals"]])
+        if phase == SUCCEEDED:
+            self._lies(plan, phase, [f"{one['object']} is not settled" for one in recorded_entries(status)])
 
     @property
     def _nodes(self) -> set[str]:

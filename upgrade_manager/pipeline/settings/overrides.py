@@ -3,7 +3,7 @@
 node_upgrade/phase.py applies the overrides, and gives the settings back after the last node; reconciler.py gives the
 settings back at any other end, before ending/cleanup.py.
 
-    1. the original and the value to apply are recorded in status.originals
+    1. the original and the value to apply are recorded in status.ledger
     2. the value is applied, if the setting still has its original
     3. the original is given back, if the setting still has the applied value; the entry is removed
 
@@ -13,9 +13,8 @@ Each step is idempotent. A value that another client sets meanwhile is kept, and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.in_progress import STRATEGY_FIELD, recorded_originals
 from upgrade_manager.api.keys import (
     ADDON_DESCHEDULER,
     ANNOTATION_DESCHEDULER_WAS_ENABLED,
@@ -26,11 +25,13 @@ from upgrade_manager.api.keys import (
     LONGHORN_SYSTEM,
     PROVISIONING_CLUSTER,
 )
+from upgrade_manager.api.ledger import STRATEGY_FIELD, LedgerKind, entry_id, new_entry, recorded_entries
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Invalid, NotFound
 from upgrade_manager.kube.patch import JsonPatch
 from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.pipeline import ledger
 from upgrade_manager.pipeline.events import SETTING_CHANGED, SETTING_RESTORED
 from upgrade_manager.pipeline.plan_objects import skip_missing
 from upgrade_manager.pipeline.settings import rancher, upgrade_strategy
@@ -38,9 +39,10 @@ from upgrade_manager.pipeline.write_log import describe
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
+    from collections.abc import Awaitable, Callable, Collection, Coroutine
     from datetime import datetime
 
+    from upgrade_manager.api.ledger import Entry
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext
@@ -49,14 +51,13 @@ if TYPE_CHECKING:
 RAISED_INTERVAL = "1800"
 #: Longer than any sensible number of seconds, and below Python's limit for int().
 _MAX_DIGITS = 20
-#: An entry of status.originals: object, field, original, applied.
-Entry: TypeAlias = "dict[str, Any]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
     """A setting that the upgrade changes and gives back."""
 
+    kind: LedgerKind = LedgerKind.SETTING
     resource: Resource
     namespace: str
     name: str
@@ -74,9 +75,15 @@ class Override:
         return f"{self.resource.kind} {self.namespace}/{self.name}"
 
     @property
-    def key(self) -> tuple[str, str]:
-        """The object and the field of the setting's entry."""
-        return str(self), self.field
+    def id(self) -> str:
+        """The id of the setting's entry."""
+        return entry_id(self.kind, self.namespace, self.name, self.field)
+
+    def entry(self, ctx: ReconcileContext, *, original: Any, applied: Any) -> Entry:
+        """Return the setting's entry."""
+        names, since = (self.namespace, self.name, self.field), ledger.now(ctx)
+        values = {"original": original, "applied": applied}
+        return new_entry(self.kind, *names, object_=str(self), field=self.field, since=since, **values)
 
 
 async def record_originals(ctx: ReconcileContext) -> None:
@@ -95,11 +102,11 @@ async def record_originals(ctx: ReconcileContext) -> None:
             current = await ctx.client.find(override.resource, override.name, namespace=override.namespace)
             original, applied = override.read(current) if current is not None else (None, None)
         if original != applied:
-            found[override] = _entry(override, original, applied)
+            found[override] = override.entry(ctx, original=original, applied=applied)
 
     await run_all(*(read(override) for override in wanted if override not in recorded))
     if found:
-        ctx.status["originals"] = [*originals(ctx), *(found[override] for override in wanted if override in found)]
+        ledger.put(ctx, [found[override] for override in wanted if override in found])
 
 
 async def apply_overrides(ctx: ReconcileContext) -> None:
@@ -121,7 +128,15 @@ def report_changed(ctx: ReconcileContext, *, began: datetime | None) -> None:
         old, new = describe(entry.get("original")), describe(entry.get("applied"))
         text = f"{override}: {override.field} changed from {old} to {new} for the upgrade"
         phase, order = PhaseName.NODE_UPGRADE.active, OVERRIDES.index(override)
-        ctx.events.once(ctx.raw, SETTING_CHANGED, text, about=str(override.key), phase=phase, order=order, at=began)
+        ctx.events.once(
+            ctx.raw,
+            SETTING_CHANGED,
+            text,
+            about=str((str(override), override.field)),
+            phase=phase,
+            order=order,
+            at=began,
+        )
 
 
 def report_restored(ctx: ReconcileContext, restored: Collection[Override]) -> None:
@@ -131,7 +146,7 @@ def report_restored(ctx: ReconcileContext, restored: Collection[Override]) -> No
             old, new = describe(entry.get("applied")), describe(entry.get("original"))
             text = f"{override}: {override.field} restored from {old} to {new}"
             order = OVERRIDES.index(override)
-            ctx.events.once(ctx.raw, SETTING_RESTORED, text, about=str(override.key), order=order)
+            ctx.events.once(ctx.raw, SETTING_RESTORED, text, about=str((str(override), override.field)), order=order)
 
 
 async def give_back(ctx: ReconcileContext, *, keep_strategy: bool) -> None:
@@ -151,7 +166,7 @@ async def give_back(ctx: ReconcileContext, *, keep_strategy: bool) -> None:
         await run_all(*(revert(*pair) for pair in pending_reverts(ctx, keep_strategy=keep_strategy)))
     finally:
         report_restored(ctx, restored)
-        forget(ctx, done)
+        ledger.settle(ctx, [override.id for override in done])
     if restored:
         # Without their entries, which the caller removes next, the events cannot be recorded again.
         await ctx.events.sent()
@@ -160,17 +175,6 @@ async def give_back(ctx: ReconcileContext, *, keep_strategy: bool) -> None:
 def pending_reverts(ctx: ReconcileContext, *, keep_strategy: bool) -> list[tuple[Override, Entry]]:
     """Return the settings to give back, with their entries."""
     return [(one, entry) for one, entry in _by_override(ctx) if not (keep_strategy and one is STRATEGY)]
-
-
-def originals(ctx: ReconcileContext) -> list[Entry]:
-    """Return the entries of status.originals."""
-    return recorded_originals(ctx.status["originals"])
-
-
-def forget(ctx: ReconcileContext, done: Iterable[Override]) -> None:
-    """Remove the entries of settings that are given back."""
-    keys = {override.key for override in done}
-    ctx.status["originals"] = [e for e in originals(ctx) if (e["object"], e["field"]) not in keys] or None
 
 
 def strategy_entry(ctx: ReconcileContext) -> Entry | None:
@@ -204,28 +208,23 @@ async def read_strategy(ctx: ReconcileContext, cluster: Object) -> tuple[Any, An
         plans = (await ctx.client.list(UPGRADE_PLANS)).items
         plans.sort(key=lambda plan: str(objects.metadata(plan).get("creationTimestamp")))
         for plan in plans:
-            for entry in recorded_originals(objects.status(plan).get("originals")):
-                if (entry["object"], entry["field"]) == STRATEGY.key:
+            for entry in recorded_entries(objects.status(plan)):
+                if entry["id"] == STRATEGY.id:
                     original = upgrade_strategy.without_hooks(entry.get("original"))
     return original, applied
 
 
 def _record_strategy(ctx: ReconcileContext, original: Any, applied: Any) -> Entry:
     """Record the entry of the strategy in place of an earlier entry."""
-    forget(ctx, [STRATEGY])
-    entry = _entry(STRATEGY, original, applied)
-    ctx.status["originals"] = [entry, *originals(ctx)]
-    return entry
+    entry = STRATEGY.entry(ctx, original=original, applied=applied)
+    known = strategy_entry(ctx)
+    ledger.put(ctx, [entry if known is None else {**entry, "since": known["since"]}])
+    return dict(_by_override(ctx))[STRATEGY]
 
 
 def _by_override(ctx: ReconcileContext) -> list[tuple[Override, Entry]]:
-    entries = {(entry["object"], entry["field"]): entry for entry in originals(ctx)}
-    return [(override, entries[override.key]) for override in OVERRIDES if override.key in entries]
-
-
-def _entry(override: Override, original: Any, applied: Any) -> Entry:
-    entry = {"object": str(override), "field": override.field, "original": original, "applied": applied}
-    return {key: value for key, value in entry.items() if value is not None}
+    entries = {entry["id"]: entry for entry in ledger.entries(ctx)}
+    return [(override, entries[override.id]) for override in OVERRIDES if override.id in entries]
 
 
 def _text(value: Any) -> str:
@@ -284,6 +283,7 @@ async def _replace(ctx: ReconcileContext, override: Override, *, expected: Any, 
 
 
 STRATEGY = Override(
+    kind=LedgerKind.STRATEGY,
     resource=PROVISIONING_CLUSTERS,
     namespace=FLEET_LOCAL,
     name=PROVISIONING_CLUSTER,

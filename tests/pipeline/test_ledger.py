@@ -21,20 +21,20 @@ async def test_entries_are_recorded_and_settled(cluster: Harvester) -> None:
     ledger.settle(ctx, [TAINT["id"]])
     assert ctx.status["ledger"] == [LEFT]
     ledger.settle(ctx, [LEFT["id"]])
-    assert ctx.status["ledger"] is None
+    assert ctx.status["ledger"] == []
 
 
 async def test_originals_of_version_0_1_are_moved(cluster: Harvester) -> None:
     ctx = cluster.context(await cluster.plan(status={"originals": [ORIGINAL]}))
-    ledger.move_originals(ctx)
+    ledger.put(ctx, [])
     await ctx.persist()
     moved = {**ORIGINAL, "id": "Setting.a.b.value", "kind": "Setting", "since": "1970-01-01T00:00:00Z"}
     assert (ctx.raw["status"]["ledger"], "originals" in ctx.raw["status"]) == ([moved], False)
-    ledger.move_originals(ctx)
+    ledger.put(ctx, [])
     assert not await ctx.persist()
 
 
 async def test_settled_original_of_version_0_1_is_removed(cluster: Harvester) -> None:
     ctx = cluster.context(await cluster.plan(status={"originals": [ORIGINAL]}))
     ledger.settle(ctx, ["Setting.a.b.value"])
-    assert (ctx.status["ledger"], ctx.status["originals"]) == (None, None)
+    assert (ctx.status["ledger"], ctx.status["originals"]) == ([], None)

@@ -61,13 +61,17 @@ ANNOTATION_LAST_CHANGED_BY = f"{PREFIX}/last-changed-by"
 #: All annotations that the mutating webhook sets.
 ADMISSION_ANNOTATIONS = (ANNOTATION_CREATED_BY, ANNOTATION_LAST_CHANGED_BY)
 
-# Annotations that the manager sets on a plan, for other tools: originals, which it reads from status.originals itself.
+# Annotations that the manager sets on a plan, for other tools: originals. It reads status.ledger itself, and these
+# annotations only of a plan without a ledger.
 ANNOTATION_REPLENISHMENT_INTERVAL = f"{PREFIX}/replica-replenishment-wait-interval"
 ANNOTATION_DESCHEDULER_WAS_ENABLED = f"{PREFIX}/descheduler-was-enabled"
+#: Set by version 0.1: Rancher's cluster before the upgrade, as JSON.
+ANNOTATION_UPGRADE_STRATEGY = f"{PREFIX}/upgrade-strategy"
 #: All of these; a manifest exported from an earlier plan may contain them.
 MANAGER_ANNOTATIONS = (
     ANNOTATION_REPLENISHMENT_INTERVAL,
     ANNOTATION_DESCHEDULER_WAS_ENABLED,
+    ANNOTATION_UPGRADE_STRATEGY,
 )
 
 #: On Rancher's provisioning cluster beside the hooks: the plan that set them, and the strategy to give back, as JSON.

@@ -27,7 +27,7 @@ def entries(ctx: ReconcileContext, *kinds: LedgerKind) -> list[Entry]:
 
 
 def put(ctx: ReconcileContext, added: Iterable[Entry]) -> None:
-    """Record the entries; an entry of the same id is replaced."""
+    """Record the entries; an entry of the same id is replaced. `originals` of an earlier version are moved, too."""
     _write(ctx, ledger.merged(entries(ctx), added))
 
 
@@ -40,17 +40,13 @@ def settle(ctx: ReconcileContext, settled: Iterable[str]) -> None:
         _write(ctx, left)
 
 
-def move_originals(ctx: ReconcileContext) -> None:
-    """Move `originals`, which an earlier version has written, into the ledger."""
-    _write(ctx, entries(ctx))
-
-
 def now(ctx: ReconcileContext) -> str:
     """Return the time of an entry that is recorded now."""
     return format_time(ctx.now())
 
 
 def _write(ctx: ReconcileContext, found: list[Entry]) -> None:
-    ctx.status["ledger"] = found or None
+    # An empty ledger shows that no record of an earlier version is left to read.
+    ctx.status["ledger"] = found
     if ctx.status["originals"] is not None:
         ctx.status["originals"] = None

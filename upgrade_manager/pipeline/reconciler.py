@@ -16,15 +16,16 @@ from upgrade_manager.blockers.refusals import Refusals
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Forbidden, KubeError, NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline import blocker_report, ledger, write_log
+from upgrade_manager.pipeline import blocker_report, write_log
 from upgrade_manager.pipeline.context import ReconcileContext
-from upgrade_manager.pipeline.ending import held_nodes
-from upgrade_manager.pipeline.ending.cleanup import clean_up
+from upgrade_manager.pipeline.ending import held_nodes, settlement
+from upgrade_manager.pipeline.ending.cleanup import clean_up, is_finalizing
 from upgrade_manager.pipeline.ending.takeover import take_over
 from upgrade_manager.pipeline.errors import error_message
 from upgrade_manager.pipeline.node_upgrade import vm_restore
-from upgrade_manager.pipeline.outcome import Failed, Waiting
+from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases import toolkit_image
+from upgrade_manager.pipeline.settings import earlier_records
 from upgrade_manager.pipeline.settings.overrides import give_back
 from upgrade_manager.pipeline.status import StatusThrottle
 from upgrade_manager.runtime.passing_errors import PassingErrors
@@ -179,8 +180,6 @@ class PlanReconciler:
             self._requeue_after(ctx.owner.name, seconds)
 
     async def _step(self, ctx: ReconcileContext) -> Result:
-        if ctx.status["originals"]:
-            ledger.move_originals(ctx)
         if objects.is_deleting(ctx.raw):
             await self._finalize(ctx)
             return Done(is_deleted=True)
@@ -192,6 +191,8 @@ class PlanReconciler:
                 return refused
         else:
             await ctx.hold(active=True)
+            if ctx.status["ledger"] is None:
+                await earlier_records.adopt(ctx)
             if not ctx.informers.is_taken_over:
                 await take_over(ctx)
         if not ctx.status["toolkitImage"] and toolkit_image.adopt(ctx):
@@ -200,11 +201,13 @@ class PlanReconciler:
         return await self._finish_step(ctx, await self._engine.advance(ctx))
 
     async def _finish_step(self, ctx: ReconcileContext, result: PhaseResult) -> Result:
+        if isinstance(result, Completed):
+            result = await settlement.settle(ctx) or result
         if not isinstance(result, Waiting):
             blocker_report.clear(ctx)
         if isinstance(result, Failed):
-            remedy = await held_nodes.remedy(ctx)
-            ctx.status.fail(result.cause, remedy)
+            remedy, remarks = await held_nodes.remedy(ctx), settlement.name_unrecorded(ctx)
+            ctx.status.fail(result.cause, remedy, remarks)
             await self._persist(ctx)
             toolkit_image.report(ctx)  # recorded with the acceptance, also if Initialize fails before its decision
             log.error("upgrade failed", cause=result.cause)
@@ -212,7 +215,7 @@ class PlanReconciler:
         ctx.status.healthy()
         if isinstance(result, Waiting):
             return await self._wait(ctx, result)
-        ctx.status.succeed(ctx.target)
+        ctx.status.succeed(ctx.target, settlement.name_unrecorded(ctx))
         await self._persist(ctx)
         log.info("upgrade succeeded")
         return await self._end(ctx)
@@ -309,6 +312,8 @@ class PlanReconciler:
         return Done()
 
     async def _clean_up(self, ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
+        if ctx.status["ledger"] is None:
+            await earlier_records.adopt(ctx)
         frozen = await held_nodes.find_frozen(ctx)
         if frozen is not None:
             # The warning comes first, because a retry after the strategy was given back finds no held node.
@@ -322,6 +327,7 @@ class PlanReconciler:
             raise
         if ctx.status.phase != SUCCEEDED:
             await vm_restore.report_stopped(ctx)
+            settlement.name_unrecorded(ctx)
         await self._persist(ctx)
         try:
             await clean_up(ctx, keep_failed_jobs=keep_failed_jobs)
@@ -335,7 +341,7 @@ class PlanReconciler:
     async def _finalize(self, ctx: ReconcileContext) -> None:
         """Clean up after a plan that is being deleted, if it was accepted, then remove the finalizer."""
         if FINALIZER in objects.finalizers(ctx.raw) and ctx.status.phase:
-            if not await self._is_finalizing(ctx):
+            if not await is_finalizing(ctx):
                 log.info("plan already deleted, clean-up skipped")
                 return
             await take_over(ctx)
@@ -347,15 +353,6 @@ class PlanReconciler:
         except NotFound:
             log.info("plan already deleted")
         await self._informers.drop(ctx.owner.name)
-
-    async def _is_finalizing(self, ctx: ReconcileContext) -> bool:
-        """Return True if the plan still has the finalizer on the API server.
-
-        If the response to its removal was lost, a new plan of the same name may own the objects by now.
-        """
-        selector = f"metadata.name={ctx.owner.name}"
-        found = (await ctx.client.list(UPGRADE_PLANS, field_selector=selector, metadata_only=True)).items
-        return any(objects.uid(one) == ctx.owner.uid and FINALIZER in objects.finalizers(one) for one in found)
 
     async def _degrade(self, ctx: ReconcileContext, error: Exception) -> None:
         """Record the error on the plan; a failure of this write must not hide the error."""

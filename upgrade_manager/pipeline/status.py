@@ -161,6 +161,7 @@ class StatusPatch:
     def accept(self, phase: str, target: str) -> None:
         """Start the upgrade in its first phase."""
         self.record(phase)
+        self._status["ledger"] = []
         self.upgrading(target)
         self.waiting("")
         self.healthy()
@@ -252,18 +253,28 @@ class StatusPatch:
         """Record that the clean-up is complete."""
         self._status["cleanupPending"] = None
 
-    def succeed(self, target: str) -> None:
-        """End the upgrade with success."""
+    def succeed(self, target: str, remarks: str = "") -> None:
+        """End the upgrade with success; `remarks` has what users have to do about what the upgrade could not settle."""
         self.record(SUCCEEDED)
         self._status.update({"cleanupPending": True, "estimatedCompletion": None})
         self._condition(AVAILABLE, FALSE, EXECUTED, "The upgrade succeeded")
-        nodes, duration = len(self._nodes()), format_duration(self.seconds_since(self._entry_time(0)))
+        nodes, duration = self._done_nodes(), format_duration(self.seconds_since(self._entry_time(0)))
         count = f"{nodes} node{'s' if nodes != 1 else ''}"
-        self._condition(PROGRESSING, FALSE, SUCCEEDED, f"Upgraded {self._route(target)} in {duration} ({count})")
+        text = f"Upgraded {self._route(target)} in {duration} ({count})"
+        text = f"{text}. {remarks}" if remarks else text
+        self._condition(PROGRESSING, FALSE, SUCCEEDED, text, limit=MAX_MESSAGE)
         self.healthy()
 
-    def fail(self, cause: str, remedy: str = "") -> None:
-        """End the upgrade with a failure; `remedy` has the user's actions if a new plan alone does not suffice."""
+    def _done_nodes(self) -> int:
+        """Return the number of nodes that are upgraded; a node that has left before is none."""
+        states = map(self.node_state, self._nodes())
+        return sum(state is not None and state.upgraded for state in states)
+
+    def fail(self, cause: str, remedy: str = "", remarks: str = "") -> None:
+        """End the upgrade with a failure; `remedy` has the user's actions if a new plan alone does not suffice.
+
+        `remarks` are sentences about what the upgrade could not settle.
+        """
         self.record(FAILED)
         self._status.update({"cleanupPending": True, "estimatedCompletion": None})
         self._condition(
@@ -271,7 +282,8 @@ class StatusPatch:
         )
         # The cause may name 1,000 nodes that failed.
         self._condition(PROGRESSING, FALSE, FAILED, cause, limit=MAX_MESSAGE)
-        text = f"{cause.rstrip('.')}. {remedy or 'Correct the cause, and create a new UpgradePlan'}"
+        ways_on = remedy or "Correct the cause, and create a new UpgradePlan"
+        text = ". ".join(part for part in (cause.rstrip("."), remarks, ways_on) if part)
         self._condition(DEGRADED, TRUE, UPGRADE_FAILED, text, limit=MAX_MESSAGE)
 
     def _route(self, target: str) -> str:

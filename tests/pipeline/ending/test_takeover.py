@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
 
 from hack.simulation import Simulation
 from tests.pipeline.ending.test_orphaned_jobs import SLOW, post_draining
-from tests.support.cluster.cluster_state import created_objects
+from tests.support.cluster.cluster_state import created_objects, overridden_settings
 from tests.support.cluster.harvester import Harvester
 from tests.support.cluster.simulate import RepairableScenario, Simulate
+from tests.support.managers.earlier_snapshots import Earlier, leave
 from tests.support.managers.earlier_version import EarlierVersion
-from tests.support.managers.upgrade import BY_VERSION, Ledger, UpgradeRun
+from tests.support.managers.upgrade import BY_VERSION, Ledger, UpgradeRun, condition
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import LABEL_ACTIVE, LABEL_COMPONENT, LABEL_PLAN_UID, Component, JobType
 from upgrade_manager.api.phases import PHASE_VALUES, TERMINAL
@@ -26,6 +28,7 @@ from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     JOBS,
+    PROVISIONING_CLUSTERS,
     SECRETS,
     SERVICES,
     SUC_PLANS,
@@ -36,6 +39,7 @@ from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending.cleanup import clean_up
 from upgrade_manager.pipeline.ending.failed_jobs import remove_ttl
 from upgrade_manager.pipeline.ending.takeover import take_over
+from upgrade_manager.pipeline.settings.upgrade_strategy import has_hooks
 from upgrade_manager.resources.image_list import ImageList
 from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.jobs import cluster_upgrade_job, node_job, restore_job
@@ -230,17 +234,21 @@ async def test_list_of_vms_loses_its_owner(
     assert "ownerReferences" not in objects.metadata(found)
 
 
-async def began(simulation: Simulation, spec: dict[str, Any], point: str) -> UpgradeRun:
-    """Run the earlier version until the plan reaches a phase value or a node's state, and end it.
+async def began(
+    simulation: Simulation, spec: dict[str, Any], point: str, *, manager: Earlier = Earlier.ORIGINALS
+) -> UpgradeRun:
+    """Run an earlier manager until the plan reaches a phase value or a node's state, and end it.
 
     Policies of this version would refuse its objects, which have no label: it acts as an administrator.
     """
     stage = await UpgradeRun.set_up(simulation)
+    cluster = await stage.client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
     earlier = replace(stage, ledger=Ledger(EarlierVersion(simulation.transport())))
     async with earlier.life() as life:
         await earlier.create_plan(spec)
         await earlier.reach(point)
         await life.kill()
+    await leave(stage, manager, cluster)
     return stage
 
 
@@ -261,6 +269,10 @@ async def is_taken_over(stage: UpgradeRun) -> bool:
 
 
 STATES = ["PreDraining", "PreDrained", "PostDraining", "WaitingReboot", "PostDrained"]
+#: From the begin of the node upgrade on, managers differ in what they have recorded.
+#: CleanedUp is recorded together with the success.
+LATER = [*STATES, "NodeUpgrading", "NodeUpgraded", "CleaningUp"]
+SAMPLE = [(Earlier.ANNOTATIONS, "PreDraining"), (Earlier.ANNOTATIONS, "CleaningUp"), (Earlier.GO, "WaitingReboot")]
 
 
 @pytest.mark.rule(
@@ -283,6 +295,38 @@ async def test_plan_is_taken_over_and_succeeds(simulate: Simulate, point: str) -
         # No Job of the earlier version runs twice.
         created = stage.ledger.names("jobs")
         assert [name for name in created if name.startswith("upgrade-") and created.count(name) > 1] == []
+
+
+@pytest.mark.rule("nodes: what an earlier manager recorded of its changes is read into the ledger")
+@pytest.mark.servers
+@pytest.mark.parametrize(
+    ("manager", "point"),
+    [
+        pytest.param(*run, id=", ".join(run), marks=[] if run in SAMPLE else pytest.mark.full)
+        for run in product((Earlier.ANNOTATIONS, Earlier.GO), LATER)
+    ],
+)
+async def test_plan_of_each_manager_ends_as_its_own(simulate: Simulate, manager: Earlier, point: str) -> None:
+    async with simulate() as simulation:
+        before = await overridden_settings(simulation)
+        stage = await began(simulation, BY_VERSION, point, manager=manager)
+        async with stage.life(seed="successor"):
+            await stage.succeed()
+        plan, after = await stage.plan(), await overridden_settings(simulation)
+        warned = [event["message"] for event in await stage.events() if event["reason"] == "SettingNotRestored"]
+        message = condition(plan, "Progressing")[2]
+    assert objects.status(plan)["ledger"] == []
+    if manager is Earlier.GO and "upgradeStrategy is" in message:
+        # That manager has not recorded the strategy, of which only its hooks are known.
+        assert len(warned) == 1
+        assert warned[0] in message
+        assert not has_hooks(after[2])
+        before[2] = after[2]
+    else:
+        # Before its first node the settings may be unchanged, so that this version records them.
+        assert warned == []
+        assert manager is Earlier.ANNOTATIONS or point == "NodeUpgrading"
+    assert after == before
 
 
 @pytest.mark.rule("nodes: a Job that runs when its plan is deleted runs to its end, whatever the propagation policy")

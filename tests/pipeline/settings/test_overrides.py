@@ -175,7 +175,7 @@ async def test_our_values_are_reverted(
     for _ in range(2):
         ctx.status["ledger"] = [ENTRIES[name] for name in BOTH]
         await give_back(ctx, keep_strategy=False)
-        assert ctx.status["ledger"] is None
+        assert ctx.status["ledger"] == []
     assert await now(cluster) == after
     assert len(set(cluster.recorder.names)) == events
     warned = event_digest(ctx.owner.uid, f"SettingNotRestored/{ENTRIES[INTERVAL]['object']}")
@@ -189,7 +189,7 @@ async def test_kinds_that_are_not_installed_are_skipped(cluster: Harvester) -> N
         await cluster.client.delete(CRDS, name)
     ctx = single_node(cluster.context(await cluster.plan()))
     await overrides.record_originals(ctx)
-    assert ctx.status["ledger"] is None
+    assert not ctx.status["ledger"]
     ctx.status["ledger"] = [ENTRIES[name] for name in BOTH]
     await give_back(ctx, keep_strategy=False)
 

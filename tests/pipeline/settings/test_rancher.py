@@ -216,7 +216,7 @@ async def test_missing_cluster_fails_the_start_and_not_the_revert(cluster: Harve
         "kubectl -n cattle-system logs -l app=rancher --tail=100 --prefix --timestamps"
     )
     await give_back(ctx, keep_strategy=False)
-    assert ctx.status["ledger"] is None
+    assert ctx.status["ledger"] == []
     assert cluster.recorder.recorded == []
 
 

@@ -17,6 +17,7 @@ import structlog
 from upgrade_manager.api.keys import (
     ANNOTATION_PENDING_OS_IMAGE,
     CATTLE_SYSTEM,
+    FINALIZER,
     HARVESTER_SYSTEM,
     Component,
     suc_node_label,
@@ -30,6 +31,7 @@ from upgrade_manager.kube.resources import (
     NODES,
     SECRETS,
     SUC_PLANS,
+    UPGRADE_PLANS,
     VIRTUAL_MACHINE_IMAGES,
 )
 from upgrade_manager.pipeline.ending import failed_jobs, orphaned_jobs, repository_handover
@@ -103,6 +105,16 @@ async def clean_up(ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
     if _CLEARED_AGAIN not in done:
         await _clear_nodes(ctx)
         done.add(_CLEARED_AGAIN)
+
+
+async def is_finalizing(ctx: ReconcileContext) -> bool:
+    """Return True if the plan still has the finalizer on the API server.
+
+    If the response to its removal was lost, a new plan of the same name may own the objects by now.
+    """
+    selector = f"metadata.name={ctx.owner.name}"
+    found = (await ctx.client.list(UPGRADE_PLANS, field_selector=selector, metadata_only=True)).items
+    return any(objects.uid(one) == ctx.owner.uid and FINALIZER in objects.finalizers(one) for one in found)
 
 
 async def _run(ctx: ReconcileContext, done: set[str], *, kept: Component | None) -> None:

@@ -3,9 +3,10 @@
 overrides         the table of settings: the original is recorded, the value applied, the original given back
 rancher           Rancher's cluster: the one patch that makes Rancher upgrade the nodes, and its reversion
 upgrade_strategy  Rancher's upgradeStrategy with and without the manager's drain hooks
+earlier_records   the settings of a plan that a manager without a ledger began
 
 `node_upgrade/phase.py` applies the settings, and gives them back after the last node; the reconciler gives them back at
 any other end.
 """
 
-__all__ = ["overrides", "rancher", "upgrade_strategy"]
+__all__ = ["earlier_records", "overrides", "rancher", "upgrade_strategy"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import FLEET_LOCAL
+from upgrade_manager.api.keys import FLEET_LOCAL, RKE_DRAIN_OPTIONS
 from upgrade_manager.api.text import name_list
 
 if TYPE_CHECKING:
@@ -89,6 +89,11 @@ def cordoned(node: str) -> NodeObstacle:
 def foreign_hooks(secret: str, hooks: Sequence[str]) -> str:
     """Return why Rancher waits at a node: other controllers' hooks; drain_hooks.foreign_ways_out has the remedy."""
     return f"other controllers have not acknowledged their hooks: {name_list(hooks)} (Secret {FLEET_LOCAL}/{secret})"
+
+
+def draining(secret: str) -> str:
+    """Return why an upgraded node is not done: Rancher drains it again, and has no hook for the manager on it."""
+    return f"Rancher drains it ({RKE_DRAIN_OPTIONS} of Secret {FLEET_LOCAL}/{secret})"
 
 
 #: The reason for which the upgrade of a node does not go on: a user acknowledged its hooks, or Rancher was restored.

@@ -38,8 +38,8 @@ _OVERDUE = round(USUAL_REBOOT / 60)
 
 def decide(view: NodeView, *, release_os: str) -> Decision:
     """Decide about one node. Later steps are checked first, because Jobs outlive Rancher's hooks."""
-    if view.state is NodeState.POST_DRAINED:
-        return lost(view, release_os) or repeated_drain.decide(view) or _done(view)
+    if view.is_upgraded:
+        return lost(view, release_os, NodeState.POST_DRAINED) or repeated_drain.decide(view) or _done(view)
     if _is_undrained(view):
         return _undrained(view, release_os)
     is_drained = view.post_drain.pending and _is_pre_drained(view)
@@ -198,13 +198,13 @@ def await_reboot(view: NodeView, release_os: str) -> Decision:
     return Decision(state=NodeState.WAITING_REBOOT, progress=progress, effects=expected)
 
 
-def lost(view: NodeView, release_os: str) -> Decision | None:
+def lost(view: NodeView, release_os: str, state: NodeState) -> Decision | None:
     """Hold the phase while a node that was recorded as done is NotReady or runs another OS; None otherwise."""
     if runs_release(view, release_os):
         return None
     obstacle = not_back(view, release_os)
     message = f"it was upgraded, and the upgrade waits for it, because {obstacle.why}. {obstacle.ways_out[0]}"
-    return Decision(state=view.state, progress=f"{view.name}: {message}", message=message, holds=True)
+    return Decision(state=state, progress=f"{view.name}: {message}", message=message, holds=True)
 
 
 def clear_pending_os(view: NodeView) -> tuple[Effect, ...]:
@@ -214,5 +214,4 @@ def clear_pending_os(view: NodeView) -> tuple[Effect, ...]:
 
 def restore_vms(view: NodeView) -> tuple[Effect, ...]:
     """Restart the VMs of a node that is back, until it is recorded as done and never after."""
-    recorded = view.state is not None and view.state.upgraded
-    return (RestoreVMs(node=view.name),) if view.restore_vms and not recorded else ()
+    return (RestoreVMs(node=view.name),) if view.restore_vms and not view.is_upgraded else ()

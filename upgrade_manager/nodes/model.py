@@ -73,6 +73,11 @@ class NodeView:
         return bool(self.kubernetes_wanted)
 
     @property
+    def is_upgraded(self) -> bool:
+        """True for a node that is recorded as done, by the node upgrade or with a state of the image clean-up."""
+        return self.state is not None and self.state.upgraded
+
+    @property
     def is_held(self) -> bool:
         """True for a node that an earlier upgrade has drained, and whose post-drain hook Rancher has not processed."""
         return self.cordoned and self.stale_hook and bool(self.post_drain.requested)

@@ -1,5 +1,6 @@
 """Delays of the phase's end when every node is done: Rancher's hooks that are still set, and cordoned nodes.
 
+Rancher sets drain-options when it begins to drain a node, and removes them last, after it has uncordoned the node.
 Rancher uncordons a node after its post-drain hook was acknowledged, then removes the hook. A hook that the manager does
 not acknowledge stays until a user acknowledges the hook. A node that is cordoned without a hook stays cordoned until a
 user uncordons the node. The message therefore names such hooks and nodes.
@@ -12,7 +13,13 @@ from enum import Enum
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import FLEET_LOCAL, MANAGED_SELECTOR, RKE_POST_DRAIN, RKE_PRE_DRAIN
+from upgrade_manager.api.keys import (
+    FLEET_LOCAL,
+    MANAGED_SELECTOR,
+    RKE_DRAIN_OPTIONS,
+    RKE_POST_DRAIN,
+    RKE_PRE_DRAIN,
+)
 from upgrade_manager.facts import machine_plan, node_obstacles
 from upgrade_manager.facts.drain_hooks import leftover_hook
 from upgrade_manager.kube import objects
@@ -30,6 +37,8 @@ class DelayKind(Enum):
 
     #: Rancher uncordons the node.
     RANCHER = "Rancher"
+    #: Rancher drains the node, and has no hook for the manager on it.
+    DRAIN = "drain"
     #: Other controllers acknowledge their hooks.
     FOREIGN = "foreign"
     #: A user acknowledges a hook that neither Rancher nor the manager processes.
@@ -68,7 +77,7 @@ def delays(observed: Observed, *, cordoned: Iterable[str], multi_node: bool) -> 
     found, drained = [], set()
     for node, secret in _by_node(observed.secrets, observed.machines):
         acknowledges = multi_node and node in managed
-        for key in _delaying(secret, unacknowledged=multi_node and not acknowledges):
+        for key in _delaying(secret, multi_node=multi_node, acknowledges=acknowledges):
             found.append(_delay(node, secret, key, acknowledges=acknowledges, multi_node=multi_node))
             drained.add(node)
     return found + [_cordon(node) for node in cordoned if node not in drained]
@@ -85,11 +94,12 @@ def describe_delays(found: Sequence[Delay], *, limit: int) -> str:
     return "; ".join([*map(str, found[:limit]), *more])
 
 
-def _delaying(secret: Object, *, unacknowledged: bool) -> list[str]:
-    """Return the hooks that delay the end; an acknowledged pre-drain hook is followed by a post-drain hook."""
-    pre_drain = machine_plan.pre_drain_hook(secret).pending and unacknowledged
-    post_drain = RKE_POST_DRAIN in objects.annotations_of(secret)
-    return [*([RKE_PRE_DRAIN] if pre_drain else []), *([RKE_POST_DRAIN] if post_drain else [])]
+def _delaying(secret: Object, *, multi_node: bool, acknowledges: bool) -> list[str]:
+    """Return the annotations that delay the end; an acknowledged pre-drain hook is followed by a post-drain hook."""
+    annotations = objects.annotations_of(secret)
+    pre_drain = machine_plan.pre_drain_hook(secret).pending and multi_node and not acknowledges
+    found = [*([RKE_PRE_DRAIN] if pre_drain else []), *([RKE_POST_DRAIN] if RKE_POST_DRAIN in annotations else [])]
+    return found or [RKE_DRAIN_OPTIONS] * (multi_node and RKE_DRAIN_OPTIONS in annotations)
 
 
 def held_nodes(secrets: Store, machines: Store) -> list[tuple[str, str]]:
@@ -108,6 +118,8 @@ def _by_node(secrets: Store, machines: Store) -> list[tuple[str, Object]]:
 
 def _delay(node: str, secret: Object, key: str, *, acknowledges: bool, multi_node: bool) -> Delay:
     name, is_pre_drain = objects.name(secret), key == RKE_PRE_DRAIN
+    if key == RKE_DRAIN_OPTIONS:
+        return Delay(kind=DelayKind.DRAIN, node=node, secret=name, problem=node_obstacles.draining(name))
     hook = machine_plan.pre_drain_hook(secret) if is_pre_drain else machine_plan.post_drain_hook(secret)
     # Each reconcile acknowledges the hooks of nodes that are done before this check.
     is_answered = not hook.pending or acknowledges

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 def decide(view: NodeView, *, release_os: str) -> Decision:
     """Decide about the node of a single-node cluster."""
-    if view.state is NodeState.SINGLE_NODE_UPGRADED:
-        return lost(view, release_os) or _done(view)
+    if view.is_upgraded:
+        return lost(view, release_os, NodeState.SINGLE_NODE_UPGRADED) or _done(view)
     if JobType.SINGLE_NODE_UPGRADE not in view.jobs and view.state is NodeState.WAITING_REBOOT:
         # The Job has completed and was deleted: it must not run again.
         return _reboot(view, release_os)

@@ -23,7 +23,6 @@ from upgrade_manager.pipeline.ending.held_nodes import (
     keep_original,
     remedy,
     warn,
-    warn_of_late_hooks,
 )
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES
 from upgrade_manager.pipeline.settings.upgrade_strategy import with_hooks
@@ -129,7 +128,9 @@ UP, EARLIER = "UpgradePlan up ended", "UpgradePlan up ended before it continued 
         pytest.param({"originals": [ENTRY], **STARTED}, ["n2"], f"{UP} during the node upgrade", id="during"),
         pytest.param({"hooks": False, **STARTED}, [], f"{UP} after the node upgrade", id="given back"),
         pytest.param({"hooks": False, "singleNode": "n1", **STARTED}, None, "", id="a single node"),
-        pytest.param({"hooks": False, "currentPhase": "Succeeded", **STARTED}, None, "", id="succeeded"),
+        pytest.param(
+            {"hooks": False, "currentPhase": "Succeeded", **STARTED}, [], f"{UP} after the node upgrade", id="succeeded"
+        ),
         pytest.param({"hooks": True}, ["n1", "n2"], EARLIER, id="of an earlier plan"),
         pytest.param({"hooks": True, **RUNNING}, ["n1", "n2"], EARLIER, id="of an earlier plan, still progressing"),
         pytest.param({"hooks": False}, [], EARLIER, id="of an earlier plan, given back"),
@@ -254,17 +255,3 @@ async def test_event_points_to_the_annotation_of_a_long_strategy(cluster: Harves
         "clusters.provisioning.cattle.io local --type=json "
         """-p '[{"op":"remove","path":"/spec/rkeConfig/upgradeStrategy"}]'"""
     )
-
-
-@pytest.mark.parametrize("single", [None, "n1"])
-async def test_late_hooks_are_reported_once_by_secret(cluster: Harvester, single: str | None) -> None:
-    ctx = await ended(cluster, {}, hooks=False, singleNode=single)
-    await hold(cluster, "n1")
-    await warn_of_late_hooks(ctx)
-    text = (
-        "Node n1: upgraded, but Rancher drains it again and waits on Secret fleet-local/s-n1. "
-        f"Let Rancher continue: {ACKNOWLEDGE}"
-    )
-    assert cluster.recorder.recorded == ([] if single else [(EVENT_REASON, text)])
-    digest = event_digest(ctx.owner.uid, f"{EVENT_REASON}/s-n1")
-    assert [name.endswith(digest) for name in cluster.recorder.names] == [True] * len(cluster.recorder.recorded)

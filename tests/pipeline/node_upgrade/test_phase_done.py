@@ -9,14 +9,18 @@ import pytest
 from tests.support.cluster.harvester import RELEASE
 from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from tests.support.managers.phase_results import shown
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.blockers.wait import DrainWait, RefusedCordonWait
 from upgrade_manager.pipeline.ending import held_nodes
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.image_cleanup import ImageCleanup
 
 if TYPE_CHECKING:
     from tests.support.managers.node_upgrade import NodeUpgradeRun
+    from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.pipeline.context import ReconcileContext
 
+DRAIN_ERROR, DRAIN_OPTIONS = "rke.cattle.io/drain-error", "rke.cattle.io/drain-options"
 NEXT = "waiting for Rancher to upgrade the next node"
 UNCORDON = "it is cordoned after its upgrade. Run kubectl uncordon"
 
@@ -156,12 +160,74 @@ async def test_failed_drain_after_the_restore_names_the_node(done: NodeUpgradeRu
     assert remedy.startswith(f"Node n1 is cordoned and waits on {HELD}. Create a new UpgradePlan")
 
 
-@pytest.mark.rule("nodes: a hook that Rancher sets after the node upgrade is a Warning event")
-async def test_late_hook_is_a_warning(done: NodeUpgradeRun) -> None:
-    assert (await leave(done))[1] is None
+async def clean(stage: NodeUpgradeRun, *, exits: bool) -> Waiting | Failed | Completed | None:
+    """Reconcile in ImageCleanup, or leave it."""
+    ctx = await stage.context()
+    ctx.status.record("ImageCleaned" if exits else "ImageCleaning")
+    for node in ctx.status.known_nodes():
+        ctx.status.move_node(node, NodeState.IMAGE_CLEANED)
+    result = await (ImageCleanup().exit(ctx) if exits else ImageCleanup().run(ctx))
+    await ctx.persist()
+    return result
+
+
+@pytest.mark.rule("nodes: hooks are acknowledged until Succeeded is recorded")
+@pytest.mark.parametrize("exits", [False, True], ids=["run", "exit"])
+async def test_hook_in_image_cleanup_is_acknowledged(done: NodeUpgradeRun, *, exits: bool) -> None:
+    await leave(done)
     await done.rancher("n1", pre=OPTIONS)
-    await ImageCleanup().run(await done.context())
-    ((_, message),) = [event for event in done.cluster.recorder.recorded if event[0] == "UpgradeFrozen"]
-    assert message.startswith(
-        f"Node n1: upgraded, but Rancher drains it again and waits on {HELD}. Let Rancher continue"
-    )
+    first = await clean(done, exits=exits)
+    assert isinstance(first, Waiting)
+    job = "Job harvester-system/up-node-upgrade-pre-drain-n1"
+    assert first.message == f"n1: pre-drain {job}, attempt 1 of 3 (1 of 2 nodes done)"
+    assert await done.jobs() == ["pre-drain-n1"]
+    await done.finish("n1", "pre-drain")
+    await clean(done, exits=exits)
+    assert await done.acknowledgements("n1") == {PRE: OPTIONS}
+    await done.rancher("n1", post=OPTIONS)
+    await clean(done, exits=exits)
+    assert await done.acknowledgements("n1") == {PRE: OPTIONS, POST: OPTIONS}
+    assert isinstance(await clean(done, exits=exits), Waiting)
+    await done.rancher("n1", pre=None, post=None)
+    after = await clean(done, exits=exits)
+    assert "n1" not in (after.message if isinstance(after, Waiting) else "")
+    assert (await done.states())["n1"] == "ImageCleaned"
+
+
+@pytest.mark.rule("nodes: drain-options without a hook mean that the node is not done")
+@pytest.mark.parametrize(
+    ("annotations", "cordoned", "kind"),
+    [
+        pytest.param({DRAIN_OPTIONS: OPTIONS}, True, DrainWait, id="cordoned"),
+        pytest.param({DRAIN_OPTIONS: OPTIONS}, False, DrainWait, id="begun"),
+        pytest.param({DRAIN_OPTIONS: OPTIONS, DRAIN_ERROR: "no"}, False, RefusedCordonWait, id="cordon refused"),
+    ],
+)
+@pytest.mark.parametrize("where", ["run", "leave", "clean", "end"])
+async def test_begun_drain_holds_the_end(
+    done: NodeUpgradeRun, where: str, annotations: dict[str, str], kind: type[Wait], *, cordoned: bool
+) -> None:
+    await done.cordon("n1", cordoned=cordoned)
+    await done.patch_secret("n1", {"metadata": {"annotations": annotations}})
+    result: object = None
+    if where == "run":
+        result = await done.run()
+    elif where == "leave":
+        result = (await leave(done))[1]
+    else:
+        result = await clean(done, exits=where == "end")
+    assert isinstance(result, Waiting)
+    text = f"n1: Rancher drains it ({DRAIN_OPTIONS} of {HELD})"
+    assert result.message == f"{text} (2 of 2 nodes done)"
+    assert kind in {type(wait) for wait in result.waits}
+
+
+@pytest.mark.rule("nodes: hooks are acknowledged until Succeeded is recorded")
+async def test_failed_drain_in_image_cleanup_fails_the_plan(done: NodeUpgradeRun) -> None:
+    await leave(done)
+    await done.rancher("n1", pre=OPTIONS)
+    await clean(done, exits=True)
+    await done.fail("n1", "pre-drain", message="no space")
+    result = await clean(done, exits=True)
+    assert isinstance(result, Failed)
+    assert result.cause.startswith("node n1 upgrade failed: ")

@@ -10,7 +10,6 @@ import pytest
 
 from hack.virtual_time import virtual_now
 from tests.support.cluster.harvester import RELEASE
-from tests.support.cluster.nodes import OPTIONS, PRE_DRAIN
 from tests.support.managers.phase_results import shown
 from upgrade_manager.api.status import record_phase
 from upgrade_manager.kube.errors import Transient
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 CONSOLE = "Check the console of node n1, and start it"
 FALLBACK = "Find out on node n1 why it booted the fallback: journalctl --list-boots; journalctl -b -1"
+AGENT = "Show the agent's log on node n1: journalctl -u rancher-system-agent --no-pager -n 100"
 ARCHIVE = "harvester-iso/bundle/harvester/images-lists-archive"
 OLD, NEW = f"{ARCHIVE}/v1.6.1/image_list_all.txt", f"{ARCHIVE}/current/image_list_all.txt"
 
@@ -253,50 +253,44 @@ async def test_node_without_the_label_is_not_left_out(cluster: Harvester) -> Non
     assert await ImageCleanup().run(ctx) == Completed()
 
 
+LOST = "it was upgraded, and the upgrade waits for it, because"
+
+
 @pytest.mark.rule("pipeline: Succeeded means that every recorded node is Ready and schedulable on the release's OS")
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "message", "done"),
     [
-        pytest.param({}, None, id="as upgraded"),
+        pytest.param({}, None, 1, id="as upgraded"),
         pytest.param(
-            {"unschedulable": True}, "it is cordoned after its upgrade. Run kubectl uncordon n1", id="cordoned"
+            {"unschedulable": True}, "it is cordoned after its upgrade. Run kubectl uncordon n1", 1, id="cordoned"
         ),
-        pytest.param({"ready": "False"}, f"it is not Ready; it runs {RELEASE['os']}. {CONSOLE}", id="not Ready"),
-        pytest.param({"os": "Old"}, f"it runs Old instead of {RELEASE['os']}. {FALLBACK}", id="fell back"),
-        pytest.param({"os": ""}, f"it runs an unknown OS instead of {RELEASE['os']}. {FALLBACK}", id="unknown OS"),
+        pytest.param(
+            {"ready": "False"}, f"{LOST} it is not Ready; it runs {RELEASE['os']}. {CONSOLE}", 0, id="not Ready"
+        ),
+        pytest.param({"os": "Old"}, f"{LOST} it runs Old instead of {RELEASE['os']}. {FALLBACK}", 0, id="fell back"),
+        pytest.param(
+            {"os": ""}, f"{LOST} it runs an unknown OS instead of {RELEASE['os']}. {FALLBACK}", 0, id="unknown OS"
+        ),
+        pytest.param(
+            {"kubelet": "v1.32.4+rke2r1"},
+            f"{LOST} it runs Kubernetes v1.32.4+rke2r1 instead of {RELEASE['kubernetes']}. {AGENT}",
+            0,
+            id="older Kubernetes",
+        ),
     ],
 )
-async def test_end_waits_for_nodes_that_changed(cluster: Harvester, change: Any, message: str | None) -> None:
+async def test_end_waits_for_nodes_that_changed(
+    cluster: Harvester, change: Any, message: str | None, done: int
+) -> None:
     await cluster.nodes("n1")
     status = {
         "conditions": [{"type": "Ready", "status": change.get("ready", "True")}],
-        "nodeInfo": {"osImage": change.get("os", RELEASE["os"])},
+        "nodeInfo": {"osImage": change.get("os", RELEASE["os"]), "kubeletVersion": change.get("kubelet", "")},
     }
     await cluster.finish(NODES, "n1", "", status)
     if change.get("unschedulable"):
         await cluster.client.patch(NODES, "n1", MergePatch({"spec": {"unschedulable": True}}))
     recorded = {"n1": {"state": "ImageCleaned"}, "n2-has-left": {"state": "ImageCleaned"}}
     ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE, "nodeUpgradeStatuses": recorded}))
-    assert shown(await ImageCleanup().exit(ctx)) == (
-        None if message is None else Waiting(message=f"Node n1: {message}")
-    )
-
-
-async def test_node_that_rancher_drains_again_does_not_hold_the_end(cluster: Harvester) -> None:
-    await cluster.nodes("n1")
-    await cluster.machine("n1")
-    ready = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"osImage": RELEASE["os"]}}
-    await cluster.finish(NODES, "n1", "", ready)
-    await cluster.client.patch(NODES, "n1", MergePatch({"spec": {"unschedulable": True}}))
-    secret = {
-        "metadata": {"name": "s-n1", "namespace": "fleet-local", "labels": {"rke.cattle.io/machine-name": "m-n1"}}
-    }
-    await cluster.put(SECRETS, {**secret, "type": "rke.cattle.io/machine-plan", "data": {}})
-    recorded = {"n1": {"state": "ImageCleaned"}}
-    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE, "nodeUpgradeStatuses": recorded}))
-    found = await ImageCleanup().exit(ctx)
-    assert found is not None
-    assert found.message == "Node n1: it is cordoned after its upgrade. Run kubectl uncordon n1"
-    hook = {"metadata": {"annotations": {PRE_DRAIN: OPTIONS}}}
-    await cluster.client.patch(SECRETS, "s-n1", MergePatch(hook), namespace="fleet-local")
-    assert await ImageCleanup().exit(ctx) is None
+    expected = None if message is None else Waiting(message=f"n1: {message} ({done} of 1 nodes done)")
+    assert shown(await ImageCleanup().exit(ctx)) == expected

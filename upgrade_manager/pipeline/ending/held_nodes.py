@@ -1,6 +1,6 @@
 """The state of a cluster after a plan that ended before all nodes run the release's Kubernetes.
 
-reconciler.py reads the held nodes at an early end; phases/image_cleanup.py reads them before it cleans a node.
+reconciler.py reads the held nodes at the end; phases/image_cleanup.py finishes nodes that are drained before.
 
 Without the manager's drain hooks in its upgradeStrategy, Rancher upgrades every remaining node at once, with VMs
 running on them. Therefore the hooks stay: Rancher stops at the next node's pre-drain hook, until the next plan takes
@@ -65,8 +65,11 @@ async def find_frozen(ctx: ReconcileContext) -> Frozen | None:
     """Return the nodes that this plan or an earlier plan leaves held; None without such nodes."""
     entry = overrides.strategy_entry(ctx)
     is_given_back = entry is None and PhaseName.NODE_UPGRADE.active in ctx.status.recorded_phases()
-    if is_given_back and (ctx.status["singleNode"] or ctx.status.phase == SUCCEEDED):
-        # Rancher does not upgrade a single node. ImageCleanup has reported later hooks.
+    if is_given_back and ctx.status["singleNode"]:
+        # Rancher does not upgrade a single node.
+        return None
+    if is_given_back and ctx.status.phase == SUCCEEDED and not await pending_nodes(ctx):
+        # Rancher may have set a hook after the last check of ImageCleanup.
         return None
     read = ctx.client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
     cluster = await skip_missing(ctx.client, FLEET_LOCAL, read)
@@ -110,21 +113,6 @@ def warn(ctx: ReconcileContext, frozen: Frozen) -> None:
         original = f"Annotation {ANNOTATION_ORIGINAL_STRATEGY} has the original strategy. "
         text = f"{frozen.end}. {original}{_ways_on(frozen, None)}"
     ctx.events.warning(frozen.cluster, EVENT_REASON, text, about=ctx.owner.uid)
-
-
-async def warn_of_late_hooks(ctx: ReconcileContext) -> None:
-    """Record an event about hooks that Rancher sets after the node upgrade, which the manager does not process.
-
-    Rancher may have planned these hooks before its strategy was given back.
-    """
-    if ctx.status["singleNode"]:
-        return
-    for node, secret in await pending_nodes(ctx):
-        text = (
-            f"Node {node}: upgraded, but Rancher drains it again and waits on Secret {FLEET_LOCAL}/{secret}. "
-            f"Let Rancher continue: {leftover_hook(secret)}"
-        )
-        ctx.events.warning(ctx.raw, EVENT_REASON, text, about=secret)
 
 
 def _ways_on(frozen: Frozen, original: Any) -> str:

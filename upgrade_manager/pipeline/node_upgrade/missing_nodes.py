@@ -1,4 +1,4 @@
-"""Recorded nodes that the cache of managed nodes does not show."""
+"""Recorded nodes that the cache of managed nodes does not show; phase.py and ../ending/held_nodes.py ask for them."""
 
 from __future__ import annotations
 

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.api.keys import (
-    HARVESTER_SYSTEM,
-    JobType,
-)
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.timestamps import format_time
@@ -22,13 +19,7 @@ from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.nodes.anomalies import AnomalyLog
 from upgrade_manager.nodes.drain import job_message
 from upgrade_manager.nodes.gate import Surroundings, hold_back
-from upgrade_manager.nodes.model import (
-    Decision,
-    NodeView,
-    RestoreVMs,
-    ResumeJob,
-    StartJob,
-)
+from upgrade_manager.nodes.model import Decision, NodeView, RestoreVMs, ResumeJob, StartJob
 from upgrade_manager.nodes.next_node import next_node_message, undrained
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all, machine_nodes
 from upgrade_manager.nodes.pending_hooks import delays, describe_delays
@@ -64,6 +55,8 @@ if TYPE_CHECKING:
 
 #: Nodes that a message names.
 MAX_NAMED_NODES = 3
+#: The phase values with which milestones are recorded.
+_PHASES = frozenset({PhaseName.NODE_UPGRADE.active, PhaseName.NODE_UPGRADE.completed})
 log = structlog.get_logger(__name__)
 
 
@@ -71,8 +64,7 @@ class NodeUpgrade(Phase):
     """Upgrades Kubernetes and OS of every node: Rancher drives, the manager runs Jobs and acknowledges Rancher's hooks.
 
     On a single node one Job does everything, without Rancher. When the phase ends, every recorded node reports the
-    release's OS, is Ready and schedulable, no hook is pending and the settings are given back. Nodes are not checked
-    after it.
+    release's OS, is Ready and schedulable, no hook is pending and the settings are given back.
     """
 
     name = PhaseName.NODE_UPGRADE
@@ -125,7 +117,7 @@ class NodeUpgrade(Phase):
     async def exit(self, ctx: ReconcileContext) -> Waiting | Failed | None:
         """Give all settings back, and handle the hooks that Rancher sets before its strategy is restored.
 
-        After the phase, Rancher must not wait for the manager, which no longer acknowledges hooks.
+        After the plan, Rancher must not wait for the manager, which no longer acknowledges hooks.
         """
         settings = [str(override) for override, _ in overrides.pending_reverts(ctx, keep_strategy=False)]
         if settings:
@@ -136,9 +128,9 @@ class NodeUpgrade(Phase):
                 await give_back(ctx, keep_strategy=False)
             except KubeError:
                 # A webhook may refuse the strategy for hours, while Rancher drains nodes.
-                await _finish_drains(ctx, self._handled_of(ctx))
+                await finish_drains(ctx, self._handled_of(ctx))
                 raise
-        unfinished = await _finish_drains(ctx, self._handled_of(ctx))
+        unfinished = await finish_drains(ctx, self._handled_of(ctx))
         if unfinished is None:
             # No later phase reads the reported decisions.
             self._handled = Handled()
@@ -212,6 +204,8 @@ async def _begin(ctx: ReconcileContext, state: State) -> None:
 
 async def _report(ctx: ReconcileContext, state: State) -> None:
     """Record settings and milestones, which an earlier process may not have recorded, and estimate the end."""
+    if ctx.status.phase not in _PHASES:
+        return
     if not state.handled.settings:
         overrides.report_changed(ctx, began=ctx.status.phase_began)
         state.handled.settings = True
@@ -325,8 +319,11 @@ def _restores_vms(decision: Decision) -> bool:
     return not decision.holds and any(isinstance(effect, RestoreVMs) for effect in decision.effects)
 
 
-async def _finish_drains(ctx: ReconcileContext, handled: Handled) -> Waiting | Failed | None:
-    """Continue the nodes that Rancher drains again, without Rancher's cluster; return None once all are done."""
+async def finish_drains(ctx: ReconcileContext, handled: Handled) -> Waiting | Failed | None:
+    """Continue the nodes that Rancher drains again, without Rancher's cluster; return None once all are done.
+
+    ImageCleanup calls it, too: hooks are acknowledged until the plan has succeeded.
+    """
     state = await _observe(ctx, handled)
     for step in (_decide, _report, _apply_effects, _fail, _start_nodes):
         result = await step(ctx, state)

@@ -41,7 +41,7 @@ class State:
     single: str | None
     #: The message about names in pauseNodes that match no node; empty without such names.
     unknown_pause_nodes: str
-    #: The observations that earlier reconciles of the plan have handled; `run` and `_finish_drains` set the field.
+    #: The observations that earlier reconciles of the plan have handled; `run` and `finish_drains` set the field.
     handled: Handled
     #: Rancher's cluster as observed: `run` sets the field before the steps; `_begin` clears it after it has patched the
     #: cluster. None also for a single node, and once the strategy is given back.

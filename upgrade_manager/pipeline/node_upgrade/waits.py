@@ -102,7 +102,7 @@ class NodeWaits:
             if decision.state is NodeState.UPGRADE_PAUSED:
                 yield self._paused(view)
             if view.cordon_error and decision.holds:
-                yield self._refused_cordon(view)
+                yield self._refused_cordon(view.name, view.cordon_error)
             yield from self._drain(view, decision)
             yield from self._return(view, decision)
             if others := (view.pre_drain.others or view.post_drain.others) if decision.state or decision.holds else ():
@@ -146,10 +146,20 @@ class NodeWaits:
                 yield self._rancher(moved, detail=str(delay), node=delay.node)
             elif delay.kind is DelayKind.CORDON:
                 yield known_wait(self.ctx, CordonedNodeWait, delay.node, detail=delay.problem, remedy=delay.remedy)
+            elif delay.kind is DelayKind.DRAIN:
+                yield self._begun_drain(delay)
             else:
                 kind = ForeignHookWait if delay.kind is DelayKind.FOREIGN else LeftoverHookWait
                 remedy = delay.remedy or self._foreign_remedy(delay.hooks, drained=delay.secret)
                 yield self._hook(kind, delay.secret, delay.node, detail=delay.problem, remedy=remedy)
+
+    def _begun_drain(self, delay: Delay) -> Wait:
+        """Return the wait for a drain without a hook for the manager, or for the cordon with which it begins."""
+        error = objects.annotations_of(self._secret(delay.secret)).get(RKE_DRAIN_ERROR, "")
+        is_cordoned = objects.is_true(self.observed.nodes.get(delay.node) or {}, "spec", "unschedulable")
+        if error and not is_cordoned:
+            return self._refused_cordon(delay.node, error)
+        return self._rancher_drain(delay.node, delay.secret, first_seen(self.ctx, DrainWait, delay.secret))
 
     def _missing(self, node: str) -> Iterator[Wait]:
         found = self.missing[node]
@@ -183,18 +193,22 @@ class NodeWaits:
             isinstance(one, AcknowledgeHook) for one in decision.effects
         )
         if not is_running and view.secret and is_acknowledged and not view.pre_drain.others:
-            yield self._rancher_drain(view, parse_time(job.completed) or first_seen(self.ctx, DrainWait, view.name))
+            since = parse_time(job.completed) or first_seen(self.ctx, DrainWait, view.secret)
+            yield self._rancher_drain(view.name, view.secret, since)
 
-    def _rancher_drain(self, view: NodeView, since: datetime) -> Wait:
-        hooks = objects.annotations_of(self.observed.secrets.get(view.secret, FLEET_LOCAL) or {})
+    def _secret(self, name: str) -> Object:
+        return self.observed.secrets.get(name, FLEET_LOCAL) or {}
+
+    def _rancher_drain(self, node: str, secret: str, since: datetime) -> Wait:
+        hooks = objects.annotations_of(self._secret(secret))
         is_drained = hooks.get(RKE_DRAIN_DONE, "") == hooks.get(RKE_DRAIN_OPTIONS)
         return DrainWait(
             namespace=FLEET_LOCAL,
-            name=view.secret,
-            node=view.name,
+            name=secret,
+            node=node,
             since=since,
             detail="" if is_drained else hooks.get(RKE_DRAIN_ERROR, ""),
-            undisturbed=self._drains_since(view.name, since),
+            undisturbed=self._drains_since(node, since),
             is_drained=is_drained,
         )
 
@@ -267,13 +281,13 @@ class NodeWaits:
             is_ready=view.ready,
         )
 
-    def _refused_cordon(self, view: NodeView) -> Wait:
+    def _refused_cordon(self, node: str, error: str) -> Wait:
         """Return the wait of a node that Rancher cannot cordon: Harvester keeps one node schedulable."""
         nodes = self.observed.nodes.list()
         cordoned = sorted(objects.name(one) for one in nodes if objects.is_true(one, "spec", "unschedulable"))
         remedy = f"Uncordon another node: kubectl uncordon {cordoned[0]}" if cordoned else "Uncordon another node"
-        detail = node_obstacles.cordon_refused(view.cordon_error)
-        return known_wait(self.ctx, RefusedCordonWait, view.name, detail=detail, remedy=remedy)
+        detail = node_obstacles.cordon_refused(error)
+        return known_wait(self.ctx, RefusedCordonWait, node, detail=detail, remedy=remedy)
 
     def _foreign(self, view: NodeView, others: Sequence[str]) -> Wait:
         detail = node_obstacles.foreign_hooks(view.secret, others)

@@ -1,8 +1,12 @@
-"""engine.py runs the phase; the phase's Jobs run toolkit/commands/image_cleanup.py."""
+"""engine.py runs the phase; the phase's Jobs run toolkit/commands/image_cleanup.py.
+
+../node_upgrade/phase.py has the nodes that Rancher drains again while the phase lasts.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -10,19 +14,13 @@ from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, Component,
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
-from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.blockers.jobs import job_wait
-from upgrade_manager.blockers.wait import CordonedNodeWait, LostNodeWait, MissingNodeWait
-from upgrade_manager.facts import node_obstacles
-from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
-from upgrade_manager.nodes.node_view import is_older
-from upgrade_manager.pipeline.ending import held_nodes
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes
-from upgrade_manager.pipeline.node_upgrade.missing_nodes import find_missing
+from upgrade_manager.pipeline.node_upgrade.phase import finish_drains
+from upgrade_manager.pipeline.node_upgrade.state import Handled
 from upgrade_manager.pipeline.node_upgrade.vm_restore import report_failures, unfinished
-from upgrade_manager.pipeline.node_upgrade.waits import known_wait, ready_changed, return_wait
-from upgrade_manager.pipeline.outcome import Completed, Phase, Waiting
+from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.phases.job_progress import job_attempt
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
@@ -33,7 +31,6 @@ from upgrade_manager.pipeline.phases.plan_jobs import (
 )
 from upgrade_manager.pipeline.phases.repository import unreachable, unserved
 from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
-from upgrade_manager.pipeline.settings.rancher import release as release_kubernetes
 from upgrade_manager.release.errors import Unreachable
 from upgrade_manager.release.image_lists import SIZE_LIMIT, pack, parse_list, removable
 from upgrade_manager.release.repository_client import read_file, shown
@@ -41,7 +38,6 @@ from upgrade_manager.resources.image_list import ImageList
 from upgrade_manager.resources.suc_plan import image_cleanup_plan
 
 if TYPE_CHECKING:
-    from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.outcome import PhaseResult
 
@@ -67,112 +63,72 @@ class ImageCleanup(Phase):
     reads_repository = True
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Create the Plan with the list of images once, then follow it."""
-        await held_nodes.warn_of_late_hooks(ctx)
-        name = component_name(ctx.owner.name, Component.IMAGE_CLEANUP)
-        nodes = (await ctx.watch(MANAGED_NODES)).list()
-        plans = await ctx.watch(suc_plans(ctx.owner))
-        plan = plans.get(name, CATTLE_SYSTEM)
-        if plan is None or not ctx.owner.owns(plan):
-            await check_plan_nodes(ctx, nodes)
-            long_name = long_name_message(nodes)
-            if long_name:
-                ctx.events.warning(ctx.raw, "ImageCleanupSkipped", f"{long_name}; {SKIPPED}")
-                return Completed()
-            # After a single node's reboot the repository's Pods may still be starting.
-            not_serving = await unserved(ctx)
-            if not_serving is not None:
-                return not_serving
-            try:
-                images = await _images(ctx)
-            except Unreachable as error:
-                # Until the kubelet reports after a reboot, an earlier endpoint still counts as ready.
-                if ctx.status.seconds_in_phase() >= _START_TIMEOUT:
-                    raise
-                return unreachable(ctx, error)
-            if not images:
-                return Completed()
-            if plan is None:
-                await prepare_nodes(ctx, nodes, name)
-            await _create_plan(ctx, ImageList(owner=ctx.owner, packed=await asyncio.to_thread(pack, images)))
-            return plan_waiting(name, WORK, done=0, nodes=len(nodes))
-        jobs = await ctx.watch(suc_jobs(ctx.owner))
-        return await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
+        """Remove the images, and finish the nodes that Rancher drains again meanwhile."""
+        draining = await _finish_drains(ctx)
+        if isinstance(draining, Failed):
+            return draining
+        result = await _remove_images(ctx)
+        if draining is None or isinstance(result, Failed):
+            return result
+        waits = result.waits if isinstance(result, Waiting) else ()
+        return replace(draining, waits=(*draining.waits, *waits))
 
-    async def exit(self, ctx: ReconcileContext) -> Waiting | None:
+    async def exit(self, ctx: ReconcileContext) -> Waiting | Failed | None:
         """Wait for the restore-vm Jobs, which the clean-up removes, and for nodes that changed since their upgrade."""
+        draining = await _finish_drains(ctx)
         await report_failures(ctx)
         restoring = await unfinished(ctx)
-        if not restoring:
-            return await _unsteady(ctx)
+        if not restoring or isinstance(draining, Failed):
+            return draining
+        waits = tuple(wait for job in restoring for wait in job_wait(job, work=JobType.RESTORE_VM))
+        if draining is not None:
+            return replace(draining, waits=(*draining.waits, *waits))
         first, more = restoring[0], len(restoring) - 1
         state = await job_attempt(ctx, first)
         others = f"; {more} more restore-vm Jobs are running" if more else ""
-        return Waiting(
-            message=f"Job {HARVESTER_SYSTEM}/{first.name}: restarting VMs, {state}{others}",
-            waits=tuple(wait for job in restoring for wait in job_wait(job, work=JobType.RESTORE_VM)),
-        )
+        message = f"Job {HARVESTER_SYSTEM}/{first.name}: restarting VMs, {state}{others}"
+        return Waiting(message=message, waits=waits)
 
 
-async def _unsteady(ctx: ReconcileContext) -> Waiting | None:
-    """Wait for a node that is cordoned, not Ready or on another OS, because the upgrade has not succeeded yet."""
-    nodes, release = await ctx.watch(MANAGED_NODES), (ctx.status["releaseMetadata"] or {}).get("os", "")
-    for name in sorted(ctx.status.known_nodes()):
-        node = nodes.get(name)
-        found = await _missing(ctx, name) if node is None else _problem(ctx, node, release)
-        # A separate event reports nodes that Rancher holds with a new hook.
-        if found is not None and name not in dict(await held_nodes.pending_nodes(ctx)):
-            return found
-    return None
+async def _finish_drains(ctx: ReconcileContext) -> Waiting | Failed | None:
+    """Acknowledge hooks, and wait for a node that is cordoned, not Ready or does not run the release.
+
+    The upgrade has not succeeded yet, and a later hook would hold its node cordoned for ever.
+    """
+    return await finish_drains(ctx, Handled()) if ctx.status.known_nodes() else None
 
 
-async def _missing(ctx: ReconcileContext, name: str) -> Waiting | None:
-    missing = await find_missing(ctx, name)
-    if missing is None:
-        return None
-    wait = known_wait(ctx, MissingNodeWait, name, detail=missing.problem, remedy=missing.remedy)
-    return Waiting(message=f"Node {name}: {missing}", waits=(wait,) if missing.remedy else ())
-
-
-def _problem(ctx: ReconcileContext, node: Object, release: str) -> Waiting | None:
-    return _not_back(ctx, node, release) or _cordoned(ctx, node)
-
-
-def _not_back(ctx: ReconcileContext, node: Object, release: str) -> Waiting | None:
-    name, is_ready = objects.name(node), objects.text(objects.condition(node, "Ready"), "status") == "True"
-    kubelet, wanted = objects.text(node, "status", "nodeInfo", "kubeletVersion"), release_kubernetes(ctx)
-    outdated, changed = wanted if is_older(kubelet, wanted) else "", ready_changed(node)
-    lost = node_obstacles.not_back(
-        name,
-        os_image=objects.text(node, "status", "nodeInfo", "osImage"),
-        release_os=release,
-        kubelet=kubelet,
-        release_kubernetes=outdated,
-        is_ready=is_ready,
-        since=format_time(changed) if changed else "",
-    )
-    if lost is None:
-        return None
-    found = return_wait(
-        ctx,
-        LostNodeWait,
-        name,
-        release_os=release,
-        release_kubernetes=outdated,
-        since=changed,
-        changed=changed,
-        is_ready=is_ready,
-    )
-    return Waiting(message=f"Node {name}: {lost.why}. {lost.ways_out[0]}", waits=(found,))
-
-
-def _cordoned(ctx: ReconcileContext, node: Object) -> Waiting | None:
-    if not objects.is_true(node, "spec", "unschedulable"):
-        return None
-    name = objects.name(node)
-    obstacle = node_obstacles.cordoned(name)
-    wait = known_wait(ctx, CordonedNodeWait, name, detail=obstacle.why, remedy=obstacle.ways_out[0])
-    return Waiting(message=f"Node {name}: {obstacle.why}. Run {obstacle.ways_out[0]}", waits=(wait,))
+async def _remove_images(ctx: ReconcileContext) -> PhaseResult:
+    """Create the Plan with the list of images once, then follow it."""
+    name = component_name(ctx.owner.name, Component.IMAGE_CLEANUP)
+    nodes = (await ctx.watch(MANAGED_NODES)).list()
+    plans = await ctx.watch(suc_plans(ctx.owner))
+    plan = plans.get(name, CATTLE_SYSTEM)
+    if plan is None or not ctx.owner.owns(plan):
+        await check_plan_nodes(ctx, nodes)
+        long_name = long_name_message(nodes)
+        if long_name:
+            ctx.events.warning(ctx.raw, "ImageCleanupSkipped", f"{long_name}; {SKIPPED}")
+            return Completed()
+        # After a single node's reboot the repository's Pods may still be starting.
+        not_serving = await unserved(ctx)
+        if not_serving is not None:
+            return not_serving
+        try:
+            images = await _images(ctx)
+        except Unreachable as error:
+            # Until the kubelet reports after a reboot, an earlier endpoint still counts as ready.
+            if ctx.status.seconds_in_phase() >= _START_TIMEOUT:
+                raise
+            return unreachable(ctx, error)
+        if not images:
+            return Completed()
+        if plan is None:
+            await prepare_nodes(ctx, nodes, name)
+        await _create_plan(ctx, ImageList(owner=ctx.owner, packed=await asyncio.to_thread(pack, images)))
+        return plan_waiting(name, WORK, done=0, nodes=len(nodes))
+    jobs = await ctx.watch(suc_jobs(ctx.owner))
+    return await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
 
 
 async def _create_plan(ctx: ReconcileContext, images: ImageList) -> None:

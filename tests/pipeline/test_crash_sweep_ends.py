@@ -80,7 +80,6 @@ FAILING: dict[str, tuple[RepairableScenario, PhaseName]] = {
     "a node's pre-drain": (RepairableScenario.of(**fault("pre-drain", SECOND)), PhaseName.NODE_UPGRADE),
     "a node's post-drain": (RepairableScenario.of(**fault("post-drain", SECOND)), PhaseName.NODE_UPGRADE),
     "the only node": (RepairableScenario.of("one-node", **fault("single-node-upgrade")), PhaseName.NODE_UPGRADE),
-    "image cleanup": (RepairableScenario.of(**fault("image-cleanup", SECOND)), PhaseName.IMAGE_CLEANUP),
 }
 
 

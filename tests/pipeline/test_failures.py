@@ -41,7 +41,7 @@ class Failure:
     warnings: tuple[str, ...] = ()
 
 
-def failing(last: str, work: str, cause: str, job: str, *, force: bool = False, **states: str) -> Failure:
+def failing(last: str, work: str, cause: str, job: str, **states: str) -> Failure:
     """Return the failure of a Job, which is kept, on the second node unless `states` has no state of it."""
     node = SECOND if "second" in states else ""
     nodes = {"first": "node-0", "second": SECOND, "third": "node-1"}
@@ -51,8 +51,7 @@ def failing(last: str, work: str, cause: str, job: str, *, force: bool = False, 
         cause=(f"{cause} failed: Job {job}", f"failed: {LIMIT}: the last words"),
         kept=(f"Job {job}",),
         nodes={nodes[name]: state for name, state in states.items()},
-        again={**BY_VERSION, "force": True} if force else BY_VERSION,
-        warnings=("ImageCleanupSkipped",) if last in {"NodeUpgrading", "CleaningUp"} else (),
+        warnings=("ImageCleanupSkipped",) if last == "NodeUpgrading" else (),
     )
 
 
@@ -109,16 +108,6 @@ FAILURES = {
         second="PostDrainFailed",
         third="ImagePreloaded",
     ),
-    "old images cannot be removed from a node": failing(
-        "CleaningUp",
-        "image-cleanup",
-        "image cleanup",
-        f"cattle-system/apply-upgrade-image-cleanup-on-{SECOND}",
-        # All nodes run the release already.
-        force=True,
-        # Which nodes come before it is chance.
-        second="ImageCleanFailed",
-    ),
 }
 failures = pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
 
@@ -157,7 +146,6 @@ async def assert_kept(simulation: Simulation, titles: tuple[str, ...]) -> None:
     "api: ImagePreload can fail before it starts and while it runs",
     "api: ClusterUpgrade can fail",
     "api: NodeUpgrade can fail",
-    "api: ImageCleanup can fail",
     "api: failed: Available=False (Executed) with its fixed message",
     "api: failed: Progressing=False (Failed) with the cause as message",
     "api: a failed pre-drain fails the plan",
@@ -171,7 +159,6 @@ async def assert_kept(simulation: Simulation, titles: tuple[str, ...]) -> None:
     "pipeline: ImagePreload is entered only for an allowed version step",
     "pipeline: ImagePreload fails when a Job of the Plan has failed",
     "pipeline: NodeUpgrade fails when a node has failed",
-    "pipeline: ImageCleanup fails when a Job of the Plan fails",
     "pipeline: Failed reverts the overrides",
     "pipeline: Failed keeps the failed Job and its Pods until the plan is deleted",
     "pipeline: Failed removes everything else",
@@ -236,3 +223,21 @@ async def assert_ended(stage: UpgradeRun, plan: Object, failure: Failure, before
     # Rancher's strategy holds the nodes that are left.
     assert (after[2] == before[2]) == (failure.last != "NodeUpgrading")
     assert objects.finalizers(await stage.plan()) == []
+
+
+@pytest.mark.rule("api: ImageCleanup cannot fail")
+@pytest.mark.servers
+async def test_images_that_stay_do_not_fail_the_upgrade(simulate: Simulate) -> None:
+    async with simulate(RepairableScenario.of(**fault("image-cleanup", SECOND))) as simulation:
+        before = await overridden_settings(simulation)
+        async with started(simulation) as stage:
+            plan = await stage.succeed()
+            status, reason, message = condition(plan, "ImagesNotRemoved")
+            assert (status, reason) == ("True", "CleanupFailed")
+            assert SECOND in message
+            assert "Job" not in message
+            assert node_states(plan)[SECOND] == "ImageCleanFailed"
+            assert condition(plan, "Degraded")[0] == "False"
+            assert [event["reason"] for event in await stage.events("ImagesNotRemoved")] == ["ImagesNotRemoved"]
+            assert await created_objects(simulation) == []
+        assert await overridden_settings(simulation) == before

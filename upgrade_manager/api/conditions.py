@@ -18,6 +18,8 @@ PROGRESSING = "Progressing"
 DEGRADED = "Degraded"
 #: Present only while something holds the upgrade up, as in kstatus.
 STALLED = "Stalled"
+#: Present only if the images of the previous release stay on nodes.
+IMAGES_NOT_REMOVED = "ImagesNotRemoved"
 
 TRUE = "True"
 FALSE = "False"
@@ -32,6 +34,8 @@ SUCCEEDED = "Succeeded"
 FAILED = "Failed"
 #: Reason of Degraded after a failure.
 UPGRADE_FAILED = "UpgradeFailed"
+#: Reason of ImagesNotRemoved.
+CLEANUP_FAILED = "CleanupFailed"
 
 # Limits of metav1.Condition, in characters.
 MAX_TYPE = 316
@@ -46,7 +50,7 @@ class Condition(
 
     type: str = Field(
         default="",
-        description="Available, Progressing, Degraded or Stalled.",
+        description="Available, Progressing, Degraded, Stalled or ImagesNotRemoved.",
         json_schema_extra={"minLength": 1, "maxLength": MAX_TYPE},
     )
     status: str = Field(

@@ -164,7 +164,8 @@ class UpgradePlanStatus(ApiModel):
         default_factory=list,
         description="Available: the plan can be executed. Progressing: the upgrade is running; False after its end, "
         "and for a plan that another one blocks. Degraded: an error is being retried. Stalled: something holds the "
-        "upgrade up; absent otherwise.",
+        "upgrade up; absent otherwise. ImagesNotRemoved: the upgrade succeeded, and nodes keep images of the previous "
+        "release; absent otherwise.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )
     created_by: str = Field(

@@ -34,6 +34,11 @@ async def job_failure_message(client: Client, job: JobState) -> str:
     return f"{cause}; log: kubectl logs -n {job.namespace} job/{job.name}"
 
 
+async def failure_words(client: Client, job: JobState) -> str:
+    """Return the failed Job's last termination message, or its condition, for a message that outlives the Job."""
+    return await _termination_message(client, job) or job.message or job.reason or "the Job failed"
+
+
 async def last_failure(client: Client, cache: TTLCache, job: JobState) -> str:
     """Return the termination message of the Job's last failed attempt; empty without a failed attempt."""
     key = f"failure {job.failed_attempts} of {job.namespace}/{job.name}"

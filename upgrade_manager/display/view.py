@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 WARNING_ROWS = 5
 #: As in api.conditions, whose import would take as long as all the others.
 _CONCURRENT_UPGRADE_BLOCKED = "ConcurrentUpgradeBlocked"
+_IMAGES_NOT_REMOVED = "ImagesNotRemoved"
 #: Characters of a text.
 _MAX_TEXT = 1000
 #: The event that records when a node reached a state.
@@ -200,6 +201,8 @@ def _target(plan: Object) -> str:
 def _cause(plan: Object, state: PlanState) -> str:
     if state is PlanState.FAILED:
         return _message(plan, "Progressing")
+    if state is PlanState.SUCCEEDED and _is_true(plan, _IMAGES_NOT_REMOVED):
+        return _message(plan, _IMAGES_NOT_REMOVED)
     return _message(plan, "Available") if state is PlanState.BLOCKED else ""
 
 

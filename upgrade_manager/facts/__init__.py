@@ -16,6 +16,7 @@ kubevirt         why KubeVirt does not serve, or has not ended its upgrade
 managed_charts   why Fleet has not deployed a ManagedChart
 job_state        the progress of a Job
 machine_plan     the node and the hooks of Rancher's machine-plan Secret
+old_images       images that stay on nodes after an upgrade
 suc_nodes        nodes that the system-upgrade-controller cannot process
 field_managers   which client last wrote a field
 condition_words  what the conditions of other projects' objects report
@@ -41,6 +42,7 @@ __all__ = [
     "migrations",
     "node_affinity",
     "node_obstacles",
+    "old_images",
     "pod_reason",
     "rancher_cluster",
     "suc_nodes",

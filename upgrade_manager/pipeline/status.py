@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.api.blockers import BlockerReason, entries_of
 from upgrade_manager.api.conditions import (
     AVAILABLE,
+    CLEANUP_FAILED,
     CONCURRENT_UPGRADE_BLOCKED,
     DEGRADED,
     EXECUTABLE,
     EXECUTED,
     FALSE,
+    IMAGES_NOT_REMOVED,
     MAX_MESSAGE,
     PROGRESSING,
     RECONCILE_ERROR,
@@ -236,6 +238,10 @@ class StatusPatch:
                 self.warn_node(name, first[name].reason, first[name].message)
             elif nodes[name].get("reason") in _BLOCKED:
                 nodes[name] = {key: value for key, value in nodes[name].items() if key not in {"reason", "message"}}
+
+    def images_not_removed(self, message: str) -> None:
+        """Set the condition about images of the previous release that stay on nodes after the upgrade."""
+        self._condition(IMAGES_NOT_REMOVED, TRUE, CLEANUP_FAILED, message)
 
     def observe_generation(self) -> None:
         """Mark all conditions as up to date with the spec; `kubectl wait` ignores outdated conditions."""

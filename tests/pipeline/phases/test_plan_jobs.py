@@ -110,7 +110,7 @@ def test_failed_job_counts_before_the_plans_reason(
     raw: dict[str, Any], jobs: list[dict[str, Any]], result: str
 ) -> None:
     progress = plan_progress(raw, map(PlanJob.of, jobs))
-    found = "failed" if progress.failed_job or progress.failure else "complete" if progress.complete else "runs"
+    found = "failed" if progress.failed or progress.failure else "complete" if progress.complete else "runs"
     assert found == result
 
 

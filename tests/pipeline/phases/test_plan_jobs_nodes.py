@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.pipeline.phases.test_image_cleanup import NEW, OLD, prepared
+from tests.support.cluster.harvester import RELEASE
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, SUC_PLANS, UPGRADE_PLANS
 from upgrade_manager.pipeline.errors import BadCluster, ForeignObject
-from upgrade_manager.pipeline.outcome import Failed, Waiting
+from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.image_cleanup import ImageCleanup
 from upgrade_manager.pipeline.phases.image_preload import ImagePreload
 from upgrade_manager.pipeline.phases.plan_jobs import colliding_nodes, prepare_nodes
@@ -80,14 +81,18 @@ async def test_plan_is_never_edited(cluster: Harvester, phase: Either) -> None:
 
 @pytest.mark.rule(
     "pipeline: ImagePreload fails when a Job of the Plan has failed",
-    "pipeline: ImageCleanup fails when a Job of the Plan fails",
+    "pipeline: ImageCleanup completes when the Plan has failed, with the condition ImagesNotRemoved",
     "workloads: a Plan has failed when one of its Jobs has Failed=True",
     "workloads: a Plan's Jobs are found by the labels of plan and component",
 )
 @BOTH
 async def test_failed_job_is_found_by_copied_labels(cluster: Harvester, phase: Either) -> None:
     ctx = await prepared(cluster)
-    ctx.status.move_node("n1", NodeState.IMAGE_PRELOADING)
+    ctx.status.move_node(
+        "n1", NodeState.POST_DRAINED if phase.name is ImageCleanup.name else NodeState.IMAGE_PRELOADING
+    )
+    ready = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"osImage": RELEASE["os"]}}
+    await cluster.finish(NODES, "n1", "", ready)
     await phase.run(ctx)
     plan = await plan_of(cluster, phase)
     owner = {"apiVersion": "upgrade.cattle.io/v1", "kind": "Plan", "controller": True}
@@ -102,13 +107,14 @@ async def test_failed_job_is_found_by_copied_labels(cluster: Harvester, phase: E
     await cluster.put(JOBS, {"metadata": metadata, "spec": {"template": pod}}, status={"conditions": failed})
     status = {"conditions": [{"type": "Complete", "status": "False", "reason": "SyncJob"}]}
     await cluster.finish(SUC_PLANS, objects.name(plan), "cattle-system", status)
-    work, state = {
-        ImagePreload.name: ("image preload", "ImagePreloadFailed"),
-        ImageCleanup.name: ("image cleanup", "ImageCleanFailed"),
-    }[phase.name]
-    cause = f"{work} failed: Job cattle-system/apply-x failed: BackoffLimitExceeded"
+    cause = "image preload failed: Job cattle-system/apply-x failed: BackoffLimitExceeded"
     log = "; log: kubectl logs -n cattle-system job/apply-x"
-    assert await phase.run(ctx) == Failed(cause=cause + log)
+    result, state = (
+        (Failed(cause=cause + log), "ImagePreloadFailed")
+        if phase.name is ImagePreload.name
+        else (Completed(), "ImageCleanFailed")
+    )
+    assert await phase.run(ctx) == result
     assert ctx.status.node_state("n1") == state
 
 

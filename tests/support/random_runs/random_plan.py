@@ -197,7 +197,7 @@ def _following(random: Random, failing: Failing | None, deleted: Instant | None)
     # Where all nodes may run the release, another plan for it is refused without force. A deletion may come late: an
     # API server that refuses requests delays it from the end of the phase before until a single node is upgraded.
     is_late = deleted is not None and (deleted.phases >= NODE_UPGRADING - 1 or deleted.seconds > _FAST_UPGRADE)
-    force = {"force": True} if is_late or (failing and failing.phase is PhaseName.IMAGE_CLEANUP) else {}
+    force = {"force": True} if is_late else {}
     return Following(
         same_name=same_name,
         overlaps=not same_name and random.random() < 0.5,
@@ -233,7 +233,6 @@ def _ways_to_fail(scenario: Scenario, spec: dict[str, Any], random: Random) -> l
     found = [
         Failing(what="a full disk", changes=full, phase=PhaseName.INITIALIZE, annotations=_NO_DISKS),
         _work("manifests", "", PhaseName.CLUSTER_UPGRADE),
-        _work("image-cleanup", node, PhaseName.IMAGE_CLEANUP),
     ]
     steps = ["single-node-upgrade"] if len(nodes) == 1 else ["pre-drain", "post-drain"]
     found += [_work(step, node, PhaseName.NODE_UPGRADE) for step in steps]

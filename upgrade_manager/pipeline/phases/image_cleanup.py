@@ -10,11 +10,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from upgrade_manager.api.conditions import IMAGES_NOT_REMOVED
 from upgrade_manager.api.keys import CATTLE_SYSTEM, HARVESTER_SYSTEM, Component, JobType
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.blockers.job_failures import failure_words
 from upgrade_manager.blockers.jobs import job_wait
+from upgrade_manager.facts import old_images
 from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes
 from upgrade_manager.pipeline.node_upgrade.phase import finish_drains
@@ -24,8 +27,10 @@ from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.phases.job_progress import job_attempt
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
+    PlanJob,
     follow_plan,
     long_name_message,
+    plan_progress,
     plan_waiting,
     prepare_nodes,
 )
@@ -38,6 +43,8 @@ from upgrade_manager.resources.image_list import ImageList
 from upgrade_manager.resources.suc_plan import image_cleanup_plan
 
 if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Store
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.outcome import PhaseResult
 
@@ -45,8 +52,6 @@ ARCHIVE = "/harvester-iso/bundle/harvester/images-lists-archive"
 LIST = "image_list_all.txt"
 WORK = "image cleanup"
 SKIPPED = "image cleanup skipped. The kubelet removes old images when it needs disk space"
-#: Seconds for the repository to respond after the nodes' upgrade.
-_START_TIMEOUT = 60.0
 _STATES = NodeStates(
     running=NodeState.IMAGE_CLEANING,
     done=NodeState.IMAGE_CLEANED,
@@ -118,8 +123,6 @@ async def _remove_images(ctx: ReconcileContext) -> PhaseResult:
             images = await _images(ctx)
         except Unreachable as error:
             # Until the kubelet reports after a reboot, an earlier endpoint still counts as ready.
-            if ctx.status.seconds_in_phase() >= _START_TIMEOUT:
-                raise
             return unreachable(ctx, error)
         if not images:
             return Completed()
@@ -128,7 +131,29 @@ async def _remove_images(ctx: ReconcileContext) -> PhaseResult:
         await _create_plan(ctx, ImageList(owner=ctx.owner, packed=await asyncio.to_thread(pack, images)))
         return plan_waiting(name, WORK, done=0, nodes=len(nodes))
     jobs = await ctx.watch(suc_jobs(ctx.owner))
-    return await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
+    result = await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
+    return await _give_up(ctx, plan, jobs) if isinstance(result, Failed) else result
+
+
+async def _give_up(ctx: ReconcileContext, plan: Object, jobs: Store) -> Completed:
+    """Name the nodes that keep old images: the upgrade of a cluster whose nodes are done has not failed.
+
+    The system-upgrade-controller creates no Job for the nodes after a failed one.
+    """
+    progress = plan_progress(plan, jobs.derive(PlanJob.of))
+    if progress.failed is not None:
+        cause = await failure_words(ctx.client, progress.failed.state)
+        failed = f"the clean-up failed on node {progress.failed.node}: {cause}"
+        ctx.status.move_node(progress.failed.node, NodeState.IMAGE_CLEAN_FAILED, message=cause)
+    else:
+        # The controller's message names the Job, which has expired.
+        failed = f"the clean-up failed: {progress.failure.partition(': ')[2] or 'its Job has expired'}"
+    known = sorted(ctx.status.known_nodes())
+    nodes = [name for name in known if ctx.status.node_state(name) is not NodeState.IMAGE_CLEANED]
+    text = old_images.not_removed(nodes, previous=ctx.status["previousVersion"] or "the previous release", cause=failed)
+    ctx.status.images_not_removed(text)
+    ctx.events.warning(ctx.raw, IMAGES_NOT_REMOVED, text)
+    return Completed()
 
 
 async def _create_plan(ctx: ReconcileContext, images: ImageList) -> None:

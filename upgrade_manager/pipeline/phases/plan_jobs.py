@@ -55,7 +55,7 @@ class SucProgress:
     """The progress of a Plan."""
 
     complete: bool
-    failed_job: JobState | None
+    failed: PlanJob | None
     #: The cause of a failure of the Plan itself; empty with a failed Job or without a failure.
     failure: str
     #: The newest Job of each node.
@@ -103,7 +103,7 @@ def plan_progress(plan: Object, jobs: Iterable[PlanJob]) -> SucProgress:
     is_failed = complete.get("reason") == "JobFailed" and complete.get("status") != "True"
     return SucProgress(
         complete=complete.get("status") == "True",
-        failed_job=next((job.state for job in own if job.state.progress is Progress.FAILED), None),
+        failed=next((job for job in own if job.state.progress is Progress.FAILED), None),
         failure=(complete.get("message") or f"Plan {objects.name(plan)} reports JobFailed") if is_failed else "",
         jobs={job.node: job for job in own if job.node},
     )
@@ -136,8 +136,8 @@ async def follow_plan(
     progress = plan_progress(plan, jobs.derive(PlanJob.of))
     for node, job in progress.jobs.items():
         states.record(ctx, node, states.of(job.state.progress), message=_node_message(job.state))
-    if progress.failed_job is not None:
-        return Failed(cause=f"{work} failed: {await job_failure_message(ctx.client, progress.failed_job)}")
+    if progress.failed is not None:
+        return Failed(cause=f"{work} failed: {await job_failure_message(ctx.client, progress.failed.state)}")
     if progress.failure:
         return Failed(cause=f"{work} failed: {progress.failure}")
     nodes = (await ctx.watch(MANAGED_NODES)).list()

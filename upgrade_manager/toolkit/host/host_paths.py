@@ -9,8 +9,6 @@ WORK = HOST_WORK
 
 RKE2_BIN = "/var/lib/rancher/rke2/bin"
 CTR = f"{RKE2_BIN}/ctr"
-CRICTL = f"{RKE2_BIN}/crictl"
-CRICTL_CONFIG = "/var/lib/rancher/rke2/agent/etc/crictl.yaml"
 CONTAINERD_SOCKET = "/run/k3s/containerd/containerd.sock"
 
 #: The folder in which containerd keeps images.

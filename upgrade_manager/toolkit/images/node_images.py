@@ -12,8 +12,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.facts.old_images import CRICTL, CRICTL_CONFIG
 from upgrade_manager.release.image_lists import identities
-from upgrade_manager.toolkit.host.host_paths import CRICTL, CRICTL_CONFIG
 from upgrade_manager.toolkit.host.host_programs import Call, run_program
 from upgrade_manager.toolkit.run.errors import StepFailed
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from upgrade_manager.api.keys import (
     ANNOTATION_MACHINE,
     ANNOTATION_OS_UPGRADE_IMAGE,
+    ANNOTATION_UNFINISHED_UPGRADE,
     FLEET_LOCAL,
     HARVESTER_SYSTEM,
     LONGHORN_SYSTEM,
@@ -118,7 +119,10 @@ def has_single_replica(volume: Object) -> bool:
 
 NODES = Listing(
     resource=resources.NODES,
-    slim=_keep_annotation(ANNOTATION_MACHINE, keep("metadata.labels", "spec.unschedulable", condition="Ready")),
+    slim=_keep_annotation(
+        ANNOTATION_MACHINE,
+        keep("metadata.labels", "spec.unschedulable", "status.nodeInfo.osImage", condition="Ready"),
+    ),
 )
 PLANS = Listing(
     resource=resources.UPGRADE_PLANS, slim=keep("status.currentPhase", "status.originals", condition="Progressing")
@@ -130,7 +134,9 @@ CLUSTERS = Listing(
     resource=resources.PROVISIONING_CLUSTERS,
     namespace=FLEET_LOCAL,
     field_selector=f"metadata.name={PROVISIONING_CLUSTER}",
-    slim=keep("spec.rkeConfig.upgradeStrategy", "status.ready", "status.conditions"),
+    slim=_keep_annotation(
+        ANNOTATION_UNFINISHED_UPGRADE, keep("spec.rkeConfig.upgradeStrategy", "status.ready", "status.conditions")
+    ),
 )
 MACHINES = Listing(resource=resources.MACHINES, namespace=FLEET_LOCAL, slim=keep("status.phase", "status.nodeRef.name"))
 VOLUMES = Listing(resource=resources.LONGHORN_VOLUMES, namespace=LONGHORN_SYSTEM, slim=_volume, is_needed=_is_at_risk)

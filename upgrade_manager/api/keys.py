@@ -76,6 +76,8 @@ MANAGER_ANNOTATIONS = (
 
 #: On Rancher's provisioning cluster beside the hooks: the plan that set them, and the strategy to give back, as JSON.
 ANNOTATION_ORIGINAL_STRATEGY = f"{PREFIX}/original-upgrade-strategy"
+#: On the same cluster, until every node runs the release: the release and the version before it, as JSON.
+ANNOTATION_UNFINISHED_UPGRADE = f"{PREFIX}/unfinished-upgrade"
 
 # Annotations that the manager sets on Nodes and machine-plan Secrets.
 ANNOTATION_PENDING_OS_IMAGE = f"{PREFIX}/pendingOSImage"

@@ -314,13 +314,9 @@ class PlanReconciler:
     async def _clean_up(self, ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
         if ctx.status["ledger"] is None:
             await earlier_records.adopt(ctx)
-        frozen = await held_nodes.find_frozen(ctx)
-        if frozen is not None:
-            # The warning comes first, because a retry after the strategy was given back finds no held node.
-            held_nodes.warn(ctx, frozen)
-            await held_nodes.keep_original(ctx, frozen)
+        keep_strategy = await held_nodes.record(ctx)
         try:
-            await give_back(ctx, keep_strategy=frozen is not None and bool(frozen.nodes))
+            await give_back(ctx, keep_strategy=keep_strategy)
         except KubeError:
             # `finally` is not used, because a failed write after a cancellation could hide the cancellation.
             await self._persist(ctx)

@@ -1,4 +1,7 @@
-"""The plan names a release: an image, or a Version that exists; one without a checksum is a warning."""
+"""The plan names a release: an image, or a Version that exists; one without a checksum is a warning.
+
+A release that an earlier plan has begun is finished before another one (release/unfinished.py).
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.names import is_object_name
 from upgrade_manager.facts import versions
 from upgrade_manager.kube import objects
+from upgrade_manager.release.unfinished import UnfinishedUpgrade
 from webhook.check import Check, Finding
-from webhook.listings import version
+from webhook.cluster import NotInstalled
+from webhook.listings import CLUSTERS, NODES, read_each, version
 
 if TYPE_CHECKING:
     from webhook.check import Subject
@@ -22,9 +27,20 @@ async def _find(subject: Subject) -> list[Finding]:
         return [Finding(message="Required. Set it to the name of a Version, or set spec.image")]
     # An invalid name could break the selector.
     found = await subject.cluster.list(version(name)) if is_object_name(name) else []
+    if found and (refusal := await _unfinished(subject, name)):
+        return [Finding(message=f"{refusal}. Set it to that release")]
     if found:
         return [] if objects.text(found[0], "spec", "isoChecksum") else [_unchecked(name)]
     return [Finding(message=versions.missing(name))]
+
+
+async def _unfinished(subject: Subject, name: str) -> str:
+    """Return why an earlier plan's upgrade permits no such release; empty if it does, or there is none."""
+    clusters, nodes = await read_each(subject.cluster, CLUSTERS, NODES)
+    if isinstance(clusters, NotInstalled) or isinstance(nodes, NotInstalled) or not clusters:
+        return ""
+    unfinished = UnfinishedUpgrade.of(clusters[0])
+    return unfinished.refusal(name, nodes, is_name=True) if unfinished else ""
 
 
 def _unchecked(name: str) -> Finding:

@@ -6,7 +6,9 @@ import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named
 from tests.support.managers.toolkit_config import TOOLKIT
-from upgrade_manager.kube.resources import VERSIONS
+from upgrade_manager.api.keys import ANNOTATION_UNFINISHED_UPGRADE
+from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, VERSIONS
+from upgrade_manager.release.unfinished import UnfinishedUpgrade
 from webhook.check import Outcome, Subject
 from webhook.checks.version import CHECK
 from webhook.runner import run_checks
@@ -40,6 +42,32 @@ async def test_invalid_name_is_not_sent_as_a_selector() -> None:
     reader = MemoryReader({})
     await find(CHECK, reader, version="v9,metadata.name!=v9")
     assert reader.listings == []
+
+
+UNFINISHED = UnfinishedUpgrade(previous="v1.7.1", release="v1.8.0", os="Harvester v1.8.0")
+REFUSAL = (
+    "The upgrade from v1.7.1 to v1.8.0 has begun, and n2 does not run v1.8.0 yet. Until then only v1.8.0 or a patch of "
+    "it is accepted, not v1.9.0. Set it to that release"
+)
+
+
+@pytest.mark.rule("nodes: while nodes are behind, only the release that was begun or a patch of it is accepted")
+@pytest.mark.parametrize(
+    ("version", "os", "expected"),
+    [
+        pytest.param("v1.9.0", "Harvester v1.7.1", [REFUSAL], id="another release"),
+        pytest.param("v1.8.1", "Harvester v1.7.1", [], id="a patch"),
+        pytest.param("v1.9.0", "Harvester v1.8.0", [], id="no node behind"),
+    ],
+)
+async def test_release_that_was_begun_is_finished_first(version: str, os: str, expected: list[str]) -> None:
+    cluster = named("local", "fleet-local")
+    cluster["metadata"]["annotations"] = {ANNOTATION_UNFINISHED_UPGRADE: UNFINISHED.annotation()}
+    found = {"n1": "Harvester v1.8.0", "n2": os}
+    nodes = [named(name, status={"nodeInfo": {"osImage": image}}) for name, image in found.items()]
+    versions = [named(version, "harvester-system", **CHECKED)]
+    reader = MemoryReader({VERSIONS: versions, NODES: nodes, PROVISIONING_CLUSTERS: [cluster]})
+    assert_messages(await find(CHECK, reader, version=version), expected)
 
 
 @pytest.mark.rule("admission: a Version without isoChecksum is an admission warning")

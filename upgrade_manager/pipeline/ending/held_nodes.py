@@ -31,7 +31,7 @@ from upgrade_manager.nodes.pending_hooks import held_nodes
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import has_left
 from upgrade_manager.pipeline.plan_objects import skip_missing
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES
-from upgrade_manager.pipeline.settings import overrides, rancher, upgrade_strategy
+from upgrade_manager.pipeline.settings import overrides, rancher, unfinished_upgrade, upgrade_strategy
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
@@ -53,6 +53,20 @@ class Frozen:
     held: list[tuple[str, str]]
     #: The sentence of the event about the plan's end, which left the nodes held.
     end: str
+
+
+async def record(ctx: ReconcileContext) -> bool:
+    """Record the nodes that the end of this plan leaves held; return True if Rancher's strategy has to stay."""
+    if not ctx.status.ended:
+        # A plan that fails has recorded it before (`remedy`).
+        await unfinished_upgrade.keep(ctx)
+    frozen = await find_frozen(ctx)
+    if frozen is None:
+        return False
+    # The warning comes first, because a retry after the strategy was given back finds no held node.
+    warn(ctx, frozen)
+    await keep_original(ctx, frozen)
+    return bool(frozen.nodes)
 
 
 async def keep_original(ctx: ReconcileContext, found: Frozen) -> None:
@@ -100,7 +114,11 @@ async def _inherited(ctx: ReconcileContext, cluster: Object) -> Frozen | None:
 
 
 async def remedy(ctx: ReconcileContext) -> str:
-    """Return the user's remedy for a failure during the node upgrade; empty if Rancher holds no node."""
+    """Return the user's remedy for a failure during the node upgrade; empty if Rancher holds no node.
+
+    The unfinished upgrade is recorded before the failure, after which the next plan may start.
+    """
+    await unfinished_upgrade.keep(ctx)
     frozen = await find_frozen(ctx)
     return _ways_on(frozen, frozen.original) if frozen is not None else ""
 

@@ -40,7 +40,7 @@ from upgrade_manager.pipeline.node_upgrade.state import Handled, State
 from upgrade_manager.pipeline.node_upgrade.waits import NodeWaits
 from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, UPGRADE_JOBS
-from upgrade_manager.pipeline.settings import overrides, rancher
+from upgrade_manager.pipeline.settings import overrides, rancher, unfinished_upgrade
 from upgrade_manager.pipeline.settings.overrides import give_back
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job_name
 from upgrade_manager.runtime.concurrency import run_all
@@ -132,6 +132,8 @@ class NodeUpgrade(Phase):
                 raise
         unfinished = await finish_drains(ctx, self._handled_of(ctx))
         if unfinished is None:
+            if ctx.status["singleNode"]:
+                await unfinished_upgrade.forget(ctx)
             # No later phase reads the reported decisions.
             self._handled = Handled()
         return unfinished

@@ -11,11 +11,15 @@ from upgrade_manager.facts import machine_plan
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.outcome import Failed
 from upgrade_manager.pipeline.selections import MACHINE_PLANS, MANAGED_NODES
+from upgrade_manager.pipeline.settings import unfinished_upgrade
 from upgrade_manager.release.version import check_eligibility
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.release.unfinished import UnfinishedUpgrade
 
 
 async def check_upgrade_path(ctx: ReconcileContext, *, target: str, minimum: str) -> Failed | None:
@@ -30,6 +34,22 @@ async def check_upgrade_path(ctx: ReconcileContext, *, target: str, minimum: str
         return None
     advice = "Create a plan for another release; spec.force: true skips this check"
     return Failed(cause=f"upgrade from {current} to {target} is not allowed: {refusal}. {advice}")
+
+
+async def check_release(ctx: ReconcileContext, *, target: str) -> Failed | None:
+    """Fail if nodes still wait for another release, which the name of the plan's Version did not show before."""
+    if target == ctx.plan.spec.version:
+        return None
+    nodes = (await ctx.watch(MANAGED_NODES)).list()
+    return check_unfinished(await unfinished_upgrade.read(ctx), nodes, target=target, is_name=False)
+
+
+def check_unfinished(
+    unfinished: UnfinishedUpgrade | None, nodes: Sequence[Object], *, target: str, is_name: bool
+) -> Failed | None:
+    """Fail if an earlier plan has begun another release; spec.force does not skip this check."""
+    refusal = unfinished.refusal(target, nodes, is_name=is_name) if unfinished and target else ""
+    return Failed(cause=f"{refusal}. Create a plan for that release") if refusal else None
 
 
 async def _is_upgraded(ctx: ReconcileContext, version: str) -> bool:

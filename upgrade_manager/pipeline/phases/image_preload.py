@@ -13,7 +13,7 @@ from upgrade_manager.api.text import name_list
 from upgrade_manager.kube.resources import SUC_PLANS
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes
 from upgrade_manager.pipeline.outcome import Completed, Phase, Waiting
-from upgrade_manager.pipeline.phases.eligibility import check_upgrade_path
+from upgrade_manager.pipeline.phases.eligibility import check_release, check_upgrade_path
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
     colliding_nodes,
@@ -49,7 +49,8 @@ class ImagePreload(Phase):
         """Fail if Harvester does not support this upgrade path, unless spec.force is set."""
         release = ctx.status["releaseMetadata"] or {}
         target, minimum = release.get("harvester", ""), release.get("minUpgradableVersion", "")
-        return await check_upgrade_path(ctx, target=target, minimum=minimum)
+        refused = await check_release(ctx, target=target)
+        return refused or await check_upgrade_path(ctx, target=target, minimum=minimum)
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Create the Plan once, then follow it to its end, even if a user has disabled the preload in the meantime."""

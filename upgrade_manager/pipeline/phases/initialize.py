@@ -19,8 +19,9 @@ from upgrade_manager.pipeline.node_upgrade.managed_nodes import (
 )
 from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.phases import toolkit_image
-from upgrade_manager.pipeline.phases.eligibility import check_upgrade_path
+from upgrade_manager.pipeline.phases.eligibility import check_unfinished, check_upgrade_path
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MANAGED_NODES
+from upgrade_manager.pipeline.settings import unfinished_upgrade
 from upgrade_manager.preflight.check import Pending, Rejected
 
 if TYPE_CHECKING:
@@ -50,12 +51,17 @@ class Initialize(Phase):
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Read the Version, unless recorded, and the other objects, then run the checks until they have finished."""
-        ctx.status["previousVersion"] = await _running_version(ctx)
+        running, unfinished = await _running_version(ctx), await unfinished_upgrade.read(ctx)
         managed = await ctx.watch(MANAGED_NODES)
         nodes = managed.list()
         if not nodes:
             raise unmanaged()
-        failed = _check_image_name(ctx) if ctx.plan.spec.image else await _read_version(ctx)
+        # Harvester reports the new release before the nodes run it.
+        is_behind = unfinished is not None and bool(unfinished.behind(nodes))
+        ctx.status["previousVersion"] = unfinished.previous if unfinished and is_behind else running
+        failed = check_unfinished(unfinished, nodes, target=ctx.plan.spec.version, is_name=True)
+        if failed is None:
+            failed = _check_image_name(ctx) if ctx.plan.spec.image else await _read_version(ctx)
         if failed is not None:
             return failed
         await check_managed(ctx, map(objects.name, nodes))

@@ -2,6 +2,7 @@
 
 overrides         the table of settings: the original is recorded, the value applied, the original given back
 rancher           Rancher's cluster: the one patch that makes Rancher upgrade the nodes, and its reversion
+unfinished_upgrade  the annotation about an upgrade that nodes have not reached yet
 upgrade_strategy  Rancher's upgradeStrategy with and without the manager's drain hooks
 earlier_records   the settings of a plan that a manager without a ledger began
 
@@ -9,4 +10,4 @@ earlier_records   the settings of a plan that a manager without a ledger began
 any other end.
 """
 
-__all__ = ["earlier_records", "overrides", "rancher", "upgrade_strategy"]
+__all__ = ["earlier_records", "overrides", "rancher", "unfinished_upgrade", "upgrade_strategy"]

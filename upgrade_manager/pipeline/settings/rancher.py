@@ -4,8 +4,8 @@
 ../node_upgrade/effects.py.
 
     1. the new generation and the original upgradeStrategy are recorded in the plan's status
-    2. the cluster is patched: generation, the release's Kubernetes, the hooks, and an annotation with the plan's uid
-       and the original strategy; JSON patch tests guard each change
+    2. the cluster is patched: generation, the release's Kubernetes, the hooks, and annotations: the plan's uid and the
+       original strategy, the release and the version before it; JSON patch tests guard each change
     3. at the end the original strategy is given back
 
 After a crash the annotation shows whether the patch was made. It also lets the next plan find the original after a plan
@@ -19,7 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.api.keys import (
+    ANNOTATION_ORIGINAL_STRATEGY,
+    ANNOTATION_UNFINISHED_UPGRADE,
+    FLEET_LOCAL,
+    PROVISIONING_CLUSTER,
+)
 from upgrade_manager.facts import rancher_cluster
 from upgrade_manager.facts.field_managers import last_manager
 from upgrade_manager.kube import objects
@@ -29,7 +34,7 @@ from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 from upgrade_manager.nodes.gate import Closed, GateRow
 from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.selections import LOCAL_CLUSTER
-from upgrade_manager.pipeline.settings import upgrade_strategy
+from upgrade_manager.pipeline.settings import unfinished_upgrade, upgrade_strategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +89,7 @@ async def start_upgrade(ctx: ReconcileContext, cluster: Object, *, original: Any
     operations: list[Object] = [
         {"op": "test", "path": _KUBERNETES, "value": current},
         {"op": "add", "path": _KUBERNETES, "value": release(ctx)},
-        *_annotate(cluster, _annotation(ctx, original)),
+        *_annotate(cluster, {**_annotation(ctx, original), **_unfinished(ctx)}),
     ]
     await _patch_cluster(ctx, cluster, operations, values, event="node upgrade requested from Rancher")
 
@@ -129,7 +134,7 @@ def has_lost_original(cluster: Object) -> bool:
 
 async def revert_strategy(ctx: ReconcileContext, override: object, entry: Mapping[str, Any]) -> bool:
     """Give the original strategy back, except parts that other clients have changed; return True without such parts."""
-    cluster = await ctx.client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+    cluster = await _latest(ctx)
     if cluster is None or belongs_to_another(ctx, cluster):
         return False
     original, now = entry.get("original"), rke_config(cluster).get("upgradeStrategy")
@@ -138,7 +143,8 @@ async def revert_strategy(ctx: ReconcileContext, override: object, entry: Mappin
         reverted = now
     else:
         reverted = upgrade_strategy.merge(original, entry.get("applied"), now)
-    operations = _annotate(cluster, None)
+    ended = [ANNOTATION_UNFINISHED_UPGRADE] if unfinished_upgrade.has_ended(ctx) else []
+    operations = _annotate(cluster, dict.fromkeys([ANNOTATION_ORIGINAL_STRATEGY, *ended]))
     if operations or reverted != now:
         values = {} if reverted == now else {"upgradeStrategy": reverted}
         await _patch_cluster(ctx, cluster, operations, values, event="setting given back")
@@ -149,6 +155,13 @@ async def revert_strategy(ctx: ReconcileContext, override: object, entry: Mappin
         )
         ctx.events.warning(ctx.raw, "SettingNotRestored", text, about=str(override))
     return bool(reverted == original)
+
+
+async def _latest(ctx: ReconcileContext) -> Object | None:
+    """Return the cluster from its cache if the node upgrade watches it; the tests of the patch detect a stale cache."""
+    if LOCAL_CLUSTER in ctx.informers.specs:
+        return await observed_cluster(ctx)
+    return await ctx.client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
 
 
 def set_back(ctx: ReconcileContext, cluster: Object) -> Closed | None:
@@ -227,18 +240,23 @@ def _record(cluster: Object) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def _annotation(ctx: ReconcileContext, original: Any) -> str:
+def _annotation(ctx: ReconcileContext, original: Any) -> dict[str, str | None]:
     record = {"plan": ctx.owner.name, "uid": ctx.owner.uid, "upgradeStrategy": original}
-    return json.dumps(record, separators=(",", ":"))
+    return {ANNOTATION_ORIGINAL_STRATEGY: json.dumps(record, separators=(",", ":"))}
 
 
-def _annotate(cluster: Object, value: str | None) -> list[Object]:
-    """Return the operations that set or remove the annotation; none if nothing changes."""
-    present, path = objects.annotations_of(cluster), annotation_path(ANNOTATION_ORIGINAL_STRATEGY)
-    if value is None:
-        return [{"op": "remove", "path": path}] if ANNOTATION_ORIGINAL_STRATEGY in present else []
-    parent = [] if objects.metadata(cluster).get("annotations") else _ADD_ANNOTATIONS
-    return [*parent, {"op": "add", "path": path, "value": value}]
+def _unfinished(ctx: ReconcileContext) -> dict[str, str | None]:
+    return {ANNOTATION_UNFINISHED_UPGRADE: unfinished_upgrade.of_plan(ctx).annotation()}
+
+
+def _annotate(cluster: Object, values: Mapping[str, str | None]) -> list[Object]:
+    """Return the operations that set annotations, or remove those that are None; none if nothing changes."""
+    present = objects.annotations_of(cluster)
+    removed = [key for key, value in values.items() if value is None and key in present]
+    added = {key: value for key, value in values.items() if value is not None}
+    parent = _ADD_ANNOTATIONS if added and not objects.metadata(cluster).get("annotations") else []
+    adds = [{"op": "add", "path": annotation_path(key), "value": value} for key, value in added.items()]
+    return [*parent, *adds, *({"op": "remove", "path": annotation_path(key)} for key in removed)]
 
 
 _ADD_ANNOTATIONS: list[Object] = [
@@ -269,8 +287,8 @@ def _patched_fields(cluster: Object) -> tuple[Any, ...]:
     config = objects.spec(cluster).get("rkeConfig")
     members = [(config or {}).get(name) for name in ("provisionGeneration", "upgradeStrategy")]
     annotations = objects.annotations_of(cluster)
-    original = annotations.get(ANNOTATION_ORIGINAL_STRATEGY)
-    return objects.spec(cluster).get("kubernetesVersion"), bool(config), *members, bool(annotations), original
+    own = [annotations.get(key) for key in (ANNOTATION_ORIGINAL_STRATEGY, ANNOTATION_UNFINISHED_UPGRADE)]
+    return objects.spec(cluster).get("kubernetesVersion"), bool(config), *members, bool(annotations), *own
 
 
 def _set_members(cluster: Object, values: Mapping[str, Any]) -> list[Object]:

@@ -79,6 +79,7 @@ async def test_refusal_that_passes_is_not_named() -> None:
         assert "WriteRefused" not in await event_reasons(stage)
 
 
+@pytest.mark.rule("blockers: a webhook's configuration is saved before it is deleted")
 async def test_webhook_that_refuses_is_named() -> None:
     refusal = Refuse(status=500, reason="InternalError", message='failed calling webhook "deny.example.com": refused')
     async with Simulation() as simulation, started(simulation) as stage:
@@ -88,7 +89,10 @@ async def test_webhook_that_refuses_is_named() -> None:
         (blocker,) = objects.status(plan)["blockers"]
         assert blocker["remedy"] == (
             '(1) Start the service of webhook "deny.example.com", or let it allow the write '
-            f"(2) Or find the configuration that lists it, and delete that until the upgrade has ended: {WEBHOOKS}"
+            f"(2) Or find the configuration that lists it: {WEBHOOKS} "
+            "(3) Save that one, and delete it until the upgrade has ended: "
+            "kubectl get KIND NAME -o yaml > webhooks.yaml && kubectl delete -f webhooks.yaml "
+            "(4) Create it again afterwards: kubectl create -f webhooks.yaml"
         )
 
 

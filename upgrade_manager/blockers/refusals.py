@@ -25,6 +25,8 @@ _LEAST = timedelta(seconds=0.1)
 #: The webhook's name in the API server's message; the response has no field for the name.
 _WEBHOOK = re.compile(r'webhook "([^"]{1,253})"')
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']{1,253})'")
+#: The file that keeps a configuration of webhooks until it is created again.
+_SAVED = "webhooks.yaml"
 #: The prefix of the names of the policies in deploy/admission-policies.
 _OWN_POLICIES = "harvester-upgrade-manager-"
 
@@ -96,7 +98,10 @@ def _remedy(written: WrittenObject, refusal: _Refusal) -> str:
     if webhook:
         return steps(
             f'Start the service of webhook "{webhook[1]}", or let it allow the write',
-            f"Or find the configuration that lists it, and delete that until the upgrade has ended: {WEBHOOKS}",
+            f"Or find the configuration that lists it: {WEBHOOKS}",
+            "Save that one, and delete it until the upgrade has ended: "
+            f"kubectl get KIND NAME -o yaml > {_SAVED} && kubectl delete -f {_SAVED}",
+            f"Create it again afterwards: kubectl create -f {_SAVED}",
         )
     return steps(
         permissions(written.namespace),

@@ -18,6 +18,7 @@ job_state        the progress of a Job
 machine_plan     the node and the hooks of Rancher's machine-plan Secret
 old_images       images that stay on nodes after an upgrade
 suc_nodes        nodes that the system-upgrade-controller cannot process
+removal          why an object that is to be removed still exists
 field_managers   which client last wrote a field
 condition_words  what the conditions of other projects' objects report
 versions         Harvester's Version objects
@@ -45,6 +46,7 @@ __all__ = [
     "old_images",
     "pod_reason",
     "rancher_cluster",
+    "removal",
     "suc_nodes",
     "taints",
     "versions",

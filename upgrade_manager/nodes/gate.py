@@ -156,9 +156,12 @@ def _rancher(_: NodeView, around: Surroundings) -> Closed | None:
 def _machine(view: NodeView, _: Surroundings) -> Closed | None:
     if not view.machine_problem:
         return None
-    way_out = f"Show what holds it: kubectl get machines.cluster.x-k8s.io -n {FLEET_LOCAL} {view.machine} -o yaml"
     return Closed(
-        row=GateRow.MACHINE, namespace=FLEET_LOCAL, name=view.machine, why=view.machine_problem, ways_out=(way_out,)
+        row=GateRow.MACHINE,
+        namespace=FLEET_LOCAL,
+        name=view.machine,
+        why=view.machine_problem,
+        ways_out=view.machine_ways_out,
     )
 
 

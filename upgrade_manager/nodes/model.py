@@ -54,6 +54,8 @@ class NodeView:
     machine: str = ""
     #: A clause about the Machine, as "it", for which the node must not be drained; empty without an obstacle.
     machine_problem: str = ""
+    #: The remedies for it.
+    machine_ways_out: tuple[str, ...] = ()
     #: Rancher's message if it cannot apply the Machine's plan; empty otherwise.
     plan_error: str = ""
     #: True for a witness node, which runs no VMs.

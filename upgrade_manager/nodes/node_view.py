@@ -15,6 +15,7 @@ from upgrade_manager.api.keys import (
     ANNOTATION_ACKNOWLEDGED,
     ANNOTATION_MACHINE,
     ANNOTATION_PENDING_OS_IMAGE,
+    FLEET_LOCAL,
     LABEL_JOB_TYPE,
     LABEL_NODE,
     RKE_DRAIN_ERROR,
@@ -30,7 +31,9 @@ from upgrade_manager.facts import machine_plan
 from upgrade_manager.facts.condition_words import condition_words
 from upgrade_manager.facts.job_state import JobState
 from upgrade_manager.facts.machine_plan import NO_HOOK, Hook
+from upgrade_manager.facts.removal import deletion, ways_out
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import MACHINES
 from upgrade_manager.nodes import drain, single_node
 from upgrade_manager.nodes.model import NodeView
 from upgrade_manager.resources import owner
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
 
 Decided: TypeAlias = "tuple[NodeView, Decision]"
 #: Pre-release and build are ignored: kubelets do not report a pre-release, and Rancher does not compare builds.
+_SHOW_MACHINES = f"Show the Machines and their nodes: kubectl get {MACHINES.name} -n {FLEET_LOCAL}"
 _RELEASE = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?![0-9])", re.ASCII)
 
 
@@ -157,6 +161,7 @@ class _MachinePlan:
     counted: str = ""
     machine: str = ""
     machine_problem: str = ""
+    machine_ways_out: tuple[str, ...] = ()
     plan_error: str = ""
     drains: bool = False
     drain_error: str = ""
@@ -177,6 +182,8 @@ class _Machine:
     name: str
     node: str
     problem: str
+    #: The remedies for the problem.
+    ways_out: tuple[str, ...]
     plan_error: str
 
     @classmethod
@@ -187,9 +194,14 @@ class _Machine:
         return cls(
             name=objects.name(machine),
             node=machine_plan.node_of_machine(machine),
-            problem="it is being deleted" if objects.is_deleting(machine) else "",
+            problem=deletion(machine),
+            ways_out=ways_out(MACHINES, machine),
             plan_error=condition_words(applied) or "PlanApplied is False" if is_refused else "",
         )
+
+    def explain(self, plan: _MachinePlan) -> _MachinePlan:
+        """Return the Machine's Secret with the Machine's problems."""
+        return replace(plan, machine_problem=self.problem, machine_ways_out=self.ways_out, plan_error=self.plan_error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,6 +274,7 @@ class _CachedNode:
             secret=plan.secret,
             machine=plan.machine,
             machine_problem=plan.machine_problem,
+            machine_ways_out=plan.machine_ways_out,
             plan_error=plan.plan_error,
             is_witness=WITNESS_LABEL in objects.labels(node),
             kubelet=kubelet,
@@ -301,7 +314,7 @@ def _machine_plans(secrets: Store, machines: Store) -> Mapping[str, list[_Machin
         machine = known.get(plan.machine)
         if machine is not None and machine.node:
             if machine.problem or machine.plan_error:
-                plan = replace(plan, machine_problem=machine.problem, plan_error=machine.plan_error)  # noqa: PLW2901
+                plan = machine.explain(plan)  # noqa: PLW2901
             result.setdefault(machine.node, []).append(plan)
     return result
 
@@ -319,7 +332,7 @@ def _counting(plans: Sequence[_MachinePlan], machine: str) -> _MachinePlan:
     first = next((one for one in plans if one.pending), plans[0])
     others = name_list(sorted(one.machine for one in plans if one is not first))
     problem = f"it names the same node as {others}, and the Node's annotation {ANNOTATION_MACHINE} names neither"
-    return replace(first, machine_problem=problem)
+    return replace(first, machine_problem=problem, machine_ways_out=(_SHOW_MACHINES,))
 
 
 def _jobs(jobs: Store, plan_uid: str) -> Mapping[str, list[_NodeJob]]:

@@ -27,7 +27,7 @@ from upgrade_manager.blockers.wait import (
 )
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import JOBS, NODES, UPGRADE_PLANS
+from upgrade_manager.kube.resources import JOBS, MACHINES, NODES, UPGRADE_PLANS
 from upgrade_manager.pipeline.node_upgrade.waits import first_seen
 from upgrade_manager.pipeline.outcome import Waiting
 
@@ -295,6 +295,23 @@ async def test_missing_node_is_a_wait_with_what_to_do(stage: NodeUpgradeRun) -> 
     assert wait.name == "n2"
     assert wait.detail == "its Node does not exist, but Machine fleet-local/m-n2 does"
     assert wait.remedy == "Start the node, or delete the Machine"
+
+
+@pytest.mark.rule("blockers: an object that is being deleted is not to be deleted again, and its finalizers are named")
+async def test_missing_node_of_a_deleted_machine_names_what_holds_it(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    held = MergePatch({"metadata": {"finalizers": ["machine.cluster.x-k8s.io"]}})
+    await stage.client.patch(MACHINES, "m-n2", held, namespace="fleet-local")
+    await stage.client.delete(MACHINES, "m-n2", namespace="fleet-local")
+    await stage.client.delete(NODES, "n2")
+    (wait,) = await waits(stage)
+    assert isinstance(wait, MissingNodeWait)
+    assert wait.detail == (
+        "its Node does not exist, but Machine fleet-local/m-n2 does: it is being deleted, "
+        "and its finalizer machine.cluster.x-k8s.io holds it"
+    )
+    assert "kubectl delete" not in wait.remedy
+    assert wait.remedy.startswith("(1) Find out why the controller of machine.cluster.x-k8s.io does not end its work")
 
 
 async def test_hooks_of_other_controllers_are_a_wait(stage: NodeUpgradeRun) -> None:

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import MANAGED_SELECTOR, is_managed, manage_command
+from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts import machine_plan
+from upgrade_manager.facts.removal import deletion, ways_out
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import NODES
+from upgrade_manager.kube.resources import MACHINES, NODES
 from upgrade_manager.nodes.model import Decision, NodeView
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES
 
 if TYPE_CHECKING:
     from upgrade_manager.api.node_states import NodeState
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
     from upgrade_manager.nodes.node_view import Decided
     from upgrade_manager.pipeline.context import ReconcileContext
@@ -24,13 +27,20 @@ class MissingNode:
     """A node that cannot be observed, and the reason."""
 
     problem: str
-    #: The remedy; empty if the problem passes by itself.
-    remedy: str = ""
-    #: Words before a remedy that is a command, in a sentence.
-    lead: str = ""
+    #: The remedies; empty if the problem passes by itself.
+    ways_out: tuple[str, ...] = ()
+
+    @property
+    def remedy(self) -> str:
+        """The remedies in one line; empty if the problem passes by itself."""
+        return steps(*self.ways_out) if self.ways_out else ""
 
     def __str__(self) -> str:
-        return f"{self.problem}. {self.lead}{self.remedy}" if self.remedy else self.problem
+        return f"{self.problem}. {self.ways_out[0]}" if self.ways_out else self.problem
+
+
+#: The problem of a single node, which has no Machine in every cluster.
+WITHOUT_NODE = MissingNode(problem="its Node does not exist", ways_out=("Start the node",))
 
 
 async def find_missing(ctx: ReconcileContext, node: str) -> MissingNode | None:
@@ -39,12 +49,20 @@ async def find_missing(ctx: ReconcileContext, node: str) -> MissingNode | None:
     if found and is_managed(objects.labels(found[0])):
         return MissingNode(problem="its Node is not in the cache yet")
     if found:
-        return MissingNode(problem=f"its label {MANAGED_SELECTOR} is missing", remedy=f"Add it: {manage_command(node)}")
+        way_out = f"Add it: {manage_command(node)}"
+        return MissingNode(problem=f"its label {MANAGED_SELECTOR} is missing", ways_out=(way_out,))
     machine = _machine(await ctx.watch(LOCAL_MACHINES), node)
-    if machine:
-        problem = f"its Node does not exist, but Machine {machine} does"
-        return MissingNode(problem=problem, remedy="Start the node, or delete the Machine")
-    return None
+    return None if machine is None else _without_node(machine)
+
+
+def _without_node(machine: Object) -> MissingNode:
+    """Return the problem of a Machine without a Node, which is deleted once if the node is to leave."""
+    named, is_deleted = f"Machine {objects.qualified_name(machine)}", deletion(machine)
+    if is_deleted:
+        problem = f"its Node does not exist, but {named} does: {is_deleted}"
+        return MissingNode(problem=problem, ways_out=ways_out(MACHINES, machine))
+    problem = f"its Node does not exist, but {named} does"
+    return MissingNode(problem=problem, ways_out=("Start the node, or delete the Machine",))
 
 
 def held_by(node: str, recorded: NodeState | None, missing: MissingNode) -> Decided:
@@ -63,6 +81,5 @@ async def has_left(ctx: ReconcileContext, node: str) -> bool:
     return not await reason(ctx, node)
 
 
-def _machine(machines: Store, node: str) -> str:
-    found = (one for one in machines.list() if machine_plan.node_of_machine(one) == node)
-    return next((f"{objects.namespace(one)}/{objects.name(one)}" for one in found), "")
+def _machine(machines: Store, node: str) -> Object | None:
+    return next((one for one in machines.list() if machine_plan.node_of_machine(one) == node), None)

@@ -29,7 +29,7 @@ from upgrade_manager.pipeline.node_upgrade import vm_restore
 from upgrade_manager.pipeline.node_upgrade.effects import apply_effect, remove_acknowledgements
 from upgrade_manager.pipeline.node_upgrade.gate_waits import gate_waits
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import unknown_pause_nodes
-from upgrade_manager.pipeline.node_upgrade.missing_nodes import MissingNode, find_missing, held_by
+from upgrade_manager.pipeline.node_upgrade.missing_nodes import WITHOUT_NODE, find_missing, held_by
 from upgrade_manager.pipeline.node_upgrade.report import (
     moved_nodes,
     remove_passed_estimate,
@@ -241,7 +241,7 @@ async def _decide(ctx: ReconcileContext, state: State) -> None:
     for name in sorted(recorded - {view.name for view, _ in decisions}):
         missing = await find_missing(ctx, name)
         if missing or single:
-            state.missing[name] = missing or MissingNode(problem="its Node does not exist", remedy="Start the node")
+            state.missing[name] = missing or WITHOUT_NODE
             decisions.append(held_by(name, ctx.status.node_state(name), state.missing[name]))
         else:
             text = f"node {name} left during the upgrade: neither its Node nor its Machine exists"

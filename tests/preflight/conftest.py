@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from hack.crds.foreign import our_crd
 from tests.support.cluster.preflight import PreflightSetup, api_servers
 from tests.support.server.apiserver import make_server
 from upgrade_manager.kube.client import Client
@@ -12,7 +13,9 @@ from upgrade_manager.kube.client import Client
 @pytest.fixture
 async def bare() -> PreflightSetup:
     """Return a setup without endpoints."""
-    return PreflightSetup(Client(make_server(), user_agent="test", random=Random(1)))
+    server = make_server()
+    server.define([our_crd()])
+    return PreflightSetup(Client(server, user_agent="test", random=Random(1)))
 
 
 @pytest.fixture

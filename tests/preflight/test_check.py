@@ -18,9 +18,12 @@ from tests.support.cluster.preflight import (
     summary,
     valid_for,
 )
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import REFUSED as REFUSED_REASON
 from upgrade_manager.kube.errors import UNTRUSTED, Transient
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.preflight.check import Passed, Pending, Rejected
 
 SKIP = "management.harvesterhci.io/skip-garbage-collection-threshold-check"
@@ -74,6 +77,39 @@ async def test_full_disks_are_reported_by_node(
     assert f": {', '.join(named)}. Free disk space there" in cause
     assert f'{SKIP}: "true"' in cause
     assert waited == []
+
+
+VERSION = {"version": "v1.8.0"}
+IMAGE = {"image": "harvester-v1.8.0"}
+DRAINED = {"nodeUpgradeStatuses": {"n1": {"state": "PreDrained"}}}
+RELEASE = {**DRAINED, "releaseMetadata": {"harvester": "v1.8.0"}}
+NOT_PRELOADED = {"nodeUpgradeStatuses": {"n1": {"state": "ImagePreloadFailed"}, "n2": {"state": "PreDrained"}}}
+SKIPPED = {**VERSION, "imagePreloadOption": {"concurrency": -1}}
+
+
+@pytest.mark.rule("pipeline: images that an earlier plan of the release has preloaded are not counted again")
+@pytest.mark.parametrize(
+    ("spec", "earlier", "status", "used", "passes"),
+    [
+        pytest.param(VERSION, VERSION, DRAINED, 250, True, id="same Version"),
+        pytest.param(IMAGE, IMAGE, DRAINED, 250, True, id="same image"),
+        pytest.param(VERSION, IMAGE, RELEASE, 250, True, id="same release by image"),
+        pytest.param(VERSION, {"version": "v1.7.1"}, DRAINED, 250, False, id="another release"),
+        pytest.param(VERSION, VERSION, NOT_PRELOADED, 250, False, id="not preloaded there"),
+        pytest.param(VERSION, SKIPPED, DRAINED, 250, False, id="preload skipped"),
+        pytest.param(VERSION, VERSION, DRAINED, 260, False, id="full all the same"),
+    ],
+)
+async def test_preloaded_images_are_not_counted_again(
+    setup: PreflightSetup, spec: Any, earlier: Any, status: Any, used: int, *, passes: bool
+) -> None:
+    setup.kubelets.responses = {("n1", STATS): summary(used=used * GIB)}
+    first = await setup.plan("first", earlier)
+    await setup.client.patch(UPGRADE_PLANS, "first", MergePatch({"status": status}), subresource="status")
+    second = await setup.plan("second", spec)
+    assert objects.uid(first) != objects.uid(second)
+    verdict = await setup.check(plan=objects.uid(second))
+    assert isinstance(verdict, Passed if passes else Rejected)
 
 
 @pytest.mark.rule(

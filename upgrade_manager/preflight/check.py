@@ -5,7 +5,7 @@ The phase Initialize (pipeline/phases/initialize.py) calls it before anything is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,6 +21,7 @@ from upgrade_manager.preflight.certificates import chain_validity
 from upgrade_manager.preflight.disk import read_disk
 from upgrade_manager.preflight.endpoints import endpoints_of
 from upgrade_manager.preflight.poller import Poller, ProbeError
+from upgrade_manager.preflight.preloaded import preloaded_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,7 +117,7 @@ class Preflight:
         if self._state.plan_uid != plan:
             self._state = self._new_state(plan)
         certificates = await self._certificates(client, annotations)
-        disks = await self._disks(annotations, nodes)
+        disks = await self._disks(client, annotations, nodes)
         pending = [finding for finding in (certificates, disks) if finding.pending]
         if pending:
             message = messages.pending(
@@ -134,7 +135,7 @@ class Preflight:
         monotonic = self._clock.monotonic
         return _State(plan_uid, kubelets=Poller(monotonic=monotonic), endpoints=Poller(monotonic=monotonic))
 
-    async def _disks(self, annotations: PlanAnnotations, nodes: Sequence[Object]) -> _Finding:
+    async def _disks(self, client: Client, annotations: PlanAnnotations, nodes: Sequence[Object]) -> _Finding:
         skip = annotations.skip_disk_check
         if skip is Flag.BAD:
             return _Finding(problems=(str(annotations.bad_flag(ANNOTATION_SKIP_DISK_CHECK)),), failing={})
@@ -144,12 +145,21 @@ class Preflight:
             f"node {objects.name(node)}": partial(read_disk, self._kubelets, node) for node in nodes
         }
         poll = await self._state.kubelets.poll(probes, done=lambda disk: disk.suffices)
-        full = {node: disk.verdict for node, disk in poll.results.items() if not disk.suffices}
+        full = await self._full(client, poll)
         return _finding(
             poll,
             messages.disks_too_full(full) if full else "",
             messages.kubelets_failed(poll.failed, poll.remedies) if poll.failed else "",
         )
+
+    async def _full(self, client: Client, poll: Poll[Disk]) -> dict[str, str]:
+        """Return the verdicts about disks that are too full; images that are preloaded already add nothing."""
+        full = {node: disk for node, disk in poll.results.items() if not disk.suffices}
+        if not full or poll.failing or poll.unprobed:
+            return {}
+        preloaded = {f"node {name}" for name in await preloaded_nodes(client, plan=self._state.plan_uid)}
+        left = {node: replace(disk, added=0) if node in preloaded else disk for node, disk in full.items()}
+        return {node: disk.verdict for node, disk in left.items() if not disk.suffices}
 
     async def _certificates(self, client: Client, annotations: PlanAnnotations) -> _Finding:
         days = annotations.min_certs_days

@@ -38,16 +38,18 @@ class Disk:
     capacity: int
     #: imageGCHighThresholdPercent, 0 to 100.
     threshold: int
+    #: The bytes that the image preload adds.
+    added: int = NEW_IMAGES
 
     @property
     def suffices(self) -> bool:
-        """True if usage with the new images stays within the threshold, in exact integer arithmetic."""
-        return (self.used + NEW_IMAGES) * _HUNDRED <= self.threshold * self.capacity
+        """True if usage with the added images stays within the threshold, in exact integer arithmetic."""
+        return (self.used + self.added) * _HUNDRED <= self.threshold * self.capacity
 
     @property
     def verdict(self) -> str:
         """Projected usage and threshold, as in `97.4 % > 85 %`; rounded up, so that text and result agree."""
-        tenths = -((self.used + NEW_IMAGES) * _HUNDRED * 10 // -self.capacity)
+        tenths = -((self.used + self.added) * _HUNDRED * 10 // -self.capacity)
         return f"{tenths // 10}.{tenths % 10} % {'<=' if self.suffices else '>'} {self.threshold} %"
 
 

@@ -14,7 +14,8 @@ from hack.virtual_time import virtual_now
 from upgrade_manager.api.annotations import PlanAnnotations
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.errors import Transient
-from upgrade_manager.kube.resources import ENDPOINT_SLICES
+from upgrade_manager.kube.objects import Object
+from upgrade_manager.kube.resources import ENDPOINT_SLICES, UPGRADE_PLANS
 from upgrade_manager.kube.transport import Response
 from upgrade_manager.preflight.certificates import Validity
 from upgrade_manager.preflight.check import Passed, Pending, Preflight, Rejected, Verdict
@@ -154,6 +155,13 @@ class PreflightSetup:
             await self.client.create(
                 ENDPOINT_SLICES, {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", **manifest}
             )
+
+    async def plan(self, name: str, spec: dict[str, Any]) -> Object:
+        """Create an UpgradePlan."""
+        return await self.client.create(
+            UPGRADE_PLANS,
+            {"apiVersion": UPGRADE_PLANS.api_version, "kind": "UpgradePlan", "metadata": {"name": name}, "spec": spec},
+        )
 
     async def check(self, *, plan: str = "uid") -> Verdict:
         return await self.preflight.check(

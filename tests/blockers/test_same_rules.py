@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.support.cluster.cluster_reader import MemoryReader, create, find, nam
 from tests.support.cluster.vm_world import FREE, set_instance, vm_world
 from tests.support.toolkit.toolkit import NODE
 from tests.support.toolkit.volume_world import volume_world
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.blockers import leftover_budgets, migrations, node_return, volumes
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.wait import EvacuationWait, LostNodeWait, RebootWait
@@ -200,7 +202,9 @@ def test_message_and_blocker_give_a_reboot_the_same_time(view: FakeView, os_imag
 
 @pytest.mark.rule("blockers: the progress and the blocker of a node give the same reason")
 @pytest.mark.parametrize(("os_image", "is_ready"), [("old", False), ("old", True), ("new", False)])
-@pytest.mark.parametrize(("kind", "explain"), [(RebootWait, await_reboot), (LostNodeWait, lost)])
+@pytest.mark.parametrize(
+    ("kind", "explain"), [(RebootWait, await_reboot), (LostNodeWait, partial(lost, state=NodeState.POST_DRAINED))]
+)
 def test_message_and_blocker_explain_a_node_that_is_not_back(
     view: FakeView,
     kind: type[ReturnWait],

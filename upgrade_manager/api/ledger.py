@@ -2,7 +2,7 @@
 
 The reconciler alone writes it, each entry before the change. pipeline/settings/overrides.py records settings and gives
 them back; pipeline/ledger.py copies what the Jobs record. `in_progress.py` decides which entries hold up the next plan.
-All functions read a raw status.
+All functions read a raw status, for commands without pydantic; status.py has the model of an entry.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pydantic import Field
-
 from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
-from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.names import MAX_NAME
 from upgrade_manager.api.phases import PhaseName
 
@@ -32,7 +29,7 @@ _UNKNOWN_TIME = "1970-01-01T00:00:00Z"
 
 
 class LedgerKind(StrEnum):
-    """What an entry stands for, and so how it is settled."""
+    """The subjects of entries; each is settled in its own way."""
 
     #: A field of another object, whose original is given back.
     SETTING = "Setting"
@@ -60,40 +57,6 @@ class LedgerKind(StrEnum):
 
 
 _KINDS = frozenset(map(str, LedgerKind))
-
-
-class LedgerEntry(ApiModel, json_schema_extra={"required": ["id", "kind", "object", "since"]}):
-    """Something that the upgrade has changed elsewhere, has stopped or owes."""
-
-    id: str = Field(
-        default="",
-        description="Identity of the entry.",
-        json_schema_extra={"minLength": 1, "maxLength": MAX_NAME},
-    )
-    kind: str = Field(default="", description=f"What the entry stands for: {', '.join(LedgerKind)}.")
-    object: str = Field(default="", description="Kind and name of the object, such as Setting NAMESPACE/NAME.")
-    node: str = Field(default="", description="Node for whose upgrade it happened; absent if that is not one node.")
-    field: str = Field(default="", description="Path of the field in the object; absent for a whole object.")
-    original: Any = Field(
-        default=None,
-        description="Value before the upgrade; absent if the field was not set, or if no record of it exists.",
-        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
-    )
-    applied: Any = Field(
-        default=None,
-        description="Value that the upgrade sets. The original is given back only in place of this value.",
-        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
-    )
-    attempt: int | None = Field(
-        default=None,
-        description="Attempt of the plan that recorded the entry; absent for the first one.",
-        json_schema_extra={"format": "int32"},
-    )
-    since: str = Field(
-        default="",
-        description="Time at which the entry was recorded, in UTC.",
-        json_schema_extra={"format": "date-time"},
-    )
 
 
 def entry_id(kind: LedgerKind, *names: str) -> str:

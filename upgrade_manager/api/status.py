@@ -9,8 +9,9 @@ from pydantic import Field
 from upgrade_manager.api.blockers import MAX_BLOCKERS, BlockerStatus
 from upgrade_manager.api.conditions import Condition  # noqa: TC001  # pydantic reads it
 from upgrade_manager.api.keys import ToolkitKind
-from upgrade_manager.api.ledger import LedgerEntry  # noqa: TC001  # pydantic reads it
+from upgrade_manager.api.ledger import LedgerKind
 from upgrade_manager.api.model import ApiModel
+from upgrade_manager.api.names import MAX_NAME
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
 from upgrade_manager.api.timestamps import format_time
@@ -124,6 +125,40 @@ class VersionSnapshot(ApiModel):
     iso_url: str = Field(default="", alias="isoURL", description="URL of the ISO.")
     iso_checksum: str = Field(
         default="", description="SHA-512 checksum of the ISO in hexadecimal, if the Version has one."
+    )
+
+
+class LedgerEntry(ApiModel, json_schema_extra={"required": ["id", "kind", "object", "since"]}):
+    """Something that the upgrade has changed elsewhere, has stopped or owes."""
+
+    id: str = Field(
+        default="",
+        description="Identity of the entry.",
+        json_schema_extra={"minLength": 1, "maxLength": MAX_NAME},
+    )
+    kind: str = Field(default="", description=f"What the entry stands for: {', '.join(LedgerKind)}.")
+    object: str = Field(default="", description="Kind and name of the object, such as Setting NAMESPACE/NAME.")
+    node: str = Field(default="", description="Node for whose upgrade it happened; absent if that is not one node.")
+    field: str = Field(default="", description="Path of the field in the object; absent for a whole object.")
+    original: Any = Field(
+        default=None,
+        description="Value before the upgrade; absent if the field was not set, or if no record of it exists.",
+        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+    )
+    applied: Any = Field(
+        default=None,
+        description="Value that the upgrade sets. The original is given back only in place of this value.",
+        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+    )
+    attempt: int | None = Field(
+        default=None,
+        description="Attempt of the plan that recorded the entry; absent for the first one.",
+        json_schema_extra={"format": "int32"},
+    )
+    since: str = Field(
+        default="",
+        description="Time at which the entry was recorded, in UTC.",
+        json_schema_extra={"format": "date-time"},
     )
 
 

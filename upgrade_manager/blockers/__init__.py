@@ -33,6 +33,7 @@ __all__ = [
     "rancher",
     "refusals",
     "remedy",
+    "repository_outage",
     "table",
     "wait",
     "warnings",

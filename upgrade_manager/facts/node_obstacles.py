@@ -76,7 +76,7 @@ def _boot_release(node: str) -> tuple[str, ...]:
 
 
 def paused(*, nodes: int = 1) -> NodeObstacle:
-    """Return the obstacle of nodes whose turn has come, and that the plan pauses."""
+    """Return the obstacle of nodes that are next in the sequence, and that the plan pauses."""
     subject, them = ("it is", "it") if nodes == 1 else ("they are", "them")
     return NodeObstacle(why=f"{subject} in {PAUSE_LIST}", ways_out=(f"remove {them} from {PAUSE_LIST} to continue",))
 

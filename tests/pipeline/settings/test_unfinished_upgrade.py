@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 
-OURS = UnfinishedUpgrade(previous="v1.6.1", release=RELEASE["harvester"], os=RELEASE["os"])
+OWN = UnfinishedUpgrade(previous="v1.6.1", release=RELEASE["harvester"], os=RELEASE["os"])
 
 
 async def kept(cluster: Harvester) -> UnfinishedUpgrade | None:
@@ -38,10 +38,10 @@ async def test_patch_that_starts_the_upgrade_keeps_it(cluster: Harvester) -> Non
     ctx = await recorded(cluster)
     ctx.status["previousVersion"] = "v1.6.1"
     await start(ctx)
-    assert await kept(cluster) == OURS
+    assert await kept(cluster) == OWN
     early = await again(cluster)
     await give_back(early, keep_strategy=False)
-    assert await kept(cluster) == OURS
+    assert await kept(cluster) == OWN
 
 
 @pytest.mark.rule("nodes: an unfinished release is kept on Rancher's cluster until every node runs it")
@@ -71,9 +71,9 @@ async def ending(cluster: Harvester, *phases: str, annotation: str | None = None
     ("phases", "annotation", "expected"),
     [
         pytest.param(["ImagePreloaded"], None, None, id="before the cluster's upgrade"),
-        pytest.param(["ClusterUpgrading"], None, OURS, id="in the cluster's upgrade"),
-        pytest.param(["ClusterUpgrading", "NodeUpgrading"], "{}", OURS, id="in the nodes' upgrade"),
-        pytest.param(["ClusterUpgrading", "NodeUpgrading"], OURS.annotation(), OURS, id="again"),
+        pytest.param(["ClusterUpgrading"], None, OWN, id="in the cluster's upgrade"),
+        pytest.param(["ClusterUpgrading", "NodeUpgrading"], "{}", OWN, id="in the nodes' upgrade"),
+        pytest.param(["ClusterUpgrading", "NodeUpgrading"], OWN.annotation(), OWN, id="again"),
         pytest.param(["ClusterUpgrading", "NodeUpgrading", "NodeUpgraded"], None, None, id="after the nodes' upgrade"),
     ],
 )
@@ -94,7 +94,7 @@ async def test_end_without_a_cluster_is_not_held_up(cluster: Harvester) -> None:
 
 
 @pytest.mark.rule("nodes: an unfinished release is kept on Rancher's cluster until every node runs it")
-@pytest.mark.parametrize("annotation", [OURS.annotation(), None])
+@pytest.mark.parametrize("annotation", [OWN.annotation(), None])
 async def test_single_node_removes_it(cluster: Harvester, annotation: str | None) -> None:
     ctx = await ending(cluster, annotation=annotation)
     await unfinished_upgrade.forget(ctx)
@@ -105,7 +105,7 @@ async def test_single_node_removes_it(cluster: Harvester, annotation: str | None
 async def behind(cluster: Harvester, *, os: str, spec: dict[str, Any] | None = None) -> ReconcileContext:
     """Return a plan after one that has begun v1.7.0, whose second node runs that OS."""
     metadata: Object = {"name": "local", "namespace": FLEET_LOCAL}
-    metadata["annotations"] = {ANNOTATION_UNFINISHED_UPGRADE: OURS.annotation()}
+    metadata["annotations"] = {ANNOTATION_UNFINISHED_UPGRADE: OWN.annotation()}
     await cluster.put(PROVISIONING_CLUSTERS, {"metadata": metadata, "spec": {}})
     await cluster.put(SETTINGS, {"metadata": {"name": "server-version"}, "value": "v1.7.0"})
     for name in ("v1.7.0", "v1.7.1", "v1.8.0"):

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.managers.named_waits import record_unnamed
 from upgrade_manager.blockers.object_view import NotSynced, Unreadable
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.pager import Selection
@@ -47,3 +48,11 @@ class FakeView:
 @pytest.fixture
 def view() -> FakeView:
     return FakeView()
+
+
+@pytest.fixture(autouse=True)
+def unnamed_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail the test if a phase of a whole upgrade has waited without naming what for."""
+    found = record_unnamed(monkeypatch)
+    yield
+    assert found == []

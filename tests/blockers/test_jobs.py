@@ -44,7 +44,6 @@ def pod(view: FakeView, name: str = "p", *, age: float = 90, phase: str = "Pendi
     [
         row({"conditions": [{"type": "Complete", "status": "True"}]}, id="complete"),
         row({"conditions": [{"type": "Failed", "status": "True"}]}, id="failed"),
-        row({"conditions": [{"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded"}]}, id="failing"),
     ],
 )
 def test_job_that_ends_is_not_waited_for(view: FakeView, status: dict[str, Any]) -> None:

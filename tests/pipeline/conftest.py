@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from random import Random
 
 import pytest
@@ -12,6 +12,7 @@ from tests.support import tiers
 from tests.support.cluster import simulate as simulating
 from tests.support.cluster.harvester import Harvester
 from tests.support.cluster.simulate import Simulate
+from tests.support.managers.named_waits import record_unnamed
 from tests.support.managers.node_upgrade import NodeUpgradeRun
 from tests.support.managers.sweep import Sweep
 from upgrade_manager.kube.informer import Informer
@@ -51,3 +52,11 @@ def simulate(request: pytest.FixtureRequest) -> Simulate:
     if tiers.server_of(request.node) == tiers.EMBEDDED:
         return simulating.embedded
     return simulating.simulate_on(request.getfixturevalue("control_plane"))
+
+
+@pytest.fixture(autouse=True)
+def unnamed_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail the test if a phase of a whole upgrade has waited without naming what for."""
+    found = record_unnamed(monkeypatch)
+    yield
+    assert found == []

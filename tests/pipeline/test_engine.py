@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.cluster.harvester import Harvester
+from tests.support.managers.phase_results import WAITS
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.engine import PIPELINE, Engine
@@ -87,7 +88,9 @@ async def test_advance_starts_at_the_recorded_phase(cluster: Harvester, recorded
 
 
 @pytest.mark.rule("pipeline: a phase runs until it completes or fails")
-@pytest.mark.parametrize("result", [Waiting(message="waiting for a Job"), DISK_FULL], ids=["waits", "has failed"])
+@pytest.mark.parametrize(
+    "result", [Waiting(waits=WAITS, message="waiting for a Job"), DISK_FULL], ids=["waits", "has failed"]
+)
 async def test_advance_stops_where_a_phase(cluster: Harvester, result: PhaseResult) -> None:
     calls: list[str] = []
     ctx = await context_at(cluster, "Initializing")
@@ -102,7 +105,7 @@ async def test_unfinished_exit_is_called_again(cluster: Harvester) -> None:
     first, second = FakePhase(FIRST, calls), FakePhase(SECOND, calls)
     table = Engine([first, second])
     ctx = await context_at(cluster, "Initializing")
-    first.unfinished = Waiting(message="waiting for a Job")
+    first.unfinished = Waiting(waits=WAITS, message="waiting for a Job")
     assert await table.advance(ctx) == first.unfinished
     assert ctx.status.phase == FIRST.completed
     assert calls == WALK[:2]

@@ -16,6 +16,7 @@ from hack.faults.rules import Cut, LoseRequest, Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.cluster.simulate import Simulate
 from tests.support.managers.exactly_once import CreateCounter, assert_succeeds_once
+from tests.support.managers.phase_results import WAITS
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition, phases_of, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.phases import FAILED, SUCCEEDED
@@ -90,7 +91,9 @@ async def test_single_conflict_is_reported_unless_expected(
     monkeypatch: pytest.MonkeyPatch, error: Conflict, warnings: list[tuple[str, str]]
 ) -> None:
     async with Simulation() as simulation:
-        monkeypatch.setattr(Initialize, "run", AsyncMock(side_effect=[error, *[Waiting(message="ready")] * 99]))
+        monkeypatch.setattr(
+            Initialize, "run", AsyncMock(side_effect=[error, *[Waiting(waits=WAITS, message="ready")] * 99])
+        )
         async with started(simulation) as stage:
             await stage.until_plan(lambda plan: condition(plan, "Progressing")[2] == "ready")
             assert await stage.warnings() == warnings
@@ -209,8 +212,12 @@ async def test_error_is_recorded_when_status_writes_succeed_again() -> None:
 @pytest.mark.parametrize(
     ("waits", "spacing"),
     [
-        pytest.param(lambda text: Waiting(message="waiting for a Job", detail=text), DETAIL_INTERVAL, id="a detail"),
-        pytest.param(lambda text: Waiting(message=f"waiting for {text}"), MESSAGE_INTERVAL, id="a message"),
+        pytest.param(
+            lambda text: Waiting(waits=WAITS, message="waiting for a Job", detail=text), DETAIL_INTERVAL, id="a detail"
+        ),
+        pytest.param(
+            lambda text: Waiting(waits=WAITS, message=f"waiting for {text}"), MESSAGE_INTERVAL, id="a message"
+        ),
     ],
 )
 async def test_informational_writes_are_throttled(

@@ -24,7 +24,7 @@ from upgrade_manager.api.node_states import GROUPS, NodeState
 from upgrade_manager.api.phases import PHASE_SPECS, NodeWork, PhaseName, phase_of
 from upgrade_manager.api.progress import NODE_SHARES, STEPS
 from upgrade_manager.blockers.table import FINDERS
-from upgrade_manager.blockers.wait import JobWait, SuspendedJobWait, Wait, WaitKind
+from upgrade_manager.blockers.wait import FailingJobWait, JobWait, SuspendedJobWait, Wait, WaitKind
 from upgrade_manager.display.tables import NODE_STYLES
 from upgrade_manager.display.view import MILESTONES
 from upgrade_manager.kube import objects
@@ -111,7 +111,7 @@ def _waits_of_phases() -> set[str]:
     return {
         one.kind.name
         for one in _classes(Wait)
-        if one.__name__ in words or (one in {JobWait, SuspendedJobWait} and "job_wait" in words)
+        if one.__name__ in words or (one in {FailingJobWait, JobWait, SuspendedJobWait} and "job_wait" in words)
     }
 
 

@@ -151,7 +151,7 @@ EDITS = (
         old="from upgrade_manager.pipeline.outcome import Completed, Phase\n",
         new="from upgrade_manager.blockers.wait import MaintenanceWait\n"
         "from upgrade_manager.kube import objects\n"
-        "from upgrade_manager.pipeline.node_upgrade.waits import first_seen\n"
+        "from upgrade_manager.pipeline.blocker_report import first_seen\n"
         "from upgrade_manager.pipeline.outcome import Completed, Phase, Waiting\n"
         "from upgrade_manager.pipeline.selections import MANAGED_NODES\n",
     ),

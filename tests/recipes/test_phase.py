@@ -13,7 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.blockers.wait import CordonedNodeWait
+from upgrade_manager.facts import node_obstacles
 from upgrade_manager.kube import objects
+from upgrade_manager.pipeline.node_upgrade.waits import known_wait
 from upgrade_manager.pipeline.outcome import Completed, Phase, Waiting
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 
@@ -32,7 +35,11 @@ class NodeCheck(Phase):
         """Return Waiting with the first node that is cordoned."""
         nodes = (await ctx.watch(MANAGED_NODES)).list()
         cordoned = sorted(objects.name(node) for node in nodes if objects.is_true(node, "spec", "unschedulable"))
-        return Waiting(message=f"Node {cordoned[0]} is cordoned") if cordoned else Completed()
+        if not cordoned:
+            return Completed()
+        node, obstacle = cordoned[0], node_obstacles.cordoned(cordoned[0])
+        wait = known_wait(ctx, CordonedNodeWait, node, detail=obstacle.why, remedy=obstacle.ways_out[0])
+        return Waiting(message=f"Node {node} is cordoned", waits=(wait,))
 '''
 TEST = '''
 from __future__ import annotations

@@ -5,7 +5,8 @@ Phases return waits, and pipeline/blocker_report.py runs the finders of those th
 wait                one wait of a phase for one object
 finder              a row of the table, and the run of all rows; `table` has the rows
 object_view         what finders read objects by; pipeline/blocker_report.py implements it
-jobs                Jobs that do not start or take long; `job_failures` reports why a Job failed
+jobs                Jobs that do not start or take long; `failing_jobs` those whose failed Pods do not end
+job_failures        why a Job failed, for messages
 pods                Pods that do not run; `taints` has the remedies of unschedulable ones
 imports             the import of the ISO
 repository_outage   the upgrade repository

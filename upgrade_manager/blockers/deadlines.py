@@ -22,12 +22,15 @@ if TYPE_CHECKING:
         ImageWait,
         JobWait,
         LostHookWait,
+        MissingNodeWait,
         ReturnWait,
         Wait,
     )
 
 #: The time in which Pods start, image pulls and volume attachments included, and in which controllers act.
 START = timedelta(minutes=1)
+#: The time in which the checks before the upgrade declare a target failed (preflight/poller.py), and a little more.
+CHECK = timedelta(minutes=5)
 #: The time in which Rancher's planner acts.
 PLANNER = timedelta(seconds=USUAL_DRAIN)
 #: The time in which Rancher may still drain a node that already runs the release's Kubernetes.
@@ -81,6 +84,16 @@ def from_start(_: Wait) -> timedelta:
 def at_once(_: Wait) -> timedelta:
     """Return the deadline of a wait whose known cause requires an action by a user or by another controller."""
     return _AT_ONCE
+
+
+def missing_node(wait: MissingNodeWait) -> timedelta:
+    """Return the deadline of a node that cannot be observed; the cache has time to show it."""
+    return START if wait.is_passing else _AT_ONCE
+
+
+def check(_: Wait) -> timedelta:
+    """Return the deadline of a check before the upgrade, which fails the plan earlier if few nodes fail."""
+    return CHECK
 
 
 def settled(_: Wait) -> timedelta:

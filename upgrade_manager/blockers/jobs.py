@@ -11,10 +11,11 @@ from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import JobWait, SuspendedJobWait
+from upgrade_manager.blockers.wait import FailingJobWait, JobWait, SuspendedJobWait
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.facts.job_state import NO_POD, POD_FINISHED, SUSPENDED, JobState, Progress
 from upgrade_manager.facts.pod_reason import POD_REASONS, finished_at, start_progress
+from upgrade_manager.facts.removal import CONTROLLER_LOGS
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import JOBS, PODS, SERVICE_ACCOUNTS
@@ -28,36 +29,50 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 LABEL_JOB_NAME = "batch.kubernetes.io/job-name"
-_CONTROLLER_LOGS = "kubectl -n kube-system logs -l component=kube-controller-manager --tail=20 --prefix"
 
 
 def job_wait(
-    job: JobState, *, work: str, node: str = "", pods: str = "", finished: Collection[float] = ()
-) -> tuple[JobWait | SuspendedJobWait, ...]:
-    """Return the wait for a Job of that component or type; nothing for a Job that has ended or fails.
+    job: JobState, *, work: str, node: str = "", pods: str = "", finished: Collection[float] = (), way_out: str = ""
+) -> tuple[JobWait | SuspendedJobWait | FailingJobWait, ...]:
+    """Return the wait for a Job of that component or type; nothing for a Job that has ended.
 
     `pods` selects the Pods of several Jobs, which then share one watch. `finished` are the durations, in seconds, of
-    this plan's Jobs of that component or type.
+    this plan's Jobs of that component or type. `way_out` is the command that ends a Job that hangs, if there is one.
     """
     since = parse_time(job.created)
-    if since is None or job.progress is not Progress.RUNNING or job.is_failing:
+    if since is None or job.progress is not Progress.RUNNING:
         return ()
+    place, selector = {"namespace": job.namespace, "name": job.name, "node": node}, pods or pods_of(job.name)
     if job.suspended:
         began, remedy = parse_time(job.suspended_at) or since, f"Resume it: {job.resume_command}"
-        place = {"namespace": job.namespace, "name": job.name, "node": node}
         return (SuspendedJobWait(**place, since=began, detail=SUSPENDED, remedy=remedy),)
+    if job.is_failing:
+        began = parse_time(job.failing_since) or since
+        return (FailingJobWait(**place, since=began, detail=job.condition, pods=selector),)
     return (
         JobWait(
-            namespace=job.namespace,
-            name=job.name,
-            node=node,
+            **place,
             since=since,
             stepped=parse_time(job.progressed) or since,
             expected=expected_seconds(work, finished),
             is_running=job.running,
-            pods=pods or f"{LABEL_JOB_NAME}={job.name}",
+            pods=selector,
+            way_out=way_out,
         ),
     )
+
+
+def new_job_wait(namespace: str, name: str, *, work: str, now: datetime, node: str = "") -> JobWait:
+    """Return the wait for a Job that was just created, which the cache does not show yet."""
+    expected = expected_seconds(work, ())
+    return JobWait(
+        namespace=namespace, name=name, node=node, since=now, stepped=now, expected=expected, pods=pods_of(name)
+    )
+
+
+def pods_of(job: str) -> str:
+    """Return the label selector of the Job's Pods."""
+    return f"{LABEL_JOB_NAME}={job}"
 
 
 def _start_blockers(view: View, wait: JobWait) -> Iterator[Blocker]:
@@ -90,7 +105,7 @@ def _unrecorded(view: View, wait: JobWait, pod: Object) -> Iterator[Blocker]:
             wait,
             BlockerReason.JOB_SLOW,
             message=POD_FINISHED,
-            remedy=f"Check the Job controller: {_CONTROLLER_LOGS}",
+            remedy=f"Check the Job controller: {CONTROLLER_LOGS}",
             since=since,
         )
 
@@ -100,7 +115,7 @@ def _no_pod(view: View, wait: JobWait) -> Blocker:
     if words:
         reason, do = words, _permit(view, wait)
     else:
-        reason, do = "the Job has no Warning event", f"Check the Job controller: {_CONTROLLER_LOGS}"
+        reason, do = "the Job has no Warning event", f"Check the Job controller: {CONTROLLER_LOGS}"
     return _blocker(
         wait,
         BlockerReason.JOB_HAS_NO_POD,
@@ -143,7 +158,10 @@ def _slow_blockers(_: View, wait: JobWait) -> Iterator[Blocker]:
         BlockerReason.JOB_SLOW,
         message=f"no progress since {format_time(wait.stepped)}; usually it takes at most "
         f"{wait.expected / 60:.0f} minutes",
-        remedy=f"Show what it does: kubectl logs -n {wait.namespace} job/{wait.name}",
+        remedy=steps(
+            f"Show what it does: kubectl logs -n {wait.namespace} job/{wait.name}",
+            *((f"If it hangs: {wait.way_out}",) if wait.way_out else ()),
+        ),
         since=wait.stepped,
     )
 

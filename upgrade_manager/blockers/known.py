@@ -9,17 +9,24 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.blockers.deadlines import at_once, from_start, settled
+from upgrade_manager.blockers.deadlines import at_once, check, from_start, missing_node, settled
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.wait import (
     AmbiguousMachineWait,
     ChangedClusterWait,
+    CheckedNodeWait,
+    CheckedServiceWait,
     CordonedNodeWait,
     ForeignHookWait,
     LeftoverHookWait,
+    MissingImageWait,
     MissingNodeWait,
     PausedNodeWait,
     RefusedCordonWait,
+    RemovedDeploymentWait,
+    RemovedImageWait,
+    RemovedJobWait,
+    RemovedServiceWait,
     SuspendedJobWait,
     TargetNodeWait,
     UnavailableNodeWait,
@@ -29,6 +36,7 @@ from upgrade_manager.blockers.wait import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from upgrade_manager.blockers.finder import Row
     from upgrade_manager.blockers.object_view import View
     from upgrade_manager.blockers.wait import KnownWait
 
@@ -48,7 +56,13 @@ def _find(_: View, wait: KnownWait, *, reason: BlockerReason) -> Iterator[Blocke
     )
 
 
-FINDERS = tuple(
+_MISSING = Finder(
+    wait=MissingNodeWait,
+    reasons=(BlockerReason.NODE_MISSING,),
+    overdue=missing_node,
+    find=partial(_find, reason=BlockerReason.NODE_MISSING),
+)
+_OTHERS = tuple(
     Finder(wait=kind, reasons=(reason,), overdue=overdue, find=partial(_find, reason=reason))
     for kind, reason, overdue in (
         (ChangedClusterWait, BlockerReason.KUBERNETES_VERSION_CHANGED, settled),
@@ -56,12 +70,19 @@ FINDERS = tuple(
         (UnavailableNodeWait, BlockerReason.NODE_UNAVAILABLE, settled),
         (UncordonedNodeWait, BlockerReason.NODE_UNCORDONED, settled),
         (TargetNodeWait, BlockerReason.NO_MIGRATION_TARGET, settled),
-        (MissingNodeWait, BlockerReason.NODE_MISSING, at_once),
         (CordonedNodeWait, BlockerReason.NODE_NOT_BACK, from_start),
         (SuspendedJobWait, BlockerReason.JOB_SUSPENDED, from_start),
+        (RemovedJobWait, BlockerReason.JOB_SLOW, from_start),
+        (RemovedDeploymentWait, BlockerReason.REPOSITORY_UNAVAILABLE, from_start),
+        (RemovedServiceWait, BlockerReason.REPOSITORY_UNAVAILABLE, from_start),
+        (RemovedImageWait, BlockerReason.IMPORT_STUCK, from_start),
+        (MissingImageWait, BlockerReason.IMPORT_STUCK, from_start),
+        (CheckedNodeWait, BlockerReason.NODE_UNAVAILABLE, check),
+        (CheckedServiceWait, BlockerReason.NODE_UNAVAILABLE, check),
         (PausedNodeWait, BlockerReason.NODE_PAUSED, at_once),
         (ForeignHookWait, BlockerReason.HOOK_FOREIGN, at_once),
         (LeftoverHookWait, BlockerReason.LEFTOVER_HOOK, at_once),
         (RefusedCordonWait, BlockerReason.CORDON_REFUSED, at_once),
     )
 )
+FINDERS: tuple[Row, ...] = (_MISSING, *_OTHERS)

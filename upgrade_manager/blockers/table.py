@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.blockers import (
     drains,
+    failing_jobs,
     imports,
     jobs,
     known,
@@ -28,6 +29,7 @@ FINDERS: tuple[Row, ...] = (
     *known.FINDERS,
     *node_return.FINDERS,
     *jobs.FINDERS,
+    *failing_jobs.FINDERS,
     *imports.FINDERS,
     *upgrade_controller.FINDERS,
     *repository_outage.FINDERS,

@@ -31,6 +31,14 @@ class WaitKind(Enum):
     LOST_HOOK = "Cluster", "hook"
     REFUSED_CORDON = "Node", "cordon"
     SUSPENDED_JOB = "Job", "suspended"
+    FAILING_JOB = "Job", "failing"
+    REMOVED_JOB = "Job", "removal"
+    REMOVED_DEPLOYMENT = "Deployment", "removal"
+    REMOVED_SERVICE = "Service", "removal"
+    REMOVED_IMAGE = "VirtualMachineImage", "removal"
+    MISSING_IMAGE = "VirtualMachineImage", "missing"
+    CHECKED_NODE = "Node", "check"
+    CHECKED_SERVICE = "Service", "check"
     CHANGED_CLUSTER = "Cluster", "changed"
     AMBIGUOUS_MACHINE = "Machine", "ambiguous"
     UNAVAILABLE_NODE = "Node", "unavailable"
@@ -95,6 +103,8 @@ class JobWait(Wait):
     expected: float = 60.0
     #: True while the Job's Pod runs, and until the Job is complete.
     is_running: bool = False
+    #: The command that ends a Job that hangs; empty for a Job whose work the upgrade needs.
+    way_out: str = ""
 
     @property
     def progressed(self) -> datetime:
@@ -105,6 +115,15 @@ class JobWait(Wait):
     def usual(self) -> float:
         """Seconds without progress that are usual for such a Job."""
         return self.expected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailingJobWait(Wait):
+    """A wait for the Pods of a Job that fails, since the Job controller decided that; `detail` is its reason."""
+
+    kind = WaitKind.FAILING_JOB
+    #: Label selector of the Job's Pods, as in JobWait.
+    pods: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,11 +245,13 @@ class KnownWait(Wait):
     remedy: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MissingNodeWait(KnownWait):
     """A wait for a node without a Node object or without the managed label."""
 
-    __slots__ = ()
     kind = WaitKind.MISSING_NODE
+    #: True while the manager's cache alone lacks the node, which passes by itself.
+    is_passing: bool = False
 
 
 class CordonedNodeWait(KnownWait):
@@ -317,3 +338,52 @@ class SuspendedJobWait(KnownWait):
 
     __slots__ = ()
     kind = WaitKind.SUSPENDED_JOB
+
+
+class RemovedJobWait(KnownWait):
+    """A wait for the removal of a Job that another Job replaces."""
+
+    __slots__ = ()
+    kind = WaitKind.REMOVED_JOB
+
+
+class RemovedDeploymentWait(KnownWait):
+    """A wait for the removal of the upgrade repository of a plan that has ended."""
+
+    __slots__ = ()
+    kind = WaitKind.REMOVED_DEPLOYMENT
+
+
+class RemovedServiceWait(KnownWait):
+    """A wait for the removal of the repository's Service of a plan that has ended."""
+
+    __slots__ = ()
+    kind = WaitKind.REMOVED_SERVICE
+
+
+class RemovedImageWait(KnownWait):
+    """A wait for the removal of the ISO's image of a plan that has ended."""
+
+    __slots__ = ()
+    kind = WaitKind.REMOVED_IMAGE
+
+
+class MissingImageWait(KnownWait):
+    """A wait for a user who creates the image that the plan names."""
+
+    __slots__ = ()
+    kind = WaitKind.MISSING_IMAGE
+
+
+class CheckedNodeWait(KnownWait):
+    """A wait for the kubelet of a node to respond before the upgrade; the check itself ends and fails the plan."""
+
+    __slots__ = ()
+    kind = WaitKind.CHECKED_NODE
+
+
+class CheckedServiceWait(KnownWait):
+    """A wait for the API servers to respond before the upgrade; the check itself ends and fails the plan."""
+
+    __slots__ = ()
+    kind = WaitKind.CHECKED_SERVICE

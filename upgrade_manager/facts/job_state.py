@@ -64,6 +64,8 @@ class JobState:
     resumed: str = ""
     #: The time at which the Job's Pods were last started, or the Job's command last reported a step; empty before.
     progressed: str = ""
+    #: The time since which the Job fails, while its Pods terminate; empty for another Job.
+    failing_since: str = ""
     #: The time of its completion; empty before.
     completed: str = ""
     #: The seconds from its start to its completion; None before, and if a time is missing.
@@ -82,7 +84,7 @@ class JobState:
         annotations = metadata.get("annotations") or {}
         step = annotations.get(ANNOTATION_PROGRESS)
         started = status.get("startTime") or ""
-        completed = (condition.get("lastTransitionTime") or "") if progress is Progress.COMPLETE else ""
+        completed = _time(condition) if progress is Progress.COMPLETE else ""
         times = (started, annotations.get(ANNOTATION_PROGRESS_TIME))
         return cls(
             namespace=metadata.get("namespace", ""),
@@ -102,20 +104,26 @@ class JobState:
             suspended_at=_suspension(conditions, "True"),
             resumed=_suspension(conditions, "False"),
             progressed=max((time for time in times if isinstance(time, str)), default=""),
+            failing_since=_time(condition) if progress is Progress.RUNNING else "",
             completed=completed,
             seconds=_seconds(started, completed),
             running=progress is Progress.RUNNING and _has_pod(status),
         )
 
     @property
+    def condition(self) -> str:
+        """The reason and message of the condition Complete, Failed or FailureTarget; empty without such a condition."""
+        return ": ".join(part for part in (self.reason, self.message) if part)
+
+    @property
     def cause(self) -> str:
         """The failed Job and its condition, for messages."""
-        return f"Job {self.namespace}/{self.name} failed" + (f": {self._condition}" if self._condition else "")
+        return f"Job {self.namespace}/{self.name} failed" + (f": {self.condition}" if self.condition else "")
 
     @property
     def is_failing(self) -> bool:
         """True if it has failed, or (FailureTarget) will fail when its Pods terminate."""
-        return self.progress is Progress.FAILED or (self.progress is Progress.RUNNING and bool(self._condition))
+        return self.progress is Progress.FAILED or (self.progress is Progress.RUNNING and bool(self.condition))
 
     @property
     def resume_command(self) -> str:
@@ -135,20 +143,20 @@ class JobState:
             return ""
         if self.suspended:
             return SUSPENDED
-        if self._condition:
-            return f"failed ({self._condition}), waiting for its Pod to terminate; check that its node is up"
+        if self.condition:
+            return f"failed ({self.condition}), waiting for its Pod to terminate; check that its node is up"
         if not self.failed_attempts:
             return ""
         return f"{self.failed_attempts} failed attempt{'s' if self.failed_attempts > 1 else ''}"
-
-    @property
-    def _condition(self) -> str:
-        return ": ".join(part for part in (self.reason, self.message) if part)
 
 
 def _has_pod(status: Mapping[str, Any]) -> bool:
     uncounted = status.get("uncountedTerminatedPods") or {}
     return bool(status.get("ready") or status.get("succeeded") or uncounted.get("succeeded"))
+
+
+def _time(condition: Mapping[str, Any]) -> str:
+    return condition.get("lastTransitionTime") or ""
 
 
 def _seconds(started: str, completed: str) -> float | None:
@@ -159,7 +167,7 @@ def _seconds(started: str, completed: str) -> float | None:
 def _suspension(conditions: list[dict[str, Any]], status: str) -> str:
     """Return the time at which the Job was suspended (True) or resumed (False)."""
     found = (one for one in conditions if one.get("type") == "Suspended" and one.get("status") == status)
-    return next((one.get("lastTransitionTime") or "" for one in found), "")
+    return next(map(_time, found), "")
 
 
 def _decide(conditions: list[dict[str, Any]]) -> tuple[Progress, dict[str, Any]]:

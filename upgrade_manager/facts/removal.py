@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.resources import Resource
 
 #: Shows the log of the garbage collector and of the Job controller.
-_CONTROLLER_LOGS = "kubectl -n kube-system logs -l component=kube-controller-manager --tail=20 --prefix"
+CONTROLLER_LOGS = "kubectl -n kube-system logs -l component=kube-controller-manager --tail=20 --prefix"
 #: The finalizers that the garbage collector removes once the dependents of the object are deleted, or have no owner.
 _COLLECTED = frozenset({"foregroundDeletion", "orphan"})
 
@@ -49,4 +49,4 @@ def ways_out(resource: Resource, obj: Object) -> tuple[str, ...]:
     others = [one for one in objects.finalizers(obj) if one not in _COLLECTED]
     if others:
         return (f"Find out why the controller of {name_list(others)} does not end its work, and repair it", show)
-    return (f"Check the garbage collector: {_CONTROLLER_LOGS}", show)
+    return (f"Check the garbage collector: {CONTROLLER_LOGS}", show)

@@ -52,7 +52,9 @@ def decide(view: NodeView, *, release_os: str) -> Decision:
 
 
 def _before_drain(view: NodeView) -> Decision:
-    """Wait for Rancher to set the pre-drain hook."""
+    """Wait for Rancher to set the pre-drain hook; a hook may be acknowledged while its Job has been deleted."""
+    if view.pre_drain.requested and not view.post_drain.requested:
+        return Decision(state=None, progress=f"{view.name}: {_after_pre_drain(view)}", holds=True)
     if view.cordon_error:
         refused = f"{view.name}: {node_obstacles.cordon_refused(view.cordon_error)}"
         return Decision(state=None, progress=refused, holds=True)

@@ -21,7 +21,7 @@ from upgrade_manager.facts.node_obstacles import not_ready
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.model import AcknowledgeHook
 from upgrade_manager.nodes.node_view import machine_nodes
-from upgrade_manager.nodes.sequencing import has_target, is_in_progress, starts_upgrade
+from upgrade_manager.nodes.sequencing import IN_PROGRESS, has_target, is_in_progress, starts_upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -178,13 +178,23 @@ def _other_node(view: NodeView, around: Surroundings) -> Closed | None:
         if other.name == view.name or other.name in around.unavailable or is_in_progress(other, decision):
             continue
         if not other.ready:
-            return _away(other.name, not_ready(other.ready_since))
+            return down(other.name, other.ready_since)
         if other.plan_error:
             log = f"Show the agent's log on node {other.name}: journalctl -u rancher-system-agent --no-pager -n 100"
             why = f"Rancher cannot apply its plan ({other.plan_error})"
             return Closed(row=GateRow.OTHER_NODE, name=other.name, why=why, ways_out=(log,))
     away = next((name for name in around.unavailable if name != view.name), None)
     return _away(away, around.unavailable[away]) if away is not None else None
+
+
+def is_down_before(view: NodeView, decision: Decision) -> bool:
+    """Return True for a node that went down before its turn, so that no other node may be drained."""
+    return not view.ready and decision.state is None and not decision.holds and view.state not in IN_PROGRESS
+
+
+def down(node: str, since: str) -> Closed:
+    """Return the row for a node that is not Ready since that time, which is empty if unknown."""
+    return _away(node, not_ready(since))
 
 
 def _away(node: str, why: str) -> Closed:

@@ -110,6 +110,12 @@ def known_since(ctx: ReconcileContext, kind: type[Wait], name: str) -> datetime 
     return _since(known, reasons, kind.kind.object_kind, name)
 
 
+def first_seen(ctx: ReconcileContext, kind: type[Wait], name: str) -> datetime:
+    """Return the time since which the phase waits for the object, by this process or by the recorded status."""
+    known = known_since(ctx, kind, name)
+    return ctx.informers.first_seen.since((kind, name), now=ctx.now(), known=known)
+
+
 def refused_since(ctx: ReconcileContext, kind: str, name: str) -> datetime | None:
     """Return the time since which the status records refused writes of the object; None without a record."""
     return _since(known_blockers(ctx), _REFUSED, kind, name)

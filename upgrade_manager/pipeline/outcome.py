@@ -21,12 +21,12 @@ class Waiting:
     """The phase waits for a change; `message` becomes the Progressing condition."""
 
     message: str
+    #: The waits of the phase, at least one; a wait that takes too long is reported as a blocker.
+    waits: tuple[Wait, ...]
     #: Further information, which is written less often; may be empty.
     detail: str = ""
     #: Seconds until the next reconcile, for changes that are not watched.
     after: float | None = None
-    #: The waits of the phase; a wait that takes too long is reported as a blocker.
-    waits: tuple[Wait, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from upgrade_manager.preflight.poller import Poller, ProbeError
 from upgrade_manager.preflight.preloaded import preloaded_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from upgrade_manager.api.annotations import PlanAnnotations
     from upgrade_manager.kube.client import Client
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from upgrade_manager.preflight.kubelets import KubeletReader
     from upgrade_manager.preflight.poller import Poll, Probe
 
+#: Begins the name of a node in messages.
+_NODE = "node "
 #: The API servers' Service.
 NAMESPACE, SERVICE = "default", "kubernetes"
 log = structlog.get_logger(__name__)
@@ -60,6 +62,9 @@ class Pending:
 
     message: str
     retry_after: float
+    #: The errors of kubelets by node, and of API servers by endpoint; both are empty while some were not read yet.
+    kubelets: Mapping[str, str]
+    endpoints: Mapping[str, str]
 
 
 Verdict: TypeAlias = Passed | Rejected | Pending
@@ -125,7 +130,12 @@ class Preflight:
                 endpoints=certificates.failing,
                 unprobed=certificates.unprobed + disks.unprobed,
             )
-            return Pending(message=message, retry_after=min(finding.retry_after for finding in pending))
+            return Pending(
+                message=message,
+                retry_after=min(finding.retry_after for finding in pending),
+                kubelets={node.removeprefix(_NODE): error for node, error in disks.failing.items()},
+                endpoints=certificates.failing,
+            )
         self._state = self._new_state("")
         found = (*problems, *certificates.problems, *disks.problems)
         log.info("preflight checks finished", nodes=len(nodes), problems=len(found))
@@ -142,7 +152,7 @@ class Preflight:
         if skip:
             return _Finding(failing={})
         probes: dict[str, Probe[Disk]] = {
-            f"node {objects.name(node)}": partial(read_disk, self._kubelets, node) for node in nodes
+            f"{_NODE}{objects.name(node)}": partial(read_disk, self._kubelets, node) for node in nodes
         }
         poll = await self._state.kubelets.poll(probes, done=lambda disk: disk.suffices)
         full = await self._full(client, poll)
@@ -157,7 +167,7 @@ class Preflight:
         full = {node: disk for node, disk in poll.results.items() if not disk.suffices}
         if not full or poll.failing or poll.unprobed:
             return {}
-        preloaded = {f"node {name}" for name in await preloaded_nodes(client, plan=self._state.plan_uid)}
+        preloaded = {f"{_NODE}{name}" for name in await preloaded_nodes(client, plan=self._state.plan_uid)}
         left = {node: replace(disk, added=0) if node in preloaded else disk for node, disk in full.items()}
         return {node: disk.verdict for node, disk in left.items() if not disk.suffices}
 

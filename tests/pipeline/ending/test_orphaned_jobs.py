@@ -11,10 +11,13 @@ from tests.support.cluster.simulate import RepairableScenario, Simulate
 from tests.support.managers.upgrade import UpgradeRun, condition, node_states, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import Component, JobType
+from upgrade_manager.blockers.wait import JobWait
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import JOBS, NODES
+from upgrade_manager.pipeline.ending import orphaned_jobs
 from upgrade_manager.pipeline.ending.cleanup import clean_up
+from upgrade_manager.pipeline.selections import UPGRADE_JOBS
 from upgrade_manager.resources.jobs import node_job, restore_job
 
 pytestmark = pytest.mark.sampled
@@ -139,3 +142,21 @@ async def test_restore_job_keeps_its_attempts(cluster: Harvester, *, keep_failed
     assert ctx.owner.owns(found)
     assert objects.spec(found)["backoffLimit"] == 2
     assert objects.labels(found)["management.harvesterhci.io/upgrade-component"] == Component.NODE_UPGRADE
+
+
+@pytest.mark.rule("blockers: a Job of a plan that has ended is named when it hangs")
+@pytest.mark.parametrize(
+    ("job_type", "usual"),
+    [pytest.param(JobType.POST_DRAIN, 3600, id="post-drain"), pytest.param(JobType.PRE_DRAIN, 1800, id="pre-drain")],
+)
+async def test_orphaned_job_is_a_wait_with_its_end(cluster: Harvester, job_type: JobType, usual: float) -> None:
+    ended = cluster.context(await cluster.plan(name="ended"))
+    await cluster.put(JOBS, node_job(ended.owner, ended.job_settings, node="n1", job_type=job_type), status=ACTIVE)
+    ctx = cluster.context(await cluster.plan())
+    found = await orphaned_jobs.wait(ctx, await ctx.watch(UPGRADE_JOBS))
+    assert found is not None
+    (wait,) = found.waits
+    assert isinstance(wait, JobWait)
+    name = f"ended-node-upgrade-{job_type}-n1"
+    assert (wait.name, wait.node, wait.expected) == (name, "n1", usual)
+    assert wait.way_out == f"kubectl delete job -n {PLACE} {name}"

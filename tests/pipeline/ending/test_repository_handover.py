@@ -13,10 +13,12 @@ from tests.support.cluster.simulate import RepairableScenario, Simulate
 from tests.support.managers.upgrade import BY_IMAGE, SPECS, UpgradeRun, condition, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import JobType
+from upgrade_manager.blockers.wait import KnownWait, RemovedDeploymentWait, RemovedImageWait, RemovedServiceWait
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
-from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, NODES, SERVICES, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, NODES, SERVICES, VIRTUAL_MACHINE_IMAGES, Resource
 from upgrade_manager.pipeline.context import ReconcileContext
+from upgrade_manager.pipeline.ending import repository_handover
 from upgrade_manager.pipeline.ending.cleanup import clean_up
 from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.jobs import node_job, restore_job
@@ -154,3 +156,33 @@ async def test_jobs_run_on_if_the_repository_is_refused(simulate: Simulate, stat
         await until_job(stage, objects.name(job), "succeeded")
         assert list(await repository(stage)) == ["Deployment", "Service", "VirtualMachineImage"]
         assert "ownerReferences" not in objects.metadata((await repository(stage))["Service"])
+
+
+@pytest.mark.rule("blockers: objects of a plan that has ended are named if they are not removed")
+@pytest.mark.parametrize(
+    ("resource", "manifest", "kind"),
+    [
+        pytest.param(SERVICES, {"spec": {}}, RemovedServiceWait, id="Service"),
+        pytest.param(DEPLOYMENTS, {"spec": {}}, RemovedDeploymentWait, id="Deployment"),
+        pytest.param(VIRTUAL_MACHINE_IMAGES, {"spec": {}}, RemovedImageWait, id="image"),
+    ],
+)
+async def test_object_that_is_not_removed_is_a_wait(
+    cluster: Harvester, resource: Resource, manifest: Object, kind: type[KnownWait]
+) -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "deleted", "uid": "deleted"}
+    metadata = {"name": "left", "namespace": PLACE, "ownerReferences": [owner], "finalizers": ["example.com/held"]}
+    await cluster.put(resource, {"metadata": metadata, **manifest})
+    ctx = cluster.context(await cluster.plan())
+    own = {"metadata": {"name": "left", "namespace": PLACE}, **manifest}
+    found = await repository_handover.ensure(ctx, resource, own)
+    assert found is not None
+    (wait,) = found.waits
+    assert (type(wait), wait.name) == (kind, "left")
+    assert isinstance(wait, kind)
+    assert wait.remedy == f"Delete it: kubectl delete {resource.name} -n {PLACE} left"
+    await cluster.client.delete(resource, "left", namespace=PLACE)
+    found = await repository_handover.ensure(ctx, resource, own)
+    assert found is not None
+    (wait,) = found.waits
+    assert wait.detail.endswith("it is being deleted, and its finalizer example.com/held holds it")

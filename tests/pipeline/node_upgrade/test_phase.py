@@ -137,7 +137,7 @@ async def test_phase_waits_until_rancher_removes_the_hook(stage: NodeUpgradeRun)
     hook = "n1: rke.cattle.io/post-drain of Secret fleet-local/s-n1"
     waits = f"{hook} is acknowledged; waiting for Rancher to uncordon the node (2 of 2 nodes done)"
     for _ in range(2):
-        assert shown(await stage.run()) == Waiting(message=waits)
+        assert shown(await stage.run()) == Waiting(waits=(), message=waits)
         assert await stage.acknowledgements("n1") == {POST: OPTIONS}
     await stage.rancher("n1", post=None)
     assert await stage.run() == Completed()

@@ -41,7 +41,7 @@ async def test_done_node_that_is_not_ready_holds_the_phase(stage: NodeUpgradeRun
         "Check the console of node n1, and start it"
     )
     held = "n2: waiting for Node n1: it is not Ready"
-    assert shown(await stage.run()) == Waiting(message=f"n1: {problem}; {held} (0 of 2 nodes done)")
+    assert shown(await stage.run()) == Waiting(waits=(), message=f"n1: {problem}; {held} (0 of 2 nodes done)")
     assert (await stage.status())["nodeUpgradeStatuses"]["n1"] == {"state": "PostDrained", "message": problem}
     assert (await stage.jobs(), await stage.acknowledgements("n1")) == ([], {})
     await stage.report("n1")
@@ -136,7 +136,7 @@ async def test_hook_that_is_set_again_holds_the_exit(done: NodeUpgradeRun) -> No
     await done.rancher("n1", pre=OPTIONS)
     ctx, result = await leave(done)
     job = "Job harvester-system/up-node-upgrade-pre-drain-n1"
-    assert result == Waiting(message=f"n1: pre-drain {job}, attempt 1 of 3 (1 of 2 nodes done)")
+    assert shown(result) == Waiting(waits=(), message=f"n1: pre-drain {job}, attempt 1 of 3 (1 of 2 nodes done)")
     assert (ctx.status["ledger"], await done.jobs()) == ([], ["pre-drain-n1"])
     await done.finish("n1", "pre-drain")
     await leave(done)

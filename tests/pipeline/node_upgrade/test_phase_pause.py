@@ -46,7 +46,7 @@ async def test_node_is_paused_and_resumed(stage: NodeUpgradeRun, *, record: bool
     for _ in range(3):
         outcome = await stage.run(record=record)
         assert await suspend(stage, "n1") is True
-        assert shown(outcome) == Waiting(message=paused)
+        assert shown(outcome) == Waiting(waits=(), message=paused)
         assert await stage.acknowledgements("n1") == {}
         assert (await stage.states())["n1"] == ("UpgradePaused" if record else "ImagePreloaded")
     await listing(stage)
@@ -54,7 +54,7 @@ async def test_node_is_paused_and_resumed(stage: NodeUpgradeRun, *, record: bool
     assert await suspend(stage, "n1") is False
     assert (await stage.states())["n1"] == "PreDraining"
     job = "Job harvester-system/up-node-upgrade-pre-drain-n1"
-    assert outcome == Waiting(message=f"n1: pre-drain {job}, attempt 1 of 3 (0 of 3 nodes done)")
+    assert shown(outcome) == Waiting(waits=(), message=f"n1: pre-drain {job}, attempt 1 of 3 (0 of 3 nodes done)")
     # It has started: listing it once more does not stop it.
     await listing(stage, "n1")
     await stage.run(record=record)
@@ -117,7 +117,7 @@ async def test_message_names_paused_and_running_nodes(stage: NodeUpgradeRun) -> 
     await stage.finish("n2", "post-drain")
     await stage.reboot("n2")
     await stage.run()
-    assert shown(await stage.run()) == Waiting(message=f"{paused} (1 of 3 nodes done)")
+    assert shown(await stage.run()) == Waiting(waits=(), message=f"{paused} (1 of 3 nodes done)")
 
 
 async def test_resumed_node_waits_for_the_node_in_progress(stage: NodeUpgradeRun) -> None:

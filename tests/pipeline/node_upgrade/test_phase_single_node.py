@@ -35,8 +35,9 @@ async def test_one_job_does_all_of_it(stage: NodeUpgradeRun, *, record: bool) ->
     assert await stage.jobs() == ["single-node-upgrade-n1"]
     outcome = await stage.complete("n1", "single-node-upgrade")
     assert shown(outcome) == Waiting(
+        waits=(),
         message=f"n1: rebooting; it runs Harvester v1.6.1 instead of {RELEASE['os']}. If it takes over 30 min: Find "
-        "out on node n1 why it booted the fallback: journalctl --list-boots; journalctl -b -1 (0 of 1 nodes done)"
+        "out on node n1 why it booted the fallback: journalctl --list-boots; journalctl -b -1 (0 of 1 nodes done)",
     )
     assert await stage.states() == {"n1": "WaitingReboot"}
     assert await stage.pending_os("n1") == RELEASE["os"]
@@ -78,7 +79,7 @@ async def test_phase_waits_until_rancher_removes_the_hook(stage: NodeUpgradeRun)
     await stage.rancher("n1", post="{}")
     hook = "n1: rke.cattle.io/post-drain of Secret fleet-local/s-n1 is acknowledged"
     waits = f"{hook}; waiting for Rancher to uncordon the node (1 of 1 nodes done)"
-    assert shown(await stage.run()) == Waiting(message=waits)
+    assert shown(await stage.run()) == Waiting(waits=(), message=waits)
     await stage.rancher("n1", post=None)
     assert await stage.run() == Completed()
 

@@ -11,6 +11,7 @@ from hack import scenario as scenarios
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.managers.upgrade import BY_VERSION, condition, started
+from tests.support.programs.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
@@ -275,3 +276,24 @@ async def test_unreadable_list_does_not_end_a_running_node_job() -> None:
         await asyncio.sleep(20)
         job = await stage.client.get(JOBS, "upgrade-node-upgrade-post-drain-node-1", namespace=PLACE)
         assert objects.owner_uid(job) == ""
+
+
+@pytest.mark.rule("blockers: a phase that waits names what for")
+async def test_suspended_restore_is_named_until_it_is_resumed() -> None:
+    async with Simulation(cluster()) as simulation, started(simulation, RESTORING) as stage:
+
+        async def is_suspended() -> bool:
+            jobs = (await stage.client.list(JOBS, namespace=PLACE)).items
+            if JOB in map(objects.name, jobs):
+                await stage.client.patch(JOBS, JOB, MergePatch({"spec": {"suspend": True}}), namespace=PLACE)
+            return JOB in map(objects.name, jobs)
+
+        await eventually(is_suspended, seconds=600, pause=0.1)
+        plan = await stage.until_plan(lambda plan: condition(plan, "Stalled")[0] == "True")
+        assert condition(plan, "Stalled")[1] == "JobSuspended"
+        (blocker,) = objects.status(plan)["blockers"]
+        assert blocker["name"] == JOB
+        assert blocker["remedy"].startswith(f"Resume it: kubectl patch job -n {PLACE} {JOB} ")
+        await stage.client.patch(JOBS, JOB, MergePatch({"spec": {"suspend": False}}), namespace=PLACE)
+        await stage.succeed()
+        assert await strategy(stage) == "Always"

@@ -28,7 +28,7 @@ from upgrade_manager.blockers.wait import (
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, MACHINES, NODES, UPGRADE_PLANS
-from upgrade_manager.pipeline.node_upgrade.waits import first_seen
+from upgrade_manager.pipeline.blocker_report import first_seen
 from upgrade_manager.pipeline.outcome import Waiting
 
 if TYPE_CHECKING:

@@ -180,7 +180,9 @@ async def test_end_waits_for_restore_jobs(cluster: Harvester, failed: list[int],
         job = restore_job(ctx.owner, ctx.job_settings, node=f"n{number}")
         await cluster.put(JOBS, job, status={"failed": count} if count else None)
     job_name = "Job harvester-system/up-node-upgrade-restore-vm-"
-    assert shown(await ImageCleanup().exit(ctx)) == (None if text is None else Waiting(message=f"{job_name}{text}"))
+    assert shown(await ImageCleanup().exit(ctx)) == (
+        None if text is None else Waiting(waits=(), message=f"{job_name}{text}")
+    )
 
 
 @pytest.mark.rule("pipeline: an unreachable repository is retried by ImageCleanup")
@@ -296,7 +298,7 @@ async def test_end_waits_for_nodes_that_changed(
         await cluster.client.patch(NODES, "n1", MergePatch({"spec": {"unschedulable": True}}))
     recorded = {"n1": {"state": "ImageCleaned"}, "n2-has-left": {"state": "ImageCleaned"}}
     ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE, "nodeUpgradeStatuses": recorded}))
-    expected = None if message is None else Waiting(message=f"n1: {message} ({done} of 1 nodes done)")
+    expected = None if message is None else Waiting(waits=(), message=f"n1: {message} ({done} of 1 nodes done)")
     assert shown(await ImageCleanup().exit(ctx)) == expected
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from hack.virtual_time import virtual_now
 from tests.support.cluster.harvester import RELEASE
+from tests.support.managers.phase_results import shown
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube.errors import KubeError, PreconditionFailed, Throttled, Transient
 from upgrade_manager.kube.resources import JOBS, PODS
@@ -95,7 +96,7 @@ async def test_result_of_the_job_is_recorded_and_passed_on(cluster: Harvester) -
     ctx = await started(cluster)
     first = await MetadataPopulate().run(ctx)
     message = f"Job harvester-system/{JOB}: attempt 1 of 3"
-    assert first == Waiting(message=message, detail="waiting for its Pod")
+    assert shown(first) == Waiting(waits=(), message=message, detail="waiting for its Pod")
     again = await MetadataPopulate().run(ctx)
     assert isinstance(again, Waiting)
     assert again.message == message

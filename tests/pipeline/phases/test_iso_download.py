@@ -41,7 +41,7 @@ async def image(cluster: Harvester, name: str, *conditions: Object, owner: Objec
 )
 async def test_image_is_created_once(cluster: Harvester) -> None:
     ctx = cluster.context(await cluster.plan(status=SOURCE))
-    expected = Waiting(message="VirtualMachineImage harvester-system/up-iso: importing, 0 %")
+    expected = Waiting(waits=(), message="VirtualMachineImage harvester-system/up-iso: importing, 0 %")
     for _ in range(2):
         assert shown(await ISODownload().run(ctx)) == expected
     assert await cluster.names(VIRTUAL_MACHINE_IMAGES) == ["up-iso"]

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.managers.phase_results import shown
+from upgrade_manager.api.keys import Component
+from upgrade_manager.blockers.wait import FailingJobWait, JobWait, SuspendedJobWait
 from upgrade_manager.kube.resources import PODS
 from upgrade_manager.pipeline.outcome import Waiting
 from upgrade_manager.pipeline.phases.job_progress import job_progress, new_job_progress
 
 if TYPE_CHECKING:
     from tests.support.cluster.harvester import Harvester
+    from upgrade_manager.blockers.wait import Wait
 
 row = pytest.param
 PLACE, NAME = "harvester-system", "up-x"
@@ -47,6 +51,7 @@ SUSPENDED = (
     ": it is suspended, so that none of its Pods runs. Resume it: "
     f"""kubectl patch job -n {PLACE} {NAME} -p '{{"spec":{{"suspend":false}}}}'"""
 )
+COMPLETE = {"type": "Complete", "status": "True"}
 FAILURE_TARGET = {"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded"}
 
 
@@ -75,19 +80,40 @@ async def test_progress_of_a_job(
 ) -> None:
     for one in others:
         await cluster.put(PODS, {key: one[key] for key in ("metadata", "spec")}, status=one["status"])
-    found = await job_progress(cluster.context(await cluster.plan()), raw)
-    assert found == Waiting(message=JOB + message, detail=detail)
+    found = await job_progress(cluster.context(await cluster.plan()), raw, work=Component.CLUSTER_UPGRADE)
+    assert shown(found) == Waiting(waits=(), message=JOB + message, detail=detail)
 
 
 async def test_pods_are_listed_once_a_minute(cluster: Harvester, monkeypatch: pytest.MonkeyPatch) -> None:
     ctx = cluster.context(await cluster.plan())
-    first = await job_progress(ctx, job(failed=1))
+    first = await job_progress(ctx, job(failed=1), work=Component.CLUSTER_UPGRADE)
     lists: list[Any] = []
     monkeypatch.setattr(cluster.client, "list", lambda *_, **__: lists.append(1))
     for _ in range(3):
-        assert await job_progress(ctx, job(failed=1)) == first
+        assert await job_progress(ctx, job(failed=1), work=Component.CLUSTER_UPGRADE) == first
     assert lists == []
 
 
-def test_new_job_is_reported_like_an_observed_one() -> None:
-    assert new_job_progress("a/b", backoff_limit=2) == Waiting(message="Job a/b: attempt 1 of 3", detail=NO_POD)
+async def test_new_job_is_reported_like_an_observed_one(cluster: Harvester) -> None:
+    ctx = cluster.context(await cluster.plan())
+    found = new_job_progress(ctx, NAME, backoff_limit=2, work=Component.CLUSTER_UPGRADE)
+    assert shown(found) == Waiting(waits=(), message=f"{JOB}: attempt 1 of 3", detail=NO_POD)
+    (wait,) = found.waits
+    assert isinstance(wait, JobWait)
+    assert (wait.namespace, wait.name, wait.since, wait.is_running) == (PLACE, NAME, ctx.now(), False)
+
+
+WAITS = [
+    row(job(), JobWait, id="runs"),
+    row(job(spec={"suspend": True}), SuspendedJobWait, id="suspended"),
+    row(job(conditions=[FAILURE_TARGET]), FailingJobWait, id="fails"),
+    row(job(conditions=[COMPLETE]), JobWait, id="complete, its result is not known yet"),
+]
+
+
+@pytest.mark.rule("blockers: a phase that waits names what for")
+@pytest.mark.parametrize(("raw", "kind"), WAITS)
+async def test_job_that_is_followed_is_a_wait(cluster: Harvester, raw: dict[str, Any], kind: type[Wait]) -> None:
+    found = await job_progress(cluster.context(await cluster.plan()), raw, work=Component.CHECKSUMS)
+    (wait,) = found.waits
+    assert (type(wait), wait.name) == (kind, NAME)

@@ -211,8 +211,9 @@ async def test_plan_without_jobs_is_waited_for(ctx: ReconcileContext, conditions
     assert format_time(wait.since) == OLD["metadata"]["creationTimestamp"]
 
 
-async def test_plan_without_a_time_is_not_waited_for(ctx: ReconcileContext) -> None:
-    assert (await waiting(ctx, plan("False", "Resolved"))).waits == ()
+async def test_plan_without_a_time_is_waited_for_from_now_on(ctx: ReconcileContext) -> None:
+    (wait,) = (await waiting(ctx, plan("False", "Resolved"))).waits
+    assert (wait.name, wait.since) == ("up-image-preload", ctx.now())
 
 
 async def test_complete_plan_moves_every_managed_node(ctx: ReconcileContext) -> None:

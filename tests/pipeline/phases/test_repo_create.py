@@ -48,7 +48,9 @@ async def test_two_replicas_if_two_nodes_run_pods(
     await cluster.nodes(*(f"w{number}" for number in range(witnesses)), **witness)
     ctx = cluster.context(await cluster.plan(status=STATUS))
     outcome = await RepoCreate().run(ctx)
-    assert outcome == Waiting(message=f"Deployment harvester-system/up-repo: 0 of {replicas} replicas ready")
+    assert shown(outcome) == Waiting(
+        waits=(), message=f"Deployment harvester-system/up-repo: 0 of {replicas} replicas ready"
+    )
     deployment = await cluster.find(DEPLOYMENTS, "up-repo", PLACE)
     assert deployment["spec"]["replicas"] == replicas
     (volume,) = deployment["spec"]["template"]["spec"]["volumes"]
@@ -105,7 +107,7 @@ async def test_phase_completes_with_a_ready_endpoint(
     if ready is not None:
         await endpoints(cluster, *ready, service=service)
     message = f"Service {PLACE}/up-repo: waiting for a ready endpoint"
-    expected = Completed() if detail is None else Waiting(message=message, detail=detail)
+    expected = Completed() if detail is None else Waiting(waits=(), message=message, detail=detail)
     assert shown(await RepoCreate().run(created)) == expected
 
 

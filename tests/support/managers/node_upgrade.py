@@ -80,6 +80,7 @@ class NodeUpgradeRun:
     async def run(self, *, record: bool = True) -> PhaseResult:
         ctx = await self.context()
         outcome = await self.phase.run(ctx)
+        assert not isinstance(outcome, Waiting) or outcome.waits, outcome
         if record:
             await ctx.persist()
         return outcome

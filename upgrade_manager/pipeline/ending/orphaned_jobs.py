@@ -8,14 +8,25 @@ Jobs. `cleanup.py` orphans them at the end of a plan, `leftovers.py` after a del
 from __future__ import annotations
 
 import contextlib
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import FINALIZER, HARVESTER_SYSTEM, LABEL_COMPONENT, Component
+from upgrade_manager.api.keys import (
+    FINALIZER,
+    HARVESTER_SYSTEM,
+    LABEL_COMPONENT,
+    LABEL_JOB_TYPE,
+    LABEL_NODE,
+    Component,
+    JobType,
+)
+from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, UPGRADE_PLANS
+from upgrade_manager.nodes.expected_times import USUAL
 from upgrade_manager.pipeline import write_log
 from upgrade_manager.pipeline.node_upgrade.vm_restore import restores_vms
 from upgrade_manager.pipeline.outcome import Waiting
@@ -23,6 +34,9 @@ from upgrade_manager.resources.owner import plan_uid
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
@@ -67,17 +81,28 @@ async def wait(ctx: ReconcileContext, jobs: Store) -> Waiting | None:
     orphaned = [job for job in jobs.list() if not ctx.owner.owns(job)]
     running = [job for job in orphaned if can_run(job) and not restores_vms(job)]
     if running:
-        name = min(map(objects.name, running))
+        first = min(running, key=objects.name)
         message = (
-            f"Job {HARVESTER_SYSTEM}/{name} of an UpgradePlan that has ended still runs. Wait until it finishes; "
-            f"if it hangs, delete it: kubectl delete job -n {HARVESTER_SYSTEM} {name}"
+            f"Job {HARVESTER_SYSTEM}/{objects.name(first)} of an UpgradePlan that has ended still runs. "
+            f"Wait until it finishes; if it hangs, delete it: {_delete(first)}"
         )
-        return Waiting(message=message)
+        return Waiting(message=message, waits=tuple(chain.from_iterable(map(_wait, running))))
     left = await _removable(ctx, [job for job in orphaned if not can_run(job)])
     await run_all(
         *(ctx.remove(JOBS, objects.name(job), namespace=HARVESTER_SYSTEM, uid=objects.uid(job)) for job in left)
     )
     return None
+
+
+def _wait(job: Object) -> Iterable[Wait]:
+    labels = objects.labels(job)
+    types = (labels.get(LABEL_JOB_TYPE, ""), labels.get(LABEL_COMPONENT, ""))
+    work = next((one for one in types if one in USUAL), JobType.POST_DRAIN)
+    return job_wait(JobState.of(job), work=work, node=labels.get(LABEL_NODE, ""), way_out=_delete(job))
+
+
+def _delete(job: Object) -> str:
+    return f"kubectl delete job -n {HARVESTER_SYSTEM} {objects.name(job)}"
 
 
 async def _removable(ctx: ReconcileContext, jobs: list[Object]) -> list[Object]:

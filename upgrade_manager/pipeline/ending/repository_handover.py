@@ -10,11 +10,16 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.blockers.wait import RemovedDeploymentWait, RemovedImageWait, RemovedServiceWait
+from upgrade_manager.facts.removal import removal, ways_out
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, SERVICES, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.pipeline import write_log
+from upgrade_manager.pipeline.blocker_report import first_seen
 from upgrade_manager.pipeline.ending import orphaned_jobs
 from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.outcome import Waiting
@@ -23,8 +28,9 @@ from upgrade_manager.resources.owner import owner_reference
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from upgrade_manager.blockers.wait import KnownWait
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
@@ -32,6 +38,12 @@ if TYPE_CHECKING:
 
 #: Seconds between two attempts while the garbage collector removes an object of that name.
 REMOVAL_RETRY = 2.0
+#: The wait for the removal of an object, by its kind.
+_WAITS: Mapping[str, type[KnownWait]] = {
+    DEPLOYMENTS.kind: RemovedDeploymentWait,
+    SERVICES.kind: RemovedServiceWait,
+    VIRTUAL_MACHINE_IMAGES.kind: RemovedImageWait,
+}
 #: The repository and its image.
 KINDS = (DEPLOYMENTS, SERVICES, VIRTUAL_MACHINE_IMAGES)
 
@@ -68,10 +80,23 @@ async def ensure(ctx: ReconcileContext, resource: Resource, manifest: Object) ->
         if not _is_handed_over(error.found):
             raise
         waiting = await orphaned_jobs.wait(ctx, await ctx.watch(UPGRADE_JOBS))
-        named = f"{resource.kind} {objects.namespace(manifest)}/{objects.name(manifest)}"
-        removed = Waiting(message=f"{named} of an UpgradePlan that has ended is being removed", after=REMOVAL_RETRY)
-        return waiting or removed
+        return waiting or _being_removed(ctx, resource, error.found)
     return None
+
+
+def _being_removed(ctx: ReconcileContext, resource: Resource, found: Object) -> Waiting:
+    kind, name = _WAITS[resource.kind], objects.name(found)
+    began = parse_time(objects.metadata(found).get("deletionTimestamp"))
+    wait = kind(
+        namespace=HARVESTER_SYSTEM,
+        name=name,
+        since=began or first_seen(ctx, kind, name),
+        detail=f"an UpgradePlan that has ended has left it, and {removal(found)}",
+        remedy=steps(*ways_out(resource, found)),
+    )
+    named = f"{resource.kind} {objects.qualified_name(found)}"
+    message = f"{named} of an UpgradePlan that has ended is being removed"
+    return Waiting(message=message, after=REMOVAL_RETRY, waits=(wait,))
 
 
 def _is_handed_over(found: Object) -> bool:

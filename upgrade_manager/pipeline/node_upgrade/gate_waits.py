@@ -12,14 +12,15 @@ from upgrade_manager.blockers.wait import (
     UnavailableNodeWait,
     UncordonedNodeWait,
 )
-from upgrade_manager.nodes.gate import GateRow
-from upgrade_manager.pipeline.node_upgrade.waits import first_seen
+from upgrade_manager.nodes.gate import GateRow, down, is_down_before
+from upgrade_manager.pipeline.blocker_report import first_seen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from upgrade_manager.blockers.wait import KnownWait
     from upgrade_manager.nodes.gate import Closed
+    from upgrade_manager.nodes.node_view import Decided
     from upgrade_manager.pipeline.context import ReconcileContext
 
 _WAITS: Mapping[GateRow, type[KnownWait]] = {
@@ -31,10 +32,18 @@ _WAITS: Mapping[GateRow, type[KnownWait]] = {
 }
 
 
-def gate_waits(ctx: ReconcileContext, closed: Mapping[str, Closed], *, rancher: Closed | None) -> Iterator[KnownWait]:
-    """Yield a wait for each closed row, by object; a set-back Cluster waits also while no node asks for a step."""
+def gate_waits(
+    ctx: ReconcileContext, closed: Mapping[str, Closed], unfinished: Iterable[Decided], *, rancher: Closed | None
+) -> Iterator[KnownWait]:
+    """Yield a wait for each closed row, by object.
+
+    A Cluster that was set back waits also while no node asks for a step, and so does a node that went down before its
+    turn.
+    """
+    pairs = (pair for pair in unfinished if is_down_before(*pair))
+    before = [(view.name, down(view.name, view.ready_since)) for view, _ in pairs]
     seen = set()
-    for node, row in [*([("", rancher)] if rancher else []), *sorted(closed.items())]:
+    for node, row in [*([("", rancher)] if rancher else []), *sorted(closed.items()), *before]:
         kind = _WAITS[row.row]
         if row.is_passing or (kind, row.name) in seen:
             continue

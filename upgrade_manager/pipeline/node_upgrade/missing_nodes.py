@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import MANAGED_SELECTOR, is_managed, manage_command
-from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, MANAGED_SELECTOR, is_managed, manage_command
 from upgrade_manager.facts import machine_plan
 from upgrade_manager.facts.removal import deletion, ways_out
 from upgrade_manager.kube import objects
@@ -27,18 +26,15 @@ class MissingNode:
     """A node that cannot be observed, and the reason."""
 
     problem: str
-    #: The remedies; empty if the problem passes by itself.
-    ways_out: tuple[str, ...] = ()
-
-    @property
-    def remedy(self) -> str:
-        """The remedies in one line; empty if the problem passes by itself."""
-        return steps(*self.ways_out) if self.ways_out else ""
+    ways_out: tuple[str, ...]
+    #: True while the manager's cache alone lacks the node, which passes by itself.
+    is_passing: bool = False
 
     def __str__(self) -> str:
-        return f"{self.problem}. {self.ways_out[0]}" if self.ways_out else self.problem
+        return self.problem if self.is_passing else f"{self.problem}. {self.ways_out[0]}"
 
 
+_RESTART = f"Restart the manager: kubectl -n {HARVESTER_SYSTEM} rollout restart deploy/harvester-upgrade-manager"
 #: The problem of a single node, which has no Machine in every cluster.
 WITHOUT_NODE = MissingNode(problem="its Node does not exist", ways_out=("Start the node",))
 
@@ -47,7 +43,7 @@ async def find_missing(ctx: ReconcileContext, node: str) -> MissingNode | None:
     """Return why the node cannot be observed; None if neither its Node nor its Machine exists."""
     found = (await ctx.client.list(NODES, field_selector=f"metadata.name={node}", metadata_only=True)).items
     if found and is_managed(objects.labels(found[0])):
-        return MissingNode(problem="its Node is not in the cache yet")
+        return MissingNode(problem="its Node is not in the cache yet", ways_out=(_RESTART,), is_passing=True)
     if found:
         way_out = f"Add it: {manage_command(node)}"
         return MissingNode(problem=f"its label {MANAGED_SELECTOR} is missing", ways_out=(way_out,))

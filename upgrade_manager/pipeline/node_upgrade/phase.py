@@ -18,7 +18,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.nodes.anomalies import AnomalyLog
 from upgrade_manager.nodes.drain import job_message
-from upgrade_manager.nodes.gate import Surroundings, hold_back
+from upgrade_manager.nodes.gate import Surroundings, hold_back, is_down_before
 from upgrade_manager.nodes.model import Decision, NodeView, RestoreVMs, ResumeJob, StartJob
 from upgrade_manager.nodes.next_node import next_node_message, undrained
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all, machine_nodes
@@ -349,7 +349,9 @@ async def _progress(ctx: ReconcileContext, state: State) -> Completed | Waiting:
         paused = paused_message(unfinished)
         shown = "; ".join([paused, *busy] if paused else busy)
         if shown:
-            found: Iterable[Wait] = chain(waits.of_nodes(unfinished), waits.of_forgotten(unfinished))
+            named = tuple(chain(waits.of_nodes(unfinished), waits.of_forgotten(unfinished)))
+            # Such as a node that was paused, and whose hook Rancher has withdrawn.
+            found: Iterable[Wait] = named or waits.of_rancher((), kubernetes="", detail=shown)
         else:
             shown, release = _next_node(ctx, state), state.target.release_kubernetes
             skipped = undrained(state.observed, unstarted=_unstarted(ctx), release=release)
@@ -361,8 +363,8 @@ async def _progress(ctx: ReconcileContext, state: State) -> Completed | Waiting:
     if not shown and state.set_back is None:
         return Completed()
     shown = shown or str(state.set_back)
-    is_closed = bool(state.closed) or state.set_back is not None
-    waiting = (*(gate_waits(ctx, state.closed, rancher=state.set_back) if is_closed else ()), *found)
+    is_held = state.set_back is not None or state.closed or any(is_down_before(*pair) for pair in unfinished)
+    waiting = (*(gate_waits(ctx, state.closed, unfinished, rancher=state.set_back) if is_held else ()), *found)
     done, nodes = len(state.decisions) - len(unfinished), len(state.decisions)
     return Waiting(message=_message(shown, state, done=done, nodes=nodes), waits=waiting)
 

@@ -52,7 +52,8 @@ from upgrade_manager.nodes.next_node import kubelet_of
 from upgrade_manager.nodes.node_view import finished_seconds, is_older
 from upgrade_manager.nodes.pending_hooks import DelayKind
 from upgrade_manager.nodes.sequencing import FIRST_JOBS
-from upgrade_manager.pipeline.blocker_report import known_blockers, known_since
+from upgrade_manager.pipeline.blocker_report import first_seen, known_blockers
+from upgrade_manager.pipeline.node_upgrade.job_waits import JOB_EFFECTS, job_waits
 from upgrade_manager.pipeline.settings import rancher
 
 if TYPE_CHECKING:
@@ -92,13 +93,15 @@ class NodeWaits:
         finished = finished_seconds(self.observed.jobs, self.ctx.owner.uid)
         for view, decision in unfinished:
             if view.name in self.missing:
-                yield from self._missing(view.name)
+                yield missing_wait(self.ctx, view.name, self.missing[view.name])
                 continue
             for type_, job in view.jobs.items():
                 # The phase resumes a first Job itself, when the node's turn comes.
                 is_first = job.suspended and type_ in FIRST_JOBS
                 if job.progress is Progress.RUNNING and not is_first:
                     yield from job_wait(job, work=type_, node=view.name, finished=finished.get(type_, ()))
+            if any(isinstance(effect, JOB_EFFECTS) for effect in decision.effects):
+                yield from job_waits(self.ctx, self.observed.jobs, view, decision.effects)
             if decision.state is NodeState.UPGRADE_PAUSED:
                 yield self._paused(view)
             if view.cordon_error and decision.holds:
@@ -161,11 +164,6 @@ class NodeWaits:
             return self._refused_cordon(delay.node, error)
         return self._rancher_drain(delay.node, delay.secret, first_seen(self.ctx, DrainWait, delay.secret))
 
-    def _missing(self, node: str) -> Iterator[Wait]:
-        found = self.missing[node]
-        if found.remedy:
-            yield known_wait(self.ctx, MissingNodeWait, node, detail=found.problem, remedy=found.remedy)
-
     def _paused(self, view: NodeView) -> Wait:
         job = next((job for job in view.jobs.values() if job.suspended), None)
         left = [name for name in self.ctx.plan.spec.node_upgrade_option.pause_nodes if name != view.name]
@@ -182,6 +180,10 @@ class NodeWaits:
     def _drain(self, view: NodeView, decision: Decision) -> Iterator[Wait]:
         """Yield the waits for the node's VMs to leave, and for Rancher to drain the node afterwards."""
         job, state = view.jobs.get(JobType.PRE_DRAIN), decision.state
+        if job is None and view.pre_drain.requested and not (view.pre_drain.others or view.post_drain.requested):
+            if not view.pre_drain.pending:
+                yield self._rancher_drain(view.name, view.secret, first_seen(self.ctx, DrainWait, view.secret))
+            return
         is_draining = state in {NodeState.PRE_DRAINING, NodeState.PRE_DRAINED} or (job is not None and job.repeated)
         if job is None or job.suspended or not is_draining:
             return
@@ -325,6 +327,18 @@ class NodeWaits:
         return kind(namespace=FLEET_LOCAL, name=name, node=node, since=began, detail=detail, remedy=remedy)
 
 
+def missing_wait(ctx: ReconcileContext, node: str, found: MissingNode) -> MissingNodeWait:
+    """Return the wait for a recorded node that cannot be observed."""
+    return MissingNodeWait(
+        name=node,
+        node=node,
+        since=first_seen(ctx, MissingNodeWait, node),
+        detail=found.problem,
+        remedy=steps(*found.ways_out),
+        is_passing=found.is_passing,
+    )
+
+
 def known_wait(
     ctx: ReconcileContext,
     kind: type[KnownWait],
@@ -374,9 +388,3 @@ def _ready_time(node: Object | None) -> str:
 def _job_times(job: Object) -> list[str]:
     ended = [objects.text(one, "lastTransitionTime") for one in objects.items(job, "status", "conditions")]
     return [objects.text(job, "metadata", "creationTimestamp"), *ended]
-
-
-def first_seen(ctx: ReconcileContext, kind: type[Wait], name: str) -> datetime:
-    """Return the time since which the phase waits for the object, by this process or by the recorded status."""
-    known = known_since(ctx, kind, name)
-    return ctx.informers.first_seen.since((kind, name), now=ctx.now(), known=known)

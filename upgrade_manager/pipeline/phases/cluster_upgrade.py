@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.blockers.job_failures import job_failure_message
-from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.pipeline.ending import orphaned_jobs
@@ -40,10 +38,10 @@ class ClusterUpgrade(Phase):
             if waiting is not None:
                 return waiting
             await ctx.ensure(JOBS, cluster_upgrade_job(ctx.owner, ctx.job_settings))
-            return new_job_progress(f"{HARVESTER_SYSTEM}/{name}", backoff_limit=BACKOFF_LIMIT)
+            return new_job_progress(ctx, name, backoff_limit=BACKOFF_LIMIT, work=Component.CLUSTER_UPGRADE)
         state = JobState.of(job)
         if state.progress is Progress.COMPLETE:
             return Completed()
         if state.progress is Progress.FAILED:
             return Failed(cause=f"cluster upgrade failed: {await job_failure_message(ctx.client, state)}")
-        return replace(await job_progress(ctx, job), waits=job_wait(state, work=Component.CLUSTER_UPGRADE))
+        return await job_progress(ctx, job, work=Component.CLUSTER_UPGRADE)

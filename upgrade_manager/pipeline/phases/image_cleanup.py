@@ -30,6 +30,7 @@ from upgrade_manager.pipeline.phases.plan_jobs import (
     PlanJob,
     follow_plan,
     long_name_message,
+    new_plan_wait,
     plan_progress,
     plan_waiting,
     prepare_nodes,
@@ -129,7 +130,7 @@ async def _remove_images(ctx: ReconcileContext) -> PhaseResult:
         if plan is None:
             await prepare_nodes(ctx, nodes, name)
         await _create_plan(ctx, ImageList(owner=ctx.owner, packed=await asyncio.to_thread(pack, images)))
-        return plan_waiting(name, WORK, done=0, nodes=len(nodes))
+        return plan_waiting(name, WORK, done=0, nodes=len(nodes), waits=new_plan_wait(ctx, name))
     jobs = await ctx.watch(suc_jobs(ctx.owner))
     result = await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
     return await _give_up(ctx, plan, jobs) if isinstance(result, Failed) else result

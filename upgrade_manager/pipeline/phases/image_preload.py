@@ -18,6 +18,7 @@ from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
     colliding_nodes,
     follow_plan,
+    new_plan_wait,
     plan_waiting,
     prepare_nodes,
 )
@@ -70,7 +71,7 @@ class ImagePreload(Phase):
                 await prepare_nodes(ctx, nodes, name)
             at_once = 1 if colliding_nodes(nodes) else concurrency or 0
             await ctx.ensure(SUC_PLANS, image_preload_plan(ctx.owner, ctx.plan_settings, concurrency=at_once))
-            result = plan_waiting(name, WORK, done=0, nodes=len(nodes))
+            result = plan_waiting(name, WORK, done=0, nodes=len(nodes), waits=new_plan_wait(ctx, name))
         if not isinstance(result, Waiting):
             return result
         return replace(result, message=result.message + _concurrency_note(nodes, concurrency))

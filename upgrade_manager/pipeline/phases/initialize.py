@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM, SETTING_SERVER_VERSION
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_SERVICE_NAME, SETTING_SERVER_VERSION
 from upgrade_manager.api.names import image_problem, is_object_name
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.blockers.wait import CheckedNodeWait, CheckedServiceWait
 from upgrade_manager.facts import versions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
@@ -22,14 +23,19 @@ from upgrade_manager.pipeline.phases import toolkit_image
 from upgrade_manager.pipeline.phases.eligibility import check_unfinished, check_upgrade_path
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MANAGED_NODES
 from upgrade_manager.pipeline.settings import unfinished_upgrade
-from upgrade_manager.preflight.check import Pending, Rejected
+from upgrade_manager.preflight.check import NAMESPACE, SERVICE, Pending, Rejected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
+    from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.outcome import PhaseResult
+
+#: The remedy for a kubelet that does not respond, for a node's name.
+REMEDY = "Check that the node is up and its kubelet runs: kubectl describe node {}"
 
 
 class Initialize(Phase):
@@ -85,8 +91,40 @@ async def _preflight(ctx: ReconcileContext, nodes: Sequence[Object], problems: S
     annotations, plan = ctx.plan.annotations, ctx.owner.uid
     result = await ctx.preflight.check(ctx.client, plan=plan, annotations=annotations, nodes=nodes, problems=problems)
     if isinstance(result, Pending):
-        return Waiting(message=result.message, after=result.retry_after)
+        return Waiting(message=result.message, after=result.retry_after, waits=_check_waits(ctx, result, nodes))
     return Failed(cause=result.cause) if isinstance(result, Rejected) else Completed()
+
+
+def _check_waits(ctx: ReconcileContext, pending: Pending, nodes: Sequence[Object]) -> tuple[Wait, ...]:
+    """Return a wait for each node whose kubelet has not responded, and one for API servers.
+
+    The waits begin with the phase, so that nodes that respond one after the other do not restart them.
+    """
+    began = ctx.status.phase_began or ctx.now()
+    waits: list[Wait] = [
+        CheckedNodeWait(
+            name=name,
+            node=name,
+            since=began,
+            detail=f"its kubelet does not respond ({error})",
+            remedy=REMEDY.format(name),
+        )
+        for name, error in pending.kubelets.items()
+    ]
+    if pending.endpoints:
+        words = "; ".join(f"{name}: {error}" for name, error in pending.endpoints.items())
+        waits.append(_endpoint_wait(words, began))
+    if not waits:
+        name = objects.name(nodes[0])
+        unread = "its kubelet has not been read yet"
+        waits = [CheckedNodeWait(name=name, node=name, since=began, detail=unread, remedy=REMEDY.format(name))]
+    return tuple(waits)
+
+
+def _endpoint_wait(words: str, began: datetime) -> CheckedServiceWait:
+    remedy = f"Check the API servers there: kubectl get endpointslices -n {NAMESPACE} -l {LABEL_SERVICE_NAME}={SERVICE}"
+    detail = f"an API server does not respond ({words})"
+    return CheckedServiceWait(namespace=NAMESPACE, name=SERVICE, since=began, detail=detail, remedy=remedy)
 
 
 def _check_image_name(ctx: ReconcileContext) -> Failed | None:

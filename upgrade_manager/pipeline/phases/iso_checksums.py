@@ -17,7 +17,7 @@ from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, ToolkitKind
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.text import bounded_line
 from upgrade_manager.blockers.job_failures import job_failure_message
-from upgrade_manager.blockers.jobs import LABEL_JOB_NAME, job_wait
+from upgrade_manager.blockers.jobs import LABEL_JOB_NAME
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Terminal
@@ -67,7 +67,7 @@ async def compute(ctx: ReconcileContext) -> Waiting | None:
             raise
         _give_up(ctx, f"Job {HARVESTER_SYSTEM}/{name} cannot be created: {error}")
         return None
-    return new_job_progress(f"{HARVESTER_SYSTEM}/{name}", backoff_limit=BACKOFF_LIMIT)
+    return new_job_progress(ctx, name, backoff_limit=BACKOFF_LIMIT, work=Component.CHECKSUMS)
 
 
 def verify_release(ctx: ReconcileContext, path: str, content: bytes) -> None:
@@ -92,9 +92,8 @@ async def _follow(ctx: ReconcileContext, job: Object) -> Waiting | None:
     if left <= 0:
         _give_up(ctx, f"Job {state.namespace}/{state.name} has no result after {DEADLINE / 60:g} minutes")
         return None
-    waiting = await job_progress(ctx, job)
     after = min(left, _RETRY) if state.progress is Progress.COMPLETE else left
-    return replace(waiting, after=after, waits=job_wait(state, work=Component.CHECKSUMS))
+    return replace(await job_progress(ctx, job, work=Component.CHECKSUMS), after=after)
 
 
 def _read(ctx: ReconcileContext, text: str, *, named: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import (
@@ -13,11 +12,11 @@ from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.imports import FailedUploadWait
-from upgrade_manager.blockers.wait import ImageWait
+from upgrade_manager.blockers.wait import ImageWait, MissingImageWait
 from upgrade_manager.facts.image_import import IMPORT_AGAIN, has_failed_upload, import_obstacle, unmountable
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, VIRTUAL_MACHINE_IMAGES
-from upgrade_manager.pipeline.blocker_report import known_since
+from upgrade_manager.pipeline.blocker_report import first_seen, known_since
 from upgrade_manager.pipeline.ending import repository_handover
 from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.phases import iso_checksums
@@ -48,21 +47,20 @@ class ISODownload(Phase):
         ctx.status["isoImageID"] = name
         image = (await ctx.watch(one_image(HARVESTER_SYSTEM, name))).get(name, HARVESTER_SYSTEM)
         if image is None and adopted:
-            return Waiting(
-                message=f"VirtualMachineImage {HARVESTER_SYSTEM}/{name} does not exist; create it to continue"
-            )
+            message = f"VirtualMachineImage {HARVESTER_SYSTEM}/{name} does not exist; create it to continue"
+            return Waiting(message=message, waits=(_missing(ctx, name),))
         if image is not None and (adopted or ctx.owner.owns(image)):
             iso_checksums.record_iso(ctx, checksum=objects.text(image, "spec", "checksum"))
-            result = _result(image, adopted=bool(adopted))
-            if isinstance(result, Waiting):
-                return replace(result, waits=(_wait(ctx, image),))
+            result = _result(ctx, image, adopted=bool(adopted))
             return await _check_volume(ctx, name) if adopted and isinstance(result, Completed) else result
         source = ctx.status["version"]
         url, checksum = source["isoURL"], source.get("isoChecksum", "")
         iso_checksums.record_iso(ctx, checksum=checksum)
         manifest = iso_image(ctx.owner, version=ctx.plan.spec.version, url=url, checksum=checksum)
         waiting = await repository_handover.ensure(ctx, VIRTUAL_MACHINE_IMAGES, manifest)
-        return waiting or Waiting(message=f"VirtualMachineImage {HARVESTER_SYSTEM}/{name}: importing, 0 %")
+        return waiting or Waiting(
+            message=f"VirtualMachineImage {HARVESTER_SYSTEM}/{name}: importing, 0 %", waits=(_new_wait(ctx, name),)
+        )
 
 
 async def _check_volume(ctx: ReconcileContext, image: str) -> Completed | Failed:
@@ -77,19 +75,35 @@ async def _check_volume(ctx: ReconcileContext, image: str) -> Completed | Failed
     )
 
 
-def _result(image: Object, *, adopted: bool) -> PhaseResult:
+def _result(ctx: ReconcileContext, image: Object, *, adopted: bool) -> PhaseResult:
     """Return the result of the import; a failed attempt that is retried counts as importing."""
     named = f"VirtualMachineImage {objects.namespace(image)}/{objects.name(image)}"
     if objects.is_condition_true(image, "Imported"):
         return Completed()
     obstacle = import_obstacle(image)
     if obstacle is not None and obstacle.way_out:
-        return Waiting(message=f"{named}: {obstacle.why}. {obstacle.way_out}")
+        return Waiting(message=f"{named}: {obstacle.why}. {obstacle.way_out}", waits=(_wait(ctx, image),))
     if obstacle is not None and obstacle.is_final:
         check = "the image's source" if adopted else "the Version's spec.isoURL and spec.isoChecksum"
         return Failed(cause=f"{named}: {obstacle.why}. Check {check}, then create a new plan")
     progress = (objects.status(image).get("progress") or 0) // STEP * STEP
-    return Waiting(message=f"{named}: importing, {_attempt(image)}{progress} %")
+    return Waiting(message=f"{named}: importing, {_attempt(image)}{progress} %", waits=(_wait(ctx, image),))
+
+
+def _missing(ctx: ReconcileContext, image: str) -> MissingImageWait:
+    return MissingImageWait(
+        namespace=HARVESTER_SYSTEM,
+        name=image,
+        since=first_seen(ctx, MissingImageWait, image),
+        detail="it does not exist, and spec.image of the plan names it",
+        remedy=f"Upload the ISO as image {image}, or create a plan for another image: "
+        f"kubectl get {VIRTUAL_MACHINE_IMAGES.name} -n {HARVESTER_SYSTEM}",
+    )
+
+
+def _new_wait(ctx: ReconcileContext, image: str) -> ImageWait:
+    now = ctx.now()
+    return ImageWait(namespace=HARVESTER_SYSTEM, name=image, since=now, imported=now, detail="0 % imported")
 
 
 def _wait(ctx: ReconcileContext, image: Object) -> ImageWait:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.job_failures import last_failure
+from upgrade_manager.blockers.jobs import job_wait, new_job_wait
 from upgrade_manager.facts.job_state import NO_POD, POD_FINISHED, SUSPENDED, JobState
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.outcome import Waiting
@@ -18,20 +21,26 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
 
 
-def new_job_progress(named: str, *, backoff_limit: int) -> Waiting:
+def new_job_progress(ctx: ReconcileContext, name: str, *, backoff_limit: int, work: str) -> Waiting:
     """Report a Job that was just created, with the same message as `job_progress`."""
-    return Waiting(message=f"Job {named}: attempt 1 of {backoff_limit + 1}", detail=NO_POD)
+    return Waiting(
+        message=f"Job {HARVESTER_SYSTEM}/{name}: attempt 1 of {backoff_limit + 1}",
+        detail=NO_POD,
+        waits=(new_job_wait(HARVESTER_SYSTEM, name, work=work, now=ctx.now()),),
+    )
 
 
-async def job_progress(ctx: ReconcileContext, job: Object) -> Waiting:
-    """Report a Job that has not finished."""
+async def job_progress(ctx: ReconcileContext, job: Object, *, work: str) -> Waiting:
+    """Report a Job of that component that has not finished, or whose result is not known yet."""
     state = JobState.of(job)
-    named = f"Job {state.namespace}/{state.name}"
+    named, waits = f"Job {state.namespace}/{state.name}", job_wait(state, work=work)
     if state.suspended:
-        return Waiting(message=f"{named}: {SUSPENDED}. Resume it: {state.resume_command}")
+        return Waiting(message=f"{named}: {SUSPENDED}. Resume it: {state.resume_command}", waits=waits)
     if state.is_failing:
-        return Waiting(message=f"{named}: {state.warning}")
-    return Waiting(message=f"{named}: {await job_attempt(ctx, state)}", detail=_detail(job))
+        return Waiting(message=f"{named}: {state.warning}", waits=waits)
+    ended = parse_time(state.completed) or ctx.now()
+    left = waits or (new_job_wait(state.namespace, state.name, work=work, now=ended),)
+    return Waiting(message=f"{named}: {await job_attempt(ctx, state)}", detail=_detail(job), waits=left)
 
 
 async def job_attempt(ctx: ReconcileContext, job: JobState) -> str:

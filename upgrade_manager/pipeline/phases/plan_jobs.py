@@ -153,24 +153,28 @@ async def follow_plan(
             await check_plan_nodes(ctx, nodes)
             return Completed()
     done = sum(ctx.status.node_state(node) is states.done for node in managed)
-    waiting = plan_waiting(objects.name(plan), work, done=done, nodes=len(managed))
+    waits = _job_waits(plan, progress) or (_plan_wait(ctx, plan, progress),)
+    waiting = plan_waiting(objects.name(plan), work, done=done, nodes=len(managed), waits=waits)
     if not progress.jobs:
-        return replace(waiting, waits=_plan_wait(plan, progress))
+        return waiting
     # The message uses recorded states, because each change of a Job would cause a write.
     running = [node for node in managed if ctx.status.node_state(node) is states.running]
     message = waiting.message + _running_on(running) + await _warning(ctx, progress)
-    return replace(waiting, message=message, waits=_job_waits(plan, progress) or _plan_wait(plan, progress))
+    return replace(waiting, message=message)
 
 
-def _plan_wait(plan: Object, progress: SucProgress) -> tuple[PlanWait, ...]:
+def new_plan_wait(ctx: ReconcileContext, plan: str) -> tuple[PlanWait, ...]:
+    """Return the wait for a Plan that was just created, which the cache does not show yet."""
+    return (PlanWait(namespace=CATTLE_SYSTEM, name=plan, since=ctx.now()),)
+
+
+def _plan_wait(ctx: ReconcileContext, plan: Object, progress: SucProgress) -> PlanWait:
     """Return the wait for the controller to create Jobs, since the Plan's creation or its last Job's begin or end."""
     times = [objects.metadata(plan).get("creationTimestamp")]
     times += [time for job in progress.jobs.values() for time in (job.created, job.state.completed)]
-    since = max((time for text in times if (time := parse_time(text)) is not None), default=None)
-    if since is None:
-        return ()
+    since = max((time for text in times if (time := parse_time(text)) is not None), default=ctx.now())
     namespace, name, words = objects.namespace(plan), objects.name(plan), plan_condition_message(plan)
-    return (PlanWait(namespace=namespace, name=name, since=since, detail=words),)
+    return PlanWait(namespace=namespace, name=name, since=since, detail=words)
 
 
 def _job_waits(plan: Object, progress: SucProgress) -> tuple[Wait, ...]:
@@ -206,9 +210,9 @@ def plan_condition_message(plan: Object) -> str:
     return ""
 
 
-def plan_waiting(plan: str, work: str, *, done: int, nodes: int) -> Waiting:
+def plan_waiting(plan: str, work: str, *, done: int, nodes: int, waits: tuple[Wait, ...]) -> Waiting:
     """Report a Plan that runs."""
-    return Waiting(message=f"Plan {CATTLE_SYSTEM}/{plan}: {work} done on {done} of {nodes} nodes")
+    return Waiting(message=f"Plan {CATTLE_SYSTEM}/{plan}: {work} done on {done} of {nodes} nodes", waits=waits)
 
 
 def long_name_message(nodes: Iterable[Object]) -> str:

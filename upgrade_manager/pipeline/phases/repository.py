@@ -18,7 +18,7 @@ from upgrade_manager.facts.deployments import refused_pods
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, SERVICES
-from upgrade_manager.pipeline.blocker_report import known_since
+from upgrade_manager.pipeline.blocker_report import first_seen
 from upgrade_manager.pipeline.ending import repository_handover
 from upgrade_manager.pipeline.errors import Overdue
 from upgrade_manager.pipeline.outcome import Completed, Waiting
@@ -99,14 +99,19 @@ async def _ensure_deployment(ctx: ReconcileContext) -> Object | Waiting:
     deployments, _ = await ctx.watch_all(repository_deployments(ctx.owner), repository_endpoints(ctx.owner))
     name, replicas = component_name(ctx.owner.name, Component.REPO), await _replicas(ctx)
     deployment = deployments.get(name, HARVESTER_SYSTEM)
-    created = _not_ready(f"{HARVESTER_SYSTEM}/{name}", available=0, wanted=replicas)
     if deployment is None or not ctx.owner.owns(deployment):
-        return await _create(ctx, replicas=replicas) or created
+        return await _create(ctx, replicas=replicas) or _created(ctx, name, replicas)
     if objects.spec(deployment).get("replicas", 1) < replicas:
         patch = MergePatch({"spec": {"replicas": replicas}}).at(objects.resource_version(deployment))
         await ctx.patch(DEPLOYMENTS, name, patch, namespace=HARVESTER_SYSTEM)
-        return created
+        return _created(ctx, name, replicas)
     return deployment
+
+
+def _created(ctx: ReconcileContext, name: str, replicas: int) -> Waiting:
+    """Report a Deployment that was just created or scaled, which the cache does not show yet."""
+    waits = _wait(ctx, DeploymentWait, name, None, f"0 of {replicas} replicas are available")
+    return _not_ready(f"{HARVESTER_SYSTEM}/{name}", available=0, wanted=replicas, waits=waits)
 
 
 async def _endpoint_slices(ctx: ReconcileContext) -> list[Object]:
@@ -151,7 +156,7 @@ async def _missing_replicas(ctx: ReconcileContext, deployment: Object) -> Waitin
     detail = refused_pods(deployment)
     known = detail or f"{available} of {wanted} replicas are available"
     wait = _wait(ctx, DeploymentWait, objects.name(deployment), _unavailable_since(deployment), known)
-    return replace(_not_ready(named, available=available, wanted=wanted), detail=detail, waits=wait)
+    return replace(_not_ready(named, available=available, wanted=wanted, waits=wait), detail=detail)
 
 
 def _unavailable_since(deployment: Object) -> object:
@@ -180,13 +185,12 @@ def _wait(
     ctx: ReconcileContext, kind: type[RepositoryWait], name: str, since: object, detail: str
 ) -> tuple[RepositoryWait, ...]:
     """Return the wait since that time, or since this process first saw the outage."""
-    known = known_since(ctx, kind, name)
-    began = parse_time(since) or ctx.informers.first_seen.since((kind, name), now=ctx.now(), known=known)
+    began = parse_time(since) or first_seen(ctx, kind, name)
     return (kind(namespace=HARVESTER_SYSTEM, name=name, since=began, pods=pod_selector(ctx.owner), detail=detail),)
 
 
-def _not_ready(named: str, *, available: int, wanted: int) -> Waiting:
-    return Waiting(message=f"Deployment {named}: {available} of {wanted} replicas ready")
+def _not_ready(named: str, *, available: int, wanted: int, waits: tuple[Wait, ...]) -> Waiting:
+    return Waiting(message=f"Deployment {named}: {available} of {wanted} replicas ready", waits=waits)
 
 
 def _has_ready(slice_: Object) -> bool:

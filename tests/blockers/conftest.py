@@ -24,6 +24,8 @@ class FakeView:
 
     now: datetime = datetime(2026, 1, 1, 12, tzinfo=UTC)
     found: dict[str, list[Object]] = field(default_factory=lambda: defaultdict(list))
+    #: The objects of these label selectors, in place of those of their kind.
+    selected: dict[str, list[Object]] = field(default_factory=dict)
     #: By kind: the error instead of objects; empty for objects that are being listed.
     errors: dict[str, str] = field(default_factory=dict)
     is_current: bool = True
@@ -34,7 +36,7 @@ class FakeView:
         kind = selection.resource.kind
         if kind in self.errors:
             raise Unreadable(self.errors[kind]) if self.errors[kind] else NotSynced
-        found = self.found[kind]
+        found = self.selected.get(selection.label_selector, self.found[kind])
         return [one for one in found if selection.namespace in {"", objects.namespace(one) or selection.namespace}]
 
     def ago(self, seconds: float) -> datetime:

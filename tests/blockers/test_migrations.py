@@ -59,6 +59,10 @@ RESTART = "kubectl -n harvester-system rollout restart deploy/virt-controller"
 MIGRATE = f"(1) Migrate it: virtctl migrate db01 -n ns (2) If the migration does not begin: {RESTART}"
 EITHER = "(1) Migrate it: virtctl migrate db01 -n ns (2) Or stop it: virtctl stop db01 -n ns"
 STOP = "Stop the VM: virtctl stop db01 -n ns"
+LAST = "If nothing else helps, stop the VM: virtctl stop db01 -n ns"
+WAITS = f"(1) Show why: kubectl describe vmim -n ns m (2) {LAST}"
+CANCEL = "If it makes no progress, let KubeVirt begin again: virtctl migrate-cancel db01 -n ns"
+MOVES = f"(1) Show its progress: kubectl describe vmim -n ns m (2) {CANCEL} (3) {LAST}"
 FORCE = "If its system does not shut down: virtctl stop db01 -n ns --force --grace-period=0"
 STRATEGY = {**instance(), "spec": {"evictionStrategy": "None"}}
 BARE = {"metadata": {"name": "db01", "namespace": "ns"}, "status": 1}
@@ -73,7 +77,7 @@ OLD = migration("Failed", name="old", created="2026-01-01T09:00:00Z")
         row(instance(), [], "it has no migration", MIGRATE, id="no migration"),
         row(instance(), [OLD], "it has no migration", MIGRATE, id="only of an earlier VM"),
         row(instance(), [ARRIVED], "it has no migration", MIGRATE, id="none since it came to the node"),
-        row(instance(), [migration("Pending")], "migration m is Pending", STOP, id="pending"),
+        row(instance(), [migration("Pending")], "migration m is Pending", WAITS, id="pending"),
         row(
             instance(),
             [migration("")],
@@ -85,7 +89,7 @@ OLD = migration("Failed", name="old", created="2026-01-01T09:00:00Z")
             instance(),
             [migration("Running", name="b", created="2026-01-01T11:30:00Z"), migration("Failed", name="a")],
             "migration b is Running",
-            STOP,
+            MOVES.replace("ns m ", "ns b "),
             id="the newest runs",
         ),
         row(
@@ -203,7 +207,7 @@ AVAILABLE = {"status": {"availableReplicas": 1}}
             ["fixed"],
             id="one that has moved before",
         ),
-        row([migration("Running", created=LATE)], ["db01", "queued", "fixed"], id="it takes long"),
+        row([migration("Running", created=LATE)], ["db01", "fixed"], id="it takes long, another is queued"),
         row([migration("", created=IDLE)], ["db01", "queued", "fixed"], id="it does not begin"),
         row(
             [migration("Pending", name="b", created=YOUNG), migration("Failed", name="a", created=YOUNG)],
@@ -223,6 +227,43 @@ def test_vms_that_move_one_after_the_other_are_not_stuck(
     assert [one.name for one in blockers(view)] == found
 
 
+SLOW, FAST = {"completionTimeoutPerGiB": 75}, {"completionTimeoutPerGiB": 74}
+MEMORY: dict[str, Any] = {"spec": {"domain": {"memory": {"guest": "16Gi"}}}}
+
+
+@pytest.mark.rule("blockers: a migration is slow beyond ten minutes and the time that KubeVirt lets it take")
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        row({}, [], id="KubeVirt's default"),
+        row(SLOW, [], id="it may take twenty minutes"),
+        row(FAST, ["db01"], id="it takes longer than it may"),
+        row(None, [], id="KubeVirt cannot be read"),
+    ],
+)
+def test_migration_of_twenty_minutes_is_not_stuck(view: FakeView, settings: Any, found: list[str]) -> None:
+    view.found["VirtualMachineInstance"] = [instance() | MEMORY]
+    view.found["VirtualMachineInstanceMigration"] = [migration("Running", created="2026-01-01T11:40:01Z")]
+    if settings is None:
+        view.errors["KubeVirt"] = "no rights"
+    kubevirt = {"metadata": {"name": "kubevirt"}, "spec": {"configuration": {"migrations": settings}}}
+    view.found["KubeVirt"] = [kubevirt]
+    assert [one.name for one in blockers(view, age=1800)] == found
+
+
+@pytest.mark.rule("blockers: VMs that wait for others' migrations are not named")
+@pytest.mark.parametrize(("others", "found"), [(1, ["db01"]), (2, [])])
+def test_vm_that_waits_for_the_clusters_slots_is_not_stuck(view: FakeView, others: int, found: list[str]) -> None:
+    moving = [instance(f"m{number}", nodeName="n2", migrationState={"targetNode": "n3"}) for number in range(others)]
+    view.selected["kubevirt.io/migrationTargetNodeName"] = moving
+    view.selected["kubevirt.io/migrationTargetNodeName=n1"] = []
+    view.found["VirtualMachineInstance"] = [instance()]
+    view.found["VirtualMachineInstanceMigration"] = [migration("Pending", created=LATE)]
+    limits = {"configuration": {"migrations": {"parallelMigrationsPerCluster": 2}}}
+    view.found["KubeVirt"] = [{"metadata": {"name": "kubevirt"}, "spec": limits}]
+    assert [one.name for one in blockers(view)] == found
+
+
 def test_only_migrations_of_these_vms_are_watched(view: FakeView) -> None:
     long_name = "x" * 64
     view.found["VirtualMachineInstance"] = [
@@ -235,6 +276,7 @@ def test_only_migrations_of_these_vms_are_watched(view: FakeView) -> None:
     assert [one.label_selector for one in view.read if one.label_selector] == [
         "kubevirt.io/nodeName=n1",
         "kubevirt.io/vmi-name in (a,b)",
+        "kubevirt.io/migrationTargetNodeName",
         "kubevirt.io/migrationTargetNodeName=n1",
     ]
 

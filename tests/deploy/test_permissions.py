@@ -44,6 +44,7 @@ RARELY_USED = [
     ("", "list watch", "poddisruptionbudgets.policy", "a drain that does not end"),
     ("", "list watch", "virtualmachineinstances.kubevirt.io", "a VM that does not leave its node"),
     ("", "list watch", "virtualmachineinstancemigrations.kubevirt.io", "a VM that does not leave its node"),
+    ("harvester-system", "list watch", "kubevirts.kubevirt.io", "a VM that does not leave its node"),
     ("longhorn-system", "list watch", "volumes.longhorn.io", "a pre-drain Job that waits for volumes"),
     ("longhorn-system", "list watch", "engines.longhorn.io", "a pre-drain Job that waits for volumes"),
     ("harvester-system", "list watch", "serviceaccounts", "a Job whose Pods are refused"),

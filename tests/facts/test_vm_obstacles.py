@@ -20,7 +20,7 @@ def instance(*conditions: dict[str, Any], **spec: Any) -> dict[str, Any]:
 
 
 def migration(phase: str, name: str = "m", **state: Any) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "status": {"phase": phase, "migrationState": state}}
+    return {"metadata": {"namespace": "ns", "name": name}, "status": {"phase": phase, "migrationState": state}}
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,21 @@ def test_vm_that_only_its_user_moves(found: dict[str, Any], why: str, ways_out: 
     assert expected is None or vm_obstacle(found, [migration("Failed")]) == expected
 
 
+LAST = f"If nothing else helps, stop the VM: {STOP}"
+DESCRIBE = "kubectl describe vmim -n ns m"
+WAITS = (f"Show why: {DESCRIBE}", LAST)
+CANCEL = "If it makes no progress, let KubeVirt begin again: virtctl migrate-cancel db -n ns"
+MOVES = (f"Show its progress: {DESCRIBE}", CANCEL, LAST)
+
+
+@pytest.mark.rule("blockers: a VM that migrates is shown first and stopped last")
 @pytest.mark.parametrize(
     ("migrations", "why", "ways_out", "waits"),
     [
         row([], "it has no migration", (MIGRATE,), 1, id="no migration"),
         row([migration("")], "migration m has not begun", (), 1, id="new"),
-        row([migration("Running")], "migration m is Running", (f"Stop the VM: {STOP}",), 0, id="running"),
+        row([migration("Running")], "migration m is Running", MOVES, 0, id="running"),
+        row([migration("Pending")], "migration m is Pending", WAITS, 0, id="pending"),
         row([migration("Failed", failureReason="x\ny")], "migration m is Failed: x y", (MIGRATE,), 1, id="failed"),
         row([migration("Failed", "a"), migration("Pending")], "migration m is Pending", None, 0, id="repeated"),
         row([migration("Pending"), migration("Failed", "a")], "migration m is Pending", None, 0, id="one is active"),
@@ -92,8 +101,10 @@ def test_vm_that_stops_comes_first() -> None:
 )
 def test_instance_without_a_machine_is_deleted(owners: object, change: dict[str, Any]) -> None:
     bare = instance() | {"metadata": METADATA | {"ownerReferences": owners}} | change
-    for migrations in ([], [migration("Failed")], [migration("Running")]):
+    for migrations in ([], [migration("Failed")]):
         assert vm_obstacle(bare, migrations).ways_out == (DELETE,)
+    last = f"If nothing else helps, {DELETE[0].lower()}{DELETE[1:]}"
+    assert vm_obstacle(bare, [migration("Running")]).ways_out[-1] == last
     assert stopping(bare, has_machine=False) == VMObstacle(
         why="it has no VirtualMachine", ways_out=(DELETE,), needs_user=True
     )
@@ -102,8 +113,10 @@ def test_instance_without_a_machine_is_deleted(owners: object, change: dict[str,
 
 
 def test_vm_is_queued_while_kubevirt_moves_others() -> None:
-    queued = VMObstacle(why="KubeVirt migrates other VMs of the node first", is_queued=True)
-    assert vm_obstacle(instance(), [], others_move=True) == queued
+    queued = VMObstacle(why="KubeVirt migrates other VMs first", is_queued=True)
+    for migrations in ([], [migration("")], [migration("Pending")]):
+        assert vm_obstacle(instance(), migrations, others_move=True) == queued
+    assert not vm_obstacle(instance(), [migration("Running")], others_move=True).is_queued
     assert not vm_obstacle(instance(), [migration("Failed")], others_move=True).is_queued
     assert not vm_obstacle(instance(IMMOVABLE), [], others_move=True).is_queued
 

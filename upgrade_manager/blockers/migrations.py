@@ -17,12 +17,21 @@ from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import EvacuationWait
 from upgrade_manager.facts.final_phases import is_final
+from upgrade_manager.facts.kubevirt import KUBEVIRT
 from upgrade_manager.facts.label_selectors import one_of
-from upgrade_manager.facts.migrations import TARGET_LABEL, migrations_of, since_arrival
+from upgrade_manager.facts.migrations import (
+    TARGET_LABEL,
+    MigrationLimits,
+    has_begun,
+    is_slow,
+    migrations_of,
+    moves_to_another_node,
+    since_arrival,
+)
 from upgrade_manager.facts.vm_obstacles import NODE_LABEL, arriving, vm_obstacle
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
-from upgrade_manager.kube.resources import MIGRATIONS, NODES, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import KUBEVIRTS, MIGRATIONS, NODES, VIRTUAL_MACHINE_INSTANCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,11 +67,14 @@ def _staying(view: View, wait: EvacuationWait, instances: Sequence[Object], *, i
     """Yield the VMs that are still on the node, without those that KubeVirt moves."""
     migrations = _migrations(view, instances)
     pairs = [(one, since_arrival(migrations_of(one, migrations))) for one in instances]
-    moving = {objects.key(one) for one, own in pairs if _moves(view, own)}
+    begun = any(has_begun(each) for _, own in pairs for each in own)
+    limits = _limits(view) if begun else MigrationLimits()
+    moving = {objects.key(one) for one, own in pairs if _moves(view, one, own, limits)}
+    others_move = begun or bool(moving) or (_wait_for_slots(pairs) and _cluster_is_full(view))
     stopped = _stopped_controller(view)
     for one, own in pairs:
-        obstacle = vm_obstacle(one, own, others_move=bool(moving))
-        if objects.key(one) not in moving and not obstacle.is_queued:
+        obstacle = vm_obstacle(one, own, others_move=others_move)
+        if not obstacle.is_queued and objects.key(one) not in moving:
             what = f"it does not leave node {wait.node}"
             cause = (stopped if is_tainted else _wiped(wait.node)) if obstacle.needs_controller else None
             yield _blocker(wait, one, obstacle, what=what, stopped=cause)
@@ -82,12 +94,35 @@ def _wiped(node: str) -> Outage:
     return Outage(problem=problem, remedy=steps("Stop the client that removes it", f"Set it again: {command}"))
 
 
-def _moves(view: View, migrations: Sequence[Object]) -> bool:
-    """Return True for a VM whose only migration was created, or began, a short while ago."""
+def _moves(view: View, instance: Object, migrations: Sequence[Object], limits: MigrationLimits) -> bool:
+    """Return True for a VM whose only migration takes no longer than it may, or was created a short while ago."""
     if len(migrations) != 1 or is_final(migrations[0]):
         return False
+    if has_begun(migrations[0]):
+        return not is_slow(instance, migrations[0], limits=limits, now=view.now)
     began = parse_time(objects.text(migrations[0], "metadata", "creationTimestamp"))
     return began is not None and view.now - began < (EVACUATION if _phase(migrations[0]) else START)
+
+
+def _wait_for_slots(pairs: Sequence[tuple[Object, Sequence[Object]]]) -> bool:
+    """Return True if a VM may wait for others: it has no migration, or one that has not begun."""
+    return any(not own or not is_final(own[-1]) for _, own in pairs)
+
+
+def _cluster_is_full(view: View) -> bool:
+    """Return True while VMs of other nodes use all of KubeVirt's slots for migrations in the cluster."""
+    labelled = view.objects(Selection(resource=VIRTUAL_MACHINE_INSTANCES, label_selector=TARGET_LABEL))
+    moving = sum(map(moves_to_another_node, labelled))
+    return moving > 0 and moving >= _limits(view).in_cluster
+
+
+def _limits(view: View) -> MigrationLimits:
+    """Return KubeVirt's limits; its defaults if the KubeVirt object cannot be read."""
+    try:
+        found = view.objects(Selection(resource=KUBEVIRTS, namespace=HARVESTER_SYSTEM))
+    except Unreadable:
+        return MigrationLimits()
+    return MigrationLimits.of(next((one for one in found if objects.name(one) == KUBEVIRT), None))
 
 
 def _migrations(view: View, instances: Sequence[Object]) -> Sequence[Object]:

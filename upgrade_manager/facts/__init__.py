@@ -10,6 +10,7 @@ image_import     the state of the import of the ISO, and the volume of its image
 drain_hooks      the drain hooks of Rancher's cluster and machine-plan Secrets
 evictions        which Pods a PodDisruptionBudget keeps on their node, and which budgets have outlived their VM
 rancher_cluster  why Rancher's cluster is absent or not ready
+quantities       Kubernetes quantities
 pod_reason       why a Pod does not run; `taints` finds the taints that keep a Pod from a node
 deployments      why a Deployment does nothing
 kubevirt         why KubeVirt does not serve, or has not ended its upgrade
@@ -45,6 +46,7 @@ __all__ = [
     "node_obstacles",
     "old_images",
     "pod_reason",
+    "quantities",
     "rancher_cluster",
     "removal",
     "suc_nodes",

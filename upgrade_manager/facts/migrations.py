@@ -1,18 +1,88 @@
-"""KubeVirt's migrations of a VM, for the pre-drain Job and for the finder of VMs that stay on the node."""
+"""KubeVirt's migrations of a VM, for the pre-drain Job and for the finder of VMs that stay on the node.
+
+KubeVirt (v1.2 to v1.7, pkg/virt-config/virt-config.go) limits parallel migrations, and lets a migration take
+completionTimeoutPerGiB seconds for each GiB of the VM's memory.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.facts.final_phases import is_final
+from upgrade_manager.facts.quantities import read_quantity
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
     from upgrade_manager.kube.objects import Object
 
 #: KubeVirt's label for the node to which an instance migrates.
 TARGET_LABEL = "kubevirt.io/migrationTargetNodeName"
+#: The time that every migration may take.
+LEAST = timedelta(minutes=10)
+#: The phases of a migration that waits for others.
+_WAITS = frozenset({"", "Pending"})
+_GIB = 1024**3
+#: The fields with an instance's memory, the first one that is set counts.
+_MEMORY = (
+    ("status", "memory", "guestCurrent"),
+    ("spec", "domain", "memory", "guest"),
+    ("spec", "domain", "resources", "requests", "memory"),
+    ("spec", "domain", "resources", "limits", "memory"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationLimits:
+    """KubeVirt's limits of migrations, with its defaults."""
+
+    #: Seconds for each GiB of memory.
+    per_gib: int = 150
+    #: Migrations in the cluster at the same time.
+    in_cluster: int = 5
+
+    @classmethod
+    def of(cls, kubevirt: Object | None) -> MigrationLimits:
+        """Read the KubeVirt object, which may be unknown."""
+        found = objects.mapping(kubevirt, "spec", "configuration", "migrations")
+        default = cls()
+        return cls(
+            per_gib=objects.number(found, "completionTimeoutPerGiB") or default.per_gib,
+            in_cluster=objects.number(found, "parallelMigrationsPerCluster") or default.in_cluster,
+        )
+
+
+def has_begun(migration: Object) -> bool:
+    """Return True for an unfinished migration that does not wait for others."""
+    return not is_final(migration) and objects.text(migration, "status", "phase") not in _WAITS
+
+
+def is_slow(instance: Object, migration: Object, *, limits: MigrationLimits, now: datetime) -> bool:
+    """Return True for a migration that has begun and takes longer than KubeVirt lets it take, and than LEAST."""
+    times = (
+        objects.text(migration, "status", "migrationState", "startTimestamp"),
+        objects.text(migration, "metadata", "creationTimestamp"),
+    )
+    began = next((time for text in times if (time := parse_time(text)) is not None), None)
+    return began is None or now - began >= completion_time(instance, limits)
+
+
+def completion_time(instance: Object, limits: MigrationLimits) -> timedelta:
+    """Return the time that a migration of the instance may take."""
+    texts = (objects.text(instance, *path) for path in _MEMORY)
+    memory = next((found for text in texts if (found := read_quantity(text))), 0.0)
+    return max(LEAST, timedelta(seconds=limits.per_gib * memory / _GIB))
+
+
+def moves_to_another_node(instance: Object) -> bool:
+    """Return True while KubeVirt migrates the instance, which has TARGET_LABEL."""
+    state = objects.mapping(instance, "status", "migrationState")
+    return not (objects.is_true(state, "completed") or objects.is_true(state, "failed"))
 
 
 def migrations_of(instance: Object, migrations: Iterable[Object]) -> list[Object]:

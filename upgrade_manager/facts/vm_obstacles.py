@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.facts.final_phases import is_final
+from upgrade_manager.facts.migrations import has_begun
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VIRTUAL_MACHINES
 
@@ -48,18 +49,18 @@ class VMObstacle:
 def vm_obstacle(instance: Object, migrations: Sequence[Object], *, others_move: bool = False) -> VMObstacle:
     """Return why the instance is still on its node; `migrations` are its migrations from the node, oldest first.
 
-    `others_move` is True while KubeVirt migrates other instances of the node: KubeVirt migrates few at once.
+    `others_move` is True while KubeVirt migrates other instances: KubeVirt migrates few at once.
     """
     if objects.is_deleting(instance):
         return stopping(instance, has_machine=has_machine(instance))
     active = [one for one in migrations if not is_final(one)]
-    if active:
+    if active and (has_begun(active[-1]) or not others_move):
         return _migrating(instance, active[-1])
     stays = staying(instance)
     if stays is not None:
         return stays
-    if others_move and not migrations:
-        return VMObstacle(why="KubeVirt migrates other VMs of the node first", is_queued=True)
+    if others_move and (active or not migrations):
+        return VMObstacle(why="KubeVirt migrates other VMs first", is_queued=True)
     return VMObstacle(why=_last(migrations), ways_out=(_migrate(instance),), needs_controller=True)
 
 
@@ -123,7 +124,23 @@ def _migrating(instance: Object, migration: Object) -> VMObstacle:
     named, phase = f"migration {objects.name(migration)}", objects.text(migration, "status", "phase")
     if not phase:
         return VMObstacle(why=f"{named} has not begun", needs_controller=True)
-    return VMObstacle(why=f"{named} is {phase}", ways_out=(way_to_stop(instance),))
+    if not has_begun(migration):
+        return VMObstacle(why=f"{named} is {phase}", ways_out=(_show(migration, "Show why"), _stop_last(instance)))
+    cancel = f"If it makes no progress, let KubeVirt begin again: virtctl migrate-cancel {_named(instance)}"
+    return VMObstacle(
+        why=f"{named} is {phase}",
+        ways_out=(_show(migration, "Show its progress"), cancel, _stop_last(instance)),
+    )
+
+
+def _show(migration: Object, what: str) -> str:
+    return f"{what}: kubectl describe vmim -n {objects.namespace(migration)} {objects.name(migration)}"
+
+
+def _stop_last(instance: Object) -> str:
+    """Return the last remedy: a VM that moves need not be stopped."""
+    way_out = way_to_stop(instance)
+    return f"If nothing else helps, {way_out[0].lower()}{way_out[1:]}"
 
 
 def _last(migrations: Sequence[Object]) -> str:

@@ -5,6 +5,7 @@ The command pre_drain runs these steps; blockers/migrations.py reports a VM that
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import structlog
@@ -13,12 +14,13 @@ from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, JobType
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.evictions import LEFTOVER, delete_command, is_of_kubevirt, leftovers
-from upgrade_manager.facts.final_phases import is_final
-from upgrade_manager.facts.migrations import TARGET_LABEL, migrations_of, since_arrival
+from upgrade_manager.facts.kubevirt import KUBEVIRT
+from upgrade_manager.facts.migrations import TARGET_LABEL, MigrationLimits, has_begun, migrations_of, since_arrival
 from upgrade_manager.facts.vm_obstacles import VMObstacle, arriving, vm_obstacle
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import (
     JOBS,
+    KUBEVIRTS,
     MIGRATIONS,
     POD_DISRUPTION_BUDGETS,
     UPGRADE_PLANS,
@@ -30,7 +32,7 @@ from upgrade_manager.toolkit.vms.kubevirt import described
 from upgrade_manager.toolkit.vms.vm_shutdown import request_stop, restores_vms, vms_of_node
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.toolkit.run.context import ToolkitContext
@@ -50,11 +52,20 @@ async def vms_remaining(context: ToolkitContext) -> str:
         return ""
     migrations = (await context.client.list(MIGRATIONS)).items
     own = [since_arrival(migrations_of(one, migrations)) for one in instances]
-    moves = [any(not is_final(one) for one in found) for found in own]
-    obstacles = [vm_obstacle(one, found, others_move=any(moves)) for one, found in zip(instances, own, strict=True)]
+    others_move = any(map(has_begun, chain.from_iterable(own))) or await _cluster_is_full(context, migrations)
+    obstacles = [vm_obstacle(one, found, others_move=others_move) for one, found in zip(instances, own, strict=True)]
     pairs = [*zip(instances, obstacles, strict=True), *coming]
     names = [f"{objects.qualified_name(one)} ({_state(obstacle)})" for one, obstacle in pairs]
     return f"VMs on node {context.node}: {name_list(names)}"
+
+
+async def _cluster_is_full(context: ToolkitContext, migrations: Iterable[Object]) -> bool:
+    """Return True while VMs of other nodes use all of KubeVirt's slots for migrations in the cluster."""
+    moving = sum(map(has_begun, migrations))
+    if not moving:
+        return False
+    kubevirt = await context.client.find(KUBEVIRTS, KUBEVIRT, namespace=HARVESTER_SYSTEM)
+    return moving >= MigrationLimits.of(kubevirt).in_cluster
 
 
 async def evacuate(context: ToolkitContext) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
+from email.utils import format_datetime
 from typing import TYPE_CHECKING
 
 from hack.apiserver import authorization, discovery, openapi
@@ -95,7 +97,7 @@ class ApiServer:
         except TimeoutError as error:
             raise Transient(f"{request.method} {request.path}: no response within {request.timeout:g} s") from error
         if isinstance(response, Response):
-            return response
+            return replace(response, headers={**response.headers, "date": format_datetime(self._now(), usegmt=True)})
         with closing(WatchStream(response)) as stream:
             body = b"".join([chunk async for chunk in stream.chunks()])
         return Response(status=stream.status, headers=stream.headers, body=body)

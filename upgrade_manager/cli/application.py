@@ -5,12 +5,13 @@ run.py calls it with real connections, tests with simulated ones; servers.py and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager import __version__
 from upgrade_manager.cli.servers import add_servers
 from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.clock import DatedTransport, ServerClock
 from upgrade_manager.pipeline.context import Settings
 from upgrade_manager.pipeline.controller import Dependencies, PlanController
 from upgrade_manager.release.repository_client import SERVICE_URL
@@ -55,7 +56,9 @@ class Environment:
 
 def build_manager(environment: Environment, options: RunOptions, metrics: Metrics) -> Manager:
     """Return the manager, ready to run."""
-    return (_webhook_only if options.webhook_only else _complete)(environment, options, metrics)
+    clock = ServerClock(environment.clock)
+    corrected = replace(environment, clock=clock, transport=DatedTransport(environment.transport, clock))
+    return (_webhook_only if options.webhook_only else _complete)(corrected, options, metrics)
 
 
 def _complete(environment: Environment, options: RunOptions, metrics: Metrics) -> Manager:

@@ -21,7 +21,7 @@ from upgrade_manager import __version__
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, JobType
 from upgrade_manager.api.names import component_name, repo_service_name
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.clock import SystemClock
+from upgrade_manager.kube.clock import DatedTransport, ServerClock, SystemClock
 from upgrade_manager.kube.config import ConfigError
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
@@ -93,7 +93,7 @@ async def _run_steps(options: ToolkitOptions) -> None:
 @asynccontextmanager
 async def toolkit_context(options: ToolkitOptions) -> AsyncIterator[ToolkitContext]:
     """Connect to the API server and the upgrade repository. Raises ConfigError and BadEnvironment."""
-    clock, dice, checksums = SystemClock(), random.Random(), Checksums.parse(options.checksums)
+    clock, dice, checksums = ServerClock(SystemClock()), random.Random(), Checksums.parse(options.checksums)
     config = await load_config(environ=os.environ, now=clock.now, kubeconfig=options.kubeconfig)
     base = options.repo_url or f"http://{repo_service_name(options.plan)}.{HARVESTER_SYSTEM}/harvester-iso"
     with tempfile.TemporaryDirectory(prefix="upgrade-toolkit-") as folder:
@@ -101,7 +101,7 @@ async def toolkit_context(options: ToolkitOptions) -> AsyncIterator[ToolkitConte
             HttpTransport(config, on_response=lambda *_: None) as transport,
             HttpRepositoryFiles(base, user_agent=USER_AGENT) as files,
         ):
-            client = Client(transport, user_agent=USER_AGENT, random=dice)
+            client = Client(DatedTransport(transport, clock), user_agent=USER_AGENT, random=dice)
             root = Path(options.host_dir)
             yield ToolkitContext(
                 plan=options.plan,

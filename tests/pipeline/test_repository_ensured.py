@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.managers.upgrade import REAL_LOOK, UpgradeRun, started
+from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, REAL_LOOK, REFUSAL, UpgradeRun, condition, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, PODS, SERVICES
+from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, NODES, PODS, SERVICES, VIRTUAL_MACHINE_IMAGES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from tests.support.cluster.simulate import Simulate
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
 
     Disturb = Callable[[UpgradeRun], Awaitable[None]]
@@ -37,6 +38,10 @@ async def delete_deployment(stage: UpgradeRun) -> None:
 
 async def delete_service(stage: UpgradeRun) -> None:
     await stage.client.delete(SERVICES, NAME, namespace=NAMESPACE)
+
+
+async def delete_image(stage: UpgradeRun) -> None:
+    await stage.client.delete(VIRTUAL_MACHINE_IMAGES, "upgrade-iso", namespace=NAMESPACE)
 
 
 async def orphan_deployment(stage: UpgradeRun) -> None:
@@ -110,3 +115,62 @@ async def test_repository_is_restored_between_two_phases(simulate: Simulate) -> 
 @pytest.mark.servers
 async def test_orphaning_deletion_is_repaired(simulate: Simulate, phase: str, disturb: Disturb) -> None:
     await assert_restored(simulate, phase, disturb)
+
+
+@pytest.mark.rule("pipeline: the ISO's image is ensured like the repository")
+@pytest.mark.parametrize("phase", ["RepoCreating", "ImagePreloading", "PostDraining", "CleaningUp"])
+@pytest.mark.servers
+@pytest.mark.thin
+async def test_deleted_image_is_imported_again(simulate: Simulate, phase: str) -> None:
+    async with simulate() as simulation, started(simulation) as stage:
+        await stage.reach(phase)
+        before = await stage.client.get(VIRTUAL_MACHINE_IMAGES, "upgrade-iso", namespace=NAMESPACE)
+        await delete_image(stage)
+
+        async def is_new() -> bool:
+            found = (await stage.client.list(VIRTUAL_MACHINE_IMAGES, namespace=NAMESPACE)).items
+            named = [one for one in found if objects.name(one) == "upgrade-iso"]
+            return [objects.uid(one) != objects.uid(before) for one in named] == [True]
+
+        await eventually(is_new, seconds=60, pause=REAL_LOOK)
+        await stage.succeed()
+
+
+@pytest.mark.rule("pipeline: an adopted image that is deleted is named")
+async def test_deleted_image_of_the_user_is_named(simulate: Simulate) -> None:
+    async with simulate() as simulation, started(simulation, BY_IMAGE) as stage:
+        await stage.until_node("PostDraining")
+        image = await stage.client.get(VIRTUAL_MACHINE_IMAGES, BY_IMAGE["image"], namespace=NAMESPACE)
+        await stage.client.delete(VIRTUAL_MACHINE_IMAGES, BY_IMAGE["image"], namespace=NAMESPACE)
+        await stage.until_plan(lambda plan: condition(plan, "Degraded")[0] == "True")
+        message = condition(await stage.plan(), "Degraded")[2]
+        assert message.startswith(f"VirtualMachineImage {NAMESPACE}/{BY_IMAGE['image']} does not exist")
+        metadata = {key: objects.metadata(image)[key] for key in ("name", "namespace")}
+        await stage.client.create(VIRTUAL_MACHINE_IMAGES, {**image, "metadata": metadata})
+        await stage.succeed()
+
+
+@pytest.mark.rule("pipeline: a refused write of the repository does not stop a node that is back")
+async def test_refused_repository_does_not_stop_a_node_that_is_back(simulate: Simulate) -> None:
+    async with simulate() as simulation, started(simulation) as stage:
+        await stage.until_node("WaitingReboot", node="node-2")
+        allow = stage.refuse("create", "deployments.apps")
+        await delete_deployment(stage)
+        await stage.until_node("PostDrained", node="node-2")
+        node = await stage.client.get(NODES, "node-2")
+
+        async def is_schedulable() -> bool:
+            return not objects.is_true(await stage.client.get(NODES, "node-2"), "spec", "unschedulable")
+
+        await eventually(is_schedulable, seconds=60, pause=REAL_LOOK)
+        assert objects.text(node, "status", "nodeInfo", "osImage") == f"Harvester {BY_VERSION['version']}"
+        plan = await stage.until_plan(lambda plan: "WriteRefused" in reasons(plan))
+        assert REFUSAL in condition(plan, "Degraded")[2]
+        allow()
+        await stage.succeed()
+        cleared = [event["message"] for event in await stage.events("BlockerCleared")]
+        assert len([message for message in cleared if "WriteRefused" in message]) == 1
+
+
+def reasons(plan: Object) -> list[str]:
+    return [entry["reason"] for entry in objects.items(plan, "status", "blockers")]

@@ -58,10 +58,11 @@ class InformerView:
         raise Unreadable(problem) if problem else NotSynced
 
 
-def report(ctx: ReconcileContext, waits: Sequence[Wait]) -> float | None:
+def report(ctx: ReconcileContext, waits: Sequence[Wait], *, keeps_refused: bool = False) -> float | None:
     """Report the blockers of these waits; return the seconds until another wait may become overdue.
 
-    Finders run only once a deadline has passed, or while the status has blockers, to clear these.
+    Finders run only once a deadline has passed, or while the status has blockers, to clear these. `keeps_refused` is
+    True while a write is still refused, whose blocker `report_refused` updates.
     """
     left = earliest(FINDERS, waits, now=ctx.now())
     if not ctx.status["blockers"] and (left is None or left > 0):
@@ -70,6 +71,7 @@ def report(ctx: ReconcileContext, waits: Sequence[Wait]) -> float | None:
     view = InformerView(informers=ctx.informers, now=ctx.now())
     findings = find_blockers(FINDERS, view, waits, known)
     found = [_with_guess(ctx, blocker) for blocker in findings.blockers]
+    found += [one for one in known if keeps_refused and one.reason in _REFUSED]
     _record(ctx, known, merge_blockers(known, found))
     times = [] if findings.after is None else [findings.after]
     # The event of a lasting blocker is counted again after this window.

@@ -59,9 +59,9 @@ class Engine:
             phase, following = self._current(ctx)
             # The exit of the last phase reads nothing from the upgrade repository.
             is_over = following is None and ctx.status.phase == phase.name.completed
-            seconds = await repository.ensure(ctx) if phase.reads_repository and not is_over else None
+            left = await repository.ensure(ctx) if phase.reads_repository and not is_over else None
             if ctx.status.phase == phase.name.active:
-                result = _within(await phase.run(ctx), seconds)
+                result = repository.beside(await phase.run(ctx), left)
                 if phase.reads_repository and isinstance(result, Waiting):
                     result = replace(result, waits=(*result.waits, *await repository.waits(ctx, result.waits)))
                 if not isinstance(result, Completed):
@@ -70,7 +70,7 @@ class Engine:
                 ctx.status.waiting(_next_message(ctx, following))
             unfinished = await phase.exit(ctx)
             if unfinished is not None:
-                return _within(unfinished, seconds)
+                return repository.beside(unfinished, left)
             if following is None:
                 return Completed()
             # Log lines of created objects have the phase that creates the objects.
@@ -102,13 +102,6 @@ class Engine:
 def _record(ctx: ReconcileContext, phase: str) -> None:
     ctx.status.record(phase)
     write_log.in_phase(phase)
-
-
-def _within(result: PhaseResult, seconds: float | None) -> PhaseResult:
-    """Return the result, with another run after that many seconds at the latest."""
-    if seconds is None or not isinstance(result, Waiting):
-        return result
-    return replace(result, after=min(seconds, result.after or seconds))
 
 
 def _next_message(ctx: ReconcileContext, following: Phase | None) -> str:

@@ -27,6 +27,8 @@ class Waiting:
     detail: str = ""
     #: Seconds until the next reconcile, for changes that are not watched.
     after: float | None = None
+    #: An error beside the phase's work, such as a refused write of the repository, which the reconciler retries.
+    error: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -224,8 +224,11 @@ class PlanReconciler:
         ctx.status.upgrading(ctx.target)
         ctx.status.waiting(waiting.message, waiting.detail)
         ctx.metrics.progress.waiting(ctx.raw, waiting.waits)
-        times = [time for time in (waiting.after, blocker_report.report(ctx, waiting.waits)) if time is not None]
+        overdue = blocker_report.report(ctx, waiting.waits, keeps_refused=waiting.error is not None)
+        times = [time for time in (waiting.after, overdue) if time is not None]
         ctx.status.waiting(waiting.message, blocker_report.first_message(ctx, waiting.message) or waiting.detail)
+        if waiting.error is not None:
+            raise waiting.error
         delay = self._throttle.delay(ctx.status, waiting.message)
         if delay > 0:
             return RequeueAfter(min([delay, *times]))

@@ -51,6 +51,7 @@ LOCAL_CLUSTER = InformerSpec(
 UPGRADE_JOBS = InformerSpec(resource=JOBS, namespace=HARVESTER_SYSTEM, label_selector=LABEL_COMPONENT)
 
 
+@lru_cache(maxsize=_PLANS)
 def one_image(namespace: str, name: str) -> InformerSpec:
     """Select the ISO's VirtualMachineImage."""
     return InformerSpec(resource=VIRTUAL_MACHINE_IMAGES, namespace=namespace, field_selector=f"metadata.name={name}")

@@ -3,6 +3,7 @@
 plan_jobs      follows a Plan of the system-upgrade-controller that runs a Job on every node
 job_progress   the progress of a Job that a phase follows
 repository     the upgrade repository, which exists from RepoCreate to ImageCleanup
+iso_import     the image of the ISO, which the repository mounts
 toolkit_image  records the toolkit image
 iso_checksums  the Job that computes checksums of the ISO's files
 eligibility    the check that Harvester supports the upgrade
@@ -16,6 +17,7 @@ __all__ = [
     "initialize",
     "iso_checksums",
     "iso_download",
+    "iso_import",
     "job_progress",
     "metadata_populate",
     "plan_jobs",

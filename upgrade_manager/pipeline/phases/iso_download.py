@@ -17,11 +17,9 @@ from upgrade_manager.facts.image_import import IMPORT_AGAIN, has_failed_upload, 
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.pipeline.blocker_report import first_seen, known_since
-from upgrade_manager.pipeline.ending import repository_handover
 from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
-from upgrade_manager.pipeline.phases import iso_checksums
+from upgrade_manager.pipeline.phases import iso_checksums, iso_import
 from upgrade_manager.pipeline.selections import one_image
-from upgrade_manager.resources.iso_image import iso_image
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
@@ -53,14 +51,8 @@ class ISODownload(Phase):
             iso_checksums.record_iso(ctx, checksum=objects.text(image, "spec", "checksum"))
             result = _result(ctx, image, adopted=bool(adopted))
             return await _check_volume(ctx, name) if adopted and isinstance(result, Completed) else result
-        source = ctx.status["version"]
-        url, checksum = source["isoURL"], source.get("isoChecksum", "")
-        iso_checksums.record_iso(ctx, checksum=checksum)
-        manifest = iso_image(ctx.owner, version=ctx.plan.spec.version, url=url, checksum=checksum)
-        waiting = await repository_handover.ensure(ctx, VIRTUAL_MACHINE_IMAGES, manifest)
-        return waiting or Waiting(
-            message=f"VirtualMachineImage {HARVESTER_SYSTEM}/{name}: importing, 0 %", waits=(_new_wait(ctx, name),)
-        )
+        iso_checksums.record_iso(ctx, checksum=ctx.status["version"].get("isoChecksum", ""))
+        return await iso_import.create(ctx, name)
 
 
 async def _check_volume(ctx: ReconcileContext, image: str) -> Completed | Failed:
@@ -99,11 +91,6 @@ def _missing(ctx: ReconcileContext, image: str) -> MissingImageWait:
         remedy=f"Upload the ISO as image {image}, or create a plan for another image: "
         f"kubectl get {VIRTUAL_MACHINE_IMAGES.name} -n {HARVESTER_SYSTEM}",
     )
-
-
-def _new_wait(ctx: ReconcileContext, image: str) -> ImageWait:
-    now = ctx.now()
-    return ImageWait(namespace=HARVESTER_SYSTEM, name=image, since=now, imported=now, detail="0 % imported")
 
 
 def _wait(ctx: ReconcileContext, image: Object) -> ImageWait:

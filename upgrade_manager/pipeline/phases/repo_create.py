@@ -21,4 +21,4 @@ class RepoCreate(Phase):
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
         """Create the Deployment and the Service, then wait until they are ready."""
-        return await repository.serve(ctx)
+        return await repository.ensure_image(ctx) or await repository.serve(ctx)

@@ -1,7 +1,7 @@
 """Existence and readiness of the upgrade repository, which nodes read until the last post-drain Job has ended.
 
-engine.py calls it before each phase that reads the repository; ending/repository_handover.py keeps the repository for
-running Jobs.
+engine.py calls it beside each phase that reads the repository; iso_import.py has the image that the repository mounts,
+ending/repository_handover.py keeps the repository for running Jobs.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from upgrade_manager.blockers.repository_outage import show_pods
 from upgrade_manager.blockers.wait import DeploymentWait, JobWait, ServiceWait
 from upgrade_manager.facts.deployments import refused_pods
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, SERVICES
 from upgrade_manager.pipeline.blocker_report import first_seen
 from upgrade_manager.pipeline.ending import repository_handover
 from upgrade_manager.pipeline.errors import Overdue
 from upgrade_manager.pipeline.outcome import Completed, Waiting
-from upgrade_manager.pipeline.selections import MANAGED_NODES, repository_deployments, repository_endpoints
+from upgrade_manager.pipeline.phases import iso_import
+from upgrade_manager.pipeline.selections import MANAGED_NODES, one_image, repository_deployments, repository_endpoints
 from upgrade_manager.resources.repository import pod_selector, repository_deployment, repository_service
+from upgrade_manager.runtime.result import RetryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from upgrade_manager.blockers.wait import RepositoryWait, Wait
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.outcome import PhaseResult
     from upgrade_manager.release.errors import Unreachable
 
 REPLICAS = 2
@@ -54,15 +58,49 @@ async def serve(ctx: ReconcileContext) -> Completed | Waiting:
     return await _await_endpoint(ctx, slices)
 
 
-async def ensure(ctx: ReconcileContext) -> float | None:
-    """Recreate a deleted Deployment or Service, and scale the Deployment up if it was scaled down.
+async def ensure(ctx: ReconcileContext) -> Waiting | None:
+    """Recreate the image, the Deployment and the Service if they were deleted, and scale the Deployment up again.
 
-    Return the seconds until a Service that is being deleted may be recreated; None otherwise.
+    Return what is left to do, None if nothing is. A refused write is returned as its error, because it must not keep
+    the phase from its work, such as finishing a node that is back.
     """
-    deployment = await _ensure_deployment(ctx)
-    if isinstance(deployment, Waiting) or await _endpoint_slices(ctx):
+    try:
+        return await ensure_image(ctx) or await _ensure_objects(ctx)
+    except (KubeError, RetryError) as error:
+        # The phase names its own waits, and the reconciler reports the error.
+        return Waiting(message=str(error), waits=(), error=error)
+
+
+async def ensure_image(ctx: ReconcileContext) -> Waiting | None:
+    """Create the ISO's image again if another client has deleted it; return None if it exists."""
+    name = ctx.status["isoImageID"]
+    if not name or (await ctx.watch(one_image(HARVESTER_SYSTEM, name))).get(name, HARVESTER_SYSTEM) is not None:
         return None
-    return await _ensure_service(ctx)
+    return await iso_import.create_again(ctx)
+
+
+async def _ensure_objects(ctx: ReconcileContext) -> Waiting | None:
+    deployment = await _ensure_deployment(ctx)
+    if isinstance(deployment, Waiting):
+        return deployment
+    after = None if await _endpoint_slices(ctx) else await _ensure_service(ctx)
+    if after is None:
+        return None
+    name = repo_service_name(ctx.owner.name)
+    return Waiting(
+        message=f"Service {HARVESTER_SYSTEM}/{name} is being deleted, and is created again afterwards",
+        after=after,
+        waits=_wait(ctx, ServiceWait, name, None, "it is being deleted"),
+    )
+
+
+def beside(result: PhaseResult, repository: Waiting | None) -> PhaseResult:
+    """Return the phase's result with what is left to do about the repository."""
+    if repository is None or not isinstance(result, Waiting):
+        return result
+    times = [time for time in (result.after, repository.after) if time is not None]
+    waits = (*result.waits, *repository.waits)
+    return replace(result, after=min(times, default=None), waits=waits, error=repository.error)
 
 
 async def unserved(ctx: ReconcileContext) -> Waiting | None:

@@ -1,39 +1,41 @@
-"""Nodes that an earlier plan left cordoned.
+"""Nodes that an earlier plan left cordoned, by the unfinished drains on their machine-plan Secrets.
 
-checks/nodes.py and checks/vms.py accept these nodes; pipeline/ending/held_nodes.py leaves them.
+checks/nodes.py and checks/vms.py accept these nodes, and no others; pipeline/ending/held_nodes.py leaves them.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK
+from upgrade_manager.facts import machine_plan
 from upgrade_manager.kube import objects
 from webhook.cluster import NotInstalled
-from webhook.listings import CLUSTERS, read_each
+from webhook.listings import MACHINE_PLANS, MACHINES, read_each
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from upgrade_manager.kube.objects import Object
     from webhook.cluster import ClusterReader
 
 
-async def uncordon_held(cluster: ClusterReader, nodes: Sequence[Object]) -> Sequence[Object]:
-    """Return the nodes, which count as uncordoned while Rancher's cluster has the drain hooks of an earlier plan.
+async def held_nodes(cluster: ClusterReader, nodes: Sequence[Object]) -> frozenset[str]:
+    """Return the cordoned nodes whose drain an earlier plan has begun: Rancher uncordons them in the next plan.
 
-    That plan ended early, and Rancher keeps a node cordoned until the next plan takes over (docs/decisions/0013).
+    Rancher's strategy does not show them: it is given back once all nodes run the release's Kubernetes.
     """
-    if not any(objects.is_true(node, "spec", "unschedulable") for node in nodes):
-        return nodes
-    (clusters,) = await read_each(cluster, CLUSTERS)
-    if isinstance(clusters, NotInstalled) or not any(map(_has_drain_hooks, clusters)):
-        return nodes
+    cordoned = {objects.name(node) for node in nodes if objects.is_true(node, "spec", "unschedulable")}
+    if not cordoned:
+        return frozenset()
+    secrets, machines = await read_each(cluster, MACHINE_PLANS, MACHINES)
+    if isinstance(secrets, NotInstalled) or isinstance(machines, NotInstalled):
+        return frozenset()
+    by_name = {objects.name(machine): machine for machine in machines}
+    draining = {machine_plan.node_of(secret, by_name) for secret in secrets if machine_plan.is_draining(secret)}
+    return frozenset(cordoned & draining)
+
+
+def uncordon(nodes: Sequence[Object], held: Collection[str]) -> Sequence[Object]:
+    """Return the nodes, of which these count as uncordoned."""
     # The listing keeps no other field of the spec.
-    return [{**node, "spec": {}} for node in nodes]
-
-
-def _has_drain_hooks(cluster: Object) -> bool:
-    strategy = objects.mapping(cluster, "spec", "rkeConfig", "upgradeStrategy")
-    hooks = [hook for options in strategy.values() for hook in objects.items(options, "preDrainHooks")]
-    return any(objects.text(hook, "annotation") == ANNOTATION_PRE_HOOK for hook in hooks)
+    return [{**node, "spec": {}} if objects.name(node) in held else node for node in nodes] if held else nodes

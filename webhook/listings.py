@@ -12,6 +12,7 @@ from upgrade_manager.api.keys import (
     FLEET_LOCAL,
     HARVESTER_SYSTEM,
     LONGHORN_SYSTEM,
+    MACHINE_PLAN_SECRET_TYPE,
     PROVISIONING_CLUSTER,
 )
 from upgrade_manager.facts.vm_obstacles import has_machine
@@ -98,6 +99,15 @@ def _instance(instance: Object) -> Object:
     return kept
 
 
+def _machine_plan(secret: Object) -> Object:
+    """Keep the strings of labels and annotations, which the rules about drains read."""
+    kept, labels = _keep_name(secret), objects.strings(secret, "metadata", "labels")
+    kept.setdefault("metadata", {}).update(
+        labels=labels, annotations=objects.strings(secret, "metadata", "annotations")
+    )
+    return kept
+
+
 def _volume(volume: Object) -> Object:
     """Keep only the names of volumes that no check reports, which are nearly all of ten thousand volumes."""
     return _keep_volume(volume) if _is_at_risk(volume) else _keep_name(volume)
@@ -139,6 +149,13 @@ CLUSTERS = Listing(
     ),
 )
 MACHINES = Listing(resource=resources.MACHINES, namespace=FLEET_LOCAL, slim=keep("status.phase", "status.nodeRef.name"))
+MACHINE_PLANS = Listing(
+    resource=resources.SECRETS,
+    namespace=FLEET_LOCAL,
+    field_selector=f"type={MACHINE_PLAN_SECRET_TYPE}",
+    metadata_only=True,
+    slim=_machine_plan,
+)
 VOLUMES = Listing(resource=resources.LONGHORN_VOLUMES, namespace=LONGHORN_SYSTEM, slim=_volume, is_needed=_is_at_risk)
 BACKUPS = Listing(
     resource=resources.VIRTUAL_MACHINE_BACKUPS, slim=keep("status.readyToUse", "status.error", "status.progress")

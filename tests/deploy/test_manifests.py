@@ -93,7 +93,8 @@ def test_secrets_are_read_and_created_in_few_places() -> None:
         if "secrets" in rule.get("resources", ())
     ]
     read = [(namespace, names) for namespace, names, verbs in granted if READ & verbs]
-    assert sorted(read) == [("fleet-local", None), ("harvester-system", [SECRET])]
+    # The hooks on machine-plan Secrets, for the manager and for the webhook.
+    assert sorted(read) == [("fleet-local", None), ("fleet-local", None), ("harvester-system", [SECRET])]
     # Lists of images to remove; the webhook's Secret is installed.
     assert [namespace for namespace, _, verbs in granted if "create" in verbs] == ["cattle-system"]
     # Applied again, it changes neither the data nor the immutable type.

@@ -20,6 +20,8 @@ from tests.support.webhook.permissions import Permission, authorized, granted
 from tests.support.webhook.webhook_certificates import RENEWAL, Replicas
 from upgrade_manager.cli.application import LEASE
 from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES
 from upgrade_manager.runtime.metrics_auth import ALLOWED, MetricsAuthorizer
 from upgrade_manager.runtime.peers import Peers
 from webhook.api_servers import ApiServers
@@ -180,9 +182,12 @@ async def test_webhook_needs_exactly_its_permissions() -> None:
         await replica.rotate()
         replicas.shift = RENEWAL
         await replica.rotate()
+        # Only of cordoned nodes the checks read the machine-plan Secrets.
+        await simulation.client().patch(NODES, "node-0", MergePatch({"spec": {"unschedulable": True}}))
         for spec in ({"version": "v1.8.0"}, {"image": "harvester-system/iso"}):
             plan = Subject.of({"metadata": {"name": "demo"}, "spec": spec}, cluster=LiveReader(client), toolkit=TOOLKIT)
             await run_checks(CHECKS, plan)
+        await simulation.client().patch(NODES, "node-0", MergePatch({"spec": {"unschedulable": False}}))
         await fill_caches(client)
         await ApiServers(client, Peers()).refresh()
         await authorize_scraper(simulation, client)

@@ -19,6 +19,7 @@ from upgrade_manager.api.keys import (
     ANNOTATION_POST_HOOK,
     ANNOTATION_PRE_HOOK,
     RKE_CONTROL_PLANE_ROLE,
+    RKE_DRAIN_OPTIONS,
     RKE_ETCD_ROLE,
     RKE_INIT_NODE,
     RKE_MACHINE_NAME,
@@ -101,6 +102,15 @@ def post_drain_hook(secret: Mapping[str, Any]) -> Hook:
 def is_pending(secret: Mapping[str, Any]) -> bool:
     """Return True while Rancher waits for the manager to acknowledge a hook."""
     return pre_drain_hook(secret).pending or post_drain_hook(secret).pending
+
+
+def is_draining(secret: Mapping[str, Any]) -> bool:
+    """Return True from the begin of a drain with hooks for the manager until Rancher has uncordoned the node."""
+    annotations = secret["metadata"].get("annotations") or {}
+    options = annotations.get(RKE_DRAIN_OPTIONS, "")
+    names = (*_hook_names(options, "preDrainHooks"), *_hook_names(options, "postDrainHooks"))
+    is_requested = bool(pre_drain_hook(secret).requested or post_drain_hook(secret).requested)
+    return is_requested or not REQUESTED.keys().isdisjoint(names)
 
 
 def counted_requests(recorded: str, plan_uid: str) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.kube import objects
 from webhook.check import Check, Finding
-from webhook.cordons import uncordon_held
+from webhook.cordons import held_nodes, uncordon
 from webhook.listings import NODES
 
 if TYPE_CHECKING:
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 
 async def _find(subject: Subject) -> list[Finding]:
-    nodes = await uncordon_held(subject.cluster, await subject.cluster.list(NODES))
+    found = await subject.cluster.list(NODES)
+    nodes = uncordon(found, await held_nodes(subject.cluster, found))
     if not nodes:
         return [Finding(message="The cluster has no nodes. Wait until one has joined: kubectl get nodes")]
-    found = {objects.name(node): list(_problems(node)) for node in nodes}
-    return [Finding(message=f"Node {name} is {'. It is '.join(all_)}") for name, all_ in found.items() if all_]
+    problems = {objects.name(node): list(_problems(node)) for node in nodes}
+    return [Finding(message=f"Node {name} is {'. It is '.join(all_)}") for name, all_ in problems.items() if all_]
 
 
 def _problems(node: Object) -> Iterator[str]:

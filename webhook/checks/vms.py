@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.live_migration import MigrationTargets
 from upgrade_manager.facts.vm_obstacles import has_machine, way_to_stop
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
 from webhook.check import Check, Finding
-from webhook.cordons import uncordon_held
+from webhook.cordons import held_nodes, uncordon
 from webhook.listings import INSTANCES, NODES, read_all
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from upgrade_manager.kube.objects import Object
     from webhook.check import Subject
 
@@ -22,10 +25,28 @@ async def _find(subject: Subject) -> list[Finding]:
     if subject.spec.restore_vm:
         return []
     nodes, instances = await read_all(subject.cluster, NODES, INSTANCES)
-    targets = MigrationTargets(await uncordon_held(subject.cluster, nodes))
+    held = await held_nodes(subject.cluster, nodes)
+    targets = MigrationTargets(uncordon(nodes, held))
     if targets.is_single:
         return []  # no VM can be migrated: all are shut down
-    return [Finding(message=_message(instance, reason)) for instance, reason in targets.problems(instances)]
+    problems = list(targets.problems(instances))
+    found = [Finding(message=_message(instance, reason)) for instance, reason in problems]
+    return [*found, *_waiting(nodes, instances, held, known={objects.qualified_name(one) for one, _ in problems})]
+
+
+def _waiting(
+    nodes: Sequence[Object], instances: Sequence[Object], held: Collection[str], *, known: Collection[str]
+) -> list[Finding]:
+    """Name the VMs whose only obstacle is a node that the upgrade itself has cordoned, and finishes first."""
+    now = MigrationTargets(nodes).problems(instances) if held else ()
+    names = [name for instance, _ in now if (name := objects.qualified_name(instance)) not in known]
+    if not names:
+        return []
+    text = (
+        f"VMs {name_list(sorted(names))} have no other node while an earlier upgrade keeps {name_list(sorted(held))} "
+        "cordoned. This plan finishes that first, and then migrates them"
+    )
+    return [Finding(message=text, denies=False)]
 
 
 def _message(instance: Object, reason: str) -> str:

@@ -237,7 +237,8 @@ async def test_early_end_in_a_free_cluster_reports_no_nodes(simulate: Simulate) 
 @pytest.mark.rule("nodes: everything is given back at once when all nodes agree")
 @pytest.mark.thin
 async def test_cluster_is_released_when_all_nodes_agree(simulate: Simulate) -> None:
-    async with simulate(RepairableScenario.of(**fault("post-drain", LAST))) as simulation, started(simulation) as stage:
+    scenario = RepairableScenario.of(**fault("post-drain", LAST))
+    async with simulate(scenario) as simulation, started(simulation) as stage:
         plan = await stage.fail()
         assert await strategy(simulation) is None
         assert objects.status(plan)["ledger"] == []
@@ -245,6 +246,9 @@ async def test_cluster_is_released_when_all_nodes_agree(simulate: Simulate) -> N
         before = {name: found[:3] for name, found in (await nodes(simulation)).items()}
         await asyncio.sleep(LONG)
         assert {name: found[:3] for name, found in (await nodes(simulation)).items()} == before
+        # The message's first way on is a new plan.
+        scenario.repair()
+        await assert_continued(stage, None)
 
 
 @pytest.mark.rule("nodes: after a deletion the event names held nodes, Secrets and the releasing commands")

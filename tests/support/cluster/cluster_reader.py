@@ -48,7 +48,7 @@ def _is_selected(obj: Object, listing: Listing) -> bool:
     wanted = dict(one.split("=") for one in listing.label_selector.split(",") if one)
     return (
         listing.namespace in {"", objects.text(obj, "metadata", "namespace")}
-        and listing.field_selector in {"", f"metadata.name={objects.name(obj)}"}
+        and listing.field_selector in {"", f"metadata.name={objects.name(obj)}", f"type={objects.text(obj, 'type')}"}
         and wanted.items() <= objects.strings(obj, "metadata", "labels").items()
     )
 

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
-from typing import Any
+import json
 
 import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, node
+from upgrade_manager.api.keys import (
+    ANNOTATION_POST_HOOK,
+    ANNOTATION_PRE_HOOK,
+    MACHINE_PLAN_SECRET_TYPE,
+    RKE_MACHINE_NAME,
+)
 from upgrade_manager.kube.objects import Object
-from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS
+from upgrade_manager.kube.resources import MACHINES, NODES, SECRETS, Resource
 from webhook.checks.nodes import CHECK
 
 UNKNOWN = node("n1", ready="Unknown")
@@ -34,41 +40,54 @@ async def test_nodes(nodes: list[Object], expected: list[str]) -> None:
     assert_messages(await find(CHECK, MemoryReader({NODES: nodes})), expected)
 
 
-def held(strategy: Any) -> list[Object]:
-    return [named("local", "fleet-local", spec={"rkeConfig": {"upgradeStrategy": strategy}})]
-
-
-HOOKS = {"preDrainHooks": [{"annotation": "management.harvesterhci.io/pre-hook"}]}
+PRE, POST, OPTIONS = "rke.cattle.io/pre-drain", "rke.cattle.io/post-drain", "rke.cattle.io/drain-options"
+OURS = json.dumps({"preDrainHooks": [{"annotation": ANNOTATION_PRE_HOOK}]})
+OURS_AFTER = json.dumps({"postDrainHooks": [{"annotation": ANNOTATION_POST_HOOK}]})
+OTHERS = json.dumps({"preDrainHooks": [{"annotation": "harvesterhci.io/pre-hook"}]})
 CORDONED = ["Node n1 is cordoned. "]
+MACHINE = named("m-n1", "fleet-local", status={"nodeRef": {"name": "n1"}})
+
+
+def secret(machine: str = "m-n1", **annotations: str) -> Object:
+    labels = {RKE_MACHINE_NAME: machine}
+    return named("s", "fleet-local", labels=labels, annotations=annotations, type=MACHINE_PLAN_SECRET_TYPE)
 
 
 @pytest.mark.rule("admission: a node that an earlier upgrade holds cordoned is accepted, as the new plan takes over")
 @pytest.mark.parametrize(
-    ("clusters", "expected"),
+    ("secrets", "expected"),
     [
-        pytest.param(held({"workerDrainOptions": HOOKS}), [], id="hooks"),
-        pytest.param(held({"controlPlaneConcurrency": "1", "controlPlaneDrainOptions": HOOKS}), [], id="other values"),
-        pytest.param(held({"workerDrainOptions": {"enabled": True}}), CORDONED, id="no hooks"),
-        pytest.param(
-            held({"workerDrainOptions": {"preDrainHooks": [{"annotation": "other"}]}}), CORDONED, id="hooks of others"
-        ),
-        pytest.param(held({"workerDrainOptions": {"preDrainHooks": [None, "x"]}}), CORDONED, id="wrong types"),
-        pytest.param(held([]), CORDONED, id="no strategy"),
-        pytest.param([], CORDONED, id="no cluster"),
+        pytest.param([secret(**{OPTIONS: OURS, PRE: OURS})], [], id="pre-drain"),
+        pytest.param([secret(**{POST: OURS_AFTER})], [], id="post-drain, strategy given back"),
+        pytest.param([secret(**{OPTIONS: OURS})], [], id="drain begun"),
+        pytest.param([secret(**{PRE: OURS, ANNOTATION_PRE_HOOK: OURS})], [], id="acknowledged"),
+        pytest.param([secret(**{OPTIONS: OTHERS, PRE: OTHERS})], CORDONED, id="hooks of others"),
+        pytest.param([secret(**{PRE: "x"})], CORDONED, id="invalid options"),
+        pytest.param([secret("m-n2", **{PRE: OURS})], CORDONED, id="another node"),
+        pytest.param([secret()], CORDONED, id="no drain"),
+        pytest.param([], CORDONED, id="no Secret"),
     ],
 )
-async def test_node_that_an_earlier_upgrade_cordoned(clusters: list[Object], expected: list[str]) -> None:
-    reader = MemoryReader({NODES: [node("n1", cordoned=True), node("n2")], PROVISIONING_CLUSTERS: clusters})
-    assert_messages(await find(CHECK, reader), expected)
+async def test_node_that_an_earlier_upgrade_cordoned(secrets: list[Object], expected: list[str]) -> None:
+    nodes = [node("n1", cordoned=True), node("n2")]
+    assert_messages(await find(CHECK, MemoryReader({NODES: nodes, SECRETS: secrets, MACHINES: [MACHINE]})), expected)
 
 
-async def test_cordoned_node_is_reported_without_kind_of_the_cluster() -> None:
-    reader = MemoryReader({NODES: [node("n1", cordoned=True)]}, missing=[PROVISIONING_CLUSTERS])
+@pytest.mark.rule("admission: a user's cordon is refused beside one of an earlier upgrade")
+async def test_cordon_of_a_user_is_reported_beside_a_held_node() -> None:
+    nodes = [node("n1", cordoned=True), node("n2", cordoned=True)]
+    reader = MemoryReader({NODES: nodes, SECRETS: [secret(**{PRE: OURS})], MACHINES: [MACHINE]})
+    assert_messages(await find(CHECK, reader), ["Node n2 is cordoned. "])
+
+
+@pytest.mark.parametrize("missing", [SECRETS, MACHINES])
+async def test_cordoned_node_is_reported_without_the_kind(missing: Resource) -> None:
+    reader = MemoryReader({NODES: [node("n1", cordoned=True)]}, missing=[missing])
     assert_messages(await find(CHECK, reader), CORDONED)
 
 
 async def test_node_that_an_earlier_upgrade_holds_must_be_ready() -> None:
     nodes = [node("n1", ready="False", cordoned=True)]
-    reader = MemoryReader({NODES: nodes, PROVISIONING_CLUSTERS: held({"workerDrainOptions": HOOKS})})
+    reader = MemoryReader({NODES: nodes, SECRETS: [secret(**{PRE: OURS})], MACHINES: [MACHINE]})
     [message] = await find(CHECK, reader)
     assert message.endswith("Repair it, then create the plan: kubectl describe node n1")

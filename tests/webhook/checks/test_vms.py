@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, node
 from tests.support.cluster.instances import GPU, WITNESS, affinity, instance, zone
+from tests.support.managers.toolkit_config import TOOLKIT
+from upgrade_manager.api.keys import ANNOTATION_POST_HOOK as POST
+from upgrade_manager.api.keys import MACHINE_PLAN_SECRET_TYPE, RKE_MACHINE_NAME
 from upgrade_manager.kube.objects import Object
-from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import MACHINES, NODES, SECRETS, VIRTUAL_MACHINE_INSTANCES
+from webhook.check import Subject
 from webhook.checks.vms import CHECK
 
 CANNOT = "VirtualMachine default/db cannot be live-migrated: {}. Set spec.restoreVM to true, "
@@ -47,15 +53,41 @@ async def test_vms(nodes: list[Object], instances: list[Object], expected: list[
     assert_messages(await find(CHECK, reader), expected)
 
 
-@pytest.mark.rule("admission: a node that an earlier upgrade holds cordoned is accepted, as the new plan takes over")
-async def test_vms_can_be_migrated_to_a_held_node() -> None:
-    hooks = {"workerDrainOptions": {"preDrainHooks": [{"annotation": "management.harvesterhci.io/pre-hook"}]}}
-    cluster = named("local", "fleet-local", spec={"rkeConfig": {"upgradeStrategy": hooks}})
+HELD = {
+    SECRETS: [
+        named(
+            "s",
+            "fleet-local",
+            type=MACHINE_PLAN_SECRET_TYPE,
+            labels={RKE_MACHINE_NAME: "m-n2"},
+            annotations={"rke.cattle.io/post-drain": json.dumps({"postDrainHooks": [{"annotation": POST}]})},
+        )
+    ],
+    MACHINES: [named("m-n2", "fleet-local", status={"nodeRef": {"name": "n2"}})],
+}
+WAITING = (
+    "VMs default/db have no other node while an earlier upgrade keeps n2 cordoned. This plan finishes that first, and "
+    "then migrates them"
+)
+
+
+@pytest.mark.rule("admission: VMs whose only obstacle is a node that an earlier upgrade holds are a warning")
+@pytest.mark.parametrize(
+    ("instances", "findings"),
+    [
+        pytest.param([instance()], [(WAITING, False)], id="no other node"),
+        pytest.param([], [], id="no instance"),
+        pytest.param([instance(on="n2")], [], id="on the held node"),
+        pytest.param([instance(hostDevices=[GPU])], [(DEVICES, True)], id="another obstacle"),
+    ],
+)
+async def test_vms_that_wait_for_a_held_node_are_named(
+    instances: list[Object], findings: list[tuple[str, bool]]
+) -> None:
     nodes = [TWO[0], node("n2", cordoned=True)]
-    reader = MemoryReader(
-        {NODES: nodes, VIRTUAL_MACHINE_INSTANCES: [instance()], PROVISIONING_CLUSTERS: [cluster]},
-    )
-    assert await find(CHECK, reader) == []
+    reader = MemoryReader({NODES: nodes, VIRTUAL_MACHINE_INSTANCES: instances, **HELD})
+    found = await CHECK.find(Subject.of({"spec": {}}, cluster=reader, toolkit=TOOLKIT))
+    assert [(one.message[: len(text)], one.denies) for one, (text, _) in zip(found, findings, strict=True)] == findings
 
 
 @pytest.mark.rule("admission: VMs that cannot live-migrate are accepted with restoreVM")

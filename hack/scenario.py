@@ -179,6 +179,7 @@ class Durations(_Part):
     other: Seconds = 0.5
     planner: Seconds = 0.1
     kubelet_upgrade: Seconds = 1
+    probes: Seconds = 1
     reboot_delay: Seconds = 0.5
     reboot: Seconds = 2
     migration: Seconds = 0.8
@@ -234,6 +235,8 @@ class NodeFaults(_Part):
     lost_on_reboot: tuple[str, ...] = ()
     #: Nodes that boot the old operating system.
     unchanged_by_reboot: tuple[str, ...] = ()
+    #: The number of attempts at which a node's system-agent cannot apply its plan.
+    failing_plans: dict[str, int] = Field(default_factory=dict)
 
 
 class UpgradeController(_Part):

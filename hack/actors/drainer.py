@@ -1,4 +1,8 @@
-"""Rancher's drain controller: cordons, waits for the hooks, evicts, and reverts all of it at the end."""
+"""Rancher's drain controller: cordons, waits for the hooks, evicts, and reverts all of it at the end.
+
+The rules are those of rancher/rancher v2.14.0, pkg/controllers/capr/machinedrain/machinedrain.go. Its timeout of a
+drain, ten minutes if none is set, is not simulated.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,21 @@ from hack.actors import machine_plan as plans
 from hack.actors.caches import BY_NODE
 from hack.actors.controller import Controller
 from hack.actors.disruption import budgets_of
-from hack.actors.machine_plan import DRAIN_DONE, DRAIN_OPTIONS, POST_DRAIN, PRE_DRAIN, UNCORDON
+from hack.actors.machine_plan import (
+    DRAIN_DONE,
+    DRAIN_ERROR,
+    DRAIN_OPTIONS,
+    POST_DRAIN,
+    PRE_DRAIN,
+    SECRET_SELECTOR,
+    UNCORDON,
+)
 from hack.actors.placement import is_final
-from hack.actors.planner import SECRET_SELECTOR
+from hack.actors.pod_deletion import delete_pod
 from hack.actors.pod_status import is_over
 from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.errors import NotFound, Terminal
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
     MACHINES,
@@ -32,10 +44,17 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Change
 
+_USER_AGENT = "rancher-drain"
 #: Seconds between checks of a node that is being drained.
 _LOOK = 0.5
 _SHORTEST_LOOK = 0.05
+#: Seconds until an error is retried, first and last.
+_FIRST_RETRY, _LAST_RETRY = 0.005, 30.0
 _MIRROR = "kubernetes.io/config.mirror"
+
+
+class CordonError(Exception):
+    """The API server refuses to cordon or uncordon a node."""
 
 
 class Drainer(Controller[str]):
@@ -45,7 +64,7 @@ class Drainer(Controller[str]):
         super().__init__(
             context,
             SECRETS,
-            user_agent="rancher-drain",
+            user_agent=_USER_AGENT,
             loop="drainer",
             key_of=objects.name,
             field_selector=SECRET_SELECTOR,
@@ -56,6 +75,8 @@ class Drainer(Controller[str]):
         self._pods = caches.of(PODS)
         self._budgets = caches.of(POD_DISRUPTION_BUDGETS)
         self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
+        #: Consecutive errors by Secret.
+        self._failures: dict[str, int] = {}
         #: The Pods of each node when its drain began; a later Pod tolerates the cordon and stays.
         self._doomed: dict[str, frozenset[str]] = {}
 
@@ -75,11 +96,23 @@ class Drainer(Controller[str]):
         if node is None:
             # Rancher fails to get the Node, and retries.
             return self._look()
-        if annotations.get(UNCORDON):
-            return await self._finish(secret, node, annotations[UNCORDON])
-        if annotations.get(DRAIN_DONE) == text:
+        # The drain comes before the uncordon, which a planner without drain options may have requested meanwhile.
+        is_drained = annotations.get(DRAIN_DONE) == text
+        if is_drained and not annotations.get(UNCORDON):
             return None
-        return await self._drain(secret, node, text)
+        try:
+            later = await (self._finish if is_drained else self._drain)(secret, node, text)
+        except CordonError as error:
+            return await self._retry(secret, str(error))
+        self._failures.pop(key, None)
+        await self._forget_error(key)
+        return later
+
+    async def _forget_error(self, key: str) -> None:
+        """Remove the error of an earlier attempt, in an update of its own."""
+        secret = self._cache.store.get(key, FLEET_LOCAL)
+        if secret is not None and DRAIN_ERROR in objects.annotations_of(secret):
+            await self._annotate(secret, {DRAIN_ERROR: None})
 
     def _look(self) -> float:
         return max(_SHORTEST_LOOK, _LOOK * self._context.scale)
@@ -89,7 +122,7 @@ class Drainer(Controller[str]):
         before = plans.hooks(text, "preDrainHooks")
         if before and not await self._acknowledged(secret, PRE_DRAIN, text, before):
             return None
-        if json.loads(text)["enabled"] and not await self._is_empty(objects.name(node)):
+        if json.loads(text)["enabled"] and not await self._is_empty(objects.name(node), _grace(text)):
             return self._look()
         self._doomed.pop(objects.name(node), None)
         await self._annotate(secret, {DRAIN_DONE: text})
@@ -122,9 +155,24 @@ class Drainer(Controller[str]):
         if bool(objects.spec(node).get("unschedulable")) == on:
             return
         patch = MergePatch({"spec": {"unschedulable": True if on else None}})
-        await self._nodes.seen(await self._client.patch(NODES, objects.name(node), patch))
+        try:
+            written = await self._client.patch(NODES, objects.name(node), patch)
+        except Terminal as error:
+            raise CordonError(f"cordon error: {str(error).partition(': ')[2]}") from error
+        await self._nodes.seen(written)
 
-    async def _is_empty(self, node: str) -> bool:
+    async def _retry(self, secret: Object, error: str) -> RequeueAfter:
+        """Record the error once, and retry ever more rarely.
+
+        The delays are those of the recorded run: 5 ms, doubled up to 30 s (lasso's rate limiter, not looked up).
+        """
+        if objects.annotations_of(secret).get(DRAIN_ERROR) != error:
+            await self._annotate(secret, {DRAIN_ERROR: error})
+        failures = self._failures.get(objects.name(secret), 0)
+        self._failures[objects.name(secret)] = failures + 1
+        return max(_SHORTEST_LOOK, min(_LAST_RETRY, _FIRST_RETRY * 2.0**failures) * self._context.scale)
+
+    async def _is_empty(self, node: str, grace: int | None) -> bool:
         """Evict the evictable Pods and report whether the drain is complete."""
         pods = [pod for pod in self._pods.by_index(BY_NODE, node) if _is_evictable(pod)]
         machines = [one for one in self._instances.by_index(BY_NODE, node) if not is_final(one)]
@@ -133,7 +181,7 @@ class Drainer(Controller[str]):
         machines = [one for one in machines if objects.uid(one) in doomed]
         for pod in pods:
             if not objects.is_deleting(pod) and not self._is_protected(pod):
-                await self._evict(pod)
+                await delete_pod(self._context.transport, pod, user_agent=_USER_AGENT, grace=grace)
         for instance in machines:
             if objects.status(instance).get("evacuationNodeName") != node:
                 await self._mark(instance, node)
@@ -143,12 +191,6 @@ class Drainer(Controller[str]):
         """Report whether the API server refuses the eviction; kubectl's drain retries that until its timeout."""
         budgets = budgets_of(pod, self._budgets.store.list())
         return any(not objects.status(one).get("disruptionsAllowed") for one in budgets)
-
-    async def _evict(self, pod: Object) -> None:
-        try:
-            await self._client.delete(PODS, objects.name(pod), namespace=objects.namespace(pod), uid=objects.uid(pod))
-        except NotFound:
-            return
 
     async def _mark(self, instance: Object, node: str) -> None:
         """Mark the instance for evacuation, as KubeVirt's webhook does on an eviction of its launcher Pod."""
@@ -160,6 +202,15 @@ class Drainer(Controller[str]):
             )
         except NotFound:
             return
+
+
+def _grace(text: str) -> int | None:
+    """Return the grace period of an eviction: a negative one means the Pod's own (kubectl's drain helper).
+
+    Without one Rancher sets 0, so the API server removes even the Pods of a dead kubelet.
+    """
+    seconds = int(json.loads(text)["gracePeriod"])
+    return None if seconds < 0 else seconds
 
 
 def _is_evictable(pod: Object) -> bool:

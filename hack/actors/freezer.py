@@ -14,6 +14,7 @@ PROCESSES = {
     "UpgradeController": "system-upgrade-controller",
     "Planner": "rancher",
     "Drainer": "rancher",
+    "PlanSecrets": "rancher",
     "Rancher": "rancher",
     "ImageController": "cdi-deployment",
     "VirtualMachineController": "virt-controller",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING, Protocol
 
 from hack.actors.caches import BY_NODE
 from hack.actors.container_work import claims_of, container_of, missing_from, process_of
 from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.freezer import REGISTRY, RUNTIME, kubelet_of
+from hack.actors.pod_deletion import delete_pod
 from hack.actors.pod_failures import PodFailures, failed_probe
 from hack.actors.pod_status import ended, is_over, is_ready, ready, rejected, running, unready, waiting
 from hack.actors.selectors import UNREACHABLE, is_rejected
@@ -17,7 +17,6 @@ from hack.actors.toolkit import Ended
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS
-from upgrade_manager.kube.transport import Request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.store import Change
 
 _USER_AGENT = "kubelet"
-#: Responses to a delete that end the work: accepted, not found, or another Pod has the name.
-_REMOVED = {200, 202, 404, 409}
 _INTOLERANT = "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"
 
 
@@ -259,22 +256,5 @@ class Kubelet:
 
     async def _remove(self, pod: Object) -> None:
         """Delete the Pod from the API with grace period 0, as a kubelet does."""
-        options = {
-            "kind": "DeleteOptions",
-            "apiVersion": "v1",
-            "gracePeriodSeconds": 0,
-            "preconditions": {"uid": objects.uid(pod)},
-        }
-        request = Request(
-            method="DELETE",
-            path=PODS.path(objects.name(pod), namespace=objects.namespace(pod)),
-            headers={
-                "accept": "application/json",
-                "content-type": "application/json",
-                "user-agent": _USER_AGENT,
-            },
-            body=json.dumps(options).encode(),
-        )
-        response = await self._context.transport.send(request)
-        if response.status not in _REMOVED:
+        if not await delete_pod(self._context.transport, pod, user_agent=_USER_AGENT, grace=0):
             self._loop.add(objects.key(pod), after=1.0)

@@ -1,4 +1,8 @@
-"""Rancher's machine plans and drain options, as far as the drain protocol depends on them."""
+"""Rancher's machine plans and drain options, as far as the drain protocol depends on them.
+
+The planner writes the plans, and machine_state.py reads what the planner decides by. The rules are those of
+rancher/rancher v2.14.0, pkg/capr/planner.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +13,23 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import FLEET_LOCAL, RKE_MACHINE_NAME
+from upgrade_manager.api.keys import FLEET_LOCAL, MACHINE_PLAN_SECRET_TYPE, RKE_MACHINE_NAME
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
 
+SECRET_SELECTOR = f"type={MACHINE_PLAN_SECRET_TYPE}"
+
 DRAIN_OPTIONS = "rke.cattle.io/drain-options"
 DRAIN_DONE = "rke.cattle.io/drain-done"
 PRE_DRAIN = "rke.cattle.io/pre-drain"
 POST_DRAIN = "rke.cattle.io/post-drain"
 UNCORDON = "rke.cattle.io/uncordon"
-#: A machine with one of these annotations is unavailable; drain-done alone does not count.
-BUSY = (PRE_DRAIN, POST_DRAIN, DRAIN_OPTIONS, UNCORDON)
-#: The annotations that one update removes at the end, besides the hooks' own.
+DRAIN_ERROR = "rke.cattle.io/drain-error"
+PROBES_PASSED = "rke.cattle.io/plan-probes-passed"
+#: The annotations that one update removes at the end, besides the hooks' own (machinedrain.go).
 ALL = (PRE_DRAIN, POST_DRAIN, DRAIN_OPTIONS, DRAIN_DONE, UNCORDON)
 
 INIT_NODE = "rke.cattle.io/init-node"
@@ -31,6 +37,7 @@ ETCD_ROLE = "rke.cattle.io/etcd-role"
 CONTROL_PLANE_ROLE = "rke.cattle.io/control-plane-role"
 
 _INSTALLER = "rancher/system-agent-installer-rke2"
+_SPEC_FILE = "/var/lib/rancher/rke2/server/manifests/rancher/rke2-etcd-snapshot-extra-metadata.yaml"
 #: Options that are always present, with Go's zero values; others are present when set (Rancher 2.12 and later).
 _ALWAYS = {
     "deleteEmptyDirData": False,
@@ -83,22 +90,66 @@ def concurrency(text: str | None, members: int) -> int:
     return int(text)
 
 
-def plan_of(cluster: Object, machine: Object) -> bytes:
-    """Return the plan that a machine should have: its RKE2 version, and the hash that decides about drains."""
-    spec = objects.spec(cluster)
-    version = spec.get("kubernetesVersion") or ""
-    generation = (spec.get("rkeConfig") or {}).get("provisionGeneration") or 0
-    image = f"{_INSTALLER}:{version.replace('+', '-')}"
-    files = [{"path": "/etc/rancher/rke2/config.yaml.d/50-rancher.yaml", "content": _config(machine)}]
-    digest = hashlib.sha256(json.dumps([generation, image, files]).encode()).hexdigest()
-    install = {
-        "name": "install",
-        "image": image,
-        "command": "sh",
-        "args": ["-c", "run.sh"],
-        "env": [f"RESTART_STAMP={digest}", f"DRAIN_HASH={digest}", "INSTALL_RKE2_EXEC=server"],
-    }
-    return json.dumps({"files": files, "instructions": [install]}, sort_keys=True, separators=(",", ":")).encode()
+class Plans:
+    """The plans that the machines of one generation of the Cluster should have; each is rendered once."""
+
+    def __init__(self, cluster: Object) -> None:
+        spec = objects.spec(cluster)
+        config = spec.get("rkeConfig") or {}
+        version = spec.get("kubernetesVersion") or ""
+        self._image = f"{_INSTALLER}:{version.replace('+', '-')}"
+        self._generation = config.get("provisionGeneration") or 0
+        self._registries = json.dumps(config.get("registries") or {}, sort_keys=True)
+        #: A digest stands for the compressed spec, which control planes keep beside their etcd snapshots.
+        self._spec = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()
+        self._rendered: dict[str, bytes] = {}
+
+    def of(self, machine: Object) -> bytes:
+        """Return the plan that the machine should have."""
+        name = objects.name(machine)
+        if name not in self._rendered:
+            self._rendered[name] = self._render(machine)
+        return self._rendered[name]
+
+    def _render(self, machine: Object) -> bytes:
+        """Render the files, and the instruction with the hash that decides about restarts and drains.
+
+        The hash covers generation, image and all files that are not dynamic (addInstallInstructionWithRestartStamp in
+        instructions.go); the spec's file is dynamic and minor, and only control planes have it (manifests.go).
+        """
+        files: list[Object] = [
+            {"path": "/etc/rancher/rke2/config.yaml.d/50-rancher.yaml", "content": _config(machine)},
+            {"path": "/etc/rancher/rke2/registries.yaml", "content": self._registries},
+        ]
+        digest = hashlib.sha256(json.dumps([self._generation, self._image, files]).encode()).hexdigest()
+        if objects.labels(machine).get(CONTROL_PLANE_ROLE) == "true":
+            files.append({"path": _SPEC_FILE, "content": self._spec, "dynamic": True, "minor": True})
+        install = {
+            "name": "install",
+            "image": self._image,
+            "command": "sh",
+            "args": ["-c", "run.sh"],
+            "env": [f"RESTART_STAMP={digest}", f"DRAIN_HASH={digest}", "INSTALL_RKE2_EXEC=server"],
+        }
+        plan = {"files": files, "instructions": [install]}
+        return json.dumps(plan, sort_keys=True, separators=(",", ":")).encode()
+
+
+@lru_cache(maxsize=4096)
+def major_part(plan: bytes) -> str:
+    """Return a plan without its minor files: plans that are equal in it differ in minor files only."""
+    content = json.loads(plan) if plan else {}
+    files = [file for file in content.get("files") or () if not file.get("minor")]
+    return json.dumps({**content, "files": files}, sort_keys=True)
+
+
+def needs_drain_between(applied: bytes, wanted: bytes) -> bool:
+    """Report whether a machine is drained before it gets the plan.
+
+    Since Rancher 2.12 the DRAIN_HASH decides, and a machine whose applied plan has none is not drained.
+    """
+    before = drain_hash(applied)
+    return bool(before) and before != drain_hash(wanted)
 
 
 @lru_cache(maxsize=4096)
@@ -128,17 +179,6 @@ def data(secret: Object, key: str) -> bytes:
 def encoded(content: bytes | str) -> str:
     """Encode content for a Secret."""
     return base64.b64encode(content.encode() if isinstance(content, str) else content).decode()
-
-
-def is_in_sync(secret: Object) -> bool:
-    """Report whether the machine has applied its plan."""
-    return data(secret, "plan") == data(secret, "appliedPlan")
-
-
-def is_busy(secret: Object) -> bool:
-    """Report whether a drain of the machine is in progress."""
-    annotations = objects.annotations_of(secret)
-    return not is_in_sync(secret) or any(annotations.get(key) for key in BUSY)
 
 
 def _config(machine: Object) -> str:

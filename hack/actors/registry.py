@@ -21,6 +21,7 @@ from hack.actors.longhorn import LonghornManager
 from hack.actors.machines import MachineController
 from hack.actors.migrations import MigrationController
 from hack.actors.nodes import NodeKeeper
+from hack.actors.plan_secrets import PlanSecrets
 from hack.actors.planner import Planner
 from hack.actors.pod_gc import PodCollector
 from hack.actors.pod_logs import LOGS, PodLogs
@@ -87,6 +88,7 @@ class ActorRegistry:
             UpgradeController,
             Planner,
             Drainer,
+            PlanSecrets,
             SystemAgent,
             MachineController,
             EvacuationController,

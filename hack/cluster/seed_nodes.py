@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hack.actors import machine_plan as plans
 from hack.actors.hosts import Host
 from hack.actors.machines import node_info
+from hack.actors.system_agent import probes
 from hack.cluster.templates import build
 from upgrade_manager.api.keys import LABEL_ETCD
 from upgrade_manager.api.names import safe_concat_name
@@ -24,6 +25,11 @@ _SET = "true"
 def machine_name(node: str) -> str:
     """Return the Machine's name, which is independent of the node's name and sorts differently."""
     return f"custom-{hashlib.sha256(node.encode()).hexdigest()[:12]}"
+
+
+def secret_name(node: str) -> str:
+    """Return the name of the node's machine-plan Secret."""
+    return safe_concat_name(machine_name(node), "machine", "plan")
 
 
 def node(name: str, scenario: Scenario, *, at: str) -> Object:
@@ -64,18 +70,19 @@ def machine(name: str, scenario: Scenario, node_object: Object, *, at: str) -> O
 
 def plan_secret(name: str, scenario: Scenario, cluster: Object, machine_object: Object) -> Object:
     """Build the machine-plan Secret of a machine that has applied its plan."""
-    plan = plans.plan_of(cluster, machine_object)
+    plan = plans.Plans(cluster).of(machine_object)
     content: dict[str, bytes | str] = {
         "plan": plan,
         "appliedPlan": plan,
         "applied-checksum": hashlib.sha256(plan).hexdigest(),
         "success-count": "1",
-        "failure-threshold": "-1",
+        "failure-threshold": "1",
         "max-failures": "-1",
+        "probe-statuses": probes(healthy=True),
     }
     return build(
         "plan_secret",
-        name=safe_concat_name(machine_name(name), "machine", "plan"),
+        name=secret_name(name),
         machine=machine_name(name),
         **_roles(name, scenario),
         init_node=_SET if name == scenario.nodes.names[0] else None,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from hack.actors.freezer import NAMESPACES as DEPLOYED_IN
 from hack.actors.freezer import PROCESSES, REGISTRY, REPOSITORY, RUNTIME, boot_of, kubelet_of
-from hack.actors.machine_plan import encoded, plan_of
-from hack.actors.planner import SECRET_SELECTOR, tiers
+from hack.actors.machine_plan import SECRET_SELECTOR, Plans, encoded
 from hack.actors.switch import KEY, NAMESPACE
+from hack.actors.tiers import tiers
 from hack.demo.commands import Create, Delete, Patch, creation, restart, scale
 from upgrade_manager.api.blockers import BlockerReason as Reason
 from upgrade_manager.api.keys import (
@@ -183,7 +183,7 @@ async def _undrained(client: Client, _: Object) -> tuple[Sequence[Command], Sequ
     secrets = {objects.labels(secret).get(RKE_MACHINE_NAME, ""): secret for secret in listed}
     machine = tiers(cluster, machines, secrets)[-1].members[-1]
     name = objects.name(secrets[objects.name(machine)])
-    body = {"data": {"plan": encoded(plan_of(cluster, machine))}}
+    body = {"data": {"plan": encoded(Plans(cluster).of(machine))}}
     text = f"""kubectl patch {SECRETS.name} -n {FLEET_LOCAL} {name} --type=merge -p '{{"data":{{"plan":"…"}}}}'"""
     damage = Patch(resource=SECRETS, name=name, namespace=FLEET_LOCAL, body=body, text=text)
     generation = (objects.spec(cluster).get("rkeConfig") or {}).get("provisionGeneration") or 0

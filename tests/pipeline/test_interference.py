@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hack.scenario import load
 from tests.pipeline.ending.test_held_nodes import assert_upgraded, set_strategy, strategy
 from tests.support.cluster.cluster_state import overridden_settings
 from tests.support.cluster.simulate import RepairableScenario, Simulate, fault
@@ -37,7 +38,8 @@ def progress(plan: Any) -> str:
 
 @pytest.mark.rule("nodes: a node that runs the release's Kubernetes before its drain is named, with the next step")
 async def test_advice_makes_rancher_drain_the_rest(simulate: Simulate) -> None:
-    async with simulate() as simulation:
+    # Rancher begins the next node only after it knows that the strategy is removed.
+    async with simulate(load("three-nodes").changed(durations={"probes": 10})) as simulation:
         stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan()

@@ -22,6 +22,7 @@ _PASSING = {
 _VOLATILE = {
     "uid", "resourceVersion", "creationTimestamp", "lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime",
     "phaseTransitionTimestamp", "managedFields", "bootID", "generation", "observedGeneration", "last-apply-time",
+    "rke.cattle.io/plan-probes-passed", "success-count",
 }  # fmt: skip
 #: Duration of an upgrade, in the message of a succeeded plan.
 _DURATION = re.compile(r"(?<=^Upgraded from v1\.7\.1 to v1\.8\.0) in [\dhmins ]+(?= \()")

@@ -45,6 +45,7 @@ _MAY_CHANGE = {
     ),
     "clusters.provisioning.cattle.io": (
         f"metadata.annotations.{_PREFIX}original-upgrade-strategy",
+        f"metadata.annotations.{_PREFIX}unfinished-upgrade",
         "spec.kubernetesVersion",
         "spec.rkeConfig.provisionGeneration",
         "spec.rkeConfig.upgradeStrategy",

@@ -239,6 +239,15 @@ class NodeFaults(_Part):
     failing_plans: dict[str, int] = Field(default_factory=dict)
 
 
+class HarvesterControllers(_Part):
+    """The controllers of Harvester that act on nodes, each of which may be left out."""
+
+    #: Removes the drain taint from Ready nodes.
+    node_down: bool = True
+    #: Refuses to cordon the last schedulable node, on the embedded API server.
+    node_validator: bool = True
+
+
 class UpgradeController(_Part):
     """The settings of the system-upgrade-controller: as Rancher's chart ships it on Harvester."""
 
@@ -283,6 +292,7 @@ class Scenario(_Part):
     #: The fraction by which durations vary in both directions.
     jitter: float = Field(0.1, ge=0, lt=1)
     durations: Durations = Durations()
+    harvester: HarvesterControllers = HarvesterControllers()
     upgrade_controller: UpgradeController = UpgradeController()
     faults: tuple[Fault, ...] = ()
     image_import: ImportFault | None = None

@@ -20,6 +20,7 @@ from hack.actors.kubelet_stats import CONFIGURATION, STATS, KubeletStats
 from hack.actors.longhorn import LonghornManager
 from hack.actors.machines import MachineController
 from hack.actors.migrations import MigrationController
+from hack.actors.node_down import NodeDown
 from hack.actors.nodes import NodeKeeper
 from hack.actors.plan_secrets import PlanSecrets
 from hack.actors.planner import Planner
@@ -102,6 +103,7 @@ class ActorRegistry:
             FreezerSwitch,
         )
         kinds += (Rancher, Harvester) if context.scenario.services else ()
+        kinds += (NodeDown,) if context.scenario.harvester.node_down else ()
         core = _KUBERNETES if kubernetes else (VirtApi,)
         self._actors += [(kind.__name__, kind(context.for_actor(kind.__name__))) for kind in (*kinds, *core)]
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from types import TracebackType
 
+    from hack.apiserver.admission import Stage
     from hack.apiserver.handlers import Handlers
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Transport
@@ -35,6 +36,10 @@ class Backend(Protocol):
 
     def actor_transport(self) -> Transport:
         """Return the transport of the actors, with network latency."""
+        ...
+
+    def admit(self, stage: Stage) -> None:
+        """Let a validating stage of admission see all writes; a real API server has only webhooks."""
         ...
 
     async def define(self, further: list[Object]) -> None:

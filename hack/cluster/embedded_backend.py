@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from types import TracebackType
 
+    from hack.apiserver.admission import Stage
     from hack.apiserver.posting import Poster
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Transport
@@ -54,6 +55,10 @@ class EmbeddedBackend:
     def actor_transport(self) -> Transport:
         """Return a transport with a random latency per request, derived from the seed."""
         return SlowTransport(self.transport, random=self._latency, least=self._least, most=self._most)
+
+    def admit(self, stage: Stage) -> None:
+        """See Backend."""
+        self.server.chain.validating.append(stage)
 
     async def define(self, further: list[Object]) -> None:
         """Install the reduced definitions of hack/crds and further ones."""

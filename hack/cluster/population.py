@@ -11,6 +11,7 @@ from hack.actors.caches import Caches
 from hack.actors.context import ActorContext
 from hack.actors.freezer import Freezer
 from hack.actors.hosts import Hosts
+from hack.actors.node_validator import NodeValidator
 from hack.actors.registry import ActorRegistry
 from hack.actors.servers import SimulatedServers
 from hack.cluster.quorum import Quorum
@@ -20,6 +21,7 @@ from hack.cluster.strict import Strict
 from hack.crds.foreign import operator_crds, our_crd, service_crds
 from hack.host.job_commands import JobCommands
 from upgrade_manager.kube.client import Client
+from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -70,6 +72,7 @@ class Population:
             iso_url=self.iso_url,
             freezer=self.freezer,
         )
+        self._nodes = context.caches.of(NODES).store
         self.registry = ActorRegistry(
             context, kubernetes=not backend.has_controllers, containers=containers, servers=servers
         )
@@ -101,6 +104,8 @@ class Population:
             actors = group.create_task(self.registry.run(), name="actors")
             try:
                 await self.registry.ready()
+                if self._scenario.harvester.node_validator:
+                    self._backend.admit(NodeValidator(self._nodes))
                 yield actors
             finally:
                 actors.cancel()

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from hack.apiserver.admission import Stage
     from hack.control_plane.assets import Assets
     from hack.control_plane.control_plane import ControlPlane
     from upgrade_manager.kube.objects import Object
@@ -69,6 +70,9 @@ class RealBackend:
     def actor_transport(self) -> Transport:
         """Return the transport as it is: it has a latency already."""
         return self.transport
+
+    def admit(self, stage: Stage) -> None:
+        """Leave it out: the API server has no such stages."""
 
     async def define(self, further: list[Object]) -> None:
         """Install the other projects' own definitions and further ones. Raises AssetsError and TimeoutError."""

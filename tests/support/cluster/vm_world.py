@@ -45,6 +45,7 @@ async def vm_world(
 ) -> AsyncIterator[ToolkitWorld]:
     """Create a world with these VMs; by default one that can be migrated, and two that cannot."""
     described = list(machines or (FIXED, FREE, ELSEWHERE))
+    values = {"harvester": {"node_down": False}, **values}
     changed = scenarios.load(scenario).changed(jitter=0.0, vms={"count": 0, "machines": described}, **values)
     async with toolkit_world(folder, scenario=changed, actors=actors, simulate=simulate) as world:
         tree.fill(world.tree.root, os_image=_OS)

@@ -69,7 +69,7 @@ def _keep_annotation(key: str, then: Callable[[Object], Object]) -> Callable[[Ob
 
 
 _keep_name = keep()
-_keep_checksum = keep("spec.isoChecksum")
+_keep_source = keep("spec.isoURL", "spec.isoChecksum")
 _keep_volume = keep(
     "spec.numberOfReplicas",
     "spec.diskSelector",
@@ -168,9 +168,9 @@ INSTANCES = Listing(
 MANAGED_CHARTS = Listing(
     resource=resources.MANAGED_CHARTS,
     namespace=FLEET_LOCAL,
-    slim=keep("status.summary.nonReadyResources", condition="Ready"),
+    slim=keep("spec.paused", "status.summary.nonReadyResources", condition="Ready"),
 )
-ADDONS = Listing(resource=resources.ADDONS, slim=keep("spec.enabled", "status.status"))
+ADDONS = Listing(resource=resources.ADDONS, slim=keep("spec.enabled", "status.status", condition="OperationFailed"))
 
 
 #: Listings that grow with the cluster.
@@ -187,7 +187,7 @@ def version(name: str) -> Listing:
         resource=resources.VERSIONS,
         namespace=HARVESTER_SYSTEM,
         field_selector=f"metadata.name={name}",
-        slim=_keep_checksum,
+        slim=_keep_source,
     )
 
 

@@ -109,7 +109,7 @@ class Drainer(Controller[str]):
         return later
 
     async def _forget_error(self, key: str) -> None:
-        """Remove the error of an earlier attempt, in an update of its own."""
+        """Remove the error of an earlier attempt, in a separate update."""
         secret = self._cache.store.get(key, FLEET_LOCAL)
         if secret is not None and DRAIN_ERROR in objects.annotations_of(secret):
             await self._annotate(secret, {DRAIN_ERROR: None})

@@ -25,7 +25,7 @@ _NAMED = 3
 
 
 class PlannerReport:
-    """What the planner does with the machines of one tier in one pass; `write` writes the Machines' conditions."""
+    """The planner's actions on the machines of one tier in one pass; `write` writes the Machines' conditions."""
 
     def __init__(self, context: ActorContext, client: Client, tier: str) -> None:
         self._context = context

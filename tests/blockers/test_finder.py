@@ -62,7 +62,7 @@ def test_wait_that_is_not_to_be_looked_at_is_left_out(view: FakeView) -> None:
 
 
 def test_row_of_another_kind_is_not_run(view: FakeView) -> None:
-    other = DeploymentWait(name="d", since=view.ago(100), pods="")
+    other = DeploymentWait(name="d", since=view.ago(100), deployment="d", pods="")
     found = find_blockers([ROW], view, [other], [])
     assert list(ROW.look(view, other)) == []
     assert (found.blockers, found.after, view.read) == ([], None, [])

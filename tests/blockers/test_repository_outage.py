@@ -20,7 +20,7 @@ PODS = "management.harvesterhci.io/upgrade-component=repo"
 
 def blockers(view: FakeView, kind: type[RepositoryWait], *, age: float = 60) -> Sequence[Blocker]:
     since = view.ago(age)
-    wait = kind(namespace="ns", name="r", since=since, pods=PODS, detail="1 of 2 replicas")
+    wait = kind(namespace="ns", name="r", since=since, deployment="d", pods=PODS, detail="1 of 2 replicas")
     return find_blockers(FINDERS, view, [wait], []).blockers
 
 
@@ -50,7 +50,7 @@ def test_object_is_named_if_no_pod_is_to_blame(view: FakeView, kind: type[Reposi
     assert found.message == f"{kind.kind.object_kind} ns/r: the upgrade repository does not serve (1 of 2 replicas)"
     assert found.remedy == (
         f"(1) Show the events of its Pods: kubectl describe pods -n ns -l {PODS} "
-        "(2) If they run but are not ready, restart them: kubectl -n ns rollout restart deploy/r"
+        "(2) If they run but are not ready, restart them: kubectl -n ns rollout restart deploy/d"
     )
 
 
@@ -68,6 +68,6 @@ def test_crash_loop_stays_while_its_container_runs(view: FakeView, kind: type[Re
 def test_pod_that_has_just_started_gets_its_time(view: FakeView) -> None:
     view.found["Pod"] = [pod(view, "a", age=59, phase="Running"), pod(view, "b", age=61, phase="Running")]
     since = view.ago(60)
-    wait = DeploymentWait(namespace="ns", name="r", since=since, pods=PODS)
+    wait = DeploymentWait(namespace="ns", name="r", since=since, deployment="d", pods=PODS)
     found = find_blockers(FINDERS, view, [wait], [])
     assert (found.blockers, found.after) == ([], 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.facts.vm_obstacles import VMObstacle, arriving, staying, stopping, vm_obstacle
+from upgrade_manager.facts.vm_obstacles import VMObstacle, arriving, staying, stopping, vm_obstacle, without_machine
 
 row = pytest.param
 DELETE = "Delete it: kubectl delete vmi -n ns db"
@@ -105,9 +105,8 @@ def test_instance_without_a_machine_is_deleted(owners: object, change: dict[str,
         assert vm_obstacle(bare, migrations).ways_out == (DELETE,)
     last = f"If nothing else helps, {DELETE[0].lower()}{DELETE[1:]}"
     assert vm_obstacle(bare, [migration("Running")]).ways_out[-1] == last
-    assert stopping(bare, has_machine=False) == VMObstacle(
-        why="it has no VirtualMachine", ways_out=(DELETE,), needs_user=True
-    )
+    expected = VMObstacle(why="it has no VirtualMachine", ways_out=(DELETE,), needs_user=True)
+    assert (stopping(bare), without_machine(bare)) == (expected, expected)
     bare["metadata"]["deletionTimestamp"] = "x"
     assert [one.rpartition(": ")[2] for one in vm_obstacle(bare, []).ways_out] == ["virtctl console db -n ns"]
 

@@ -13,8 +13,8 @@ from aiohttp.test_utils import TestServer
 from hack.control_plane.certificates import Authority, server_context
 from tests.support.cluster.harvester import Files
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, Terminal, Transient
-from upgrade_manager.release.errors import BadRepository
-from upgrade_manager.release.repository_client import REMEDY, HttpRepositoryClient, read_file
+from upgrade_manager.release.errors import NOT_A_RELEASE, BadRepository
+from upgrade_manager.release.repository_client import HttpRepositoryClient, read_file
 
 URL = "http://repo/file"
 
@@ -138,10 +138,10 @@ async def test_absent_file_is_none(answer: bytes | int, content: bytes | None) -
     ("answer", "text"),
     [
         pytest.param(Transient("reset"), "upgrade repository unreachable: reset", id="no response"),
-        pytest.param(Terminal("redirects"), "redirects; the response is not from a Harvester ISO", id="terminal"),
-        pytest.param(500, f"{URL}: upgrade repository returned HTTP 500. {REMEDY}", id="server error"),
-        pytest.param(301, f"{URL}: upgrade repository returned HTTP 301. {REMEDY}", id="redirect"),
-        pytest.param(206, f"{URL}: upgrade repository returned HTTP 206. {REMEDY}", id="partial content"),
+        pytest.param(Terminal("redirects"), f"redirects; {NOT_A_RELEASE}", id="terminal"),
+        pytest.param(500, f"{URL}: upgrade repository returned HTTP 500", id="server error"),
+        pytest.param(301, f"{URL}: upgrade repository returned HTTP 301; {NOT_A_RELEASE}", id="redirect"),
+        pytest.param(206, f"{URL}: upgrade repository returned HTTP 206; {NOT_A_RELEASE}", id="partial content"),
     ],
 )
 async def test_every_other_response_is_bad_repository(answer: int | Exception, text: str) -> None:

@@ -50,7 +50,7 @@ def _unavailable(wait: RepositoryWait) -> Blocker:
         message=f"{kind} {wait.namespace}/{wait.name}: the upgrade repository does not serve ({wait.detail})",
         remedy=steps(
             show_pods(wait.namespace, wait.pods),
-            f"If they run but are not ready, restart them: {restart(wait.namespace, wait.name)}",
+            f"If they run but are not ready, restart them: {restart(wait.namespace, wait.deployment)}",
         ),
         since=wait.since,
     )

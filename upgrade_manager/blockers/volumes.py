@@ -17,9 +17,9 @@ from upgrade_manager.facts.condition_words import condition_words
 from upgrade_manager.facts.volumes import (
     claim_of,
     required_tags,
-    skip_command,
     storage_nodes,
     volumes_at_risk,
+    way_to_skip,
     ways_out,
 )
 from upgrade_manager.kube import objects
@@ -71,8 +71,7 @@ def _about(volume: Object, tags: Mapping[str, str]) -> Iterator[str]:
 
 
 def _remedy(wait: EvacuationWait, volume: Object, nodes: int) -> str:
-    skip = f"Or let the Job skip it, whose VM may fail, in a shell on node {wait.node}: {skip_command(volume)}"
-    return steps(*ways_out(volume, nodes=nodes), skip)
+    return steps(*ways_out(volume, nodes=nodes), way_to_skip(volume, wait.node))
 
 
 FINDERS = (

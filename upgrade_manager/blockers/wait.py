@@ -137,6 +137,8 @@ class PlanWait(Wait):
 class RepositoryWait(Wait):
     """A wait for the upgrade repository; `detail` is the part of the repository that is missing."""
 
+    #: The Deployment of the repository, in the same namespace.
+    deployment: str
     #: Label selector of the repository's Pods.
     pods: str
 

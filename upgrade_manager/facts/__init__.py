@@ -13,6 +13,7 @@ rancher_cluster  why Rancher's cluster is absent or not ready
 quantities       Kubernetes quantities
 pod_reason       why a Pod does not run; `taints` finds the taints that keep a Pod from a node
 deployments      why a Deployment does nothing
+addons           the state of Harvester's Addons
 kubevirt         why KubeVirt does not serve, or has not ended its upgrade
 managed_charts   why Fleet has not deployed a ManagedChart
 job_state        the progress of a Job
@@ -28,6 +29,7 @@ label_selectors  label selectors, evaluated as Kubernetes does
 """
 
 __all__ = [
+    "addons",
     "condition_words",
     "deployments",
     "drain_hooks",

@@ -9,9 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import ANNOTATION_OS_UPGRADE_IMAGE, IMAGE_STORAGE_CLASS, OS_UPGRADE_IMAGE_VALUE
+from upgrade_manager.api.keys import (
+    ANNOTATION_OS_UPGRADE_IMAGE,
+    HARVESTER_SYSTEM,
+    IMAGE_STORAGE_CLASS,
+    OS_UPGRADE_IMAGE_VALUE,
+)
 from upgrade_manager.facts.condition_words import condition_words
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
@@ -21,9 +27,8 @@ SHARED_MODES = frozenset({"ReadOnlyMany", "ReadWriteMany"})
 #: The annotation with which Harvester creates such a volume for an image.
 SHARED_ANNOTATION = f'{ANNOTATION_OS_UPGRADE_IMAGE}: "{OS_UPGRADE_IMAGE_VALUE}"'
 #: The remedy for an image that several Pods cannot mount: Harvester reads the annotation only at the import.
-IMPORT_AGAIN = (
-    f"Import the ISO again with backend cdi, storage class {IMAGE_STORAGE_CLASS} and annotation {SHARED_ANNOTATION}"
-)
+_SETTINGS = f"with backend cdi, storage class {IMAGE_STORAGE_CLASS} and annotation {SHARED_ANNOTATION}"
+IMPORT_AGAIN = f"Import the ISO again {_SETTINGS}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +41,18 @@ class ImportObstacle:
     way_out: str = ""
     #: True if Harvester does not try again.
     is_final: bool = False
+
+
+def named(image: str) -> str:
+    """Return an image of the upgrade in messages."""
+    return f"VirtualMachineImage {HARVESTER_SYSTEM}/{image}"
+
+
+def missing(image: str) -> ImportObstacle:
+    """Return the obstacle of a plan whose image does not exist: only a user can import that image."""
+    other = f"kubectl get {VIRTUAL_MACHINE_IMAGES.name} -n {HARVESTER_SYSTEM}"
+    way_out = f"Import the ISO as image {image} {_SETTINGS}, or create a plan for one of: {other}"
+    return ImportObstacle(why="does not exist", way_out=way_out)
 
 
 def import_obstacle(image: Object) -> ImportObstacle | None:

@@ -28,9 +28,13 @@ def not_ready(chart: object) -> str:
     reasons = [_reason(one) for one in resources[:_SHOWN]]
     if len(resources) > _SHOWN:
         reasons.append(f"{len(resources) - _SHOWN} more")
-    return (
-        "; ".join(reasons) or objects.excerpt(objects.condition(chart, "Ready"), "message") or "Fleet reports no reason"
-    )
+    words = objects.excerpt(objects.condition(chart, "Ready"), "message")
+    return ("; ".join(reasons) or words or "Fleet reports no reason") + pause_hint(chart)
+
+
+def pause_hint(chart: object) -> str:
+    """Return the remedy for a chart that Fleet does not deploy because it is paused; empty for another chart."""
+    return "; it is paused, set spec.paused to false to continue" if objects.is_true(chart, "spec", "paused") else ""
 
 
 def _reason(resource: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from upgrade_manager.facts.label_selectors import matches
+from upgrade_manager.facts.node_affinity import NodeSet
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
@@ -30,9 +31,10 @@ def node_terms(pod: Object) -> list[object]:
 
 def is_candidate(node: Object, pod: Object) -> bool:
     """Return True for a node that the Pod's selector and required affinity allow."""
-    labels, terms = objects.labels(node), node_terms(pod)
-    selector = {"matchLabels": objects.mapping(pod, "spec", "nodeSelector")}
-    return matches(selector, labels) and (not terms or any(matches(term, labels) for term in terms))
+    terms, selector = node_terms(pod), {"matchLabels": objects.mapping(pod, "spec", "nodeSelector")}
+    if not matches(selector, objects.labels(node)):
+        return False
+    return not terms or bool(NodeSet([node]).matching({"nodeSelectorTerms": terms}))
 
 
 def untolerated(node: Object, pod: Object) -> Iterator[Taint]:

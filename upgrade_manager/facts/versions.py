@@ -16,6 +16,11 @@ def missing(name: str) -> str:
     return f"{named(name)} does not exist. Create it, or create a plan for one of: {LIST}"
 
 
+def without_url(name: str) -> str:
+    """Return the message about a Version that names no ISO, with the remedy."""
+    return f"{named(name)} lacks spec.isoURL. Set it to the URL of the ISO"
+
+
 def named(name: str) -> str:
     """Return the Version in messages."""
     return f"Version {HARVESTER_SYSTEM}/{name}"

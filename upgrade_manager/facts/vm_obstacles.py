@@ -52,7 +52,7 @@ def vm_obstacle(instance: Object, migrations: Sequence[Object], *, others_move: 
     `others_move` is True while KubeVirt migrates other instances: KubeVirt migrates few at once.
     """
     if objects.is_deleting(instance):
-        return stopping(instance, has_machine=has_machine(instance))
+        return stopping(instance)
     active = [one for one in migrations if not is_final(one)]
     if active and (has_begun(active[-1]) or not others_move):
         return _migrating(instance, active[-1])
@@ -78,18 +78,23 @@ def arriving(instance: Object, node: str) -> VMObstacle | None:
     return VMObstacle(why="it migrates to this node", ways_out=(cancel,))
 
 
-def stopping(instance: Object, *, has_machine: bool) -> VMObstacle:
+def stopping(instance: Object) -> VMObstacle:
     """Return why an instance that was requested to stop still runs.
 
     A stop is a request to a VirtualMachine, so that only its user ends an instance without a VirtualMachine.
     """
-    if has_machine:
+    if has_machine(instance):
         way_out = f"If its system does not shut down: virtctl stop {_named(instance)} --force --grace-period=0"
         return VMObstacle(why="it is stopping", ways_out=(way_out,))
     if objects.is_deleting(instance):
         way_out = f"If its system does not shut down, shut it down there: virtctl console {_named(instance)}"
         return VMObstacle(why="it is stopping", ways_out=(way_out,))
-    return VMObstacle(why="it has no VirtualMachine", ways_out=(way_to_stop(instance),), needs_user=True)
+    return without_machine(instance)
+
+
+def without_machine(instance: Object) -> VMObstacle:
+    """Return why an instance whose VirtualMachine does not exist still runs."""
+    return VMObstacle(why="it has no VirtualMachine", ways_out=(_delete(instance),), needs_user=True)
 
 
 def has_machine(instance: Object) -> bool:
@@ -102,6 +107,10 @@ def way_to_stop(instance: Object) -> str:
     """Return the command that ends the instance: virtctl addresses the VirtualMachine, which may not exist."""
     if has_machine(instance):
         return f"Stop the VM: {_stop(instance)}"
+    return _delete(instance)
+
+
+def _delete(instance: Object) -> str:
     return f"Delete it: kubectl delete vmi -n {objects.namespace(instance)} {objects.name(instance)}"
 
 

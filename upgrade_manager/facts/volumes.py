@@ -99,6 +99,11 @@ def ways_out(volume: Object, *, nodes: int) -> tuple[str, ...]:
     )
 
 
+def way_to_skip(volume: Object, node: str) -> str:
+    """Return the last way out: the drain does not wait for the volume."""
+    return f"Or let the Job skip it, whose VM may fail, in a shell on node {node}: touch {skip_file(volume)}"
+
+
 def patch_command(volume: Object, spec: Object) -> str:
     """Return the command that changes these fields of the volume's spec."""
     patch = json.dumps({"spec": spec}, separators=(",", ":"))
@@ -115,11 +120,6 @@ def required_tags(volume: Object) -> dict[str, str]:
 def skip_file(volume: Object) -> str:
     """Return the path of the file on the node's host with which users let the gate skip the volume."""
     return f"{HOST_WORK}/{SKIP_PREFIX}{objects.name(volume)}"
-
-
-def skip_command(volume: Object) -> str:
-    """Return the command that lets the gate skip the volume, for a shell on the node."""
-    return f"touch {skip_file(volume)}"
 
 
 def claim_of(volume: Object) -> str:

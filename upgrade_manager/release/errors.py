@@ -1,7 +1,7 @@
 """Errors of the upgrade repository, which are retried; the pipeline's errors are in pipeline/errors.py.
 
 BadRepository       the upgrade repository returns errors or invalid files
-└── Unreachable     it does not respond
+└── Unreachable     it does not respond, or is overloaded
 """
 
 from __future__ import annotations
@@ -17,4 +17,4 @@ class BadRepository(RetryError):
 
 
 class Unreachable(BadRepository):
-    """A connection failure; expected while the repository starts."""
+    """A connection failure, or a response that asks for a retry; expected while the repository starts."""

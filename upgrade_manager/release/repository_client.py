@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol, Self
 
 import aiohttp
 from yarl import URL
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_COMPONENT, Component
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, KubeError, Terminal, Transient
 from upgrade_manager.kube.transport import Response
-from upgrade_manager.release.errors import BadRepository, Unreachable
+from upgrade_manager.release.errors import NOT_A_RELEASE, BadRepository, Unreachable
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 SERVICE_URL = f"http://{{service}}.{HARVESTER_SYSTEM}"
 #: Seconds for one file.
 TIMEOUT = 10.0
-#: The advice in messages about a failing repository.
-REMEDY = f"Run kubectl get pods -n {HARVESTER_SYSTEM} -l {LABEL_COMPONENT}={Component.REPO}"
 _OK = 200
 _NOT_FOUND = 404
 #: Redirects that are followed, all on the same host.
@@ -59,12 +58,19 @@ async def read_file(client: RepositoryClient, url: str, *, limit: int) -> bytes 
     except Transient as error:
         raise Unreachable(f"upgrade repository unreachable: {shown(str(error))}") from error
     except KubeError as error:
-        raise BadRepository(f"{shown(str(error))}; the response is not from a Harvester ISO") from error
+        raise BadRepository(f"{shown(str(error))}; {NOT_A_RELEASE}") from error
     if response.status == _NOT_FOUND:
         return None
+    if is_transient(response.status):
+        raise Unreachable(f"{shown(url)}: upgrade repository returned HTTP {response.status}")
     if response.status != _OK:
-        raise BadRepository(f"{shown(url)}: upgrade repository returned HTTP {response.status}. {REMEDY}")
+        raise BadRepository(f"{shown(url)}: upgrade repository returned HTTP {response.status}; {NOT_A_RELEASE}")
     return response.body
+
+
+def is_transient(status: int) -> bool:
+    """Return True for the status of a response that says that the repository is overloaded or starts."""
+    return status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS
 
 
 class HttpRepositoryClient:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.facts import addons
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import ADDONS as RESOURCE
 from webhook.check import Check, Finding
@@ -18,8 +19,8 @@ _SETTLED = {True: frozenset({"AddonDeploySuccessful"}), False: frozenset({"", "A
 
 
 async def _find(subject: Subject) -> list[Finding]:
-    addons = await subject.cluster.list(ADDONS)
-    return [Finding(message=problem) for addon in addons if (problem := _problem(addon))]
+    found = await subject.cluster.list(ADDONS)
+    return [Finding(message=problem) for addon in found if (problem := _problem(addon))]
 
 
 def _problem(addon: Object) -> str:
@@ -29,8 +30,8 @@ def _problem(addon: Object) -> str:
     wanted, place = "enabled" if enabled else "disabled", f"-n {objects.text(addon, 'metadata', 'namespace')}"
     show = f"kubectl describe {RESOURCE.name} {place} {objects.name(addon)}"
     return (
-        f"Addon {objects.qualified_name(addon)} is {wanted}, but in state {state or 'unknown'}. Wait until it has "
-        f"settled, or repair it: {show}"
+        f"{addons.named(addon)} is {wanted}, but in state {addons.state(addon)}. Wait until it has settled, or repair "
+        f"it: {show}"
     )
 
 

@@ -10,9 +10,8 @@ from upgrade_manager.api.keys import (
     OS_UPGRADE_IMAGE_VALUE,
 )
 from upgrade_manager.api.names import image_problem
-from upgrade_manager.facts.image_import import IMPORT_AGAIN, SHARED_ANNOTATION
+from upgrade_manager.facts.image_import import IMPORT_AGAIN, SHARED_ANNOTATION, missing, named
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 from webhook.check import Check, Finding
 from webhook.listings import image
 
@@ -28,14 +27,13 @@ async def _find(subject: Subject) -> list[Finding]:
         return [Finding(message=problem)]
     name = subject.spec.image.removeprefix(f"{HARVESTER_SYSTEM}/")
     found = await subject.cluster.list(image(name))
-    about = f"VirtualMachineImage {HARVESTER_SYSTEM}/{name}"
     if not found:
-        choice = f"kubectl get {VIRTUAL_MACHINE_IMAGES.name} -n {HARVESTER_SYSTEM}"
-        return [Finding(message=f"{about} does not exist. Choose one of: {choice}")]
+        absent = missing(name)
+        return [Finding(message=f"{named(name)} {absent.why}. {absent.way_out}")]
     if objects.text(found[0], "metadata", "annotations", ANNOTATION_OS_UPGRADE_IMAGE) == OS_UPGRADE_IMAGE_VALUE:
         return []
     lacks = f"lacks the annotation {SHARED_ANNOTATION}, without which several Pods cannot mount it"
-    return [Finding(message=f"{about} {lacks}. {IMPORT_AGAIN}")]
+    return [Finding(message=f"{named(name)} {lacks}. {IMPORT_AGAIN}")]
 
 
 CHECK = Check(name="image", field="spec.image", find=_find)

@@ -16,6 +16,9 @@ from webhook.cluster import NotInstalled
 from webhook.listings import CLUSTERS, NODES, read_each, version
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from upgrade_manager.kube.objects import Object
     from webhook.check import Subject
 
 
@@ -29,9 +32,7 @@ async def _find(subject: Subject) -> list[Finding]:
     found = await subject.cluster.list(version(name)) if is_object_name(name) else []
     if found and (refusal := await _unfinished(subject, name)):
         return [Finding(message=f"{refusal}. Set it to that release")]
-    if found:
-        return [] if objects.text(found[0], "spec", "isoChecksum") else [_unchecked(name)]
-    return [Finding(message=versions.missing(name))]
+    return list(_warnings(name, found[0])) if found else [Finding(message=versions.missing(name))]
 
 
 async def _unfinished(subject: Subject, name: str) -> str:
@@ -41,6 +42,13 @@ async def _unfinished(subject: Subject, name: str) -> str:
         return ""
     unfinished = UnfinishedUpgrade.of(clusters[0])
     return unfinished.refusal(name, nodes, is_name=True) if unfinished else ""
+
+
+def _warnings(name: str, found: Object) -> Iterator[Finding]:
+    if not objects.text(found, "spec", "isoURL"):
+        yield Finding(message=versions.without_url(name), denies=False)
+    if not objects.text(found, "spec", "isoChecksum"):
+        yield _unchecked(name)
 
 
 def _unchecked(name: str) -> Finding:

@@ -70,7 +70,7 @@ def _event(key: str, value: Any) -> str:
 
 
 class Timeline:
-    """What the simulated Rancher does; it observes the API server's storage."""
+    """The actions of the simulated Rancher; it observes the API server's storage."""
 
     def __init__(self, scenario: Scenario, texts: dict[str, str]) -> None:
         self._nodes = {machine_name(name): name for name in scenario.nodes.names}

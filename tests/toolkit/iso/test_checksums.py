@@ -112,7 +112,7 @@ async def test_description_that_disappears_after_a_change_is_named() -> None:
     files = IsoFiles({**good, RELEASE: good[RELEASE] + b"\n#"})
     files.errors = [None, NotFound("it was unmounted")]
     checksums = Checksums({name: sha256(content).hexdigest() for name, content in good.items()})
-    with pytest.raises(Terminal, match="is not a complete Harvester ISO"):
+    with pytest.raises(Terminal, match="; the ISO is corrupt or not a Harvester release"):
         await ReleaseFiles(files, checksums=checksums).versions()
 
 

@@ -24,8 +24,8 @@ BUSY = "Addon logging/fluent is {}, but in state {}. Wait until it has settled, 
         pytest.param(True, "AddonUpdating", [BUSY.format("enabled", "AddonUpdating")], id="updating"),
         pytest.param(True, "AddonDeployFailed", [BUSY.format("enabled", "AddonDeployFailed")], id="failed"),
         pytest.param(True, "AddonEnabled", [BUSY.format("enabled", "AddonEnabled")], id="old state"),
-        pytest.param(True, "", [BUSY.format("enabled", "unknown")], id="to be enabled"),
-        pytest.param(True, None, [BUSY.format("enabled", "unknown")], id="null state"),
+        pytest.param(True, "", [BUSY.format("enabled", "not deployed")], id="to be enabled"),
+        pytest.param(True, None, [BUSY.format("enabled", "not deployed")], id="null state"),
         pytest.param(None, None, [], id="null"),
         pytest.param("true", ["AddonEnabling"], [], id="wrong types"),
     ],
@@ -40,8 +40,8 @@ async def test_addons(*, enabled: Any, state: Any, expected: list[str]) -> None:
     [
         pytest.param({}, [], id="no spec and status"),
         pytest.param({"spec": None, "status": None}, [], id="null"),
-        pytest.param({"spec": {"enabled": True}}, [BUSY.format("enabled", "unknown")], id="no status"),
-        pytest.param({"spec": {"enabled": True}, "status": []}, [BUSY.format("enabled", "unknown")], id="a list"),
+        pytest.param({"spec": {"enabled": True}}, [BUSY.format("enabled", "not deployed")], id="no status"),
+        pytest.param({"spec": {"enabled": True}, "status": []}, [BUSY.format("enabled", "not deployed")], id="a list"),
     ],
 )
 async def test_partial_addons(more: dict[str, Any], expected: list[str]) -> None:

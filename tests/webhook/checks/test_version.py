@@ -76,7 +76,7 @@ async def test_release_that_was_begun_is_finished_first(version: str, os: str, e
     [
         pytest.param({"isoURL": "https://x/a.iso"}, id="absent"),
         pytest.param({"isoURL": "https://x/a.iso", "isoChecksum": ""}, id="empty"),
-        pytest.param({"isoChecksum": 5}, id="a number"),
+        pytest.param({"isoURL": "https://x/a.iso", "isoChecksum": 5}, id="a number"),
     ],
 )
 async def test_version_without_a_checksum_is_a_warning(spec: dict[str, Any]) -> None:
@@ -86,3 +86,11 @@ async def test_version_without_a_checksum_is_a_warning(spec: dict[str, Any]) -> 
     assert (result.outcome, result.findings) == (Outcome.WARNING, ())
     [warning] = result.warnings
     assert warning.startswith("Version harvester-system/v1.8.0 lacks spec.isoChecksum, so nothing shows that ")
+
+
+async def test_version_without_a_url_is_a_warning() -> None:
+    reader = MemoryReader({VERSIONS: [named("v1.8.0", "harvester-system", spec={"isoChecksum": "ab" * 64})]})
+    subject = Subject.of({"spec": {"version": "v1.8.0"}}, cluster=reader, toolkit=TOOLKIT)
+    [result] = await run_checks([CHECK], subject)
+    text = "Version harvester-system/v1.8.0 lacks spec.isoURL. Set it to the URL of the ISO"
+    assert (result.outcome, result.warnings) == (Outcome.WARNING, (text,))

@@ -143,7 +143,7 @@ async def _read_version(ctx: ReconcileContext) -> Failed | None:
         raise MissingObject(versions.missing(name))
     spec = objects.spec(version)
     if not spec.get("isoURL"):
-        raise MissingObject(f"{versions.named(name)} lacks spec.isoURL. Set it to the URL of the ISO")
+        raise MissingObject(versions.without_url(name))
     failed = await check_upgrade_path(ctx, target=name, minimum=spec.get("minUpgradableVersion") or "")
     if failed is None:
         ctx.status["version"] = {key: spec[key] for key in ("isoURL", "isoChecksum") if spec.get(key)}

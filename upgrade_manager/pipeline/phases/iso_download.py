@@ -13,9 +13,16 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.imports import FailedUploadWait
 from upgrade_manager.blockers.wait import ImageWait, MissingImageWait
-from upgrade_manager.facts.image_import import IMPORT_AGAIN, has_failed_upload, import_obstacle, unmountable
+from upgrade_manager.facts.image_import import (
+    IMPORT_AGAIN,
+    has_failed_upload,
+    import_obstacle,
+    missing,
+    named,
+    unmountable,
+)
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS, VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS
 from upgrade_manager.pipeline.blocker_report import first_seen, known_since
 from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.phases import iso_checksums, iso_import
@@ -45,8 +52,8 @@ class ISODownload(Phase):
         ctx.status["isoImageID"] = name
         image = (await ctx.watch(one_image(HARVESTER_SYSTEM, name))).get(name, HARVESTER_SYSTEM)
         if image is None and adopted:
-            message = f"VirtualMachineImage {HARVESTER_SYSTEM}/{name} does not exist; create it to continue"
-            return Waiting(message=message, waits=(_missing(ctx, name),))
+            absent = missing(name)
+            return Waiting(message=f"{named(name)} {absent.why}. {absent.way_out}", waits=(_missing(ctx, name),))
         if image is not None and (adopted or ctx.owner.owns(image)):
             iso_checksums.record_iso(ctx, checksum=objects.text(image, "spec", "checksum"))
             result = _result(ctx, image, adopted=bool(adopted))
@@ -62,24 +69,24 @@ async def _check_volume(ctx: ReconcileContext, image: str) -> Completed | Failed
     if not problem:
         return Completed()
     return Failed(
-        cause=f"VirtualMachineImage {HARVESTER_SYSTEM}/{image}: several Pods cannot mount its PersistentVolumeClaim "
+        cause=f"{named(image)}: several Pods cannot mount its PersistentVolumeClaim "
         f"({problem}). {IMPORT_AGAIN}, then create a new plan"
     )
 
 
 def _result(ctx: ReconcileContext, image: Object, *, adopted: bool) -> PhaseResult:
     """Return the result of the import; a failed attempt that is retried counts as importing."""
-    named = f"VirtualMachineImage {objects.namespace(image)}/{objects.name(image)}"
+    about = named(objects.name(image))
     if objects.is_condition_true(image, "Imported"):
         return Completed()
     obstacle = import_obstacle(image)
     if obstacle is not None and obstacle.way_out:
-        return Waiting(message=f"{named}: {obstacle.why}. {obstacle.way_out}", waits=(_wait(ctx, image),))
+        return Waiting(message=f"{about}: {obstacle.why}. {obstacle.way_out}", waits=(_wait(ctx, image),))
     if obstacle is not None and obstacle.is_final:
         check = "the image's source" if adopted else "the Version's spec.isoURL and spec.isoChecksum"
-        return Failed(cause=f"{named}: {obstacle.why}. Check {check}, then create a new plan")
+        return Failed(cause=f"{about}: {obstacle.why}. Check {check}, then create a new plan")
     progress = (objects.status(image).get("progress") or 0) // STEP * STEP
-    return Waiting(message=f"{named}: importing, {_attempt(image)}{progress} %", waits=(_wait(ctx, image),))
+    return Waiting(message=f"{about}: importing, {_attempt(image)}{progress} %", waits=(_wait(ctx, image),))
 
 
 def _missing(ctx: ReconcileContext, image: str) -> MissingImageWait:
@@ -87,9 +94,8 @@ def _missing(ctx: ReconcileContext, image: str) -> MissingImageWait:
         namespace=HARVESTER_SYSTEM,
         name=image,
         since=first_seen(ctx, MissingImageWait, image),
-        detail="it does not exist, and spec.image of the plan names it",
-        remedy=f"Upload the ISO as image {image}, or create a plan for another image: "
-        f"kubectl get {VIRTUAL_MACHINE_IMAGES.name} -n {HARVESTER_SYSTEM}",
+        detail=f"it {missing(image).why}, and spec.image of the plan names it",
+        remedy=missing(image).way_out,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.blockers.wait import ImageWait
+from upgrade_manager.facts.image_import import missing, named
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
 from upgrade_manager.pipeline.ending import repository_handover
 from upgrade_manager.pipeline.errors import MissingObject
@@ -26,9 +27,7 @@ async def create(ctx: ReconcileContext, name: str) -> Waiting:
     url, checksum = source["isoURL"], source.get("isoChecksum", "")
     manifest = iso_image(ctx.owner, version=ctx.plan.spec.version, url=url, checksum=checksum)
     waiting = await repository_handover.ensure(ctx, VIRTUAL_MACHINE_IMAGES, manifest)
-    return waiting or Waiting(
-        message=f"VirtualMachineImage {HARVESTER_SYSTEM}/{name}: importing, 0 %", waits=(_new_wait(ctx, name),)
-    )
+    return waiting or Waiting(message=f"{named(name)}: importing, 0 %", waits=(_new_wait(ctx, name),))
 
 
 async def create_again(ctx: ReconcileContext) -> Waiting | None:
@@ -38,8 +37,8 @@ async def create_again(ctx: ReconcileContext) -> Waiting | None:
     """
     name = ctx.status["isoImageID"]
     if ctx.plan.spec.image:
-        named = f"VirtualMachineImage {HARVESTER_SYSTEM}/{name}"
-        raise MissingObject(f"{named} does not exist, and the nodes read the release from it. Create it again")
+        absent = missing(name)
+        raise MissingObject(f"{named(name)} {absent.why}, and the nodes read the release from it. {absent.way_out}")
     return await create(ctx, name) if ctx.status["version"] else None
 
 

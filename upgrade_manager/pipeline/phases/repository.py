@@ -224,7 +224,9 @@ def _wait(
 ) -> tuple[RepositoryWait, ...]:
     """Return the wait since that time, or since this process first saw the outage."""
     began = parse_time(since) or first_seen(ctx, kind, name)
-    return (kind(namespace=HARVESTER_SYSTEM, name=name, since=began, pods=pod_selector(ctx.owner), detail=detail),)
+    deployment, pods = component_name(ctx.owner.name, Component.REPO), pod_selector(ctx.owner)
+    place = HARVESTER_SYSTEM
+    return (kind(namespace=place, name=name, since=began, deployment=deployment, pods=pods, detail=detail),)
 
 
 def _not_ready(named: str, *, available: int, wanted: int, waits: tuple[Wait, ...]) -> Waiting:

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from upgrade_manager.facts import addons
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ADDONS
@@ -66,15 +67,13 @@ def with_event_router(content: str, image: str) -> str:
 
 
 async def _missing(context: ToolkitContext, addon: _Addon, obj: Object) -> str:
-    about, spec = f"Addon {addon.namespace}/{addon.name}", objects.spec(obj)
+    about, spec = addons.named(obj), objects.spec(obj)
     if spec.get("version") != addon.version:
         return f"{about} has chart version {spec.get('version')} instead of {addon.version}"
     if not spec.get("enabled"):
         return ""
-    state = objects.status(obj).get("status") or "not deployed"
-    if state != _DEPLOYED:
-        reason = objects.condition(obj, "OperationFailed").get("message")
-        return f"{about} {addon.version} is {state}" + (f": {reason}" if reason else "")
+    if objects.text(obj, "status", "status") != _DEPLOYED:
+        return f"{about} {addon.version} is {addons.state(obj)}"
     # Right after the change, the add-on still has the status of the previous chart.
     release = Release(name=addon.name, namespace=addon.namespace)
     return await release_missing(context, release, chart=f"{spec.get('chart')}-{addon.version}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL, PREFIX
-from upgrade_manager.facts.managed_charts import named, not_ready
+from upgrade_manager.facts.managed_charts import named, not_ready, pause_hint
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError, NotFound
 from upgrade_manager.kube.patch import MergePatch
@@ -67,15 +67,14 @@ def without_effect(chart: Object, version: str) -> str:
     about = named(chart)
     if objects.spec(chart).get("version") != version:
         return f"{about} has version {objects.spec(chart).get('version')} instead of {version}"
-    hint = "; it is paused, set spec.paused to false to continue" if objects.spec(chart).get("paused") else ""
     status = objects.status(chart)
     before = objects.annotations_of(chart).get(ANNOTATION_GENERATION)
     if before is not None and int(status.get("observedGeneration") or 0) <= int(before):
-        return f"{about}: Fleet has not deployed version {version} yet{hint}"
+        return f"{about}: Fleet has not deployed version {version} yet{pause_hint(chart)}"
     summary = status.get("summary") or {}
     if objects.is_condition_true(chart, "Ready") and summary.get("ready") == summary.get("desiredReady"):
         return ""
-    return f"{about} {version} is not ready: {not_ready(chart)}{hint}"
+    return f"{about} {version} is not ready: {not_ready(chart)}"
 
 
 # Pausing

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.checksums import MAX_BYTES, write_checksums
 from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.release.errors import NOT_A_RELEASE
 from upgrade_manager.toolkit.iso.checksums import Checksums, sha256
 from upgrade_manager.toolkit.iso.iso_directory import IsoDirectory
 from upgrade_manager.toolkit.iso.release_files import BUNDLE, RELEASE, ReleaseFiles
@@ -37,7 +38,7 @@ async def compute(context: ToolkitContext) -> None:
             try:
                 files[path] = await sha256(iso.path(path))
             except NotFound as error:
-                raise StepFailed(f"{error}; it is not a complete Harvester ISO") from error
+                raise StepFailed(f"{error}; {NOT_A_RELEASE}") from error
             except OSError as error:
                 raise StepFailed(f"{path} on the ISO cannot be read: {error.strerror or error}") from error
     context.report(_text(files, required=required))

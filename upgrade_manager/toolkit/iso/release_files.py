@@ -111,7 +111,7 @@ class ReleaseFiles:
                 _log.warning("file is read again", error=str(error))
                 return await self._verified(path)
         except NotFound as error:
-            raise Terminal(f"{path} does not exist on the ISO; it is not a complete Harvester ISO") from error
+            raise Terminal(f"{path} does not exist on the ISO; {NOT_A_RELEASE}") from error
 
     async def _verified(self, path: str) -> bytes:
         content = await read_small(self._files, path)

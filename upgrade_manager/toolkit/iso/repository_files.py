@@ -12,6 +12,7 @@ import aiohttp
 from yarl import URL
 
 from upgrade_manager.kube.errors import REFUSED, TIMED_OUT, NotFound, Terminal, Transient
+from upgrade_manager.release.repository_client import is_transient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -122,7 +123,7 @@ def _body(response: aiohttp.ClientResponse, url: str, offset: int) -> FileBody:
             raise FileChanged(f"{url} is shorter than {offset} bytes", status=response.status)
         case HTTPStatus.NOT_FOUND:
             raise NotFound(f"{url} does not exist", status=response.status)
-        case status if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS:
+        case status if is_transient(status):
             raise Transient(f"{url}: the upgrade repository returned HTTP {status}", status=status)
         case status:
             raise Terminal(f"{url}: the upgrade repository returned HTTP {status}", status=status)

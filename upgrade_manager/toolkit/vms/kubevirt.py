@@ -17,7 +17,7 @@ from upgrade_manager.api.names import is_namespace, is_object_name
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.kubevirt import KUBEVIRT, unmet
-from upgrade_manager.facts.vm_obstacles import stopping
+from upgrade_manager.facts.vm_obstacles import without_machine
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound
 from upgrade_manager.kube.resources import KUBEVIRTS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
@@ -64,7 +64,7 @@ async def stop(client: Client, instance: Object) -> str:
     namespace, name = objects.key(instance)
     machine = await client.find(VIRTUAL_MACHINES, name, namespace=namespace)
     if machine is None:
-        return described(stopping(instance, has_machine=False))
+        return described(without_machine(instance))
     if is_stopping(machine, instance):
         return ""
     try:

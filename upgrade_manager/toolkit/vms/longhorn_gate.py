@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import LONGHORN_SYSTEM, MANAGED_SELECTOR
 from upgrade_manager.api.text import name_list
+from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts.volumes import (
     SKIP_PREFIX,
     claim_of,
-    skip_command,
     skip_file,
     slim_engine,
     slim_volume,
     storage_nodes,
     volumes_at_risk,
+    way_to_skip,
+    ways_out,
 )
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection, list_all_pages
@@ -41,15 +43,17 @@ async def unsafe_volumes(context: ToolkitContext) -> str:
         await _read(context, resource, slim)
         for resource, slim in ((LONGHORN_ENGINES, slim_engine), (LONGHORN_VOLUMES, slim_volume))
     ]
-    found = [
-        (f"{claim_of(volume) or 'without a claim'} (volume {objects.name(volume)}: {problem})", skip_command(volume))
-        for volume, problem in volumes_at_risk(volumes, engines, nodes=storage_nodes(nodes))
+    count = storage_nodes(nodes)
+    found = {
+        f"{claim_of(volume) or 'without a claim'} (volume {objects.name(volume)}: {problem})": volume
+        for volume, problem in volumes_at_risk(volumes, engines, nodes=count)
         if not context.tree.exists(skip_file(volume))
-    ]
+    }
     if not found:
         return ""
-    names = name_list([text for text, _ in sorted(found)])
-    return f"{len(found)} volumes: {names}. To skip the first one, in a shell on the node: {min(found)[1]}"
+    first = found[min(found)]
+    remedy = steps(*ways_out(first, nodes=count), way_to_skip(first, context.node))
+    return f"{len(found)} volumes: {name_list(sorted(found))}. For the first one: {remedy}"
 
 
 async def forget_skipped_volumes(context: ToolkitContext) -> None:

@@ -167,8 +167,7 @@ class _Shutdown:
         else:
             instances = [one for one in await self._list(self._context) if objects.uid(one) in self.chosen]
         self.running = {
-            objects.qualified_name(one): await request_stop(self._context, one)
-            or kubevirt.described(stopping(one, has_machine=True))
+            objects.qualified_name(one): await request_stop(self._context, one) or kubevirt.described(stopping(one))
             for one in instances
         }
 

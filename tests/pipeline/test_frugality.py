@@ -46,8 +46,9 @@ REQUESTS = {
     # A watch of each selection, after a list, because this server has no streaming lists, which is tried once.
     "watch": 11 + 1,
     # Besides: the latest plans, for a new leader and for a new plan; API servers to check; nodes to clean up.
-    # The last five find leftovers when the manager becomes the leader.
-    "list": 11 + 4 + 5,
+    # Five find leftovers when the manager becomes the leader. Four are of VMs, before each node and at the end:
+    # Harvester's toolkit does not record the VMs that it stops.
+    "list": 11 + 4 + 5 + 4,
     # For each node: its disk check, its pre-drain and post-drain, and its pending OS, set and removed.
     "create jobs": 6 + 1,
     "patch secrets": 6,

@@ -228,6 +228,7 @@ _UNBROKEN = {
     "CleanupRefused": "tests/pipeline/test_refused_removals.py",
     "LeftoverHook": "tests/pipeline/node_upgrade/test_waits.py",
     "JobSlow": "tests/blockers/test_jobs.py",
+    "LedgerUnsettled": "tests/pipeline/node_upgrade/test_vm_restore_runs.py",
     **dict.fromkeys(
         ("KubernetesVersionChanged", "NodeUnavailable", "MachineAmbiguous", "NoMigrationTarget", "CordonRefused"),
         "tests/pipeline/node_upgrade/test_gate.py",

@@ -58,6 +58,7 @@ class BlockerReason(StrEnum):
     MIGRATION_STUCK = "MigrationStuck"
     VOLUME_DEGRADED = "VolumeDegraded"
     RANCHER_SILENT = "RancherSilent"
+    LEDGER_UNSETTLED = "LedgerUnsettled"
     JOB_SLOW = "JobSlow"
     NODE_PAUSED = "NodePaused"
 

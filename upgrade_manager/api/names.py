@@ -117,6 +117,12 @@ def restore_vm_config_map(plan: str) -> str:
     return name if len(name) <= MAX_NAME else safe_concat_name(plan, "restore-vm")
 
 
+def ledger_config_map(plan: str) -> str:
+    """Return the name of the ConfigMap in which the toolkit's Jobs record what they change."""
+    name = f"{plan}-ledger"
+    return name if len(name) <= MAX_NAME else safe_concat_name(plan, "ledger")
+
+
 class ImageReference(NamedTuple):
     """Reference to a VirtualMachineImage, as in `spec.image`."""
 

@@ -31,6 +31,7 @@ from upgrade_manager.blockers.wait import (
     TargetNodeWait,
     UnavailableNodeWait,
     UncordonedNodeWait,
+    UnsettledVMWait,
 )
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ _OTHERS = tuple(
         (ForeignHookWait, BlockerReason.HOOK_FOREIGN, at_once),
         (LeftoverHookWait, BlockerReason.LEFTOVER_HOOK, at_once),
         (RefusedCordonWait, BlockerReason.CORDON_REFUSED, at_once),
+        (UnsettledVMWait, BlockerReason.LEDGER_UNSETTLED, from_start),
     )
 )
 FINDERS: tuple[Row, ...] = (_MISSING, *_OTHERS)

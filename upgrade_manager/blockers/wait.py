@@ -44,6 +44,7 @@ class WaitKind(Enum):
     UNAVAILABLE_NODE = "Node", "unavailable"
     UNCORDONED_NODE = "Node", "uncordoned"
     TARGET_NODE = "Node", "target"
+    UNSETTLED_VM = "VirtualMachine", "unsettled"
 
     @property
     def object_kind(self) -> str:
@@ -319,6 +320,13 @@ class UnavailableNodeWait(KnownWait):
 
     __slots__ = ()
     kind = WaitKind.UNAVAILABLE_NODE
+
+
+class UnsettledVMWait(KnownWait):
+    """A wait at the end of the upgrade for a VM that was stopped for it, and that does not run again yet."""
+
+    __slots__ = ()
+    kind = WaitKind.UNSETTLED_VM
 
 
 class UncordonedNodeWait(KnownWait):

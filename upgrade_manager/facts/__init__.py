@@ -4,6 +4,7 @@ The Job on a node, the finder of blockers and the webhook apply the same rule, s
 
 live_migration   Harvester's rule for VMs that the Job stops before a drain; `node_affinity` is the scheduler's rule
 vm_obstacles     why a VM stays on a node that KubeVirt evacuates; `migrations` finds the VM's migrations
+vm_start         whether KubeVirt is about to start or stop a VM
 node_obstacles   why a node's upgrade has not ended
 volumes          Longhorn's volumes for which a drain waits
 image_import     the state of the import of the ISO, and the volume of its image
@@ -55,5 +56,6 @@ __all__ = [
     "taints",
     "versions",
     "vm_obstacles",
+    "vm_start",
     "volumes",
 ]

@@ -12,6 +12,7 @@ outcome         the results of phases; `errors` are the errors that phases raise
 informers       the caches that phases request; `selections` are their selectors
 plan_objects    creates and removes objects; `write_log` records each write
 ledger          what the upgrade has changed elsewhere or owes, in status.ledger
+job_ledger      what the toolkit's Jobs record in a ConfigMap, which is copied into the ledger
 blocker_report  turns the waits of a phase into status.blockers, Stalled and events
 events          the events of a plan
 metrics         the metrics of plans; `movement` remembers when a plan moved last

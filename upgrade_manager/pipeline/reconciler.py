@@ -215,7 +215,7 @@ class PlanReconciler:
         ctx.status.healthy()
         if isinstance(result, Waiting):
             return await self._wait(ctx, result)
-        ctx.status.succeed(ctx.target, settlement.name_unrecorded(ctx))
+        ctx.status.succeed(ctx.target, await settlement.name_settled(ctx))
         await self._persist(ctx)
         log.info("upgrade succeeded")
         return await self._end(ctx)

@@ -1,3 +1,14 @@
 """Builders of the objects that the manager creates."""
 
-__all__ = ["checksums", "image_list", "iso_image", "jobs", "owner", "repository", "restore_list", "suc_plan", "toolkit"]
+__all__ = [
+    "checksums",
+    "image_list",
+    "iso_image",
+    "job_ledger",
+    "jobs",
+    "owner",
+    "repository",
+    "restore_list",
+    "suc_plan",
+    "toolkit",
+]

@@ -137,7 +137,7 @@ async def test_hook_that_is_set_again_holds_the_exit(done: NodeUpgradeRun) -> No
     ctx, result = await leave(done)
     job = "Job harvester-system/up-node-upgrade-pre-drain-n1"
     assert shown(result) == Waiting(waits=(), message=f"n1: pre-drain {job}, attempt 1 of 3 (1 of 2 nodes done)")
-    assert (ctx.status["ledger"], await done.jobs()) == ([], ["pre-drain-n1"])
+    assert ([entry["id"] for entry in ctx.status["ledger"]], await done.jobs()) == (["Taint.n1"], ["pre-drain-n1"])
     await done.finish("n1", "pre-drain")
     await leave(done)
     assert await done.acknowledgements("n1") == {PRE: OPTIONS}
@@ -155,7 +155,7 @@ async def test_failed_drain_after_the_restore_names_the_node(done: NodeUpgradeRu
     ctx, result = await leave(done)
     assert isinstance(result, Failed)
     assert result.cause.startswith("node n1 upgrade failed: ")
-    assert ctx.status["ledger"] == []
+    assert [entry["id"] for entry in ctx.status["ledger"]] == ["Taint.n1"]
     remedy = await held_nodes.remedy(ctx)
     assert remedy.startswith(f"Node n1 is cordoned and waits on {HELD}. Create a new UpgradePlan")
 

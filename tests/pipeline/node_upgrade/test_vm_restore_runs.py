@@ -18,6 +18,8 @@ from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
     JOBS,
     KUBEVIRTS,
+    MACHINES,
+    NODES,
     UPGRADE_PLANS,
     VIRTUAL_MACHINE_INSTANCES,
     VIRTUAL_MACHINES,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.sampled
 
+OFF = "VMs that were stopped for the upgrade are off; start them"
 RESTORING: dict[str, Any] = {**BY_VERSION, "restoreVM": True}
 #: The one cannot move, the other can.
 FIXED: dict[str, Any] = {"name": "fixed", "node": "node-1", "migratable": False}
@@ -89,10 +92,12 @@ async def test_vms_are_started_again_after_their_nodes_upgrade(simulate: Simulat
     "api: restoreVM restarts VMs that were shut down",
     "nodes: without restoreVM there is no restore-vm Job",
 )
-@pytest.mark.full
-async def test_without_restore_vm_vms_stay_off() -> None:
+async def test_without_restore_vm_vms_stay_off_and_are_named() -> None:
     async with Simulation(cluster()) as simulation, started(simulation) as stage:
-        await stage.succeed()
+        plan = await stage.succeed()
+        assert condition(plan, "Progressing")[2].endswith(f"(3 nodes). {OFF}: default/fixed")
+        assert objects.status(plan)["ledger"] == []
+        assert await warnings(stage) == []
         assert await strategy(stage) == "Halted"
         assert (await stage.client.list(CONFIG_MAPS, namespace=PLACE)).items == []
         assert restored(stage) == []
@@ -297,3 +302,63 @@ async def test_suspended_restore_is_named_until_it_is_resumed() -> None:
         await stage.client.patch(JOBS, JOB, MergePatch({"spec": {"suspend": False}}), namespace=PLACE)
         await stage.succeed()
         assert await strategy(stage) == "Always"
+
+
+@pytest.mark.rule("nodes: VMs of a node that Rancher drains again are started again")
+async def test_vms_of_a_node_that_is_drained_again_run_at_the_end() -> None:
+    # Rancher comes to node-1 last.
+    spec = {**RESTORING, "nodeUpgradeOption": {"pauseNodes": ["node-1"]}}
+    scenario = cluster({**FIXED, "node": "node-0"})
+    async with Simulation(scenario) as simulation, started(simulation, spec) as stage:
+        await stage.until_node("PostDrained", node="node-0")
+        await stage.until_node("UpgradePaused", node="node-1")
+        await stage.plan_again()
+        await stage.patch(spec={"nodeUpgradeOption": {"pauseNodes": []}})
+        plan = await stage.succeed()
+        assert condition(plan, "Progressing")[2].endswith("(3 nodes)")
+        assert stage.ledger.names("jobs").count("upgrade-node-upgrade-pre-drain-node-0") > 1
+        assert await strategy(stage) == "Always"
+        assert await instance_phase(stage) == "Running"
+
+
+@pytest.mark.rule("nodes: a success names the VMs of a node that left, and counts the nodes that are upgraded")
+async def test_node_that_left_is_not_counted_and_its_vms_are_named() -> None:
+    async with Simulation(cluster()) as simulation, started(simulation) as stage:
+        await stage.until_node("PostDraining", node="node-1")
+        for resource, name, place in (
+            (MACHINES, await machine_of(stage, "node-1"), "fleet-local"),
+            (NODES, "node-1", ""),
+        ):
+            await stage.client.delete(resource, name, namespace=place)
+        plan = await stage.succeed()
+        left = "(2 nodes). Node node-1 left during the upgrade"
+        assert condition(plan, "Progressing")[2].endswith(f"{left}. {OFF}: default/fixed")
+        assert [event["count"] for event in await stage.events("NodeLeft")] == [1]
+
+
+@pytest.mark.rule("blockers: a VM that was stopped for the upgrade and does not run again is LedgerUnsettled")
+async def test_vm_that_does_not_start_holds_the_success() -> None:
+    async with Simulation(cluster()) as simulation, started(simulation, RESTORING) as stage:
+        await stage.until_node("PostDrained", node="node-1")
+        simulation.freezer.freeze("VirtualMachineController")
+        plan = await stage.until_plan(lambda plan: "LedgerUnsettled" in reasons(plan), seconds=3600)
+        (blocker,) = objects.status(plan)["blockers"]
+        assert (blocker["kind"], blocker["namespace"], blocker["name"]) == ("VirtualMachine", "default", "fixed")
+        simulation.freezer.thaw("VirtualMachineController")
+        plan = await stage.succeed()
+        assert await instance_phase(stage) == "Running"
+        assert condition(plan, "Progressing")[2].endswith("(3 nodes)")
+
+
+def reasons(plan: Object) -> list[str]:
+    return [one["reason"] for one in objects.status(plan).get("blockers") or []]
+
+
+async def instance_phase(stage: UpgradeRun) -> str:
+    found = await stage.client.get(VIRTUAL_MACHINE_INSTANCES, "fixed", namespace="default")
+    return str(objects.status(found)["phase"])
+
+
+async def machine_of(stage: UpgradeRun, node: str) -> str:
+    machines = (await stage.client.list(MACHINES, namespace="fleet-local")).items
+    return next(objects.name(one) for one in machines if objects.status(one)["nodeRef"]["name"] == node)

@@ -34,6 +34,7 @@ from upgrade_manager.kube.resources import (
     UPGRADE_PLANS,
     VIRTUAL_MACHINE_IMAGES,
 )
+from upgrade_manager.pipeline import job_ledger
 from upgrade_manager.pipeline.ending import failed_jobs, orphaned_jobs, repository_handover
 from upgrade_manager.pipeline.node_upgrade import vm_restore
 from upgrade_manager.pipeline.plan_objects import skip_missing
@@ -163,6 +164,7 @@ async def _orphan_jobs(ctx: ReconcileContext, ending: Ending) -> None:
     kinds = [kind for kind in repository_handover.KINDS if not _is_users(ctx, kind)] if readers else []
     await run_all(
         vm_restore.release_list(ctx, restoring),
+        job_ledger.release(ctx, ending.running),
         repository_handover.hand_over(ctx.client, selector, readers, kinds=kinds),
         *(orphaned_jobs.orphan(ctx.client, job) for job in ending.running),
     )

@@ -1,45 +1,152 @@
-"""The ledger at the end of a plan: the entries that nothing settles any more are named, and then removed.
+"""The ledger at the end of a plan: what is owed is settled before the success, and what cannot be settled is named.
 
-reconciler.py calls it in the reconcile that ends the plan; settings/overrides.py gives settings back before.
+reconciler.py calls it in the reconcile that ends the plan. settings/overrides.py gives settings back before, and
+restore-vm Jobs start VMs (node_upgrade/vm_restore.py); node_upgrade/drain_entries.py records the entries of drains.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.api.ledger import LedgerKind
-from upgrade_manager.pipeline import ledger
+from upgrade_manager.blockers.wait import UnsettledVMWait
+from upgrade_manager.facts.vm_start import awaits_instance, runs
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
+from upgrade_manager.pipeline import job_ledger, ledger
+from upgrade_manager.pipeline.blocker_report import first_seen
+from upgrade_manager.pipeline.node_upgrade import vm_restore
+from upgrade_manager.pipeline.node_upgrade.drain_entries import vm_of
+from upgrade_manager.pipeline.node_upgrade.effects import remove_taint
+from upgrade_manager.pipeline.outcome import Waiting
+from upgrade_manager.pipeline.plan_objects import skip_missing
+from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.pipeline.settings import overrides
 from upgrade_manager.pipeline.settings.earlier_records import is_unrecorded
 from upgrade_manager.pipeline.write_log import describe
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from upgrade_manager.api.ledger import Entry
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.outcome import Waiting
+
+#: Seconds between two checks of VMs that start, which are not watched.
+VM_RETRY = 5.0
+#: VMs that the message of a wait names, and VMs that an event names.
+_SHOWN, _NAMED = 3, 10
 
 
 async def settle(ctx: ReconcileContext) -> Waiting | None:
-    """Settle what can be settled before the success; return the wait for what is left.
+    """Settle what can be settled before the success; return the wait for VMs that start.
 
     Settings are left where an earlier version, which gave them back later, has completed the node upgrade.
     """
     if overrides.pending_reverts(ctx, keep_strategy=False):
         await overrides.give_back(ctx, keep_strategy=False)
         await ctx.persist()
-    return None
+    await job_ledger.copy(ctx)
+    await _remove_taints(ctx)
+    return await _settle_vms(ctx)
+
+
+async def name_settled(ctx: ReconcileContext) -> str:
+    """Name what a success leaves: nodes that left, VMs that are off, and settings without a recorded original.
+
+    The entries are removed; the caller adds the sentences to the final condition, and writes the status.
+    """
+    sentences = [*_left(ctx), *_off(ctx), name_unrecorded(ctx)]
+    named = ledger.entries(ctx, LedgerKind.STOPPED_VM, LedgerKind.NODE_LEFT)
+    await job_ledger.settle(ctx, [entry["id"] for entry in named])
+    return ". ".join(filter(None, sentences))
 
 
 def name_unrecorded(ctx: ReconcileContext) -> str:
-    """Name the settings without a recorded original in events; remove their entries, and return the sentences.
-
-    The caller adds the sentences to the final condition, and writes the status.
-    """
+    """Name the settings without a recorded original in events; remove their entries, and return the sentences."""
     found = [entry for entry in ledger.entries(ctx, LedgerKind.SETTING) if is_unrecorded(entry)]
     for entry in found:
         ctx.events.warning(ctx.raw, "SettingNotRestored", _unrecorded(entry), about=entry["id"])
     ledger.settle(ctx, [entry["id"] for entry in found])
     return ". ".join(_unrecorded(entry) for entry in found)
+
+
+async def _remove_taints(ctx: ReconcileContext) -> None:
+    """Remove the taints that drains have left on nodes, all of which are upgraded."""
+    entries = ledger.entries(ctx, LedgerKind.TAINT)
+    if not entries:
+        return
+    nodes = await ctx.watch(MANAGED_NODES)
+    for entry in entries:
+        taints = objects.items(nodes.get(entry.get("node", "")), "spec", "taints")
+        if any(objects.text(taint, "key") == TAINT_KUBEVIRT_DRAIN for taint in taints):
+            await remove_taint(ctx, entry["node"])
+    await job_ledger.settle(ctx, [entry["id"] for entry in entries])
+
+
+async def _settle_vms(ctx: ReconcileContext) -> Waiting | None:
+    """Settle the VMs that run or do not exist any more; return the wait for those that are about to run."""
+    entries = ledger.entries(ctx, LedgerKind.STOPPED_VM)
+    if not entries:
+        return None
+    instances = await _all(ctx, VIRTUAL_MACHINE_INSTANCES)
+    stopped = [entry for entry in entries if not runs(instances.get(vm_of(entry)))]
+    machines = await _all(ctx, VIRTUAL_MACHINES) if stopped else {}
+    left = [entry for entry in stopped if vm_of(entry) in machines]
+    kept = {entry["id"] for entry in left}
+    await job_ledger.settle(ctx, [entry["id"] for entry in entries if entry["id"] not in kept])
+    starting = [one for one in left if awaits_instance(machines[vm_of(one)], instances.get(vm_of(one)))]
+    return _starting(ctx, starting) if starting else None
+
+
+async def _all(ctx: ReconcileContext, resource: Resource) -> dict[str, Object]:
+    """Return the objects of all namespaces by namespace/name; nothing without the kind."""
+    found = await skip_missing(ctx.client, "", ctx.client.list(resource))
+    return {objects.qualified_name(one): one for one in found.items} if found is not None else {}
+
+
+def _starting(ctx: ReconcileContext, entries: list[Entry]) -> Waiting:
+    names = list(map(vm_of, entries))
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    text = f"Waiting for VMs that were stopped for the upgrade to run: {', '.join(names[:_SHOWN])}{more}"
+    return Waiting(message=text, after=VM_RETRY, waits=tuple(_wait(ctx, entry) for entry in entries))
+
+
+def _wait(ctx: ReconcileContext, entry: Entry) -> UnsettledVMWait:
+    namespace, _, name = vm_of(entry).partition("/")
+    return UnsettledVMWait(
+        namespace=namespace,
+        name=name,
+        node=entry.get("node", ""),
+        since=first_seen(ctx, UnsettledVMWait, name),
+        detail="it was stopped for the upgrade, and does not run again yet",
+        remedy=f"kubectl describe virtualmachineinstances.kubevirt.io -n {namespace} {name}",
+    )
+
+
+def _left(ctx: ReconcileContext) -> Iterator[str]:
+    for entry in ledger.entries(ctx, LedgerKind.NODE_LEFT):
+        yield f"Node {entry.get('node', '')} left during the upgrade"
+
+
+def _off(ctx: ReconcileContext) -> Iterator[str]:
+    """Yield the sentence that names every VM that is off; with restoreVM record it in events of a few VMs each."""
+    entries = ledger.entries(ctx, LedgerKind.STOPPED_VM)
+    if not entries:
+        return
+    text = "VMs that were stopped for the upgrade are off; start them"
+    # The event about a restore-vm Job that failed has named the VMs of its node.
+    restores = ctx.plan.spec.restore_vm
+    silent = [
+        one for one in entries if restores and ctx.status.node_reason(one.get("node", "")) != vm_restore.EVENT_REASON
+    ]
+    names = sorted(map(vm_of, silent))
+    for first in range(0, len(names), _NAMED):
+        some = ", ".join(names[first : first + _NAMED])
+        ctx.events.warning(ctx.raw, "VMsOff", f"{text}: {some}", about=some)
+    yield f"{text}: {', '.join(sorted(map(vm_of, entries)))}"
 
 
 def _unrecorded(entry: Entry) -> str:

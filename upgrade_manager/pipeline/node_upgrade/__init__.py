@@ -3,6 +3,7 @@
 phase          the phase, which calls all others
 state          the data that the steps of the phase share, and the memory of the phase between reconciles
 effects        applies the effects of decisions: Jobs, acknowledgements, annotations, taints
+drain_entries  the ledger's entries of drains: taints, and VMs that may be stopped
 waits          the waits of the nodes, for the finders of blockers
 managed_nodes  checks of the nodes to upgrade, which other phases share
 missing_nodes  recorded nodes that are not in the cache
@@ -10,4 +11,14 @@ vm_restore     the Jobs that start VMs again; toolkit/vms records and stops them
 report         milestones as events, and the estimated end
 """
 
-__all__ = ["effects", "managed_nodes", "missing_nodes", "phase", "report", "state", "vm_restore", "waits"]
+__all__ = [
+    "drain_entries",
+    "effects",
+    "managed_nodes",
+    "missing_nodes",
+    "phase",
+    "report",
+    "state",
+    "vm_restore",
+    "waits",
+]

@@ -66,15 +66,15 @@ async def apply_effect(ctx: ReconcileContext, view: NodeView, effect: Effect) ->
         case ClearPendingOS(node=node):
             await ctx.mark(NODES, node, {"annotations": {ANNOTATION_PENDING_OS_IMAGE: None}})
         case RemoveTaint(node=node):
-            await _remove_taint(ctx, node)
+            await remove_taint(ctx, node)
 
 
-async def _remove_taint(ctx: ReconcileContext, name: str) -> None:
+async def remove_taint(ctx: ReconcileContext, name: str) -> None:
     """Remove the pre-drain Job's taint. Raises Conflict if the Node has changed, because its taints are one list."""
     node = (await ctx.watch(MANAGED_NODES)).get(name) or {}
     left = [taint for taint in objects.spec(node).get("taints") or () if taint.get("key") != TAINT_KUBEVIRT_DRAIN]
     patch = MergePatch({"spec": {"taints": left or None}}).at(objects.resource_version(node))
-    await ctx.patch(NODES, name, patch, metadata_only=True, event="taint removed after a repeated drain")
+    await ctx.patch(NODES, name, patch, metadata_only=True, event="taint of a drain removed")
 
 
 async def _is_removed(ctx: ReconcileContext, view: NodeView, hook: AcknowledgeHook) -> bool:

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, MANAGED_SELECTOR, is_managed, manage_command
+from upgrade_manager.api.ledger import LedgerKind, entry_id, new_entry
+from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.facts import machine_plan
 from upgrade_manager.facts.removal import deletion, ways_out
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import MACHINES, NODES
 from upgrade_manager.nodes.model import Decision, NodeView
+from upgrade_manager.pipeline import ledger
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES
 
 if TYPE_CHECKING:
@@ -65,6 +68,17 @@ def held_by(node: str, recorded: NodeState | None, missing: MissingNode) -> Deci
     """Return the decision about a recorded node that cannot be observed: it holds the phase."""
     view = NodeView(name=node, state=recorded, os_image="", ready=False, pending_os="", jobs={})
     return view, Decision(state=recorded, progress=f"{node}: {missing}", message=str(missing), holds=True)
+
+
+def report_left(ctx: ReconcileContext, node: str) -> None:
+    """Record once that the node has left for good, in the ledger and in an event; its taint has gone with it."""
+    entry = new_entry(LedgerKind.NODE_LEFT, node, object_=f"{NODES.kind} {node}", node=node, since=ledger.now(ctx))
+    if any(one["id"] == entry["id"] for one in ledger.entries(ctx)):
+        return
+    ledger.put(ctx, [entry])
+    ledger.settle(ctx, [entry_id(LedgerKind.TAINT, node)])
+    text = f"node {node} left during the upgrade: neither its Node nor its Machine exists"
+    ctx.events.warning(ctx.raw, "NodeLeft", text, about=node, first_phase=PhaseName.NODE_UPGRADE.active)
 
 
 async def reason(ctx: ReconcileContext, node: str) -> str:

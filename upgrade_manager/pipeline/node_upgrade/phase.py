@@ -24,12 +24,13 @@ from upgrade_manager.nodes.next_node import next_node_message, undrained
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all, machine_nodes
 from upgrade_manager.nodes.pending_hooks import delays, describe_delays
 from upgrade_manager.nodes.sequencing import one_at_a_time, paused_message, starts_upgrade
+from upgrade_manager.pipeline import job_ledger
 from upgrade_manager.pipeline.errors import BadCluster
-from upgrade_manager.pipeline.node_upgrade import vm_restore
+from upgrade_manager.pipeline.node_upgrade import drain_entries, vm_restore
 from upgrade_manager.pipeline.node_upgrade.effects import apply_effect, remove_acknowledgements
 from upgrade_manager.pipeline.node_upgrade.gate_waits import gate_waits
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import unknown_pause_nodes
-from upgrade_manager.pipeline.node_upgrade.missing_nodes import WITHOUT_NODE, find_missing, held_by
+from upgrade_manager.pipeline.node_upgrade.missing_nodes import WITHOUT_NODE, find_missing, held_by, report_left
 from upgrade_manager.pipeline.node_upgrade.report import (
     moved_nodes,
     remove_passed_estimate,
@@ -79,7 +80,9 @@ class NodeUpgrade(Phase):
         """Record the nodes that take part, and the originals of the settings to override."""
         await vm_restore.discard_stale_list(ctx)
         specs = (MANAGED_NODES, LOCAL_MACHINES, MACHINE_PLANS)
-        await run_all(ctx.watch_all(*specs, UPGRADE_JOBS), overrides.record_originals(ctx))
+        await run_all(
+            ctx.watch_all(*specs, UPGRADE_JOBS), overrides.record_originals(ctx), job_ledger.discard_stale(ctx)
+        )
         nodes, machines, secrets = await ctx.watch_all(*specs)
         names = list(map(objects.name, nodes.list()))
         if ctx.status["singleNode"] is None:
@@ -162,6 +165,7 @@ async def _observe(ctx: ReconcileContext, handled: Handled) -> State:
         jobs=await ctx.watch(UPGRADE_JOBS),
     )
     single, stale = ctx.status["singleNode"], frozenset(ctx.status["staleHooks"] or ())
+    is_paused = bool(ctx.plan.spec.node_upgrade_option.pause_nodes)
     began = format_time(ctx.status.phase_began) if ctx.status.phase_began else ""
     return State(
         observed=observed,
@@ -169,13 +173,8 @@ async def _observe(ctx: ReconcileContext, handled: Handled) -> State:
         single=single,
         handled=handled,
         requested=None if single else await rancher.observed_cluster(ctx),
-        unknown_pause_nodes=_unknown_pause_nodes(ctx, observed),
+        unknown_pause_nodes=unknown_pause_nodes(ctx, observed.nodes, observed.machines) if is_paused else "",
     )
-
-
-def _unknown_pause_nodes(ctx: ReconcileContext, observed: Observed) -> str:
-    is_paused = bool(ctx.plan.spec.node_upgrade_option.pause_nodes)
-    return unknown_pause_nodes(ctx, observed.nodes, observed.machines) if is_paused else ""
 
 
 async def _begin(ctx: ReconcileContext, state: State) -> None:
@@ -244,8 +243,7 @@ async def _decide(ctx: ReconcileContext, state: State) -> None:
             state.missing[name] = missing or WITHOUT_NODE
             decisions.append(held_by(name, ctx.status.node_state(name), state.missing[name]))
         else:
-            text = f"node {name} left during the upgrade: neither its Node nor its Machine exists"
-            ctx.events.warning(ctx.raw, "NodeLeft", text, about=name)
+            report_left(ctx, name)
     if not decisions:
         raise BadCluster("status.nodeUpgradeStatuses lists no nodes to upgrade; delete this plan and create a new one")
     state.set_back = rancher.set_back(ctx, state.requested) if state.requested is not None else None
@@ -303,6 +301,7 @@ async def _start_nodes(ctx: ReconcileContext, state: State) -> None:
     if isinstance(progress, Waiting):
         ctx.status.waiting(progress.message)
     ctx.status.observe_generation()
+    await drain_entries.record(ctx, starts)
     await ctx.persist()
     for view, effect in starts:
         await apply_effect(ctx, view, effect)
@@ -314,6 +313,8 @@ async def _restore_vms(ctx: ReconcileContext, state: State) -> None:
         if decision.state is not None and _restores_vms(decision):
             await vm_restore.start(ctx, view.name, request=view.request)
             ctx.status.move_node(view.name, decision.state, message=decision.message)
+    for view in [view for view, decision in moved_nodes(state.decisions) if decision.is_done]:
+        await drain_entries.finish(ctx, view)
 
 
 def _restores_vms(decision: Decision) -> bool:

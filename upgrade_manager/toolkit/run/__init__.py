@@ -4,6 +4,7 @@ catalogue        the commands; `../commands` has one file for each, with the tab
 steps            runs a table: checks each effect, acts, and waits for it
 context          the objects that the steps work on
 attempts         waits for earlier Pods that write to the same host
+ledger           records what a step is about to change, for the manager
 progress         shows the current step; `periodic_report` shows long work, `plan_events` are events on the UpgradePlan
 background_work  threads for work that blocks
 errors           the errors that end a command
@@ -15,6 +16,7 @@ __all__ = [
     "catalogue",
     "context",
     "errors",
+    "ledger",
     "periodic_report",
     "plan_events",
     "progress",

@@ -26,6 +26,7 @@ from upgrade_manager.kube.resources import (
     UPGRADE_PLANS,
     VIRTUAL_MACHINE_INSTANCES,
 )
+from upgrade_manager.toolkit.run import ledger
 from upgrade_manager.toolkit.vms import restore_list
 from upgrade_manager.toolkit.vms.drain_taint import set_drain_taint
 from upgrade_manager.toolkit.vms.kubevirt import described
@@ -80,9 +81,10 @@ async def evacuate(context: ToolkitContext) -> None:
 async def stop_stranded_vms(context: ToolkitContext) -> None:
     """Stop VMs whose evacuation has failed since this drain began, which KubeVirt would retry without end.
 
-    Each VM is recorded before its stop, if the plan restores VMs.
+    Each VM is recorded before its stop, for restore-vm only if the plan restores VMs.
     """
     stranded = await _stranded(context)
+    await ledger.record(context, restore_list.stopped(context, stranded))
     if stranded and await restores_vms(context):
         await restore_list.record(context, stranded)
     for instance in stranded:

@@ -18,6 +18,7 @@ from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.kubevirt import KUBEVIRT, unmet
 from upgrade_manager.facts.vm_obstacles import without_machine
+from upgrade_manager.facts.vm_start import is_stopping, starts_by_itself
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound
 from upgrade_manager.kube.resources import KUBEVIRTS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 _API = "/apis/subresources.kubevirt.io/v1"
-#: Run strategies of VMs that KubeVirt starts by itself.
-_STARTS_ITSELF = frozenset({"Always"})
 
 
 class Started(StrEnum):
@@ -91,7 +90,7 @@ async def start(client: Client, machine: str) -> Started:
         if objects.is_deleting(instance) or is_stopping(found, instance):
             raise Conflict(f"VirtualMachine {machine} is still stopping")
         return Started.YES
-    if not _starts_by_itself(found):
+    if not starts_by_itself(found):
         await _request(client, namespace, name, "start")
     return Started.YES
 
@@ -99,27 +98,6 @@ async def start(client: Client, machine: str) -> Started:
 def described(obstacle: VMObstacle) -> str:
     """Return the obstacle with its remedies."""
     return f"{obstacle.why}. {steps(*obstacle.ways_out)}"
-
-
-def is_stopping(machine: Object, instance: Object) -> bool:
-    """Return True if the VM is to have no instance, or a stop of this instance is requested."""
-    if objects.text(machine, "spec", "runStrategy") == "Halted" or objects.value(machine, "spec", "running") is False:
-        return True
-    uids = {objects.text(one, "uid") for one in _requests(machine, "Stop")}
-    return bool(uids & {objects.uid(instance), ""})
-
-
-def _starts_by_itself(machine: Object) -> bool:
-    strategy = objects.text(machine, "spec", "runStrategy")
-    return (
-        strategy in _STARTS_ITSELF or objects.is_true(machine, "spec", "running") or bool(_requests(machine, "Start"))
-    )
-
-
-def _requests(machine: Object, action: str) -> list[object]:
-    return [
-        one for one in objects.items(machine, "status", "stateChangeRequests") if objects.text(one, "action") == action
-    ]
 
 
 async def _request(client: Client, namespace: str, name: str, action: str) -> None:

@@ -14,14 +14,17 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, Conflict, NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import CONFIG_MAPS, UPGRADE_PLANS
+from upgrade_manager.resources.job_ledger import stopped_vm
 from upgrade_manager.resources.owner import described_owner
 from upgrade_manager.resources.restore_list import is_list_of, listed_vms, ownership, restore_list
+from upgrade_manager.toolkit.run import ledger
 from upgrade_manager.toolkit.run.errors import StepFailed
 from upgrade_manager.toolkit.run.plan_events import NORMAL, WARNING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from upgrade_manager.api.ledger import Entry
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
@@ -39,6 +42,13 @@ def restorable(instances: Iterable[Object]) -> list[str]:
         if objects.text(objects.condition(one, "Paused"), "status") != "True"
         and not objects.text(one, "metadata", "labels", _UPGRADE_LABEL)
     ]
+
+
+def stopped(context: ToolkitContext, instances: Iterable[Object]) -> list[Entry]:
+    """Return the ledger's entries of VMs that are about to be stopped, without VMs of an upgrade."""
+    since = ledger.now(context)
+    users = [one for one in instances if not objects.text(one, "metadata", "labels", _UPGRADE_LABEL)]
+    return [stopped_vm(one, node=context.node, since=since) for one in users]
 
 
 async def recorded(context: ToolkitContext) -> list[str]:

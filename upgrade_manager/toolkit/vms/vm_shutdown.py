@@ -19,6 +19,7 @@ from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import NODES, UPGRADE_PLANS, VIRTUAL_MACHINE_INSTANCES
 from upgrade_manager.kube.retry import jittered
+from upgrade_manager.toolkit.run import ledger
 from upgrade_manager.toolkit.run.errors import StepFailed
 from upgrade_manager.toolkit.run.plan_events import NORMAL, WARNING
 from upgrade_manager.toolkit.run.steps import RETRIED
@@ -99,7 +100,8 @@ async def restores_vms(context: ToolkitContext) -> bool:
 async def shut_down(context: ToolkitContext, choose: Listing, *, of: Listing, restores: bool) -> None:
     """Stop the chosen VMs and wait until they are down. Raises StepFailed with the VMs that do not stop.
 
-    `of` lists all VMs that are observed. With `restores`, the chosen VMs are recorded before the first stop.
+    `of` lists all VMs that are observed. The chosen VMs are recorded before the first stop: in the plan's ledger, and
+    with `restores` for restore-vm.
     """
     run = _Shutdown(context, choose, of=of, restores=restores)
     await run.complete()
@@ -160,6 +162,7 @@ class _Shutdown:
     async def _check(self) -> None:
         if not self._has_chosen:
             instances = await self._choose(self._context)
+            await ledger.record(self._context, restore_list.stopped(self._context, instances))
             if self._restores:
                 await restore_list.record(self._context, instances)
             self.chosen = {objects.uid(one) for one in instances}

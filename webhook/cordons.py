@@ -30,9 +30,7 @@ async def held_nodes(cluster: ClusterReader, nodes: Sequence[Object]) -> frozens
     secrets, machines = await read_each(cluster, MACHINE_PLANS, MACHINES)
     if isinstance(secrets, NotInstalled) or isinstance(machines, NotInstalled):
         return frozenset()
-    by_name = {objects.name(machine): machine for machine in machines}
-    draining = {machine_plan.node_of(secret, by_name) for secret in secrets if machine_plan.is_draining(secret)}
-    return frozenset(cordoned & draining)
+    return machine_plan.draining_nodes(secrets, machines) & cordoned
 
 
 def uncordon(nodes: Sequence[Object], held: Collection[str]) -> Sequence[Object]:

@@ -9,6 +9,8 @@ from tests.support.cluster.nodes import OPTIONS, POST, POST_DRAIN, PRE, PRE_DRAI
 from upgrade_manager.facts.machine_plan import (
     Hook,
     acknowledgements,
+    draining_nodes,
+    is_draining,
     is_pending,
     node_of,
     post_drain_hook,
@@ -19,6 +21,7 @@ from upgrade_manager.facts.machine_plan import (
 
 PENDING, ACKNOWLEDGED = Hook(requested=OPTIONS), Hook(requested=OPTIONS, acknowledged=OPTIONS)
 BOTH = json.dumps({"preDrainHooks": [{"annotation": "x/hook"}, {"annotation": PRE}]})
+DRAIN_OPTIONS = "rke.cattle.io/drain-options"
 BUILT_IN = '{"preDrainHooks":[{"annotation":"harvesterhci.io/pre-hook"}]}'
 
 
@@ -116,3 +119,22 @@ def test_hooks_for_us_count_acknowledged_or_not() -> None:
     ]
     assert with_hooks(secrets) == ["acknowledged", "pending"]
     assert [one["metadata"]["name"] for one in filter(is_pending, secrets)] == ["pending"]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [
+        pytest.param({}, False, id="no drain"),
+        pytest.param({DRAIN_OPTIONS: OPTIONS}, True, id="begun"),
+        pytest.param({PRE_DRAIN: OPTIONS}, True, id="pending"),
+        pytest.param({PRE_DRAIN: OPTIONS, PRE: OPTIONS}, True, id="acknowledged"),
+        pytest.param({POST_DRAIN: OPTIONS}, True, id="drained"),
+        pytest.param({DRAIN_OPTIONS: BUILT_IN, PRE_DRAIN: BUILT_IN}, False, id="hooks of others"),
+        pytest.param({DRAIN_OPTIONS: "{"}, False, id="invalid options"),
+    ],
+)
+def test_node_is_draining_until_rancher_has_uncordoned_it(annotations: dict[str, str], *, expected: bool) -> None:
+    one = secret("s", "m-n1", **annotations)
+    assert is_draining(one) is expected
+    assert draining_nodes([one], [machine("m-n1", "n1")]) == ({"n1"} if expected else set())
+    assert draining_nodes([one], []) == set()

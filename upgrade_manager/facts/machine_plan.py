@@ -113,6 +113,12 @@ def is_draining(secret: Mapping[str, Any]) -> bool:
     return is_requested or not REQUESTED.keys().isdisjoint(names)
 
 
+def draining_nodes(secrets: Iterable[Mapping[str, Any]], machines: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Return the nodes whose drain with hooks for the manager has begun, and which Rancher has not uncordoned."""
+    by_name = {str(machine["metadata"].get("name")): machine for machine in machines}
+    return frozenset(node for secret in secrets if is_draining(secret) and (node := node_of(secret, by_name)))
+
+
 def counted_requests(recorded: str, plan_uid: str) -> int:
     """Return the number of the plan's requests that are acknowledged, by the Secret's annotation."""
     found = _COUNT.fullmatch(recorded)

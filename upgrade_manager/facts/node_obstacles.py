@@ -109,6 +109,12 @@ def cordon_refused(error: str) -> str:
     return f"Rancher cannot cordon it ({error})"
 
 
+def last_schedulable(cordoned: Sequence[str]) -> NodeObstacle:
+    """Return why a node cannot be drained while users have cordoned all others; `cordon_refused` has the rule."""
+    why = f"no other node is schedulable ({name_list(cordoned)}: cordoned), so that Harvester refuses its cordon"
+    return NodeObstacle(why=why, ways_out=(f"kubectl uncordon {cordoned[0]}",))
+
+
 def undrained(kubernetes: str, *, nodes: int = 1) -> str:
     """Return why nodes that run the release's Kubernetes wait; drain_hooks.drain_again has the remedy."""
     subject, them = ("it runs", "it") if nodes == 1 else ("they run", "them")

@@ -4,10 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.cluster.nodes import OPTIONS, PRE_DRAIN
 from tests.support.cluster.preflight import GIB, STATS, summary
 from upgrade_manager.api.annotations import MAX_UNKNOWN
 from upgrade_manager.api.keys import PREFIX
-from upgrade_manager.kube.resources import SETTINGS, VERSIONS
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES, SECRETS, SETTINGS, VERSIONS
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import unknown_pause_nodes
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
@@ -64,6 +66,39 @@ async def test_one_managed_node_makes_a_single_node_cluster(cluster: Harvester) 
     assert ctx.status["previousVersion"] == "v1.6.0"
     assert ctx.status["version"] == {"isoURL": "https://x/a.iso"}
     assert outcome == Completed()
+
+
+@pytest.mark.rule("pipeline: a node whose cordon would be refused fails the preflight")
+@pytest.mark.parametrize(
+    ("nodes", "cordoned", "held", "expected"),
+    [
+        pytest.param(["n1", "n2"], ["n2"], [], "n1: {n2}. Run kubectl uncordon n2", id="two nodes, one cordoned"),
+        pytest.param(["n1", "n2"], ["n2"], ["n2"], "", id="two nodes, one held by an earlier plan"),
+        pytest.param(["n1", "n2", "n3"], ["n2", "n3"], [], "n1: {n2, n3}. Run kubectl uncordon n2", id="three nodes"),
+        pytest.param(["n1", "n2", "n3"], ["n2", "n3"], ["n3"], "", id="three nodes, one of them held"),
+        pytest.param(["n1", "n2", "n3"], ["n2"], [], "", id="two others"),
+        pytest.param(["n1", "n2"], ["n1", "n2"], ["n1"], "n1: {n2}. Run kubectl uncordon n2", id="held and cordoned"),
+        pytest.param(["n1"], ["n1"], [], "", id="a single node"),
+    ],
+)
+async def test_last_schedulable_node_fails_the_preflight(
+    cluster: Harvester, nodes: list[str], cordoned: list[str], held: list[str], expected: str
+) -> None:
+    await prepared(cluster)
+    await cluster.nodes(*nodes)
+    for node in nodes:
+        await cluster.machine(node)
+        annotations = {PRE_DRAIN: OPTIONS} if node in held else {}
+        labels = {"rke.cattle.io/machine-name": f"m-{node}"}
+        metadata = {"name": f"s-{node}", "namespace": "fleet-local", "labels": labels, "annotations": annotations}
+        await cluster.put(SECRETS, {"metadata": metadata, "type": "rke.cattle.io/machine-plan", "data": {}})
+    for node in cordoned:
+        await cluster.client.patch(NODES, node, MergePatch({"spec": {"unschedulable": True}}))
+    result = await Initialize().run(cluster.context(await cluster.plan()))
+    node, _, rest = expected.partition(": {")
+    names, _, remedy = rest.partition("}")
+    text = f"no other node is schedulable ({names}: cordoned), so that Harvester refuses its cordon"
+    assert result == (Failed(cause=f"node {node}: {text}{remedy}. Then create a new plan") if expected else Completed())
 
 
 @pytest.mark.rule("nodes: a managed label that is missing for a moment changes nothing")

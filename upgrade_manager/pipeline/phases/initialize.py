@@ -8,7 +8,8 @@ from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_SERVICE_NAME, SETTI
 from upgrade_manager.api.names import image_problem, is_object_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.blockers.wait import CheckedNodeWait, CheckedServiceWait
-from upgrade_manager.facts import versions
+from upgrade_manager.facts import node_obstacles, versions
+from upgrade_manager.facts.machine_plan import draining_nodes
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
 from upgrade_manager.pipeline.errors import MissingObject
@@ -21,7 +22,7 @@ from upgrade_manager.pipeline.node_upgrade.managed_nodes import (
 from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.phases import toolkit_image
 from upgrade_manager.pipeline.phases.eligibility import check_unfinished, check_upgrade_path
-from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MANAGED_NODES
+from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES
 from upgrade_manager.pipeline.settings import unfinished_upgrade
 from upgrade_manager.preflight.check import NAMESPACE, SERVICE, Pending, Rejected
 
@@ -75,7 +76,7 @@ class Initialize(Phase):
         unknown_pause_nodes(ctx, managed, await ctx.watch(LOCAL_MACHINES))
         _warn_of_ignored_annotations(ctx)
         # The next phase creates objects with that image.
-        problems = await toolkit_image.ensure(ctx)
+        problems = [*await toolkit_image.ensure(ctx), *await _last_schedulable(ctx, nodes)]
         return await _preflight(ctx, nodes, problems)
 
 
@@ -125,6 +126,23 @@ def _endpoint_wait(words: str, began: datetime) -> CheckedServiceWait:
     remedy = f"Check the API servers there: kubectl get endpointslices -n {NAMESPACE} -l {LABEL_SERVICE_NAME}={SERVICE}"
     detail = f"an API server does not respond ({words})"
     return CheckedServiceWait(namespace=NAMESPACE, name=SERVICE, since=began, detail=detail, remedy=remedy)
+
+
+async def _last_schedulable(ctx: ReconcileContext, nodes: Sequence[Object]) -> list[str]:
+    """Name the node that Rancher cannot cordon, because users have cordoned all others.
+
+    Rancher uncordons the nodes that an earlier plan holds cordoned before it drains another one.
+    """
+    cordoned = sorted(objects.name(node) for node in nodes if objects.is_true(node, "spec", "unschedulable"))
+    if ctx.status["singleNode"] or not cordoned or len(nodes) - len(cordoned) > 1:
+        return []
+    secrets, machines = await ctx.watch_all(MACHINE_PLANS, LOCAL_MACHINES)
+    held = draining_nodes(secrets.list(), machines.list())
+    last = [name for name in map(objects.name, nodes) if name not in cordoned or name in held]
+    if len(last) != 1:
+        return []
+    obstacle = node_obstacles.last_schedulable([name for name in cordoned if name != last[0]])
+    return [f"node {last[0]}: {obstacle.why}. Run {obstacle.ways_out[0]}"]
 
 
 def _check_image_name(ctx: ReconcileContext) -> Failed | None:

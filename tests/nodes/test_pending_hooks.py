@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster.nodes import OPTIONS, PRE_DRAIN, machine, node, secret, store_of
+from tests.support.cluster.nodes import OPTIONS, PRE, PRE_DRAIN, machine, node, secret, store_of
 from tests.support.cluster.nodes import POST as HOOK
 from tests.support.cluster.nodes import POST_DRAIN as REQUEST
+from upgrade_manager.api.keys import ANNOTATION_MACHINE
 from upgrade_manager.facts.drain_hooks import leftover_hook
 from upgrade_manager.nodes.node_view import Observed
 from upgrade_manager.nodes.pending_hooks import delays, describe_delays
@@ -24,6 +25,8 @@ STALE = f"is pending since an earlier upgrade {ACKNOWLEDGE}"
 SHARED = json.dumps({"postDrainHooks": [{"annotation": HOOK}, {"annotation": "example.com/a"}]})
 #: Drain options with the hook of another controller alone.
 FOREIGN = json.dumps({"postDrainHooks": [{"annotation": "example.com/a"}]})
+EARLIER = "is pending, but the Node names another Machine than old"
+OPTIONS_BEFORE = json.dumps({"preDrainHooks": [{"annotation": PRE}]})
 OTHERS = "other controllers have not acknowledged their hooks: example.com/a (Secret fleet-local/s)"
 UNMANAGED = f"is pending, but the node does not exist or lacks the label harvesterhci.io/managed=true {ACKNOWLEDGE}"
 
@@ -114,3 +117,27 @@ def test_cordoned_nodes_are_named_after_the_hooks() -> None:
     assert remaining(cordoned=["n2"]) == uncordon
     assert remaining(cordoned=["n2"], multi_node=False) == uncordon
     assert remaining(cordoned=["n2", "n3"], limit=1) == f"{uncordon}; 1 more"
+
+
+@pytest.mark.rule("nodes: a hook of an earlier Machine of the node is reported, and acknowledged by its user")
+@pytest.mark.parametrize(
+    ("named", "annotations", "state"),
+    [
+        pytest.param("m-n1", {REQUEST: OPTIONS}, EARLIER, id="post-drain"),
+        pytest.param("m-n1", {PRE_DRAIN: OPTIONS_BEFORE}, EARLIER, id="pre-drain"),
+        pytest.param("m-n1", {REQUEST: OPTIONS, HOOK: OPTIONS}, ACKNOWLEDGED, id="acknowledged"),
+        pytest.param("old", {REQUEST: OPTIONS}, ACKNOWLEDGED, id="the Machine that the Node names"),
+        pytest.param("", {REQUEST: OPTIONS}, ACKNOWLEDGED, id="no Machine named"),
+    ],
+)
+def test_hook_of_an_earlier_machine_is_named(named: str, annotations: dict[str, str], state: str) -> None:
+    observed = Observed(
+        nodes=store_of([node("n1", annotations={ANNOTATION_MACHINE: named})]),
+        secrets=store_of([secret("s", "old", **annotations), secret("new", "m-n1")]),
+        machines=store_of([machine("old", "n1"), machine("m-n1", "n1")]),
+        jobs=store_of([]),
+    )
+    (key,) = annotations.keys() - {HOOK}
+    found = describe_delays(delays(observed, cordoned=[], multi_node=True), limit=3)
+    remedy = f" (acknowledge it: {leftover_hook('s', key)})" if state == EARLIER else ""
+    assert found == f"n1: {key} of Secret fleet-local/s {state}{remedy}"

@@ -14,6 +14,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import (
+    ANNOTATION_MACHINE,
     FLEET_LOCAL,
     MANAGED_SELECTOR,
     RKE_DRAIN_OPTIONS,
@@ -25,7 +26,7 @@ from upgrade_manager.facts.drain_hooks import leftover_hook
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
@@ -73,14 +74,36 @@ def delays(observed: Observed, *, cordoned: Iterable[str], multi_node: bool) -> 
     The manager acknowledges hooks of managed nodes in a `multi_node` upgrade. A Secret without a Machine or a node is
     skipped: Rancher does not process it.
     """
-    managed = set(observed.nodes.derive(objects.name))
+    managed, pairs = set(observed.nodes.derive(objects.name)), _by_node(observed.secrets, observed.machines)
+    earlier = _of_earlier_machines(pairs, observed.nodes)
     found, drained = [], set()
-    for node, secret in _by_node(observed.secrets, observed.machines):
-        acknowledges = multi_node and node in managed
-        for key in _delaying(secret, multi_node=multi_node, acknowledges=acknowledges):
-            found.append(_delay(node, secret, key, acknowledges=acknowledges, multi_node=multi_node))
+    for node, secret in pairs:
+        why = _unacknowledged(node, secret, managed, earlier, multi_node=multi_node)
+        for key in _delaying(secret, multi_node=multi_node, acknowledges=not why):
+            found.append(_delay(node, secret, key, leftover=why))
             drained.add(node)
     return found + [_cordon(node) for node in cordoned if node not in drained]
+
+
+def _of_earlier_machines(pairs: Iterable[tuple[str, Object]], nodes: Store) -> frozenset[str]:
+    """Return the Secrets of Machines that their Node does not name, such as one that is stuck in its deletion."""
+    named = {node: objects.annotations_of(nodes.get(node) or {}).get(ANNOTATION_MACHINE, "") for node, _ in pairs}
+    found = [(node, objects.name(secret), machine_plan.machine_of(secret)) for node, secret in pairs]
+    sure = {node for node, _, machine in found if machine == named[node]}
+    return frozenset(secret for node, secret, machine in found if node in sure and machine != named[node])
+
+
+def _unacknowledged(
+    node: str, secret: Object, managed: Collection[str], earlier: Collection[str], *, multi_node: bool
+) -> str:
+    """Return why the manager does not acknowledge the Secret's hooks; empty if it does."""
+    if not multi_node:
+        return "is pending since an earlier upgrade"
+    if node not in managed:
+        return f"is pending, but the node does not exist or lacks the label {MANAGED_SELECTOR}"
+    if objects.name(secret) in earlier:
+        return f"is pending, but the Node names another Machine than {machine_plan.machine_of(secret)}"
+    return ""
 
 
 def _cordon(node: str) -> Delay:
@@ -116,25 +139,19 @@ def _by_node(secrets: Store, machines: Store) -> list[tuple[str, Object]]:
     return sorted(((node, secret) for node, secret in pairs if node), key=itemgetter(0))
 
 
-def _delay(node: str, secret: Object, key: str, *, acknowledges: bool, multi_node: bool) -> Delay:
+def _delay(node: str, secret: Object, key: str, *, leftover: str) -> Delay:
     name, is_pre_drain = objects.name(secret), key == RKE_PRE_DRAIN
     if key == RKE_DRAIN_OPTIONS:
         return Delay(kind=DelayKind.DRAIN, node=node, secret=name, problem=node_obstacles.draining(name))
     hook = machine_plan.pre_drain_hook(secret) if is_pre_drain else machine_plan.post_drain_hook(secret)
     # Each reconcile acknowledges the hooks of nodes that are done before this check.
-    is_answered = not hook.pending or acknowledges
+    is_answered = not hook.pending or not leftover
     if is_answered and hook.others:
         foreign = node_obstacles.foreign_hooks(name, hook.others)
         return Delay(kind=DelayKind.FOREIGN, node=node, secret=name, problem=foreign, hooks=hook.others)
-    kind, state = _state(is_answered=is_answered, multi_node=multi_node)
-    acknowledge = leftover_hook(name, key) if kind is DelayKind.LEFTOVER else ""
-    problem = f"{key} of Secret {FLEET_LOCAL}/{name} {state}"
-    return Delay(kind=kind, node=node, secret=name, problem=problem, remedy=acknowledge)
-
-
-def _state(*, is_answered: bool, multi_node: bool) -> tuple[DelayKind, str]:
+    named = f"{key} of Secret {FLEET_LOCAL}/{name}"
     if is_answered:
-        return DelayKind.RANCHER, "is acknowledged; waiting for Rancher to uncordon the node"
-    if not multi_node:
-        return DelayKind.LEFTOVER, "is pending since an earlier upgrade"
-    return DelayKind.LEFTOVER, f"is pending, but the node does not exist or lacks the label {MANAGED_SELECTOR}"
+        waits = f"{named} is acknowledged; waiting for Rancher to uncordon the node"
+        return Delay(kind=DelayKind.RANCHER, node=node, secret=name, problem=waits)
+    acknowledge = leftover_hook(name, key)
+    return Delay(kind=DelayKind.LEFTOVER, node=node, secret=name, problem=f"{named} {leftover}", remedy=acknowledge)

@@ -41,8 +41,8 @@ async def test_nodes(nodes: list[Object], expected: list[str]) -> None:
 
 
 PRE, POST, OPTIONS = "rke.cattle.io/pre-drain", "rke.cattle.io/post-drain", "rke.cattle.io/drain-options"
-OWN = json.dumps({"preDrainHooks": [{"annotation": ANNOTATION_PRE_HOOK}]})
-OWN_AFTER = json.dumps({"postDrainHooks": [{"annotation": ANNOTATION_POST_HOOK}]})
+BEFORE = json.dumps({"preDrainHooks": [{"annotation": ANNOTATION_PRE_HOOK}]})
+AFTER = json.dumps({"postDrainHooks": [{"annotation": ANNOTATION_POST_HOOK}]})
 OTHERS = json.dumps({"preDrainHooks": [{"annotation": "harvesterhci.io/pre-hook"}]})
 CORDONED = ["Node n1 is cordoned. "]
 MACHINE = named("m-n1", "fleet-local", status={"nodeRef": {"name": "n1"}})
@@ -57,13 +57,13 @@ def secret(machine: str = "m-n1", **annotations: str) -> Object:
 @pytest.mark.parametrize(
     ("secrets", "expected"),
     [
-        pytest.param([secret(**{OPTIONS: OWN, PRE: OWN})], [], id="pre-drain"),
-        pytest.param([secret(**{POST: OWN_AFTER})], [], id="post-drain, strategy given back"),
-        pytest.param([secret(**{OPTIONS: OWN})], [], id="drain begun"),
-        pytest.param([secret(**{PRE: OWN, ANNOTATION_PRE_HOOK: OWN})], [], id="acknowledged"),
+        pytest.param([secret(**{OPTIONS: BEFORE, PRE: BEFORE})], [], id="pre-drain"),
+        pytest.param([secret(**{POST: AFTER})], [], id="post-drain, strategy given back"),
+        pytest.param([secret(**{OPTIONS: BEFORE})], [], id="drain begun"),
+        pytest.param([secret(**{PRE: BEFORE, ANNOTATION_PRE_HOOK: BEFORE})], [], id="acknowledged"),
         pytest.param([secret(**{OPTIONS: OTHERS, PRE: OTHERS})], CORDONED, id="hooks of others"),
         pytest.param([secret(**{PRE: "x"})], CORDONED, id="invalid options"),
-        pytest.param([secret("m-n2", **{PRE: OWN})], CORDONED, id="another node"),
+        pytest.param([secret("m-n2", **{PRE: BEFORE})], CORDONED, id="another node"),
         pytest.param([secret()], CORDONED, id="no drain"),
         pytest.param([], CORDONED, id="no Secret"),
     ],
@@ -76,7 +76,7 @@ async def test_node_that_an_earlier_upgrade_cordoned(secrets: list[Object], expe
 @pytest.mark.rule("admission: a user's cordon is refused beside one of an earlier upgrade")
 async def test_cordon_of_a_user_is_reported_beside_a_held_node() -> None:
     nodes = [node("n1", cordoned=True), node("n2", cordoned=True)]
-    reader = MemoryReader({NODES: nodes, SECRETS: [secret(**{PRE: OWN})], MACHINES: [MACHINE]})
+    reader = MemoryReader({NODES: nodes, SECRETS: [secret(**{PRE: BEFORE})], MACHINES: [MACHINE]})
     assert_messages(await find(CHECK, reader), ["Node n2 is cordoned. "])
 
 
@@ -88,6 +88,6 @@ async def test_cordoned_node_is_reported_without_the_kind(missing: Resource) -> 
 
 async def test_node_that_an_earlier_upgrade_holds_must_be_ready() -> None:
     nodes = [node("n1", ready="False", cordoned=True)]
-    reader = MemoryReader({NODES: nodes, SECRETS: [secret(**{PRE: OWN})], MACHINES: [MACHINE]})
+    reader = MemoryReader({NODES: nodes, SECRETS: [secret(**{PRE: BEFORE})], MACHINES: [MACHINE]})
     [message] = await find(CHECK, reader)
     assert message.endswith("Repair it, then create the plan: kubectl describe node n1")

@@ -142,9 +142,8 @@ async def test_deleted_image_of_the_user_is_named(simulate: Simulate) -> None:
         await stage.until_node("PostDraining")
         image = await stage.client.get(VIRTUAL_MACHINE_IMAGES, BY_IMAGE["image"], namespace=NAMESPACE)
         await stage.client.delete(VIRTUAL_MACHINE_IMAGES, BY_IMAGE["image"], namespace=NAMESPACE)
-        await stage.until_plan(lambda plan: condition(plan, "Degraded")[0] == "True")
-        message = condition(await stage.plan(), "Degraded")[2]
-        assert message.startswith(f"VirtualMachineImage {NAMESPACE}/{BY_IMAGE['image']} does not exist")
+        plan = await stage.until_plan(lambda plan: condition(plan, "Stalled")[0] == "True")
+        assert condition(plan, "Stalled")[2].startswith(f"VirtualMachineImage {NAMESPACE}/{BY_IMAGE['image']}: it does")
         metadata = {key: objects.metadata(image)[key] for key in ("name", "namespace")}
         await stage.client.create(VIRTUAL_MACHINE_IMAGES, {**image, "metadata": metadata})
         await stage.succeed()

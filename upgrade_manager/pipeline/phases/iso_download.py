@@ -12,18 +12,11 @@ from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.imports import FailedUploadWait
-from upgrade_manager.blockers.wait import ImageWait, MissingImageWait
-from upgrade_manager.facts.image_import import (
-    IMPORT_AGAIN,
-    has_failed_upload,
-    import_obstacle,
-    missing,
-    named,
-    unmountable,
-)
+from upgrade_manager.blockers.wait import ImageWait
+from upgrade_manager.facts.image_import import IMPORT_AGAIN, has_failed_upload, import_obstacle, named, unmountable
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import PERSISTENT_VOLUME_CLAIMS
-from upgrade_manager.pipeline.blocker_report import first_seen, known_since
+from upgrade_manager.pipeline.blocker_report import known_since
 from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
 from upgrade_manager.pipeline.phases import iso_checksums, iso_import
 from upgrade_manager.pipeline.selections import one_image
@@ -52,8 +45,7 @@ class ISODownload(Phase):
         ctx.status["isoImageID"] = name
         image = (await ctx.watch(one_image(HARVESTER_SYSTEM, name))).get(name, HARVESTER_SYSTEM)
         if image is None and adopted:
-            absent = missing(name)
-            return Waiting(message=f"{named(name)} {absent.why}. {absent.way_out}", waits=(_missing(ctx, name),))
+            return iso_import.missing(ctx, name)
         if image is not None and (adopted or ctx.owner.owns(image)):
             iso_checksums.record_iso(ctx, checksum=objects.text(image, "spec", "checksum"))
             result = _result(ctx, image, adopted=bool(adopted))
@@ -87,16 +79,6 @@ def _result(ctx: ReconcileContext, image: Object, *, adopted: bool) -> PhaseResu
         return Failed(cause=f"{about}: {obstacle.why}. Check {check}, then create a new plan")
     progress = (objects.status(image).get("progress") or 0) // STEP * STEP
     return Waiting(message=f"{about}: importing, {_attempt(image)}{progress} %", waits=(_wait(ctx, image),))
-
-
-def _missing(ctx: ReconcileContext, image: str) -> MissingImageWait:
-    return MissingImageWait(
-        namespace=HARVESTER_SYSTEM,
-        name=image,
-        since=first_seen(ctx, MissingImageWait, image),
-        detail=f"it {missing(image).why}, and spec.image of the plan names it",
-        remedy=missing(image).way_out,
-    )
 
 
 def _wait(ctx: ReconcileContext, image: Object) -> ImageWait:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
-from upgrade_manager.blockers.wait import ImageWait
-from upgrade_manager.facts.image_import import missing, named
+from upgrade_manager.blockers.wait import ImageWait, MissingImageWait
+from upgrade_manager.facts import image_import
+from upgrade_manager.facts.image_import import named
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES
+from upgrade_manager.pipeline.blocker_report import first_seen
 from upgrade_manager.pipeline.ending import repository_handover
-from upgrade_manager.pipeline.errors import MissingObject
 from upgrade_manager.pipeline.outcome import Waiting
 from upgrade_manager.resources.iso_image import iso_image
 
@@ -33,13 +34,25 @@ async def create(ctx: ReconcileContext, name: str) -> Waiting:
 async def create_again(ctx: ReconcileContext) -> Waiting | None:
     """Create the image that another client has deleted; None for a plan of an earlier version without its source.
 
-    Raises MissingObject for an image that the plan names, which only its user can create again.
+    Only its user can create an image again that the plan names.
     """
     name = ctx.status["isoImageID"]
     if ctx.plan.spec.image:
-        absent = missing(name)
-        raise MissingObject(f"{named(name)} {absent.why}, and the nodes read the release from it. {absent.way_out}")
+        return missing(ctx, name)
     return await create(ctx, name) if ctx.status["version"] else None
+
+
+def missing(ctx: ReconcileContext, name: str) -> Waiting:
+    """Return the wait for an image that the plan names and that does not exist."""
+    absent = image_import.missing(name)
+    wait = MissingImageWait(
+        namespace=HARVESTER_SYSTEM,
+        name=name,
+        since=first_seen(ctx, MissingImageWait, name),
+        detail=f"it {absent.why}, and spec.image of the plan names it",
+        remedy=absent.way_out,
+    )
+    return Waiting(message=f"{named(name)} {absent.why}. {absent.way_out}", waits=(wait,))
 
 
 def _new_wait(ctx: ReconcileContext, image: str) -> ImageWait:

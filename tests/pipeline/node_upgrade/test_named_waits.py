@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,7 +11,9 @@ from tests.pipeline.node_upgrade.test_waits import named, waits
 from tests.support.cluster.nodes import OPTIONS, PRE
 from upgrade_manager.blockers.wait import RemovedJobWait, WaitKind
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import JOBS
+from upgrade_manager.kube.resources import JOBS, NODES, Resource
+from upgrade_manager.pipeline.informers import UNSEEN_TTL
+from upgrade_manager.pipeline.outcome import Waiting
 
 if TYPE_CHECKING:
     from tests.support.managers.node_upgrade import NodeUpgradeRun
@@ -75,3 +78,30 @@ async def test_job_whose_removal_is_awaited_is_a_wait(stage: NodeUpgradeRun) -> 
     (wait,) = found
     assert (wait.name, wait.node) == (name, "n1")
     assert wait.detail.endswith("it is being deleted, and its finalizer example.com/held holds it")
+
+
+@pytest.mark.rule("nodes: the nodes that the cache lacks are listed once for all of them")
+async def test_missing_nodes_cost_one_list(stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [f"n{number}" for number in range(20)]
+    await stage.begin(*nodes)
+    for node in nodes[1:]:
+        await stage.client.delete(NODES, node)
+    lists: list[str] = []
+    original = stage.client.list
+
+    def counted(resource: Resource, **given: Any) -> Any:
+        # The cache of a test lists managed nodes itself.
+        if given.get("metadata_only") and "label_selector" not in given:
+            lists.append(resource.kind)
+        return original(resource, **given)
+
+    monkeypatch.setattr(stage.client, "list", counted)
+    ctx = await stage.context()
+    for _ in range(5):
+        result = await stage.phase.run(ctx)
+        assert isinstance(result, Waiting)
+        assert len([wait for wait in result.waits if wait.kind is WaitKind.MISSING_NODE]) == 19
+    assert lists.count("Node") == 1
+    await asyncio.sleep(UNSEEN_TTL)
+    await stage.phase.run(ctx)
+    assert lists.count("Node") == 2

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, MANAGED_SELECTOR, is_managed, manage_command
@@ -17,6 +19,8 @@ from upgrade_manager.pipeline import ledger
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from upgrade_manager.api.node_states import NodeState
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
@@ -44,10 +48,31 @@ WITHOUT_NODE = MissingNode(problem="its Node does not exist", ways_out=("Start t
 
 async def find_missing(ctx: ReconcileContext, node: str) -> MissingNode | None:
     """Return why the node cannot be observed; None if neither its Node nor its Machine exists."""
-    found = (await ctx.client.list(NODES, field_selector=f"metadata.name={node}", metadata_only=True)).items
-    if found and is_managed(objects.labels(found[0])):
+    return (await find_all_missing(ctx, [node]))[node]
+
+
+async def find_all_missing(ctx: ReconcileContext, nodes: Sequence[str]) -> dict[str, MissingNode | None]:
+    """Return why each node cannot be observed; None if neither its Node nor its Machine exists.
+
+    Nodes are listed once for all, and again after a while: a watch of the nodes that take no part would cost more.
+    """
+    known = json.loads(await ctx.informers.unseen_nodes.get(",".join(nodes), partial(_listed, ctx, nodes)))
+    return {node: await _find_missing(ctx, node, managed=known.get(node)) for node in nodes}
+
+
+async def _listed(ctx: ReconcileContext, nodes: Sequence[str]) -> str:
+    """Return by name, as JSON: True for each of the nodes that exists with the managed label, False without it."""
+    selector = f"metadata.name={nodes[0]}" if len(nodes) == 1 else ""
+    found = (await ctx.client.list(NODES, field_selector=selector, metadata_only=True)).items
+    wanted = frozenset(nodes)
+    return json.dumps({name: is_managed(objects.labels(one)) for one in found if (name := objects.name(one)) in wanted})
+
+
+async def _find_missing(ctx: ReconcileContext, node: str, *, managed: bool | None) -> MissingNode | None:
+    """Return why the node cannot be observed; `managed` is None if its Node does not exist."""
+    if managed:
         return MissingNode(problem="its Node is not in the cache yet", ways_out=(_RESTART,), is_passing=True)
-    if found:
+    if managed is not None:
         way_out = f"Add it: {manage_command(node)}"
         return MissingNode(problem=f"its label {MANAGED_SELECTOR} is missing", ways_out=(way_out,))
     machine = _machine(await ctx.watch(LOCAL_MACHINES), node)

@@ -30,7 +30,7 @@ from upgrade_manager.pipeline.node_upgrade import drain_entries, vm_restore
 from upgrade_manager.pipeline.node_upgrade.effects import apply_effect, remove_acknowledgements
 from upgrade_manager.pipeline.node_upgrade.gate_waits import gate_waits
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import unknown_pause_nodes
-from upgrade_manager.pipeline.node_upgrade.missing_nodes import WITHOUT_NODE, find_missing, held_by, report_left
+from upgrade_manager.pipeline.node_upgrade.missing_nodes import WITHOUT_NODE, find_all_missing, held_by, report_left
 from upgrade_manager.pipeline.node_upgrade.report import (
     moved_nodes,
     remove_passed_estimate,
@@ -237,8 +237,8 @@ async def _decide(ctx: ReconcileContext, state: State) -> None:
     single, spec, uid = state.single, ctx.plan.spec, ctx.owner.uid
     decisions = decide_all(ctx.status, state.observed, plan_uid=uid, single=single, spec=spec, target=state.target)
     recorded = {single} if single else ctx.status.known_nodes()
-    for name in sorted(recorded - {view.name for view, _ in decisions}):
-        missing = await find_missing(ctx, name)
+    unseen = sorted(recorded - {view.name for view, _ in decisions})
+    for name, missing in (await find_all_missing(ctx, unseen)).items() if unseen else ():
         if missing or single:
             state.missing[name] = missing or WITHOUT_NODE
             decisions.append(held_by(name, ctx.status.node_state(name), state.missing[name]))

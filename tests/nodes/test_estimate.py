@@ -46,14 +46,15 @@ def left(state: NodeState | None = None) -> tuple[NodeView, Decision]:
     ("decisions", "hours"),
     [
         pytest.param([left()] * 3, None, id="no node is done"),
-        pytest.param([done(2), left(), left()], 2 * 2.15, id="two nodes are left, and the clean-up of three"),
+        pytest.param([done(2)] * 2 + [left()] * 2, 2 * 2.2, id="two nodes are left, and the clean-up of four"),
+        pytest.param([done(2), left(), left()], None, id="one node may differ from all others"),
         pytest.param([done(1), done(2), done(9), left()], 2 * 1.2, id="the median"),
-        pytest.param([done(2), left(NodeState.UPGRADE_PAUSED), left()], None, id="a node is paused"),
-        pytest.param([done(2, jobs=False), left(), left()], None, id="its Jobs were deleted"),
+        pytest.param([done(2), done(2), left(NodeState.UPGRADE_PAUSED), left()], None, id="a node is paused"),
+        pytest.param([done(2), done(2, jobs=False), left(), left()], None, id="its Jobs were deleted"),
         pytest.param([done(2), done(2)], None, id="no node is left"),
         pytest.param([done(2)] * 19 + [left()], None, id="of twenty nodes one: their clean-up may take longer"),
         pytest.param([done(2)] * 18 + [left()] * 2, 2 * 3, id="of twenty nodes two"),
-        pytest.param([done(1), done(2, holds=True), left()], 1 * 2.15, id="a lost node counts as left"),
+        pytest.param([done(1), done(1), done(2, holds=True), left()], 1 * 2.2, id="a lost node counts as left"),
     ],
 )
 def test_completion_follows_the_nodes_that_are_done(decisions: list[Decided], hours: float | None) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from upgrade_manager.nodes.model import Decision, NodeView
     from upgrade_manager.nodes.node_view import Decided
 
+#: The durations that an estimate needs: one node may differ from all others, as by its VMs.
+SAMPLES = 2
 #: The time of a node's image clean-up, relative to its upgrade.
 CLEANUP = 0.05
 #: The smallest share of remaining nodes for an estimate: fewer nodes take less time than the clean-up of all nodes,
@@ -31,7 +33,7 @@ def completion(decisions: Collection[Decided], *, now: datetime) -> datetime | N
     done = [view for view, decision in decisions if decision.is_done]
     seconds = [found for view in done if (found := upgrade_seconds(view, now=now)) is not None]
     left = len(decisions) - len(done)
-    if not seconds or left < max(1, LEAST_LEFT * len(decisions)) or is_paused(decisions):
+    if len(seconds) < SAMPLES or left < max(1, LEAST_LEFT * len(decisions)) or is_paused(decisions):
         return None
     return now + timedelta(seconds=median(seconds) * (left + CLEANUP * len(decisions)))
 

@@ -9,6 +9,7 @@ from hack.virtual_time import virtual_now
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
+from upgrade_manager.nodes import estimate
 from upgrade_manager.nodes.anomalies import AnomalyLog
 from upgrade_manager.pipeline.node_upgrade import phase
 from upgrade_manager.pipeline.settings import overrides, rancher
@@ -53,7 +54,10 @@ async def test_another_plan_is_reported_again(stage: NodeUpgradeRun, monkeypatch
     assert settings.call_count == 1
 
 
-async def test_estimate_is_made_again_until_the_move_is_written(stage: NodeUpgradeRun) -> None:
+async def test_estimate_is_made_again_until_the_move_is_written(
+    stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(estimate, "SAMPLES", 1)
     await stage.begin("n1", "n2")
     await stage.request("n1", "pre")
     started = {"startTime": format_time(virtual_now()), "conditions": [{"type": "Complete", "status": "True"}]}

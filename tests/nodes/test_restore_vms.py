@@ -52,6 +52,13 @@ def test_no_job_once_the_node_is_recorded_as_done(view: NodeView, state: NodeSta
     assert RestoreVMs(node="n1") not in decide(replace(view, state=state), release_os=NEW).effects
 
 
+@pytest.mark.parametrize("view", [BACK, ONLY], ids=["multi-node", "single-node"])
+def test_existing_job_of_the_request_is_not_created_again(view: NodeView) -> None:
+    decide = single_node.decide if view is ONLY else drain.decide
+    started = replace(view, jobs={**view.jobs, JobType.RESTORE_VM: RUNNING})
+    assert RestoreVMs(node="n1") not in decide(started, release_os=NEW).effects
+
+
 def test_hook_is_acknowledged_before_vms_are_restored() -> None:
     effects = drain.decide(BACK, release_os=NEW).effects
     assert isinstance(effects[-2], AcknowledgeHook)

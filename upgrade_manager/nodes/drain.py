@@ -215,5 +215,6 @@ def clear_pending_os(view: NodeView) -> tuple[Effect, ...]:
 
 
 def restore_vms(view: NodeView) -> tuple[Effect, ...]:
-    """Restart the VMs of a node that is back, until it is recorded as done and never after."""
-    return (RestoreVMs(node=view.name),) if view.restore_vms and not view.is_upgraded else ()
+    """Restart the VMs of a node that is back, unless the Job exists: the node is recorded as done some time later."""
+    owed = view.restore_vms and not view.is_upgraded and JobType.RESTORE_VM not in view.jobs
+    return (RestoreVMs(node=view.name),) if owed else ()

@@ -11,7 +11,7 @@ from upgrade_manager.api.names import label_value
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.spec import UpgradePlanSpec
 from upgrade_manager.facts.job_state import Progress
-from upgrade_manager.nodes.node_view import Decided, Observed, Target, decide_all, finished_seconds, is_older, is_same
+from upgrade_manager.nodes.node_view import Decided, Observed, Target, decide_all, finished_seconds
 from upgrade_manager.pipeline.status import StatusPatch
 from upgrade_manager.resources.owner import Owner
 
@@ -238,40 +238,3 @@ def test_outdated_kubernetes_and_stale_hooks_are_recognized(
     seen = observed(nodes=[{**node("n1"), "status": status}], secrets=[one], machines=[machine("m1", "n1")])
     ((view, _),) = decided(seen, target=TARGET._replace(stale=left))
     assert (view.kubernetes_outdated, view.stale_hook, view.tier) == expected
-
-
-@pytest.mark.parametrize(
-    ("reported", "wanted", "older"),
-    [
-        pytest.param("v1.34.3+rke2r1", "v1.35.2+rke2r1", True, id="a minor version"),
-        pytest.param("v1.35.1+rke2r1", "v1.35.2+rke2r1", True, id="a patch version"),
-        pytest.param("v1.9.0", "v1.10.0", True, id="by number, not by letter"),
-        pytest.param("v1.35.2+rke2r1", "v1.35.2+rke2r1", False, id="the same"),
-        pytest.param("v1.35.2+rke2r1", "v1.35.2-rc3+rke2r1", False, id="the kubelet reports no pre-release"),
-        pytest.param("v1.35.2+rke2r1", "v1.35.2+rke2r2", False, id="the build is not compared"),
-        pytest.param("v1.36.0+rke2r1", "v1.35.2+rke2r1", False, id="a newer one"),
-        pytest.param("1.34.3", "v1.35.2", True, id="without a v"),
-        pytest.param("", "v1.35.2", False, id="not reported"),
-        pytest.param("v1.34.3", "latest", False, id="no version"),
-        pytest.param("v1.34", "v1.35.2", False, id="half a version"),
-        pytest.param("v1.34." + "9" * 5000, "v1.35.2", False, id="no number of this world"),
-    ],
-)
-def test_versions_compare_by_major_minor_and_patch(reported: str, wanted: str, older: bool) -> None:  # noqa: FBT001  # a table
-    assert is_older(reported, wanted) is older
-
-
-@pytest.mark.parametrize(
-    ("reported", "same"),
-    [
-        pytest.param("v1.35.2+rke2r2", True, id="another build"),
-        pytest.param("v1.35.3+rke2r1", False, id="another patch version"),
-        pytest.param("", False, id="not reported"),
-    ],
-)
-def test_node_of_the_releases_kubernetes_is_recognized(reported: str, *, same: bool) -> None:
-    assert is_same(reported, "v1.35.2+rke2r1") is same
-
-
-def test_two_unknown_versions_are_not_the_same() -> None:
-    assert not is_same("", "latest")

@@ -15,6 +15,7 @@ quantities       Kubernetes quantities
 pod_reason       why a Pod does not run; `taints` finds the taints that keep a Pod from a node
 deployments      why a Deployment does nothing
 addons           the state of Harvester's Addons
+kubernetes       versions of Kubernetes on nodes
 kubevirt         why KubeVirt does not serve, or has not ended its upgrade
 managed_charts   why Fleet has not deployed a ManagedChart
 job_state        the progress of a Job
@@ -39,6 +40,7 @@ __all__ = [
     "final_phases",
     "image_import",
     "job_state",
+    "kubernetes",
     "kubevirt",
     "label_selectors",
     "live_migration",

@@ -57,9 +57,18 @@ def not_back(
     if not runs_os:
         return NodeObstacle(why=wanted, ways_out=_boot_release(node))
     if release_kubernetes:
-        log = f"Show the agent's log on node {node}: journalctl -u rancher-system-agent --no-pager -n 100"
-        return NodeObstacle(why=f"it runs Kubernetes {kubelet} instead of {release_kubernetes}", ways_out=(log,))
+        return NodeObstacle(why=outdated(kubelet, release_kubernetes), ways_out=(agent_log(node),))
     return None
+
+
+def outdated(kubelet: str, release: str) -> str:
+    """Return the clause about a node whose Kubernetes is not the release's."""
+    return f"it runs Kubernetes {kubelet or 'of an unknown version'} instead of {release}"
+
+
+def agent_log(node: str) -> str:
+    """Return the first remedy for a node to which Rancher's agent does not apply Rancher's plan."""
+    return f"Show the agent's log on node {node}: journalctl -u rancher-system-agent --no-pager -n 100"
 
 
 def not_ready(since: str) -> str:

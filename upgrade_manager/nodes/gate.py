@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK, FLEET_LOCAL
 from upgrade_manager.api.node_states import NodeState
-from upgrade_manager.facts.node_obstacles import not_ready
+from upgrade_manager.facts.node_obstacles import agent_log, not_ready
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.model import AcknowledgeHook
 from upgrade_manager.nodes.node_view import machine_nodes
@@ -180,9 +180,8 @@ def _other_node(view: NodeView, around: Surroundings) -> Closed | None:
         if not other.ready:
             return down(other.name, other.ready_since)
         if other.plan_error:
-            log = f"Show the agent's log on node {other.name}: journalctl -u rancher-system-agent --no-pager -n 100"
             why = f"Rancher cannot apply its plan ({other.plan_error})"
-            return Closed(row=GateRow.OTHER_NODE, name=other.name, why=why, ways_out=(log,))
+            return Closed(row=GateRow.OTHER_NODE, name=other.name, why=why, ways_out=(agent_log(other.name),))
     away = next((name for name in around.unavailable if name != view.name), None)
     return _away(away, around.unavailable[away]) if away is not None else None
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts import node_obstacles
+from upgrade_manager.facts.kubernetes import is_same
 from upgrade_manager.kube import objects
-from upgrade_manager.nodes.node_view import is_same
 from upgrade_manager.nodes.pending_hooks import held_nodes
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ decision.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
@@ -30,6 +29,7 @@ from upgrade_manager.api.text import name_list
 from upgrade_manager.facts import machine_plan
 from upgrade_manager.facts.condition_words import condition_words
 from upgrade_manager.facts.job_state import JobState
+from upgrade_manager.facts.kubernetes import is_older
 from upgrade_manager.facts.machine_plan import NO_HOOK, Hook
 from upgrade_manager.facts.removal import deletion, ways_out
 from upgrade_manager.kube import objects
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 Decided: TypeAlias = "tuple[NodeView, Decision]"
 #: Pre-release and build are ignored: kubelets do not report a pre-release, and Rancher does not compare builds.
 _SHOW_MACHINES = f"Show the Machines and their nodes: kubectl get {MACHINES.name} -n {FLEET_LOCAL}"
-_RELEASE = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?![0-9])", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,26 +128,6 @@ def finished_seconds(jobs: Store, plan_uid: str) -> dict[JobType, list[float]]:
         if job is not None and job.plan_uid == plan_uid and job.state.seconds is not None:
             result.setdefault(job.job_type, []).append(job.state.seconds)
     return result
-
-
-def is_older(reported: str, release: str) -> bool:
-    """Return True if a node's Kubernetes is older than the release's; False if either cannot be parsed.
-
-    Rancher treats v1.33.5-rc1+rke2r1 and v1.33.5+rke2r2 as equal, and so does this function.
-    """
-    have, want = _parse(reported), _parse(release)
-    return have is not None and want is not None and have < want
-
-
-def is_same(reported: str, release: str) -> bool:
-    """Return True if a node's Kubernetes is the release's, by the comparison of `is_older`."""
-    have = _parse(reported)
-    return have is not None and have == _parse(release)
-
-
-def _parse(version: str) -> tuple[int, int, int] | None:
-    match = _RELEASE.match(version.strip())
-    return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,8 +81,8 @@ async def test_kubelet_that_stays_old_times_out_before_any_change(tmp_path: Path
     async with os_world(tmp_path) as world:
         await set_node(world, kubelet="v1.34.3+rke2r1")
         text = (
-            "wait-for-kubelet: not done after 60 min: the kubelet of node node-0 reports v1.34.3+rke2r1 instead of "
-            "v1.35.2+rke2r1"
+            "wait-for-kubelet: not done after 60 min: node node-0: it runs Kubernetes v1.34.3+rke2r1 instead of "
+            "v1.35.2+rke2r1. Show the agent's log on node node-0: journalctl -u rancher-system-agent --no-pager -n 100"
         )
         with pytest.raises(StepTimedOut) as error:
             await world.run(COMMAND)

@@ -141,7 +141,7 @@ async def test_kubernetes_that_rancher_does_not_upgrade_times_out(tmp_path: Path
         with pytest.raises(StepTimedOut) as error:
             await world.run(COMMAND, poll=600.0)
         assert str(error.value).startswith(
-            "wait-for-kubelet: not done after 120 min: the kubelet of node node-0 reports v1.34.3+rke2r1 instead of "
+            "wait-for-kubelet: not done after 120 min: node node-0: it runs Kubernetes v1.34.3+rke2r1 instead of "
             f"{NEW_KUBERNETES}"
         )
         assert elementals(world) == 0

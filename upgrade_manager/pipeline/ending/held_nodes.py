@@ -23,10 +23,10 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import SUCCEEDED, PhaseName
 from upgrade_manager.api.text import MESSAGE_LIMIT, name_list
 from upgrade_manager.facts.drain_hooks import leftover_hook
+from upgrade_manager.facts.kubernetes import is_older
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
-from upgrade_manager.nodes.node_view import is_older
 from upgrade_manager.nodes.pending_hooks import held_nodes
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import has_left
 from upgrade_manager.pipeline.plan_objects import skip_missing

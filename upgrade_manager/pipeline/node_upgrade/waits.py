@@ -42,6 +42,7 @@ from upgrade_manager.blockers.wait import (
 from upgrade_manager.facts import drain_hooks, node_obstacles
 from upgrade_manager.facts.evictions import BUDGET_GATE
 from upgrade_manager.facts.job_state import Progress
+from upgrade_manager.facts.kubernetes import is_older
 from upgrade_manager.facts.vm_obstacles import EVACUATION
 from upgrade_manager.facts.volumes import VOLUME_GATE
 from upgrade_manager.kube import objects
@@ -49,7 +50,7 @@ from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.nodes.drain import runs_release
 from upgrade_manager.nodes.model import AcknowledgeHook
 from upgrade_manager.nodes.next_node import kubelet_of
-from upgrade_manager.nodes.node_view import finished_seconds, is_older
+from upgrade_manager.nodes.node_view import finished_seconds
 from upgrade_manager.nodes.pending_hooks import DelayKind
 from upgrade_manager.nodes.sequencing import FIRST_JOBS
 from upgrade_manager.pipeline.blocker_report import first_seen, known_blockers

@@ -27,3 +27,13 @@ def entry(manager: str, time: str, fields: Any) -> dict[str, Any]:
 )
 def test_last_manager_of_a_field(entries: list[Any], manager: str) -> None:
     assert last_manager({"metadata": {"managedFields": entries}}, "spec", "kubernetesVersion") == manager
+
+
+def test_own_manager_is_left_out() -> None:
+    fields: dict[str, Any] = {"f:spec": {"f:x": {}}}
+    found = [
+        {"manager": "own", "time": "2026-01-02T00:00:00Z", "fieldsV1": fields},
+        {"manager": "other", "time": "2026-01-01T00:00:00Z", "fieldsV1": fields},
+    ]
+    obj = {"metadata": {"managedFields": found}}
+    assert (last_manager(obj, "spec", "x"), last_manager(obj, "spec", "x", besides="own")) == ("own", "other")

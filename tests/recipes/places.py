@@ -229,6 +229,7 @@ _UNBROKEN = {
     "LeftoverHook": "tests/pipeline/node_upgrade/test_waits.py",
     "JobSlow": "tests/blockers/test_jobs.py",
     "LedgerUnsettled": "tests/pipeline/node_upgrade/test_vm_restore_runs.py",
+    "StrategyContested": "tests/pipeline/node_upgrade/test_contest.py",
     **dict.fromkeys(
         ("KubernetesVersionChanged", "NodeUnavailable", "MachineAmbiguous", "NoMigrationTarget", "CordonRefused"),
         "tests/pipeline/node_upgrade/test_gate.py",

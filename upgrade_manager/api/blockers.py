@@ -35,6 +35,7 @@ class BlockerReason(StrEnum):
     WRITE_REFUSED = "WriteRefused"
     CLEANUP_REFUSED = "CleanupRefused"
     KUBERNETES_VERSION_CHANGED = "KubernetesVersionChanged"
+    STRATEGY_CONTESTED = "StrategyContested"
     NODE_UNAVAILABLE = "NodeUnavailable"
     MACHINE_AMBIGUOUS = "MachineAmbiguous"
     NO_MIGRATION_TARGET = "NoMigrationTarget"

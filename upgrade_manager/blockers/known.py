@@ -16,6 +16,7 @@ from upgrade_manager.blockers.wait import (
     ChangedClusterWait,
     CheckedNodeWait,
     CheckedServiceWait,
+    ContestedStrategyWait,
     CordonedNodeWait,
     ForeignHookWait,
     LeftoverHookWait,
@@ -67,6 +68,7 @@ _OTHERS = tuple(
     Finder(wait=kind, reasons=(reason,), overdue=overdue, find=partial(_find, reason=reason))
     for kind, reason, overdue in (
         (ChangedClusterWait, BlockerReason.KUBERNETES_VERSION_CHANGED, settled),
+        (ContestedStrategyWait, BlockerReason.STRATEGY_CONTESTED, at_once),
         (AmbiguousMachineWait, BlockerReason.MACHINE_AMBIGUOUS, settled),
         (UnavailableNodeWait, BlockerReason.NODE_UNAVAILABLE, settled),
         (UncordonedNodeWait, BlockerReason.NODE_UNCORDONED, settled),

@@ -40,6 +40,7 @@ class WaitKind(Enum):
     CHECKED_NODE = "Node", "check"
     CHECKED_SERVICE = "Service", "check"
     CHANGED_CLUSTER = "Cluster", "changed"
+    CONTESTED_STRATEGY = "Cluster", "contested"
     AMBIGUOUS_MACHINE = "Machine", "ambiguous"
     UNAVAILABLE_NODE = "Node", "unavailable"
     UNCORDONED_NODE = "Node", "uncordoned"
@@ -59,7 +60,7 @@ class Wait:
     kind: ClassVar[WaitKind]
     namespace: str = ""
     name: str
-    #: The node whose upgrade waits; empty if the wait does not concern one node.
+    #: Empty if the wait does not concern the upgrade of one node.
     node: str = ""
     #: The start of the wait, taken from a time that survives a restart.
     since: datetime
@@ -160,20 +161,14 @@ class ServiceWait(RepositoryWait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RancherWait(Wait):
-    """A wait for Rancher to drain the next node, or to finish a node; `detail` is the awaited action of Rancher.
-
-    No node is under way, and no hook is pending.
-    """
+    """A wait for Rancher, which `detail` describes, while no node is under way and no hook is pending."""
 
     kind = WaitKind.RANCHER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainWait(Wait):
-    """A wait for Rancher to drain a node and upgrade its Kubernetes, once its pre-drain hook is acknowledged.
-
-    The object is the machine-plan Secret; `detail` is Rancher's error.
-    """
+    """A wait for Rancher to drain and upgrade the node of that machine-plan Secret; `detail` is Rancher's error."""
 
     kind = WaitKind.DRAIN
     #: The time since which no known obstacle holds the drain up.
@@ -244,7 +239,6 @@ class LostNodeWait(ReturnWait):
 class KnownWait(Wait):
     """A wait whose cause the pipeline knows; `detail` is the cause."""
 
-    #: The remedy.
     remedy: str
 
 
@@ -306,6 +300,13 @@ class ChangedClusterWait(KnownWait):
 
     __slots__ = ()
     kind = WaitKind.CHANGED_CLUSTER
+
+
+class ContestedStrategyWait(KnownWait):
+    """A wait for another client to leave the manager's drain hooks in Rancher's Cluster."""
+
+    __slots__ = ()
+    kind = WaitKind.CONTESTED_STRATEGY
 
 
 class AmbiguousMachineWait(KnownWait):

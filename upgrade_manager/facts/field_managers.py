@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 
-def last_manager(obj: Object, *path: str) -> str:
-    """Return the field manager that owns the field, the newest of several; empty if none does.
+def last_manager(obj: Object, *path: str, besides: str = "") -> str:
+    """Return the field manager that owns the field, the newest of several but for one; empty if none does.
 
     The name is the client's own claim, by default the first part of its user agent.
     """
@@ -22,7 +22,7 @@ def last_manager(obj: Object, *path: str) -> str:
     owners = [
         one
         for one in objects.items(obj, "metadata", "managedFields")
-        if objects.value(one, "fieldsV1", *members) is not None
+        if objects.value(one, "fieldsV1", *members) is not None and objects.text(one, "manager") != besides
     ]
     newest = max(owners, key=lambda one: objects.text(one, "time"), default=None)
     return objects.excerpt(newest, "manager")

@@ -169,7 +169,7 @@ async def test_removed_hooks_are_added_without_a_generation(cluster: Harvester) 
     await start(ctx)
     await change(cluster, {"metadata": {"annotations": BARE | {"example.com/x": "y"}}})
     bare = await replace_strategy(cluster, {"workerDrainOptions": {"timeout": 7}})
-    await rancher.add_hooks(ctx, bare, original=OTHERS)
+    await rancher.add_hooks(ctx, bare, original=OTHERS, is_contested=False)
     rke = (await now(cluster))["rkeConfig"]
     assert rke == {"provisionGeneration": 5, "upgradeStrategy": with_hooks({"workerDrainOptions": {"timeout": 7}})}
     assert json.loads(await annotation(cluster))["upgradeStrategy"] == OTHERS

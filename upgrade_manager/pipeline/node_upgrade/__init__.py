@@ -8,6 +8,7 @@ waits          the waits of the nodes, for the finders of blockers
 managed_nodes  checks of the nodes to upgrade, which other phases share
 missing_nodes  recorded nodes that are not in the cache
 vm_restore     the Jobs that start VMs again; toolkit/vms records and stops them
+contest        counts the removals of the hooks by another client
 report         milestones as events, and the estimated end
 """
 

@@ -264,7 +264,8 @@ async def _keep_hooks(ctx: ReconcileContext, state: State) -> None:
     change = overrides.changed_strategy(ctx, state.cluster)
     if change is not None:
         await ctx.persist()
-        await rancher.add_hooks(ctx, state.cluster, original=change.get("original"))
+        is_contested = state.handled.contest.record(ctx, state.cluster)
+        await rancher.add_hooks(ctx, state.cluster, original=change.get("original"), is_contested=is_contested)
     elif await rancher.keep_original(ctx, state.cluster, overrides.strategy_entry(ctx)):
         state.handled.cluster = seen
 
@@ -351,8 +352,7 @@ async def _progress(ctx: ReconcileContext, state: State) -> Completed | Waiting:
         shown = "; ".join([paused, *busy] if paused else busy)
         if shown:
             named = tuple(chain(waits.of_nodes(unfinished), waits.of_forgotten(unfinished)))
-            # Such as a node that was paused, and whose hook Rancher has withdrawn.
-            found: Iterable[Wait] = named or waits.of_rancher((), kubernetes="", detail=shown)
+            found: Iterable[Wait] = named or waits.of_rancher((), kubernetes="", detail=shown)  # the hook was withdrawn
         else:
             shown, release = _next_node(ctx, state), state.target.release_kubernetes
             skipped = undrained(state.observed, unstarted=_unstarted(ctx), release=release)
@@ -365,7 +365,8 @@ async def _progress(ctx: ReconcileContext, state: State) -> Completed | Waiting:
         return Completed()
     shown = shown or str(state.set_back)
     is_held = state.set_back is not None or state.closed or any(is_down_before(*pair) for pair in unfinished)
-    waiting = (*(gate_waits(ctx, state.closed, unfinished, rancher=state.set_back) if is_held else ()), *found)
+    gate = gate_waits(ctx, state.closed, unfinished, rancher=state.set_back) if is_held else ()
+    waiting = (*(state.handled.contest.waits(ctx) if state.handled.contest.times else ()), *gate, *found)
     done, nodes = len(state.decisions) - len(unfinished), len(state.decisions)
     return Waiting(message=_message(shown, state, done=done, nodes=nodes), waits=waiting)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from upgrade_manager.pipeline.node_upgrade.contest import Contest
+
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.nodes.gate import Closed
@@ -28,6 +30,8 @@ class Handled:
     settings: bool = False
     #: Spec and annotations of Rancher's cluster with the hooks and the original strategy; `_keep_hooks` sets the field.
     cluster: tuple[object, object] | None = None
+    #: The removals of the hooks by other clients; `_keep_hooks` counts them.
+    contest: Contest = field(default_factory=Contest)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -94,10 +94,15 @@ async def start_upgrade(ctx: ReconcileContext, cluster: Object, *, original: Any
     await _patch_cluster(ctx, cluster, operations, values, event="node upgrade requested from Rancher")
 
 
-async def add_hooks(ctx: ReconcileContext, cluster: Object, *, original: Any) -> None:
-    """Add the hooks that other clients have removed, without a new generation."""
+async def add_hooks(ctx: ReconcileContext, cluster: Object, *, original: Any, is_contested: bool) -> None:
+    """Add the hooks that other clients have removed, without a new generation.
+
+    A blocker reports a strategy that is contested, in place of an event for each removal.
+    """
     values = {"upgradeStrategy": upgrade_strategy.with_hooks(rke_config(cluster).get("upgradeStrategy"))}
     await _patch_cluster(ctx, cluster, _annotate(cluster, _annotation(ctx, original)), values)
+    if is_contested:
+        return
     text = (
         f"Cluster {FLEET_LOCAL}/{PROVISIONING_CLUSTER}: the upgrade manager's drain hooks were removed from "
         "spec.rkeConfig.upgradeStrategy and have been added again. Without them Rancher upgrades nodes that run VMs; "

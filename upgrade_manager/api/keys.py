@@ -79,6 +79,9 @@ ANNOTATION_ORIGINAL_STRATEGY = f"{PREFIX}/original-upgrade-strategy"
 #: On the same cluster, until every node runs the release: the release and the version before it, as JSON.
 ANNOTATION_UNFINISHED_UPGRADE = f"{PREFIX}/unfinished-upgrade"
 
+#: On Rancher's provisioning cluster: what a deleted plan owed, as JSON, for the next plan.
+ANNOTATION_LEDGER = f"{PREFIX}/ledger"
+
 # Annotations that the manager sets on Nodes and machine-plan Secrets.
 ANNOTATION_PENDING_OS_IMAGE = f"{PREFIX}/pendingOSImage"
 ANNOTATION_PRE_HOOK = f"{PREFIX}/pre-hook"

@@ -56,6 +56,8 @@ class LedgerKind(StrEnum):
         return self in {LedgerKind.SETTING, LedgerKind.ANNOTATION, LedgerKind.UPDATE_METHODS}
 
 
+#: The kinds that the next accepted plan copies. Rancher's strategy passes on by its Cluster's annotation alone.
+PASSED = (LedgerKind.TAINT, LedgerKind.HOLD, LedgerKind.FILE, LedgerKind.STOPPED_VM, LedgerKind.NODE_LEFT)
 _KINDS = frozenset(map(str, LedgerKind))
 
 

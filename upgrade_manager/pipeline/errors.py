@@ -15,7 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
-from upgrade_manager.kube.errors import KubeError
+from upgrade_manager.kube.errors import Forbidden, KubeError
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.runtime.result import RetryError
 
 if TYPE_CHECKING:
@@ -24,7 +25,16 @@ if TYPE_CHECKING:
     from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.objects import Object
 
-__all__ = ["LOGS", "BadCluster", "ForeignObject", "MissingObject", "Overdue", "RetryError", "error_message"]
+__all__ = [
+    "LOGS",
+    "BadCluster",
+    "ForeignObject",
+    "MissingObject",
+    "Overdue",
+    "RetryError",
+    "error_message",
+    "is_of_plan",
+]
 
 LOGS = f"Run kubectl -n {HARVESTER_SYSTEM} logs -l app.kubernetes.io/name=harvester-upgrade-manager --prefix --tail=-1"
 
@@ -51,6 +61,11 @@ class Overdue(RetryError):
     def __init__(self, message: str, *, waits: Sequence[Wait]) -> None:
         super().__init__(message)
         self.waits = tuple(waits)
+
+
+def is_of_plan(error: Exception) -> bool:
+    """Return True for a write of the plan that is always refused, for example by a policy for the toolkit image."""
+    return isinstance(error, Forbidden) and error.written is not None and error.written.kind == UPGRADE_PLANS.kind
 
 
 def error_message(error: Exception) -> str:

@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import structlog
 
-from upgrade_manager.api.conditions import AVAILABLE, CONCURRENT_UPGRADE_BLOCKED
-from upgrade_manager.api.in_progress import blocks_next_plan, is_in_progress
+from upgrade_manager.api.in_progress import blocks_next_plan, is_blocked, is_in_progress
 from upgrade_manager.api.keys import FINALIZER, LABEL_ACTIVE
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
 from upgrade_manager.blockers.refusals import Refusals
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Forbidden, KubeError, NotFound
+from upgrade_manager.kube.errors import KubeError, NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline import blocker_report, write_log
 from upgrade_manager.pipeline.context import ReconcileContext
-from upgrade_manager.pipeline.ending import held_nodes, settlement
+from upgrade_manager.pipeline.ending import held_nodes, passing_on, settlement
 from upgrade_manager.pipeline.ending.cleanup import clean_up, is_finalizing
 from upgrade_manager.pipeline.ending.takeover import take_over
-from upgrade_manager.pipeline.errors import error_message
+from upgrade_manager.pipeline.errors import error_message, is_of_plan
 from upgrade_manager.pipeline.node_upgrade import vm_restore
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases import toolkit_image
@@ -138,7 +137,7 @@ class PlanReconciler:
             known_since = partial(blocker_report.refused_since, ctx)
             self._refusals.record(ctx.owner.uid, error, known_since=known_since, now=ctx.now())
             if not self._passing.passes(ctx.owner.uid, error):
-                if _is_of_plan(error):
+                if is_of_plan(error):
                     # The API server would refuse the changes again, together with the report of the error.
                     ctx.status.rebase(ctx.raw)
                 await self._degrade(ctx, error)
@@ -195,6 +194,7 @@ class PlanReconciler:
                 await earlier_records.adopt(ctx)
             if not ctx.informers.is_taken_over:
                 await take_over(ctx)
+                await passing_on.release(ctx, map(self._other, self._plans.store.list()))
         if not ctx.status["toolkitImage"] and toolkit_image.adopt(ctx):
             await self._persist(ctx)
             toolkit_image.report(ctx)
@@ -206,8 +206,11 @@ class PlanReconciler:
         if not isinstance(result, Waiting):
             blocker_report.clear(ctx)
         if isinstance(result, Failed):
-            remedy, remarks = await held_nodes.remedy(ctx), settlement.name_unrecorded(ctx)
-            ctx.status.fail(result.cause, remedy, remarks)
+            remedy, remarks = (
+                await held_nodes.remedy(ctx),
+                [settlement.name_unrecorded(ctx), await passing_on.owed(ctx)],
+            )
+            ctx.status.fail(result.cause, remedy, ". ".join(filter(None, remarks)))
             await self._persist(ctx)
             toolkit_image.report(ctx)  # recorded with the acceptance, also if Initialize fails before its decision
             log.error("upgrade failed", cause=result.cause)
@@ -242,7 +245,7 @@ class PlanReconciler:
         A plan that is created during another upgrade is blocked permanently. A plan that is created while a failed plan
         gives its settings back starts afterwards.
         """
-        if _is_blocked(ctx.raw):
+        if is_blocked(objects.status(ctx.raw)):
             await ctx.deactivate()
             # The process that blocked the plan may have died before it sent the event.
             ctx.events.blocked(ctx.raw)
@@ -270,11 +273,16 @@ class PlanReconciler:
         ctx.informers.is_taken_over = True
         ctx.record_creator()
         await self._engine.begin(ctx)
-        ctx.status.accept(PhaseName.INITIALIZE.active, ctx.target)
+        ctx.status.accept(PhaseName.INITIALIZE.active, ctx.target, inherited=passing_on.inherited(others))
         ctx.status.waiting(self._engine.initial_message(ctx))
         await self._persist(ctx)
         log.info("upgrade started")
+        await passing_on.release(ctx, map(self._other, others))
         return None
+
+    def _other(self, plan: Object) -> ReconcileContext:
+        informers = self._informers.of(objects.name(plan), uid=objects.uid(plan))
+        return ReconcileContext.of(plan, self._services, informers)
 
     async def _hold_others(self, ctx: ReconcileContext, others: Iterable[Object]) -> None:
         """Write to the plans without a decision, which their next reconcile makes, and remove the label of other plans.
@@ -284,12 +292,14 @@ class PlanReconciler:
         its clean-up is refused; any plan may have the label from its manifest.
         """
         for plan in others:
-            is_decided = objects.status(plan).get("currentPhase") or objects.is_deleting(plan) or _is_blocked(plan)
+            is_decided = (
+                objects.status(plan).get("currentPhase")
+                or objects.is_deleting(plan)
+                or is_blocked(objects.status(plan))
+            )
             if is_decided and LABEL_ACTIVE not in objects.labels(plan):
                 continue
-            other = ReconcileContext.of(
-                plan, self._services, self._informers.of(objects.name(plan), uid=objects.uid(plan))
-            )
+            other = self._other(plan)
             try:
                 await other.deactivate()
                 if not is_decided:
@@ -327,6 +337,7 @@ class PlanReconciler:
         if ctx.status.phase != SUCCEEDED:
             await vm_restore.report_stopped(ctx)
             settlement.name_unrecorded(ctx)
+            await passing_on.leave(ctx)
         await self._persist(ctx)
         try:
             await clean_up(ctx, keep_failed_jobs=keep_failed_jobs)
@@ -387,12 +398,3 @@ def _reportable(plan: Object) -> _Reportable:
     """Return the fields of the plan on the API server from which `_replay` reports."""
     status = objects.status(plan)
     return objects.annotations_of(plan), status.get("phaseTransitionTimestamps"), status.get("toolkitImage")
-
-
-def _is_of_plan(error: Exception) -> bool:
-    """Return True for a write of the plan that is always refused, for example by a policy for the toolkit image."""
-    return isinstance(error, Forbidden) and error.written is not None and error.written.kind == UPGRADE_PLANS.kind
-
-
-def _is_blocked(plan: Object) -> bool:
-    return objects.condition(plan, AVAILABLE).get("reason") == CONCURRENT_UPGRADE_BLOCKED

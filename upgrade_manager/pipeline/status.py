@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from upgrade_manager.api.blockers import Blocker
+    from upgrade_manager.api.ledger import Entry
     from upgrade_manager.api.node_states import NodeState
 
 #: Seconds between two writes that change messages and node states only. A status grows with the cluster: 1,000 nodes
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 MESSAGE_INTERVAL = 1.0
 #: Seconds between two writes that change only the detail of the Progressing message, such as a Pod that has started.
 DETAIL_INTERVAL = 5.0
+#: The end of the message of a failed plan after which another plan was accepted.
+_TAKEN_OVER = " has taken over"
 _BLOCKED = frozenset(map(str, BlockerReason))
 
 
@@ -160,10 +163,10 @@ class StatusPatch:
         parsed = parse_time(moment)
         return seconds_between(parsed, self._now()) if parsed else 0.0
 
-    def accept(self, phase: str, target: str) -> None:
-        """Start the upgrade in its first phase."""
+    def accept(self, phase: str, target: str, *, inherited: Sequence[Entry] = ()) -> None:
+        """Start the upgrade in its first phase, with the entries of the ledger that earlier plans have left."""
         self.record(phase)
-        self._status["ledger"] = []
+        self._status["ledger"] = list(inherited)
         self.upgrading(target)
         self.waiting("")
         self.healthy()
@@ -290,6 +293,15 @@ class StatusPatch:
         self._condition(PROGRESSING, FALSE, FAILED, cause, limit=MAX_MESSAGE)
         ways_on = remedy or "Correct the cause, and create a new UpgradePlan"
         text = ". ".join(part for part in (cause.rstrip("."), remarks, ways_on) if part)
+        self._condition(DEGRADED, TRUE, UPGRADE_FAILED, text, limit=MAX_MESSAGE)
+
+    def taken_over(self, successor: str) -> None:
+        """Replace the commands of a failure, which another plan has taken over, once."""
+        known = (find_condition(self._status.get("conditions"), DEGRADED) or {}).get("message") or ""
+        if known.endswith(_TAKEN_OVER):
+            return
+        cause = (find_condition(self._status.get("conditions"), PROGRESSING) or {}).get("message") or "It failed"
+        text = f"{cause.rstrip('.')}. UpgradePlan {successor}{_TAKEN_OVER}"
         self._condition(DEGRADED, TRUE, UPGRADE_FAILED, text, limit=MAX_MESSAGE)
 
     def _route(self, target: str) -> str:

@@ -50,7 +50,7 @@ async def settle(ctx: ReconcileContext) -> Waiting | None:
         await ctx.persist()
     await job_ledger.copy(ctx)
     await _remove_taints(ctx)
-    return await _settle_vms(ctx)
+    return await settle_vms(ctx)
 
 
 async def name_settled(ctx: ReconcileContext) -> str:
@@ -58,7 +58,7 @@ async def name_settled(ctx: ReconcileContext) -> str:
 
     The entries are removed; the caller adds the sentences to the final condition, and writes the status.
     """
-    sentences = [*_left(ctx), *_off(ctx), name_unrecorded(ctx)]
+    sentences = [*_left(ctx), *vms_off(ctx), name_unrecorded(ctx)]
     named = ledger.entries(ctx, LedgerKind.STOPPED_VM, LedgerKind.NODE_LEFT)
     await job_ledger.settle(ctx, [entry["id"] for entry in named])
     return ". ".join(filter(None, sentences))
@@ -80,13 +80,18 @@ async def _remove_taints(ctx: ReconcileContext) -> None:
         return
     nodes = await ctx.watch(MANAGED_NODES)
     for entry in entries:
-        taints = objects.items(nodes.get(entry.get("node", "")), "spec", "taints")
-        if any(objects.text(taint, "key") == TAINT_KUBEVIRT_DRAIN for taint in taints):
+        if is_tainted(nodes.get(entry.get("node", ""))):
             await remove_taint(ctx, entry["node"])
     await job_ledger.settle(ctx, [entry["id"] for entry in entries])
 
 
-async def _settle_vms(ctx: ReconcileContext) -> Waiting | None:
+def is_tainted(node: Object | None) -> bool:
+    """Return True for a Node with the taint of a drain."""
+    taints = objects.items(node, "spec", "taints")
+    return any(objects.text(taint, "key") == TAINT_KUBEVIRT_DRAIN for taint in taints)
+
+
+async def settle_vms(ctx: ReconcileContext) -> Waiting | None:
     """Settle the VMs that run or do not exist any more; return the wait for those that are about to run."""
     entries = ledger.entries(ctx, LedgerKind.STOPPED_VM)
     if not entries:
@@ -131,7 +136,7 @@ def _left(ctx: ReconcileContext) -> Iterator[str]:
         yield f"Node {entry.get('node', '')} left during the upgrade"
 
 
-def _off(ctx: ReconcileContext) -> Iterator[str]:
+def vms_off(ctx: ReconcileContext) -> Iterator[str]:
     """Yield the sentence that names every VM that is off; with restoreVM record it in events of a few VMs each."""
     entries = ledger.entries(ctx, LedgerKind.STOPPED_VM)
     if not entries:

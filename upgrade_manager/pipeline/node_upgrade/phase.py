@@ -24,7 +24,7 @@ from upgrade_manager.nodes.next_node import next_node_message, undrained
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all, machine_nodes
 from upgrade_manager.nodes.pending_hooks import delays, describe_delays
 from upgrade_manager.nodes.sequencing import one_at_a_time, paused_message, starts_upgrade
-from upgrade_manager.pipeline import job_ledger
+from upgrade_manager.pipeline import job_ledger, ledger
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.node_upgrade import drain_entries, vm_restore
 from upgrade_manager.pipeline.node_upgrade.effects import apply_effect, remove_acknowledgements
@@ -186,6 +186,7 @@ async def _begin(ctx: ReconcileContext, state: State) -> None:
             return
         ctx.status["provisionGeneration"] = generation
         overrides.refresh_strategy(ctx, state.cluster)
+        ledger.put(ctx, rancher.left_entries(state.cluster))
     elif _has_started(ctx):
         return
     if state.cluster is not None:

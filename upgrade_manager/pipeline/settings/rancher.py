@@ -20,11 +20,14 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from upgrade_manager.api.keys import (
+    ANNOTATION_LEDGER,
     ANNOTATION_ORIGINAL_STRATEGY,
     ANNOTATION_UNFINISHED_UPGRADE,
     FLEET_LOCAL,
     PROVISIONING_CLUSTER,
 )
+from upgrade_manager.api.ledger import PASSED, of_kind, recorded_entries
+from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.facts import rancher_cluster
 from upgrade_manager.facts.field_managers import last_manager
 from upgrade_manager.kube import objects
@@ -39,6 +42,7 @@ from upgrade_manager.pipeline.settings import unfinished_upgrade, upgrade_strate
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from upgrade_manager.api.ledger import Entry
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 
@@ -90,6 +94,7 @@ async def start_upgrade(ctx: ReconcileContext, cluster: Object, *, original: Any
         {"op": "test", "path": _KUBERNETES, "value": current},
         {"op": "add", "path": _KUBERNETES, "value": release(ctx)},
         *_annotate(cluster, {**_annotation(ctx, original), **_unfinished(ctx)}),
+        *_without_ledger(cluster),
     ]
     await _patch_cluster(ctx, cluster, operations, values, event="node upgrade requested from Rancher")
 
@@ -245,6 +250,16 @@ def _record(cluster: Object) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
+def left_entries(cluster: Object) -> list[Entry]:
+    """Return the entries that a deleted plan has left for the next one (ending/passing_on.py)."""
+    try:
+        raw = json.loads(objects.annotations_of(cluster).get(ANNOTATION_LEDGER, "[]"))
+    except (ValueError, RecursionError):
+        return []
+    found = of_kind(recorded_entries({"ledger": raw}), *PASSED)
+    return [entry for entry in found if parse_time(entry.get("since")) is not None]
+
+
 def _annotation(ctx: ReconcileContext, original: Any) -> dict[str, str | None]:
     record = {"plan": ctx.owner.name, "uid": ctx.owner.uid, "upgradeStrategy": original}
     return {ANNOTATION_ORIGINAL_STRATEGY: json.dumps(record, separators=(",", ":"))}
@@ -262,6 +277,12 @@ def _annotate(cluster: Object, values: Mapping[str, str | None]) -> list[Object]
     parent = _ADD_ANNOTATIONS if added and not objects.metadata(cluster).get("annotations") else []
     adds = [{"op": "add", "path": annotation_path(key), "value": value} for key, value in added.items()]
     return [*parent, *adds, *({"op": "remove", "path": annotation_path(key)} for key in removed)]
+
+
+def _without_ledger(cluster: Object) -> list[Object]:
+    """Return the operations that remove what an earlier plan has left, which this plan has recorded."""
+    value, path = objects.annotations_of(cluster).get(ANNOTATION_LEDGER), annotation_path(ANNOTATION_LEDGER)
+    return [] if value is None else [{"op": "test", "path": path, "value": value}, {"op": "remove", "path": path}]
 
 
 _ADD_ANNOTATIONS: list[Object] = [
@@ -292,7 +313,8 @@ def _patched_fields(cluster: Object) -> tuple[Any, ...]:
     config = objects.spec(cluster).get("rkeConfig")
     members = [(config or {}).get(name) for name in ("provisionGeneration", "upgradeStrategy")]
     annotations = objects.annotations_of(cluster)
-    own = [annotations.get(key) for key in (ANNOTATION_ORIGINAL_STRATEGY, ANNOTATION_UNFINISHED_UPGRADE)]
+    keys = (ANNOTATION_ORIGINAL_STRATEGY, ANNOTATION_UNFINISHED_UPGRADE, ANNOTATION_LEDGER)
+    own = [annotations.get(key) for key in keys]
     return objects.spec(cluster).get("kubernetesVersion"), bool(config), *members, bool(annotations), *own
 
 

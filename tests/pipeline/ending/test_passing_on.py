@@ -1,0 +1,178 @@
+"""What a plan that ends early owes is named, and passes to the next plan."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hack.simulation import Simulation
+from tests.pipeline.ending.test_settlement import SINCE, stopped, vm
+from tests.pipeline.settings.test_rancher import local, stored
+from tests.support.cluster.harvester import Harvester
+from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate, fault
+from tests.support.managers.upgrade import condition, started
+from upgrade_manager.api.keys import ANNOTATION_LEDGER
+from upgrade_manager.api.ledger import LedgerKind, new_entry
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import EVENTS, NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.pipeline import ledger
+from upgrade_manager.pipeline.context import ReconcileContext
+from upgrade_manager.pipeline.ending import passing_on
+from upgrade_manager.pipeline.settings import rancher
+
+TAINTED = [new_entry(LedgerKind.TAINT, name, object_=f"Node {name}", node=name, since=SINCE) for name in ("n1", "n2")]
+SETTING = new_entry(LedgerKind.SETTING, "x", object_="Setting a/b", field="value", original="1", since=SINCE)
+KEEPS = (
+    "Node n1 keeps the taint kubevirt.io/drain, with which no VM runs there. The next UpgradePlan continues with it; "
+    "where none follows: kubectl taint node n1 kubevirt.io/drain-"
+)
+OFF = "VMs that were stopped for the upgrade are off; start them: default/off"
+#: Harvester v1.9, which does not remove the taint from Ready nodes.
+KEEPING: dict[str, Any] = {"harvester": {"node_down": False}}
+REACHED = [{"phase": "NodeUpgrading", "phaseTransitionTimestamp": SINCE}]
+
+
+async def owing(cluster: Harvester, name: str = "up", **status: Any) -> ReconcileContext:
+    """Create a plan that was draining node n1, which keeps its taint, and has stopped a VM."""
+    entries = [*TAINTED, stopped("off"), SETTING]
+    return cluster.context(await cluster.plan(name, status={"ledger": entries, **status}))
+
+
+def deleted(ctx: ReconcileContext) -> ReconcileContext:
+    """Let the plan be deleted."""
+    metadata = {**objects.metadata(ctx.raw), "deletionTimestamp": SINCE}
+    ctx.raw = {**ctx.raw, "metadata": metadata}
+    return ctx
+
+
+async def drained(cluster: Harvester) -> None:
+    await cluster.nodes("n1", "n2")
+    taints = [{"key": "kubevirt.io/drain", "effect": "NoSchedule"}]
+    await cluster.client.patch(NODES, "n1", MergePatch({"spec": {"taints": taints}}))
+    await vm(cluster, "off", strategy="Halted")
+
+
+@pytest.mark.rule("nodes: a plan that ends during a drain names the taint that stays, and VMs that are off")
+async def test_taints_and_vms_are_named(cluster: Harvester) -> None:
+    await drained(cluster)
+    ctx = await owing(cluster)
+    assert await passing_on.owed(ctx) == f"{KEEPS}. {OFF}"
+    assert ledger.entries(ctx) == [TAINTED[0], stopped("off"), SETTING]
+
+
+async def test_nothing_is_read_without_entries(cluster: Harvester) -> None:
+    assert await passing_on.owed(cluster.context(await cluster.plan())) == ""
+    assert await passing_on.owed(cluster.context(await cluster.plan("left", status={"ledger": [TAINTED[1]]}))) == ""
+
+
+@pytest.mark.rule("nodes: the next accepted plan copies what passes on, and only its copy counts")
+async def test_entries_pass_to_the_next_plan(cluster: Harvester) -> None:
+    message = {"type": "Progressing", "status": "False", "reason": "Failed", "message": "no space"}
+    message["lastTransitionTime"] = SINCE
+    degraded = {**message, "type": "Degraded", "status": "True", "reason": "UpgradeFailed", "message": "Run kubectl x"}
+    ended = {"currentPhase": "Failed", "conditions": [message, degraded], "phaseTransitionTimestamps": REACHED}
+    earlier = await owing(cluster, "earlier", **ended)
+    early = cluster.context(await cluster.plan("early", status={"currentPhase": "Failed", "conditions": [degraded]}))
+    running = await owing(cluster, "running", currentPhase="CleaningUp")
+    plans = [earlier.raw, early.raw, running.raw]
+    assert passing_on.inherited(plans) == [*TAINTED, stopped("off")]
+    ctx = cluster.context(await cluster.plan("next"))
+    for _ in range(2):
+        others = [cluster.context(await cluster.client.get(UPGRADE_PLANS, name)) for name in ("earlier", "early")]
+        await passing_on.release(ctx, [*others, running, ctx])
+    found = [await cluster.client.get(UPGRADE_PLANS, name) for name in ("earlier", "early", "running")]
+    assert objects.status(found[0])["ledger"] == [SETTING]
+    assert objects.condition(found[0], "Degraded")["message"] == "no space. UpgradePlan next has taken over"
+    assert objects.condition(found[1], "Degraded")["message"] == "Run kubectl x"
+    assert objects.status(found[2])["ledger"] == [*TAINTED, stopped("off"), SETTING]
+
+
+@pytest.mark.rule("nodes: a deleted plan leaves what it owes in an annotation of Rancher's Cluster, and in an event")
+async def test_deleted_plan_leaves_its_entries_on_the_cluster(cluster: Harvester) -> None:
+    await drained(cluster)
+    await local(cluster)
+    ctx = await owing(cluster)
+    await passing_on.leave(ctx)
+    assert ANNOTATION_LEDGER not in objects.annotations_of(await stored(cluster))
+    for _ in range(2):
+        await passing_on.leave(deleted(ctx))
+    found = await stored(cluster)
+    assert json.loads(objects.annotations_of(found)[ANNOTATION_LEDGER]) == [TAINTED[0], stopped("off")]
+    assert rancher.left_entries(found) == [TAINTED[0], stopped("off")]
+    text = f"UpgradePlan up was deleted during the upgrade. {KEEPS}. {OFF}"
+    assert set(cluster.recorder.recorded) == {("UpgradeOwes", text)}
+
+
+@pytest.mark.parametrize("single", [True, False], ids=["single node", "no Cluster"])
+async def test_without_a_cluster_nothing_is_left(cluster: Harvester, *, single: bool) -> None:
+    await drained(cluster)
+    if single:
+        await local(cluster)
+    ctx = await owing(cluster, **({"singleNode": "n1"} if single else {}))
+    await passing_on.leave(deleted(ctx))
+    found = await cluster.client.find(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
+    assert found is None or ANNOTATION_LEDGER not in objects.annotations_of(found)
+
+
+@pytest.mark.parametrize("text", ["", "{", "7", json.dumps([{**TAINTED[0], "since": "soon"}, SETTING])])
+def test_invalid_annotation_has_no_entries(text: str) -> None:
+    assert rancher.left_entries({"metadata": {"annotations": {ANNOTATION_LEDGER: text}}}) == []
+
+
+async def taints(simulation: Simulation) -> list[str]:
+    """Return the nodes with the taint of a drain."""
+    nodes = (await simulation.client().list(NODES)).items
+    return [
+        objects.name(node)
+        for node in nodes
+        if any(one["key"] == "kubevirt.io/drain" for one in objects.spec(node).get("taints") or [])
+    ]
+
+
+@pytest.mark.rule(
+    "nodes: a plan that ends during a drain names the taint that stays, and VMs that are off",
+    "nodes: the next accepted plan copies what passes on, and only its copy counts",
+)
+@pytest.mark.servers
+async def test_failed_plan_passes_its_taint_on(simulate: Simulate) -> None:
+    scenario = RepairableScenario.of(**fault("post-drain", SECOND), **KEEPING)
+    async with simulate(scenario) as simulation, started(simulation) as stage:
+        plan = await stage.fail()
+        assert await taints(simulation) == [SECOND]
+        command = f"kubectl taint node {SECOND} kubevirt.io/drain-"
+        assert command in condition(plan, "Degraded")[2]
+        assert {entry["kind"] for entry in objects.status(plan)["ledger"]} >= {"Taint", "Strategy"}
+        scenario.repair()
+        following = replace(stage, name="next")
+        await following.create_plan()
+        done = await following.succeed()
+        assert (await taints(simulation), objects.status(done)["ledger"]) == ([], [])
+        message = condition(await stage.plan(), "Degraded")[2]
+        assert message.endswith(". UpgradePlan next has taken over")
+        assert "kubectl taint" not in message
+        assert "kubectl annotate" not in message
+
+
+@pytest.mark.rule("nodes: a deleted plan leaves what it owes in an annotation of Rancher's Cluster, and in an event")
+@pytest.mark.servers
+async def test_deleted_plan_passes_its_taint_on(simulate: Simulate) -> None:
+    async with simulate(RepairableScenario.of(**KEEPING)) as simulation, started(simulation) as stage:
+        await stage.until_node("PreDrained")
+        assert await taints(simulation) != []
+        await stage.delete()
+        await stage.until("deleted")
+        cluster = await stage.client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
+        assert "Taint" in [entry["kind"] for entry in rancher.left_entries(cluster)]
+        events = (await stage.client.list(EVENTS, namespace="fleet-local")).items
+        (event,) = [one for one in events if one["reason"] == "UpgradeOwes"]
+        assert "kubectl taint node" in event["message"]
+        following = replace(stage, name="next")
+        await following.create_plan()
+        done = await following.succeed()
+        cluster = await stage.client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
+        assert ANNOTATION_LEDGER not in objects.annotations_of(cluster)
+        assert (await taints(simulation), objects.status(done)["ledger"]) == ([], [])

@@ -1,0 +1,113 @@
+"""What a plan that ends early owes, and what passes to the next accepted plan.
+
+reconciler.py calls it when a plan ends, is deleted, or is accepted. Settings never pass on: they hold up the next plan.
+The original of Rancher's strategy passes on by the annotation of its Cluster (settings/rancher.py), because a copy
+would be given back by a plan that fails before its node upgrade. held_nodes.py has the nodes that the hooks hold.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import structlog
+
+from upgrade_manager.api.in_progress import is_in_progress
+from upgrade_manager.api.keys import ANNOTATION_LEDGER, FLEET_LOCAL, PROVISIONING_CLUSTER, TAINT_KUBEVIRT_DRAIN
+from upgrade_manager.api.ledger import PASSED, LedgerKind, merged, of_kind, recorded_entries
+from upgrade_manager.api.phases import FAILED, PhaseName
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Conflict, NotFound, Terminal
+from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
+from upgrade_manager.pipeline import job_ledger, ledger
+from upgrade_manager.pipeline.ending import settlement
+from upgrade_manager.pipeline.plan_objects import skip_missing
+from upgrade_manager.pipeline.selections import MANAGED_NODES
+from upgrade_manager.pipeline.settings import rancher
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from upgrade_manager.api.ledger import Entry
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.context import ReconcileContext
+
+EVENT_REASON = "UpgradeOwes"
+log = structlog.get_logger(__name__)
+
+
+async def owed(ctx: ReconcileContext) -> str:
+    """Return what a plan that ends early leaves, with the commands; entries that are settled meanwhile are removed.
+
+    The caller writes the status.
+    """
+    if not ledger.entries(ctx, *PASSED) and not job_ledger.is_used(ctx):
+        return ""
+    await job_ledger.copy(ctx)
+    await settlement.settle_vms(ctx)
+    return ". ".join([*await _taints(ctx), *settlement.vms_off(ctx)])
+
+
+async def leave(ctx: ReconcileContext) -> None:
+    """Keep what a deleted plan owes on Rancher's Cluster, for the next plan, and name it there in a Warning event."""
+    if not objects.is_deleting(ctx.raw):
+        return
+    text = await owed(ctx)
+    entries = ledger.entries(ctx, *PASSED)
+    if not entries or ctx.status["singleNode"] is not None:
+        return
+    read = ctx.client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
+    cluster = await skip_missing(ctx.client, FLEET_LOCAL, read)
+    if cluster is None:
+        return
+    if text:
+        end = f"UpgradePlan {ctx.owner.name} was deleted during the upgrade"
+        ctx.events.warning(cluster, EVENT_REASON, f"{end}. {text}", about=ctx.owner.uid)
+    value = json.dumps(merged(rancher.left_entries(cluster), entries), separators=(",", ":"))
+    metadata, name = {"annotations": {ANNOTATION_LEDGER: value}}, PROVISIONING_CLUSTER
+    await ctx.mark(PROVISIONING_CLUSTERS, name, metadata, namespace=FLEET_LOCAL, event="ledger kept for the next plan")
+
+
+async def _taints(ctx: ReconcileContext) -> list[str]:
+    """Name the nodes that keep the taint of a drain; settle the taints of the others."""
+    entries = ledger.entries(ctx, LedgerKind.TAINT)
+    if not entries:
+        return []
+    nodes = await ctx.watch(MANAGED_NODES)
+    kept = [one for one in entries if settlement.is_tainted(nodes.get(one.get("node", "")))]
+    await job_ledger.settle(ctx, [one["id"] for one in entries if one not in kept])
+    return [
+        f"Node {one['node']} keeps the taint {TAINT_KUBEVIRT_DRAIN}, with which no VM runs there. The next UpgradePlan "
+        f"continues with it; where none follows: kubectl taint node {one['node']} {TAINT_KUBEVIRT_DRAIN}-"
+        for one in kept
+    ]
+
+
+def inherited(others: Iterable[Object]) -> list[Entry]:
+    """Return the entries of plans that have ended, which a plan copies when it is accepted."""
+    ended = [objects.status(plan) for plan in others if not is_in_progress(objects.status(plan))]
+    return merged([], (entry for status in ended for entry in of_kind(recorded_entries(status), *PASSED)))
+
+
+async def release(ctx: ReconcileContext, others: Iterable[ReconcileContext]) -> None:
+    """Remove from plans that have failed what this plan has copied, and the commands in their messages."""
+    for other in others:
+        is_other = other.owner.uid != ctx.owner.uid and not objects.is_deleting(other.raw)
+        if is_other and other.status.phase == FAILED and _left_something(other):
+            await _release(other, ctx.owner.name)
+
+
+def _left_something(ctx: ReconcileContext) -> bool:
+    return bool(ledger.entries(ctx, *PASSED)) or PhaseName.NODE_UPGRADE.active in ctx.status.recorded_phases()
+
+
+async def _release(ctx: ReconcileContext, successor: str) -> None:
+    ledger.settle(ctx, [entry["id"] for entry in ledger.entries(ctx, *PASSED)])
+    ctx.status.taken_over(successor)
+    try:
+        await ctx.persist()
+    except NotFound:
+        log.info("earlier plan not found", plan=ctx.owner.name)
+    except (Terminal, Conflict) as error:
+        # The message of an ended plan must not hold up the next one.
+        log.warning("earlier plan not updated", plan=ctx.owner.name, error=str(error))

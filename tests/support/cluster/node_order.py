@@ -53,14 +53,17 @@ class NodeOrder:
     """Records everything that happens to a node out of turn.
 
     `loose` says that others change Rancher's strategy, after which Rancher upgrades nodes by itself; `restarted` are
-    nodes that others restart.
+    nodes that others restart; `by_hand` says that others answer hooks.
     """
 
-    def __init__(self, storage: Storage, *, release_os: str, loose: bool, restarted: Collection[str]) -> None:
+    def __init__(
+        self, storage: Storage, *, release_os: str, loose: bool, restarted: Collection[str], by_hand: bool = False
+    ) -> None:
         self._storage = storage
         self._release_os = release_os
         self._loose = loose
         self._restarted = restarted
+        self._by_hand = by_hand
         self._nodes: defaultdict[str, _Node] = defaultdict(_Node)
         #: The uid of the plan that runs; empty without one.
         self._running = ""
@@ -137,7 +140,7 @@ class NodeOrder:
     def _pre_drained(self, name: str) -> None:
         if not self._running:
             self._broken(f"the pre-drain hook of {name} is acknowledged without a plan")
-        elif self._running not in self._nodes[name].prepared:
+        elif self._running not in self._nodes[name].prepared and not self._by_hand:
             self._broken(f"the pre-drain hook of {name} is acknowledged before its Job is complete")
         self._nodes[name].acknowledged = self._running or "none"
 
@@ -146,7 +149,7 @@ class NodeOrder:
             self._broken(f"the post-drain hook of {name} is acknowledged without a plan")
         node = self._storage.get("nodes", ("", name))
         runs = objects.status(node.object)["nodeInfo"]["osImage"] if node else "nothing"
-        if node and runs != self._release_os:
+        if node and runs != self._release_os and not self._by_hand:
             self._broken(f"the post-drain hook of {name} is acknowledged while it runs {runs}")
         self._nodes[name].busy = ""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tests.support.managers.upgrade import node_states
+from tests.support.random_runs.undoing import undone
 from upgrade_manager.api.blockers import BlockerReason, read_blockers
 from upgrade_manager.api.keys import MANAGED_LABEL, PREFIX, SUC_NODE_LABEL_PREFIX
 from upgrade_manager.kube import objects
@@ -15,12 +16,13 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+    from collections.abc import Collection
 
     from tests.support.managers.upgrade import UpgradeRun
     from tests.support.random_runs.interference import Interference
     from upgrade_manager.kube.objects import Object
 
+_BEFORE_ITS_TURN = {None, "ImagePreloaded"}
 #: Number of removals of a label that flaps.
 _FLAPS = 4
 
@@ -45,12 +47,12 @@ async def label_flapping(stage: UpgradeRun, act: Interference) -> None:
 async def node_deleted(stage: UpgradeRun, act: Interference) -> None:
     """Delete a Node; its kubelet registers it again, without a cordon, which an operator sets as the blocker says."""
     node = await stage.client.get(NODES, act.node)
-    async with _undone(lambda: _register(stage, node)):
+    async with undone(lambda: _register(stage, node)):
         await stage.client.delete(NODES, act.node)
         await asyncio.sleep(act.lasts)
     while not await _is_named(stage, act.node):  # noqa: ASYNC110  # the plan belongs to another task
         await asyncio.sleep(0.5)
-    async with _undone(lambda: _cordon(stage, act.node, cordoned=True)):
+    async with undone(lambda: _cordon(stage, act.node, cordoned=True)):
         pass
 
 
@@ -63,27 +65,19 @@ async def node_restarted(stage: UpgradeRun, act: Interference) -> None:
 async def node_cordoned(stage: UpgradeRun, act: Interference) -> None:
     """Cordon a node that is done, and uncordon it later."""
     await _until_done(stage, act.node)
-    async with _undone(lambda: _cordon(stage, act.node, cordoned=False)):
+    async with undone(lambda: _cordon(stage, act.node, cordoned=False)):
         await _cordon(stage, act.node, cordoned=True)
         await asyncio.sleep(act.lasts)
 
 
-@asynccontextmanager
-async def _undone(undo: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Undo it at the end in any case, also while the API server is unavailable."""
-    try:
-        yield
-    finally:
-        while True:
-            with suppress(Transient):
-                with suppress(NotFound):
-                    await undo()
-                break
-            await asyncio.sleep(1)
+async def node_off_early(stage: UpgradeRun, act: Interference) -> None:
+    """Power a node off before its turn, for as long as it takes to boot."""
+    if node_states(await stage.plan()).get(act.node) in _BEFORE_ITS_TURN:
+        stage.simulation.hosts.power_off(act.node)
 
 
 async def _unlabelled(stage: UpgradeRun, nodes: Collection[str], seconds: float) -> None:
-    async with _undone(lambda: _label(stage, nodes, "true")):
+    async with undone(lambda: _label(stage, nodes, "true")):
         await _label(stage, nodes, None)
         await asyncio.sleep(seconds)
 

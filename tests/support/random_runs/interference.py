@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.support.random_runs import acts_on_nodes, acts_on_objects, acts_on_settings
+from tests.support.random_runs import acts_on_nodes, acts_on_objects, acts_on_rancher, acts_on_settings
 from tests.support.random_runs.refusals import REFUSALS
 from upgrade_manager.kube.errors import NotFound
 
@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
 #: Interference after which the strategy is another one than before the upgrade.
 CHANGES_STRATEGY = frozenset({"strategy removed", "strategy edited"})
+#: Interference after which a node may be drained before its Job has prepared it.
+BY_HAND = "a hook answered by hand"
 #: Interference after which the generation is.
-CHANGES_GENERATION = frozenset({"all nodes planned again", "all nodes planned twice"})
+CHANGES_GENERATION = frozenset({"all nodes planned again", "all nodes planned twice", "Kubernetes set back", BY_HAND})
 #: Interference after which a node boots once more.
 RESTARTS = "a done node restarted"
 #: Interference after which a node may not be as the upgrade has left it.
-MOVES_NODES = frozenset({RESTARTS, "a done node cordoned", "a Node deleted"})
+OFF_EARLY = "a node off early"
+MOVES_NODES = frozenset({RESTARTS, OFF_EARLY, "a done node cordoned", "a Node deleted"})
 #: Interference after which a setting keeps the user's value: the object's title, and the value.
 SET_BY_USERS = {
     "descheduler enabled": ("Addon kube-system/descheduler", acts_on_settings.USERS_DESCHEDULER),
@@ -52,6 +55,17 @@ class Interference:
             await ACTS[self.what](stage, self)
 
 
+#: Drawn apart, so that the other decisions of a seed stay as they were.
+NEWER: dict[str, Callable[[UpgradeRun, Interference], Awaitable[None]]] = {
+    "Kubernetes set back": acts_on_rancher.kubernetes_set_back,
+    "a Job suspended": acts_on_objects.job_suspended,
+    "a Machine stuck": acts_on_rancher.machine_stuck,
+    BY_HAND: acts_on_rancher.hook_answered,
+    OFF_EARLY: acts_on_nodes.node_off_early,
+    "cordons refused": acts_on_rancher.cordons_refused,
+    "image deleted": acts_on_objects.image_deleted,
+    "taints wiped": acts_on_rancher.drain_taint_wiped,
+}
 ACTS: dict[str, Callable[[UpgradeRun, Interference], Awaitable[None]]] = {
     "a Job deleted": acts_on_objects.job_deleted,
     "a Node deleted": acts_on_nodes.node_deleted,
@@ -74,4 +88,5 @@ ACTS: dict[str, Callable[[UpgradeRun, Interference], Awaitable[None]]] = {
     "all nodes planned again": acts_on_settings.planned_again,
     "all nodes planned twice": acts_on_settings.planned_twice,
     **REFUSALS,
+    **NEWER,
 }

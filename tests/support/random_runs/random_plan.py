@@ -10,7 +10,7 @@ from hack import scenario as scenarios
 from tests.support.cluster.simulate import RepairableScenario
 from tests.support.managers.manager_restarts import Interruption
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION
-from tests.support.random_runs.interference import ACTS, RESTARTS, Interference
+from tests.support.random_runs.interference import ACTS, NEWER, OFF_EARLY, RESTARTS, Interference
 from tests.support.random_runs.refusals import REASONS
 from tests.support.server.api_faults import FAULTS
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK
@@ -172,17 +172,21 @@ def _interference(random: Random, nodes: tuple[str, ...], *, is_counted: bool) -
 
     Nothing restarts nodes if the boots after a failure are counted.
     """
-    acts = sorted(ACTS.keys() - ({RESTARTS} if is_counted else set()))
-    return tuple(
-        Interference(
-            what=random.choice(acts),
-            phases=random.choice([random.randint(1, len(PHASE_VALUES)), NODE_UPGRADING]),
-            seconds=random.uniform(0, 15),
-            lasts=random.uniform(0, 20),
-            node=random.choice(nodes),
-            status=random.choice(list(REASONS)),
-        )
-        for _ in range(random.choice([0, 1, 1, 2, 3, 4]))
+    counted = {RESTARTS, OFF_EARLY} if is_counted else set()
+    older = sorted(ACTS.keys() - NEWER.keys() - counted)
+    drawn = [_act(random, older, nodes) for _ in range(random.choice([0, 1, 1, 2, 3, 4]))]
+    newer = sorted(NEWER.keys() - counted)
+    return (*drawn, *(_act(random, newer, nodes) for _ in range(random.choice([0, 0, 1, 1, 2]))))
+
+
+def _act(random: Random, acts: list[str], nodes: tuple[str, ...]) -> Interference:
+    return Interference(
+        what=random.choice(acts),
+        phases=random.choice([random.randint(1, len(PHASE_VALUES)), NODE_UPGRADING]),
+        seconds=random.uniform(0, 15),
+        lasts=random.uniform(0, 20),
+        node=random.choice(nodes),
+        status=random.choice(list(REASONS)),
     )
 
 

@@ -23,9 +23,11 @@ from tests.support.managers.success_truth import SuccessTruth
 from tests.support.managers.upgrade import BY_VERSION, STUCK, UpgradeRun, condition, phases_of
 from tests.support.random_runs import end_state_checks
 from tests.support.random_runs.interference import (
+    BY_HAND,
     CHANGES_GENERATION,
     CHANGES_STRATEGY,
     MOVES_NODES,
+    OFF_EARLY,
     RESTARTS,
     SET_BY_USERS,
     Interference,
@@ -128,12 +130,13 @@ async def run(drawn: RandomPlan) -> RunResult:
 def _observers(drawn: RandomPlan, simulation: Simulation) -> tuple[NodeOrder, SuccessTruth]:
     """Observe every change of the cluster."""
     acts, storage = {act.what for act in drawn.interference}, simulation.server.storage
-    restarted_nodes = {act.node for act in drawn.interference if act.what == RESTARTS}
+    restarted_nodes = {act.node for act in drawn.interference if act.what in {RESTARTS, OFF_EARLY}}
     order = NodeOrder(
         storage,
         release_os=drawn.scenario.release.os_image,
         loose=not CHANGES_STRATEGY.isdisjoint(acts),
         restarted=restarted_nodes,
+        by_hand=BY_HAND in acts,
     )
     steady = acts.isdisjoint(MOVES_NODES | DRAINS_AGAIN)
     return order, SuccessTruth(storage, drawn.scenario, lateness=_lateness(drawn), steady=steady)
@@ -293,7 +296,8 @@ async def _interfere(stage: UpgradeRun, drawn: RandomPlan) -> None:
     """Let the others act, at the same time."""
 
     async def act(one: Interference) -> None:
-        with suppress(NotFound):
+        # A plan that is stuck is reported by those who wait for its end.
+        with suppress(NotFound, TimeoutError):
             await _reach(stage, Instant(phases=one.phases, seconds=one.seconds))
             await _retry(partial(one.act, stage))
 

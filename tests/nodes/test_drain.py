@@ -78,7 +78,7 @@ DONE = replace(AFTER, jobs={POST: COMPLETE})
         row(
             replace(BOTH, kubernetes_wanted="v1.33.5"), PRE_DRAINING, [START_PRE], id="both hooks stale: pre-drain Job"
         ),
-        row(replace(BOTH, jobs={PRE: COMPLETE}), POST_DRAINING, [START_POST, ACK_PRE], id="both stale: post-drain Job"),
+        row(replace(BOTH, jobs={PRE: COMPLETE}), PRE_DRAINED, [ACK_PRE], id="both stale: the first is acknowledged"),
         row(
             replace(AFTER, state=PRE_DRAINED), POST_DRAINING, [START_POST], id="pre-drained, Job deleted: not repeated"
         ),

@@ -42,8 +42,7 @@ def decide(view: NodeView, *, release_os: str) -> Decision:
         return lost(view, release_os, NodeState.POST_DRAINED) or repeated_drain.decide(view) or _done(view)
     if _is_undrained(view):
         return _undrained(view, release_os)
-    is_drained = view.post_drain.pending and _is_pre_drained(view)
-    if is_drained or JobType.POST_DRAIN in view.jobs or view.state is NodeState.WAITING_REBOOT:
+    if JobType.POST_DRAIN in view.jobs or _is_drained(view):
         return _post_drain(view, release_os)
     is_due = view.post_drain.pending and not view.kubernetes_outdated
     if is_due or view.pre_drain.pending or JobType.PRE_DRAIN in view.jobs:
@@ -79,6 +78,18 @@ def _undrained(view: NodeView, release_os: str) -> Decision:
     return Decision(state=view.state if has_begun else None, progress=progress, is_forgotten=has_begun)
 
 
+def _is_drained(view: NodeView) -> bool:
+    """Return True for a node that Rancher has drained for the present request.
+
+    A pre-drain hook that is pending is a new request, unless the node's drain has not ended: then another client has
+    removed the acknowledgement.
+    """
+    is_rebooting = view.state is NodeState.WAITING_REBOOT
+    if view.pre_drain.pending:
+        return is_rebooting and bool(view.post_drain.requested)
+    return is_rebooting or (view.post_drain.pending and _is_pre_drained(view))
+
+
 def _is_pre_drained(view: NodeView) -> bool:
     job = view.jobs.get(JobType.PRE_DRAIN)
     if job is not None:
@@ -108,8 +119,10 @@ def _after_pre_drain(view: NodeView) -> str:
 
 
 def _post_drain(view: NodeView, release_os: str) -> Decision:
-    """Decide about a drained node; a pre-drain hook that is still pending belongs to the drain that has ended."""
-    decision = _after_drain(view, release_os)
+    """Decide about a drained node; an earlier version may have started its Job before it acknowledged the hook."""
+    decision, job = _after_drain(view, release_os), view.jobs.get(JobType.POST_DRAIN)
+    if job is None or job.request not in {"", view.request} or not view.post_drain.requested:
+        return decision
     acknowledgement = _acknowledge(view, view.pre_drain, ANNOTATION_PRE_HOOK)
     return replace(decision, effects=(*decision.effects, *acknowledgement))
 

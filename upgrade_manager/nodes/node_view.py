@@ -28,7 +28,7 @@ from upgrade_manager.api.names import label_value
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts import machine_plan
 from upgrade_manager.facts.condition_words import condition_words
-from upgrade_manager.facts.job_state import JobState
+from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.facts.kubernetes import is_older
 from upgrade_manager.facts.machine_plan import NO_HOOK, Hook
 from upgrade_manager.facts.removal import deletion, ways_out
@@ -280,7 +280,9 @@ def _split_jobs(inputs: _Inputs, request: str, number: int) -> tuple[dict[JobTyp
     jobs: dict[JobType, JobState] = {}
     old: dict[JobType, JobState] = {}
     for job in inputs.jobs:
-        is_current = _answers(job.state, job.job_type, request, number=number, is_done=is_done)
+        is_current = _upgrades_os(job, inputs.machine_plan) or _answers(
+            job.state, job.job_type, request, number=number, is_done=is_done
+        )
         (jobs if is_current else old)[job.job_type] = job.state
     return jobs, old
 
@@ -320,6 +322,15 @@ def _jobs(jobs: Store, plan_uid: str) -> Mapping[str, list[_NodeJob]]:
         if job is not None and job.plan_uid == plan_uid:
             result.setdefault(job.node, []).append(job)
     return result
+
+
+def _upgrades_os(job: _NodeJob, plan: _MachinePlan) -> bool:
+    """Return True for a post-drain Job that may be writing the OS, or whose drain has not ended.
+
+    Such a Job is never replaced, also if another client has removed the acknowledgement of its pre-drain hook.
+    """
+    is_in_drain = plan.pre_drain.pending and bool(plan.post_drain.requested)
+    return job.job_type is JobType.POST_DRAIN and (job.state.progress is Progress.RUNNING or is_in_drain)
 
 
 def _answers(job: JobState, job_type: JobType, request: str, *, number: int, is_done: bool) -> bool:

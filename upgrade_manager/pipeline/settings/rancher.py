@@ -65,17 +65,20 @@ async def observed_cluster(ctx: ReconcileContext) -> Object | None:
 
 
 def next_generation(ctx: ReconcileContext, cluster: Object, *, has_started: bool) -> int | None:
-    """Return the generation that starts the upgrade; None once Rancher has started the upgrade."""
+    """Return the generation that starts the upgrade; None once Rancher has started the upgrade.
+
+    An upgrade that has started a node is never started again, whatever the Cluster shows: a client that has set the
+    Cluster back, such as a restore, closes the gate (`set_back`).
+    """
     recorded = ctx.status["provisionGeneration"]
-    if _record(cluster).get("uid") == ctx.owner.uid:
+    if has_started or _record(cluster).get("uid") == ctx.owner.uid:
         return None
     if belongs_to_another(ctx, cluster):
-        # The hooks belong to an earlier plan, with any generation. Once a node has started, the hooks belong to this
-        # plan, and another client has written the annotation.
-        return None if has_started else generation(cluster) + 1
+        # The hooks belong to an earlier plan, with any generation.
+        return generation(cluster) + 1
     is_patched = objects.spec(cluster).get("kubernetesVersion") == release(ctx)
-    # Before a node has started, a generation that another client has set lacks the hooks.
-    is_known = has_started or upgrade_strategy.has_hooks(rke_config(cluster).get("upgradeStrategy"))
+    # A generation that another client has set lacks the hooks.
+    is_known = upgrade_strategy.has_hooks(rke_config(cluster).get("upgradeStrategy"))
     if recorded is not None and generation(cluster) >= recorded and is_patched and is_known:
         # Another client has removed the annotation, perhaps with the hooks.
         return None
@@ -177,11 +180,10 @@ async def _latest(ctx: ReconcileContext) -> Object | None:
 def set_back(ctx: ReconcileContext, cluster: Object) -> Closed | None:
     """Return the closed row while the Cluster requests an older state than this plan's; None otherwise.
 
-    A higher generation stays: users raise it to let Rancher drain nodes again.
+    A higher generation stays: users raise it to let Rancher drain nodes again. A plan that another manager began may
+    have no recorded generation.
     """
-    requested, version = ctx.status["provisionGeneration"], release(ctx)
-    if requested is None:
-        return None
+    requested, version = ctx.status["provisionGeneration"] or 0, release(ctx)
     spec: dict[str, Any] = {}
     found = []
     if version and objects.spec(cluster).get("kubernetesVersion") != version:

@@ -1,0 +1,95 @@
+"""An upgrade that has begun: it is not begun again, and a running OS upgrade is left alone, whatever others write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.cluster.nodes import OPTIONS, POST, PRE
+from tests.support.managers.node_upgrade import PLACE
+from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import JOBS, PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.pipeline.outcome import Waiting
+
+if TYPE_CHECKING:
+    from tests.support.managers.node_upgrade import NodeUpgradeRun
+
+OLD_OS, JOB = "Harvester v1.6.1", "up-node-upgrade-post-drain-n1"
+LEFT_ALONE = pytest.mark.rule("nodes: a post-drain Job that may be writing the OS is never removed")
+ONCE = pytest.mark.rule("nodes: an upgrade that has started a node is not started again, whatever the Cluster shows")
+
+
+async def post_draining(stage: NodeUpgradeRun) -> str:
+    """Upgrade n1 until its post-drain Job runs, and return the Job's uid."""
+    await stage.begin("n1", "n2")
+    for node in ("n1", "n2"):
+        await stage.report(node, os=OLD_OS)
+    await stage.request("n1", "pre")
+    await stage.complete("n1", "pre-drain")
+    await stage.request("n1", "post")
+    return await job_uid(stage)
+
+
+async def job_uid(stage: NodeUpgradeRun) -> str:
+    found = await stage.client.find(JOBS, JOB, namespace=PLACE)
+    return objects.uid(found) if found else ""
+
+
+async def patch_cluster(stage: NodeUpgradeRun, **spec: Any) -> None:
+    """Change the Cluster, and remove its annotations."""
+    cluster = await stage.client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
+    annotations: dict[str, Any] = dict.fromkeys(objects.annotations_of(cluster))
+    patch = MergePatch({"metadata": {"annotations": annotations}, "spec": spec})
+    await stage.client.patch(PROVISIONING_CLUSTERS, "local", patch, namespace="fleet-local")
+
+
+@LEFT_ALONE
+async def test_post_drain_job_survives_a_removed_acknowledgement(stage: NodeUpgradeRun) -> None:
+    first = await post_draining(stage)
+    await stage.patch_secret("n1", {"metadata": {"annotations": {PRE: None}}})
+    await stage.run()
+    assert await job_uid(stage) == first != ""
+    await stage.complete("n1", "post-drain")
+    await stage.run()
+    assert (await job_uid(stage), (await stage.states())["n1"]) == (first, "WaitingReboot")
+    await stage.reboot("n1")
+    await stage.run()
+    assert (await stage.acknowledgements("n1")).get(POST) == OPTIONS
+
+
+@LEFT_ALONE
+@ONCE
+async def test_restored_cluster_is_a_blocker(stage: NodeUpgradeRun) -> None:
+    first = await post_draining(stage)
+    old = {"provisionGeneration": 4, "upgradeStrategy": None}
+    await patch_cluster(stage, kubernetesVersion="v1.32.4+rke2r1", rkeConfig=old)
+    for _ in range(2):
+        result = await stage.run()
+        assert isinstance(result, Waiting)
+        assert WaitKind.CHANGED_CLUSTER in {wait.kind for wait in result.waits}
+    assert (await job_uid(stage), await stage.generation()) == (first, 4)
+    assert await stage.acknowledgements("n1") == {PRE: OPTIONS}
+
+
+@ONCE
+async def test_begun_upgrade_without_a_recorded_generation_goes_on(stage: NodeUpgradeRun) -> None:
+    await post_draining(stage)
+    patch = MergePatch({"status": {"provisionGeneration": None}})
+    await stage.client.patch(UPGRADE_PLANS, "up", patch, subresource="status")
+    await patch_cluster(stage)
+    await stage.run()
+    assert (await stage.generation(), await stage.acknowledgements("n1")) == (5, {PRE: OPTIONS})
+
+
+@pytest.mark.rule("nodes: while the Cluster requests an older Kubernetes, no hook is acknowledged")
+async def test_older_kubernetes_without_a_recorded_generation_is_a_blocker(stage: NodeUpgradeRun) -> None:
+    await post_draining(stage)
+    patch = MergePatch({"status": {"provisionGeneration": None}})
+    await stage.client.patch(UPGRADE_PLANS, "up", patch, subresource="status")
+    await patch_cluster(stage, kubernetesVersion="v1.32.4+rke2r1")
+    result = await stage.run()
+    assert isinstance(result, Waiting)
+    assert WaitKind.CHANGED_CLUSTER in {wait.kind for wait in result.waits}

@@ -7,6 +7,9 @@ nodes/node_view.py and pipeline/ending/held_nodes.py decide by it whether Ranche
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+
+# Each reconcile compares the versions of all nodes, which are few and rarely change.
 
 #: RKE2 counts its builds of a Kubernetes in the metadata: v1.33.5+rke2r1.
 _VERSION = re.compile(
@@ -21,12 +24,14 @@ def kubelet_version(release: str) -> str:
     return _CANDIDATE.sub("", release.strip())
 
 
+@lru_cache(maxsize=1024)
 def is_older(reported: str, release: str) -> bool:
     """Return True if a node's Kubernetes is older than the release's; False if either cannot be parsed."""
     have, want = _parse(reported), _parse(release)
     return have is not None and want is not None and have < want
 
 
+@lru_cache(maxsize=1024)
 def is_same(reported: str, release: str) -> bool:
     """Return True if a node's Kubernetes is the release's."""
     have, want = _parse(reported), _parse(release)

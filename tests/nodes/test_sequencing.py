@@ -125,6 +125,10 @@ def drained(tier: int | None) -> tuple[NodeView, Decision]:
     return node("b", NodeState.PRE_DRAINED, tier=tier), Decision(state=NodeState.PRE_DRAINED)
 
 
+def unready(pair: tuple[NodeView, Decision]) -> tuple[NodeView, Decision]:
+    return replace(pair[0], ready=False), pair[1]
+
+
 @pytest.mark.parametrize(
     ("tier", "decision", "other", "begun"),
     [
@@ -132,7 +136,8 @@ def drained(tier: int | None) -> tuple[NodeView, Decision]:
         row(1, REPEATED, drained(1), [], id="it is of the same tier"),
         row(1, REPEATED, drained(None), [], id="its tier is unknown"),
         row(None, REPEATED, drained(3), [], id="the node's tier is unknown"),
-        row(1, start("a"), drained(3), [], id="the node is drained for the first time"),
+        row(1, start("a"), drained(3), ["a"], id="it is of a later tier, and this is the node's first drain"),
+        row(1, REPEATED, unready(drained(3)), [], id="it is of a later tier, and not Ready"),
         row(1, REPEATED, (node("b", NodeState.POST_DRAINING, tier=3), IDLE), [], id="its Job runs"),
     ],
 )

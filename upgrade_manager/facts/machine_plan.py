@@ -119,6 +119,18 @@ def draining_nodes(secrets: Iterable[Mapping[str, Any]], machines: Iterable[Mapp
     return frozenset(node for secret in secrets if is_draining(secret) and (node := node_of(secret, by_name)))
 
 
+def is_under_way(secret: Mapping[str, Any]) -> bool:
+    """Return True while Rancher drains the node, or has drained it, and need not wait for the manager's pre-drain hook.
+
+    Another client may have acknowledged the hook, or the drain options may lack it.
+    """
+    options = (secret["metadata"].get("annotations") or {}).get(RKE_DRAIN_OPTIONS, "")
+    hook = pre_drain_hook(secret)
+    if hook.requested:
+        return bool(options) and not hook.pending
+    return bool(options) and ANNOTATION_PRE_HOOK not in _hook_names(options, "preDrainHooks")
+
+
 def counted_requests(recorded: str, plan_uid: str) -> int:
     """Return the number of the plan's requests that are acknowledged, by the Secret's annotation."""
     found = _COUNT.fullmatch(recorded)

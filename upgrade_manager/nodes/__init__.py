@@ -9,6 +9,7 @@ __all__ = [
     "estimate",
     "expected_times",
     "gate",
+    "machine_plans",
     "milestones",
     "model",
     "next_node",

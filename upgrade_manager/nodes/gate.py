@@ -15,17 +15,25 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK, FLEET_LOCAL
-from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, FLEET_LOCAL, WITNESS_LABEL
 from upgrade_manager.facts.node_obstacles import agent_log, not_ready
 from upgrade_manager.kube import objects
+from upgrade_manager.nodes.machine_plans import machine_nodes, plan_errors
 from upgrade_manager.nodes.model import AcknowledgeHook
-from upgrade_manager.nodes.node_view import machine_nodes
-from upgrade_manager.nodes.sequencing import IN_PROGRESS, has_target, is_in_progress, starts_upgrade
+from upgrade_manager.nodes.sequencing import (
+    IN_PROGRESS,
+    has_target,
+    held_back,
+    is_gated,
+    is_in_progress,
+    starts_upgrade,
+    waits_for_tier,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.nodes.model import Decision, Effect, NodeView
     from upgrade_manager.nodes.node_view import Decided, Observed
 
@@ -75,7 +83,9 @@ class Surroundings:
 
     decided: Sequence[Decided]
     #: Nodes of Machines that cannot be observed or take no part, with the reason why they are not available.
-    unavailable: Mapping[str, str] = field(default_factory=dict)
+    unavailable: Mapping[str, Closed] = field(default_factory=dict)
+    #: True if a node that takes no part is schedulable, such as a node that has joined.
+    has_joined: bool = False
     #: The row of Rancher, which is the same for all nodes; None while it is open.
     rancher: Closed | None = None
 
@@ -87,24 +97,34 @@ class Surroundings:
 
         `missing` are recorded nodes that cannot be observed, each with the reason.
         """
-        found = {}
-        if any(is_gated(effect) for _, decision in decided for effect in decision.effects):
-            found = {**missing, **_away_beside(observed, {view.name for view, _ in decided})}
-        return cls(decided=decided, unavailable=found, rancher=rancher)
+        if not any(is_gated(view, effect) for view, decision in decided for effect in decision.effects):
+            return cls(decided=decided, rancher=rancher)
+        known = {view.name for view, _ in decided}
+        found = {**{name: _away(name, why) for name, why in missing.items()}, **_away_beside(observed, known)}
+        joined = any(_takes_vms(node) for node in observed.nodes.list() if objects.name(node) not in known)
+        return cls(decided=decided, unavailable=found, has_joined=joined, rancher=rancher)
 
 
-def _away_beside(observed: Observed, known: Collection[str]) -> dict[str, str]:
-    """Return the other nodes of Machines that are away, such as nodes that join, each with the reason."""
+def _away_beside(observed: Observed, known: Collection[str]) -> dict[str, Closed]:
+    """Return the other nodes of Machines that are away, such as nodes that join, each with its row."""
     found = {}
+    errors = plan_errors(observed.machines)
     for name in machine_nodes(observed.machines):
         if name in known:
             continue
         node = observed.nodes.get(name)
         if node is None:
-            found[name] = "its Machine exists, but its Node does not exist or lacks the managed label"
+            found[name] = _away(name, "its Machine exists, but its Node does not exist or lacks the managed label")
         elif not objects.is_condition_true(node, "Ready"):
-            found[name] = not_ready("")
+            found[name] = down(name, "")
+        elif name in errors:
+            found[name] = _without_plan(name, errors[name])
     return found
+
+
+def _takes_vms(node: Object) -> bool:
+    is_cordoned = objects.is_true(node, "spec", "unschedulable")
+    return not is_cordoned and WITNESS_LABEL not in objects.labels(node)
 
 
 Row: TypeAlias = "Callable[[NodeView, Surroundings], Closed | None]"
@@ -125,28 +145,24 @@ def hold_back(decided: Sequence[Decided], around: Surroundings) -> tuple[list[De
 
 
 def _closed_row(view: NodeView, decision: Decision, around: Surroundings) -> Closed | None:
-    if any(map(is_gated, decision.effects)):
-        return next((found for row in ROWS if (found := row(view, around)) is not None), None)
+    if any(is_gated(view, effect) for effect in decision.effects):
+        # The VMs have left the node when its pre-drain Job is complete.
+        is_left = any(isinstance(effect, AcknowledgeHook) for effect in decision.effects)
+        rows = [row for row in ROWS if row is not _targets] if is_left else ROWS
+        return next((found for row in rows if (found := row(view, around)) is not None), None)
     return around.rancher if any(isinstance(effect, AcknowledgeHook) for effect in decision.effects) else None
 
 
-def is_gated(effect: Effect) -> bool:
-    """Return True for the steps that lead to a drain; an acknowledged post-drain hook ends the drain."""
-    return starts_upgrade(effect) or (isinstance(effect, AcknowledgeHook) and effect.annotation == ANNOTATION_PRE_HOOK)
-
-
 def _held(view: NodeView, decision: Decision, closed: Closed) -> Decision:
-    """Return the decision without its starts and acknowledgements."""
-    state = decision.state
-    if any(map(starts_upgrade, decision.effects)) and not (state and state.upgraded):
-        state = None
-    elif state is NodeState.PRE_DRAINED:
-        # The node reaches this state with the acknowledgement.
-        state = NodeState.PRE_DRAINING
-    effects = tuple(
-        effect for effect in decision.effects if not (starts_upgrade(effect) or isinstance(effect, AcknowledgeHook))
-    )
-    return replace(decision, state=state, effects=effects, progress=f"{view.name}: waiting for {closed}", holds=True)
+    """Return the decision without its gated steps; the row of Rancher holds back each acknowledgement."""
+    if closed.row is GateRow.RANCHER:
+        kept = tuple(effect for effect in decision.effects if not _is_post_drain(effect))
+        decision = replace(decision, effects=kept)
+    return held_back(view, decision, reason=f"for {closed}")
+
+
+def _is_post_drain(effect: Effect) -> bool:
+    return isinstance(effect, AcknowledgeHook) and effect.annotation == ANNOTATION_POST_HOOK
 
 
 def _rancher(_: NodeView, around: Surroundings) -> Closed | None:
@@ -180,10 +196,13 @@ def _other_node(view: NodeView, around: Surroundings) -> Closed | None:
         if not other.ready:
             return down(other.name, other.ready_since)
         if other.plan_error:
-            why = f"Rancher cannot apply its plan ({other.plan_error})"
-            return Closed(row=GateRow.OTHER_NODE, name=other.name, why=why, ways_out=(agent_log(other.name),))
-    away = next((name for name in around.unavailable if name != view.name), None)
-    return _away(away, around.unavailable[away]) if away is not None else None
+            return _without_plan(other.name, other.plan_error)
+    return next((row for name, row in around.unavailable.items() if name != view.name), None)
+
+
+def _without_plan(node: str, error: str) -> Closed:
+    why = f"Rancher cannot apply its plan ({error})"
+    return Closed(row=GateRow.OTHER_NODE, name=node, why=why, ways_out=(agent_log(node),))
 
 
 def is_down_before(view: NodeView, decision: Decision) -> bool:
@@ -204,16 +223,30 @@ def _away(node: str, why: str) -> Closed:
 def _targets(view: NodeView, around: Surroundings) -> Closed | None:
     """Close while an earlier drain of the upgrade keeps the only other nodes that could take the VMs cordoned."""
     held = next((pair for pair in around.decided if pair[0].name != view.name and pair[0].is_held), None)
-    if view.is_held or held is None or has_target(view, around.decided):
+    if view.was_drained or held is None or around.has_joined or has_target(view, around.decided):
         return None
-    other, decision = held
+    other, _ = held
     return Closed(
         row=GateRow.TARGETS,
         name=other.name,
         why=f"an earlier drain has left it cordoned, and the VMs of node {view.name} have no other node",
         ways_out=(f"Let it take VMs: kubectl uncordon {other.name}",),
-        is_passing=is_in_progress(other, decision) or any(map(starts_upgrade, decision.effects)),
     )
+
+
+def with_passing(closed: Mapping[str, Closed], decided: Sequence[Decided]) -> dict[str, Closed]:
+    """Mark the rows of targets that the upgrade itself opens, by the decisions that are carried out."""
+    pairs = {pair[0].name: pair for pair in decided}
+    return {node: replace(row, is_passing=_is_passing(row, pairs, pairs[node][0])) for node, row in closed.items()}
+
+
+def _is_passing(row: Closed, pairs: Mapping[str, Decided], view: NodeView) -> bool:
+    """Return True if the held node is being finished, and does not itself wait for the node that waits for it."""
+    if row.row is not GateRow.TARGETS:
+        return False
+    other, decision = pairs[row.name]
+    is_going_on = is_in_progress(other, decision) or any(map(starts_upgrade, decision.effects))
+    return is_going_on and not waits_for_tier(other, decision, view)
 
 
 #: In the order of the reports: causes before effects.

@@ -33,6 +33,8 @@ class NodeView:
     secret: str = ""
     #: True from the begin of Rancher's drain until Rancher has removed all annotations of the drain.
     drains: bool = True
+    #: True while Rancher drains the node, or has drained it, and waits for no pre-drain hook of the manager.
+    under_way: bool = False
     #: Rancher's error while it cannot cordon the node, so that it sets no hook; empty otherwise.
     cordon_error: str = ""
     #: True for a Node that was created after the phase began, such as that of a reinstalled host.
@@ -81,8 +83,13 @@ class NodeView:
 
     @property
     def is_held(self) -> bool:
-        """True for a node that an earlier upgrade has drained, and whose post-drain hook Rancher has not processed."""
-        return self.cordoned and self.stale_hook and bool(self.post_drain.requested)
+        """True for a node that an earlier upgrade has left cordoned, with a hook that Rancher has not processed."""
+        return self.cordoned and self.stale_hook and (self.pre_drain.pending or bool(self.post_drain.requested))
+
+    @property
+    def was_drained(self) -> bool:
+        """True for a held node that an earlier upgrade has drained, so that no VMs have to leave it."""
+        return self.is_held and bool(self.post_drain.requested)
 
     @property
     def os_upgrade(self) -> JobState | None:

@@ -7,39 +7,29 @@ decision.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from upgrade_manager.api.keys import (
-    ANNOTATION_ACKNOWLEDGED,
     ANNOTATION_MACHINE,
     ANNOTATION_PENDING_OS_IMAGE,
-    FLEET_LOCAL,
     LABEL_JOB_TYPE,
     LABEL_NODE,
-    RKE_DRAIN_ERROR,
-    RKE_DRAIN_OPTIONS,
-    RKE_POST_DRAIN,
-    RKE_PRE_DRAIN,
     WITNESS_LABEL,
     JobType,
 )
 from upgrade_manager.api.names import label_value
-from upgrade_manager.api.text import name_list
 from upgrade_manager.facts import machine_plan
-from upgrade_manager.facts.condition_words import condition_words
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.facts.kubernetes import is_older
-from upgrade_manager.facts.machine_plan import NO_HOOK, Hook
-from upgrade_manager.facts.removal import deletion, ways_out
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import MACHINES
 from upgrade_manager.nodes import drain, single_node
+from upgrade_manager.nodes.machine_plans import Machine, MachinePlan, counting, machine_plans
 from upgrade_manager.nodes.model import NodeView
 from upgrade_manager.resources import owner
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from upgrade_manager.api.node_states import NodeState
     from upgrade_manager.api.spec import UpgradePlanSpec
@@ -48,8 +38,6 @@ if TYPE_CHECKING:
     from upgrade_manager.nodes.model import Decision
 
 Decided: TypeAlias = "tuple[NodeView, Decision]"
-#: Pre-release and build are ignored: kubelets do not report a pre-release, and Rancher does not compare builds.
-_SHOW_MACHINES = f"Show the Machines and their nodes: kubectl get {MACHINES.name} -n {FLEET_LOCAL}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +82,14 @@ def decide_all(
     In a cluster of a `single` node only that node takes part: Rancher does not upgrade nodes that join it.
     """
     paused = frozenset(spec.node_upgrade_option.pause_nodes)
-    machine_plans = _machine_plans(observed.secrets, observed.machines)
+    known = {machine.name: machine for machine in observed.machines.derive(Machine.of)}
+    plans = machine_plans(observed.secrets, known)
     jobs = _jobs(observed.jobs, plan_uid)
     result = []
     for cached in observed.nodes.derive(_CachedNode):
-        plan = _counting(machine_plans.get(cached.name, []), cached.machine)
+        plan = counting(plans.get(cached.name, []), known.get(cached.machine), node=cached.name)
+        if cached.name == single:
+            plan = plan.without_hooks()
         takes_part = recorded.has_node(cached.name) or plan.pending
         if cached.name == single or (takes_part and not single):
             inputs = _Inputs(
@@ -115,12 +106,6 @@ def decide_all(
     return result
 
 
-def machine_nodes(machines: Store) -> list[str]:
-    """Return the nodes of the Machines, which are those that Rancher upgrades."""
-    nodes = (machine_plan.node_of_machine(one) for one in machines.list() if not objects.is_deleting(one))
-    return [node for node in nodes if node]
-
-
 def finished_seconds(jobs: Store, plan_uid: str) -> dict[JobType, list[float]]:
     """Return the durations of the plan's complete Jobs, in seconds, by type."""
     result: dict[JobType, list[float]] = {}
@@ -128,59 +113,6 @@ def finished_seconds(jobs: Store, plan_uid: str) -> dict[JobType, list[float]]:
         if job is not None and job.plan_uid == plan_uid and job.state.seconds is not None:
             result.setdefault(job.job_type, []).append(job.state.seconds)
     return result
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _MachinePlan:
-    """The fields of a machine-plan Secret that decisions need."""
-
-    secret: str = ""
-    uid: str = ""
-    #: The value of the annotation that counts acknowledged requests.
-    counted: str = ""
-    machine: str = ""
-    machine_problem: str = ""
-    machine_ways_out: tuple[str, ...] = ()
-    plan_error: str = ""
-    drains: bool = False
-    drain_error: str = ""
-    pre_drain: Hook = NO_HOOK
-    post_drain: Hook = NO_HOOK
-    tier: int | None = None
-
-    @property
-    def pending(self) -> bool:
-        """True while Rancher waits for the manager."""
-        return self.pre_drain.pending or self.post_drain.pending
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Machine:
-    """The fields of a Machine that decisions need."""
-
-    name: str
-    node: str
-    problem: str
-    #: The remedies for the problem.
-    ways_out: tuple[str, ...]
-    plan_error: str
-
-    @classmethod
-    def of(cls, machine: Object) -> _Machine:
-        """Read the object."""
-        applied = objects.condition(machine, "PlanApplied")
-        is_refused = objects.text(applied, "status") == "False"
-        return cls(
-            name=objects.name(machine),
-            node=machine_plan.node_of_machine(machine),
-            problem=deletion(machine),
-            ways_out=ways_out(MACHINES, machine),
-            plan_error=condition_words(applied) or "PlanApplied is False" if is_refused else "",
-        )
-
-    def explain(self, plan: _MachinePlan) -> _MachinePlan:
-        """Return the Machine's Secret with the Machine's problems."""
-        return replace(plan, machine_problem=self.problem, machine_ways_out=self.ways_out, plan_error=self.plan_error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +126,6 @@ class _NodeJob:
     state: JobState
 
 
-_NO_MACHINE_PLAN = _MachinePlan()
 _NO_JOBS: list[_NodeJob] = []
 
 
@@ -203,7 +134,7 @@ class _Inputs:
     """The inputs of a decision besides the Node itself."""
 
     state: NodeState | None
-    machine_plan: _MachinePlan
+    machine_plan: MachinePlan
     jobs: list[_NodeJob]
     target: Target
     is_single: bool
@@ -258,6 +189,7 @@ class _CachedNode:
             is_witness=WITNESS_LABEL in objects.labels(node),
             kubelet=kubelet,
             drains=plan.drains,
+            under_way=plan.under_way,
             cordon_error="" if plan.pre_drain.requested or is_cordoned else plan.drain_error,
             reinstalled=bool(inputs.target.began) and created > inputs.target.began,
             pre_drain=plan.pre_drain,
@@ -287,35 +219,6 @@ def _split_jobs(inputs: _Inputs, request: str, number: int) -> tuple[dict[JobTyp
     return jobs, old
 
 
-def _machine_plans(secrets: Store, machines: Store) -> Mapping[str, list[_MachinePlan]]:
-    """Return the Secrets by node; Secrets without a Machine or a node are skipped."""
-    known = {machine.name: machine for machine in machines.derive(_Machine.of)}
-    result: dict[str, list[_MachinePlan]] = {}
-    for plan in secrets.derive(_read_secret):
-        machine = known.get(plan.machine)
-        if machine is not None and machine.node:
-            if machine.problem or machine.plan_error:
-                plan = machine.explain(plan)  # noqa: PLW2901
-            result.setdefault(machine.node, []).append(plan)
-    return result
-
-
-def _counting(plans: Sequence[_MachinePlan], machine: str) -> _MachinePlan:
-    """Return the Secret of the Machine that the Node names.
-
-    While the Node names none of several Machines, one with a pending hook is returned, and its node is not drained.
-    """
-    if len(plans) <= 1:
-        return plans[0] if plans else _NO_MACHINE_PLAN
-    named = next((one for one in plans if one.machine == machine), None)
-    if named is not None:
-        return named
-    first = next((one for one in plans if one.pending), plans[0])
-    others = name_list(sorted(one.machine for one in plans if one is not first))
-    problem = f"it names the same node as {others}, and the Node's annotation {ANNOTATION_MACHINE} names neither"
-    return replace(first, machine_problem=problem, machine_ways_out=(_SHOW_MACHINES,))
-
-
 def _jobs(jobs: Store, plan_uid: str) -> Mapping[str, list[_NodeJob]]:
     result: dict[str, list[_NodeJob]] = {}
     for job in jobs.derive(_read_job):
@@ -324,7 +227,7 @@ def _jobs(jobs: Store, plan_uid: str) -> Mapping[str, list[_NodeJob]]:
     return result
 
 
-def _upgrades_os(job: _NodeJob, plan: _MachinePlan) -> bool:
+def _upgrades_os(job: _NodeJob, plan: MachinePlan) -> bool:
     """Return True for a post-drain Job that may be writing the OS, or whose drain has not ended.
 
     Such a Job is never replaced, also if another client has removed the acknowledgement of its pre-drain hook.
@@ -342,20 +245,6 @@ def _answers(job: JobState, job_type: JobType, request: str, *, number: int, is_
     if job.request:
         return job.request == request
     return number <= 1 and (job_type is not JobType.PRE_DRAIN or job.repeated or not is_done)
-
-
-def _read_secret(secret: Object) -> _MachinePlan:
-    return _MachinePlan(
-        secret=objects.name(secret),
-        uid=objects.uid(secret),
-        counted=objects.annotations_of(secret).get(ANNOTATION_ACKNOWLEDGED, ""),
-        machine=machine_plan.machine_of(secret),
-        drains=any(key in objects.annotations_of(secret) for key in (RKE_DRAIN_OPTIONS, RKE_PRE_DRAIN, RKE_POST_DRAIN)),
-        drain_error=objects.excerpt(secret, "metadata", "annotations", RKE_DRAIN_ERROR),
-        pre_drain=machine_plan.pre_drain_hook(secret),
-        post_drain=machine_plan.post_drain_hook(secret),
-        tier=machine_plan.tier_of(secret),
-    )
 
 
 def _read_job(job: Object) -> _NodeJob | None:

@@ -23,11 +23,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK, JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts import node_obstacles
-from upgrade_manager.nodes.model import Decision, RemoveJob, ResumeJob, StartJob
+from upgrade_manager.nodes.model import AcknowledgeHook, Decision, RemoveJob, ResumeJob, StartJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,6 +40,8 @@ FIRST_JOBS = frozenset({JobType.PRE_DRAIN, JobType.SINGLE_NODE_UPGRADE})
 IN_PROGRESS = frozenset(
     {NodeState.PRE_DRAINING, NodeState.PRE_DRAINED, NodeState.POST_DRAINING, NodeState.WAITING_REBOOT}
 )
+#: The states after Rancher's drain.
+_PAST_DRAIN = frozenset({NodeState.POST_DRAINING, NodeState.WAITING_REBOOT})
 
 
 def start_or_pause(view: NodeView, job_type: JobType, *, running: NodeState) -> Decision | None:
@@ -76,23 +78,92 @@ def starts_upgrade(effect: Effect) -> bool:
             return False
 
 
-def one_at_a_time(decisions: Iterable[tuple[NodeView, Decision]]) -> list[tuple[NodeView, Decision]]:
-    """Return the decisions in their order, without the starts that would make a second node unavailable."""
+def is_gated(view: NodeView, effect: Effect) -> bool:
+    """Return True for the steps that lead to a drain or to a reboot; an acknowledged post-drain hook ends the drain.
+
+    The gate lets the acknowledgement of the pre-drain hook pass, and with it the post-drain Job. A node that an earlier
+    upgrade has drained has no such acknowledgement.
+    """
+    if isinstance(effect, StartJob) and effect.job_type is JobType.POST_DRAIN:
+        return view.pre_drain.pending or not view.request_number
+    return starts_upgrade(effect) or _is_acknowledgement(effect)
+
+
+def held_back(view: NodeView, decision: Decision, *, reason: str) -> Decision:
+    """Return the decision without the steps that lead to a drain."""
+    state = decision.state
+    if _starts_job(decision):
+        state = state if state and state.upgraded else None
+    elif state is NodeState.PRE_DRAINED:
+        # The node reaches this state with the acknowledgement.
+        state = NodeState.PRE_DRAINING
+    left = tuple(effect for effect in decision.effects if not is_gated(view, effect))
+    return replace(decision, state=state, effects=left, progress=f"{view.name}: waiting {reason}", holds=True)
+
+
+def one_at_a_time(
+    decisions: Iterable[tuple[NodeView, Decision]], *, has_joined: bool = False
+) -> list[tuple[NodeView, Decision]]:
+    """Return the decisions in their order, without the steps that would make a second node unavailable.
+
+    An acknowledgement, after which Rancher drains the node, takes the place of the one node like a start. Of several
+    nodes whose Jobs are complete, Rancher needs that of the lowest tier first. `has_joined` is True if a node that
+    takes no part takes VMs.
+    """
     pairs = list(decisions)
+    waiting = _waiting_drains(pairs)
     # Decisions are newer than the recorded states: the next node may start as soon as a node is back.
     busy = [view.name for view, decision in pairs if _is_busy(view, decision)]
     result = []
     for view, decision in pairs:
-        if not _starts_job(decision):
+        if view.name in waiting:
+            result.append((view, held_back(view, decision, reason=_until(waiting[view.name]))))
+        elif not _starts_job(decision):
             result.append((view, decision))
-        elif other := _waits_for(view, decision, busy, pairs):
-            waiting = f"{view.name}: waiting until node {other} is upgraded and Ready"
-            result.append((view, replace(decision, state=None, effects=(), progress=waiting)))
+        elif other := _waits_for(view, busy, pairs, has_joined=has_joined):
+            held = f"{view.name}: waiting {_until(other)}"
+            result.append((view, replace(decision, state=None, effects=(), progress=held)))
         else:
             result.append((view, decision))
             if decision.state is not NodeState.UPGRADE_PAUSED:
                 busy.append(view.name)
     return result
+
+
+def _until(node: str) -> str:
+    return f"until node {node} is upgraded and Ready"
+
+
+def _waiting_drains(pairs: Sequence[tuple[NodeView, Decision]]) -> dict[str, str]:
+    """Return the nodes whose pre-drain hooks are not acknowledged yet, each with the node that it waits for."""
+    away = [view.name for view, decision in pairs if _is_away(view, decision)]
+    waiting = {}
+    for view, decision in sorted(pairs, key=_rancher_order):
+        if any(map(_is_acknowledgement, decision.effects)):
+            ignored = {view.name} | _behind(view, pairs)
+            other = next((name for name in away if name not in ignored), "") or _drained_before(view, pairs)
+            if other:
+                waiting[view.name] = other
+            else:
+                away.append(view.name)
+    return waiting
+
+
+def _rancher_order(pair: tuple[NodeView, Decision]) -> tuple[bool, int, str]:
+    tier = pair[0].tier
+    return tier is None, tier or 0, pair[0].name
+
+
+def _drained_before(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]]) -> str:
+    """Return a node of an earlier tier whose pre-drain Job runs; empty without such a node."""
+    earlier = (
+        other.name
+        for other, decision in pairs
+        if _is_earlier(other, view)
+        and is_in_progress(other, decision)
+        and _state_before(other, decision) is NodeState.PRE_DRAINING
+    )
+    return next(earlier, "")
 
 
 def paused_message(decisions: Iterable[tuple[NodeView, Decision]]) -> str:
@@ -111,39 +182,56 @@ def _is_started(view: NodeView) -> bool:
 
 
 def _waits_for(
-    view: NodeView, decision: Decision, busy: Sequence[str], pairs: Sequence[tuple[NodeView, Decision]]
+    view: NodeView, busy: Sequence[str], pairs: Sequence[tuple[NodeView, Decision]], *, has_joined: bool
 ) -> str:
     """Return the node that must be upgraded before this node's Job starts; empty if the Job may start."""
-    ignored = {view.name} | _behind(view, decision, pairs)
-    return next((name for name in busy if name not in ignored), "") or _earlier_tier(view, pairs)
+    ignored = {view.name} | _behind(view, pairs)
+    return next((name for name in busy if name not in ignored), "") or _earlier_tier(view, pairs, has_joined=has_joined)
 
 
-def _behind(view: NodeView, decision: Decision, pairs: Sequence[tuple[NodeView, Decision]]) -> frozenset[str]:
-    """Return the drained nodes of later tiers that wait while Rancher drains this upgraded node again."""
-    repeats = any(isinstance(effect, StartJob) and effect.repeated for effect in decision.effects)
-    if not repeats or view.tier is None:
-        return frozenset()
+def _behind(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]]) -> frozenset[str]:
+    """Return the drained nodes of later tiers, which are Ready, and wait until Rancher has finished this node's tier.
+
+    They may be drained already if Rancher drains an upgraded node again, or after an earlier upgrade.
+    """
     return frozenset(
         other.name
         for other, found in pairs
-        if found.state is NodeState.PRE_DRAINED and other.tier is not None and other.tier > view.tier
+        if _is_earlier(view, other) and other.ready and _waits_for_rancher(other, found)
     )
 
 
-def _earlier_tier(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]]) -> str:
+def waits_for_tier(view: NodeView, decision: Decision, earlier: NodeView) -> bool:
+    """Return True for a drained node that Rancher upgrades only after the other node's tier."""
+    return _is_earlier(earlier, view) and _waits_for_rancher(view, decision)
+
+
+def _is_earlier(view: NodeView, other: NodeView) -> bool:
+    """Return True if Rancher finishes the node's tier before that of the other node."""
+    return view.tier is not None and other.tier is not None and view.tier < other.tier
+
+
+def _waits_for_rancher(view: NodeView, decision: Decision) -> bool:
+    """Return True for a node that is drained, and whose Kubernetes Rancher upgrades."""
+    is_drained = decision.state is NodeState.PRE_DRAINED and not view.pre_drain.pending
+    return is_drained or (decision.state is None and view.under_way and not view.post_drain.requested)
+
+
+def _earlier_tier(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]], *, has_joined: bool) -> str:
     """Return a node of an earlier tier that is not done, if this node's hook is stale.
 
-    A node of an earlier tier waits for this node if this node is the only one that could take its VMs.
+    A node of an earlier tier waits for this node if this node is the only one that could take its VMs, and is drained:
+    Rancher upgrades a node that still waits for its drain after the earlier tiers.
     """
     if not view.stale_hook or view.tier is None or view.state in IN_PROGRESS:
         return ""
     earlier = (
         other.name
         for other, decision in pairs
-        if other.tier is not None
-        and other.tier < view.tier
+        if _is_earlier(other, view)
         and not _is_done(other, decision)
-        and not (view.is_held and not has_target(other, pairs))
+        and not decision.is_forgotten
+        and not (view.was_drained and not has_joined and not has_target(other, pairs))
     )
     return next(earlier, "")
 
@@ -151,6 +239,10 @@ def _earlier_tier(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]]) ->
 def _is_done(view: NodeView, decision: Decision) -> bool:
     state = decision.state or view.state
     return state is not None and state.upgraded
+
+
+def _is_acknowledgement(effect: Effect) -> bool:
+    return isinstance(effect, AcknowledgeHook) and effect.annotation == ANNOTATION_PRE_HOOK
 
 
 def _starts_job(decision: Decision) -> bool:
@@ -170,8 +262,25 @@ def has_target(view: NodeView, pairs: Iterable[tuple[NodeView, Decision]]) -> bo
 def _is_busy(view: NodeView, decision: Decision) -> bool:
     """Return True if the node may be unavailable; a node whose Job starts with this decision is still available."""
     repeated = any(job.repeated for job in view.jobs.values())
-    lost = decision.holds and _is_done(view, decision) and not _starts_job(decision)
-    return repeated or lost or is_in_progress(view, decision)
+    return repeated or _is_lost(view, decision) or is_in_progress(view, decision) or _is_under_way(view, decision)
+
+
+def _is_lost(view: NodeView, decision: Decision) -> bool:
+    return decision.holds and _is_done(view, decision) and not _starts_job(decision)
+
+
+def _is_away(view: NodeView, decision: Decision) -> bool:
+    """Return True from the acknowledgement of the node's drain until it is done, and while it is not Ready."""
+    is_busy = is_in_progress(view, decision)
+    is_past = is_busy and _state_before(view, decision) in _PAST_DRAIN
+    is_lost = _is_lost(view, decision) and not view.ready
+    return is_past or is_lost or (is_busy and not view.ready) or _is_under_way(view, decision)
+
+
+def _is_under_way(view: NodeView, decision: Decision) -> bool:
+    """Return True while Rancher drains the node or may upgrade it, also if another client has acknowledged the hook."""
+    is_acknowledged = bool(view.pre_drain.requested) and not view.pre_drain.pending
+    return view.under_way or (is_acknowledged and not decision.is_done)
 
 
 def _state_before(view: NodeView, decision: Decision) -> NodeState | None:

@@ -10,13 +10,16 @@ import pytest
 from tests.pipeline.node_upgrade.test_waits import named, waits
 from tests.support.cluster.nodes import OPTIONS, PRE
 from upgrade_manager.blockers.wait import RemovedJobWait, WaitKind
+from upgrade_manager.kube.errors import Forbidden
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import JOBS, NODES, Resource
+from upgrade_manager.kube.resources import JOBS, NODES, PROVISIONING_CLUSTERS, Resource
+from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.informers import UNSEEN_TTL
 from upgrade_manager.pipeline.outcome import Waiting
 
 if TYPE_CHECKING:
     from tests.support.managers.node_upgrade import NodeUpgradeRun
+    from upgrade_manager.kube.resources import Resource
 
 
 @pytest.mark.rule("blockers: a node that goes down before its turn is named")
@@ -105,3 +108,25 @@ async def test_missing_nodes_cost_one_list(stage: NodeUpgradeRun, monkeypatch: p
     await asyncio.sleep(UNSEEN_TTL)
     await stage.phase.run(ctx)
     assert lists.count("Node") == 2
+
+
+@pytest.mark.rule("blockers: a refused strategy hides no wait of a node that Rancher drains again")
+async def test_closed_row_is_named_while_the_strategy_is_refused(
+    stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stage.begin("n1", "n2")
+    await stage.move(n1="PostDrained", n2="PostDrained")
+    patch = ReconcileContext.patch
+
+    async def refuse(ctx: ReconcileContext, resource: Resource, *args: Any, **more: Any) -> None:
+        if resource == PROVISIONING_CLUSTERS:
+            raise Forbidden("a webhook refused it")
+        await patch(ctx, resource, *args, **more)
+
+    monkeypatch.setattr(ReconcileContext, "patch", refuse)
+    await stage.rancher("n1", pre=OPTIONS)
+    await stage.report("n2", ready="False")
+    result = await stage.phase.exit(await stage.context())
+    assert isinstance(result, Waiting)
+    assert WaitKind.UNAVAILABLE_NODE in {wait.kind for wait in result.waits}
+    assert isinstance(result.error, Forbidden)

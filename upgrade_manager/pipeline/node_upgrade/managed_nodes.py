@@ -8,7 +8,7 @@ from upgrade_manager.api.keys import MANAGED_SELECTOR, manage_command
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.text import name_list
 from upgrade_manager.kube import objects
-from upgrade_manager.nodes.node_view import machine_nodes
+from upgrade_manager.nodes.machine_plans import machine_nodes
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.node_upgrade import missing_nodes
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES

@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM, JobType
+from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.timestamps import format_time
-from upgrade_manager.blockers.job_failures import job_failure_message, last_failure
+from upgrade_manager.blockers.job_failures import job_failure_message
 from upgrade_manager.facts import machine_plan
-from upgrade_manager.facts.job_state import JobState, Progress
+from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.nodes.anomalies import AnomalyLog
-from upgrade_manager.nodes.drain import job_message
-from upgrade_manager.nodes.gate import Surroundings, hold_back, is_down_before
-from upgrade_manager.nodes.model import Decision, NodeView, RestoreVMs, ResumeJob, StartJob
-from upgrade_manager.nodes.next_node import next_node_message, undrained
-from upgrade_manager.nodes.node_view import Observed, Target, decide_all, machine_nodes
-from upgrade_manager.nodes.pending_hooks import delays, describe_delays
-from upgrade_manager.nodes.sequencing import one_at_a_time, paused_message, starts_upgrade
+from upgrade_manager.nodes.gate import Surroundings, hold_back, with_passing
+from upgrade_manager.nodes.machine_plans import machine_nodes
+from upgrade_manager.nodes.model import Decision, NodeView, RestoreVMs
+from upgrade_manager.nodes.node_view import Observed, Target, decide_all
+from upgrade_manager.nodes.sequencing import is_gated, one_at_a_time
 from upgrade_manager.pipeline import job_ledger, ledger
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.node_upgrade import drain_entries, vm_restore
 from upgrade_manager.pipeline.node_upgrade.effects import apply_effect, remove_acknowledgements
-from upgrade_manager.pipeline.node_upgrade.gate_waits import gate_waits
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import unknown_pause_nodes
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import WITHOUT_NODE, find_all_missing, held_by, report_left
+from upgrade_manager.pipeline.node_upgrade.progress import (
+    describe_progress,
+    has_started,
+    next_node,
+    progress_message,
+    unfinished_nodes,
+)
 from upgrade_manager.pipeline.node_upgrade.report import (
     moved_nodes,
     remove_passed_estimate,
@@ -38,24 +42,17 @@ from upgrade_manager.pipeline.node_upgrade.report import (
     update_estimate,
 )
 from upgrade_manager.pipeline.node_upgrade.state import Handled, State
-from upgrade_manager.pipeline.node_upgrade.waits import NodeWaits
-from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
+from upgrade_manager.pipeline.outcome import Failed, Phase, Waiting
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, UPGRADE_JOBS
 from upgrade_manager.pipeline.settings import overrides, rancher, unfinished_upgrade
 from upgrade_manager.pipeline.settings.overrides import give_back
-from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job_name
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from upgrade_manager.blockers.wait import Wait
-    from upgrade_manager.nodes.node_view import Decided
+    from upgrade_manager.nodes.model import Effect
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.outcome import PhaseResult
 
-#: Nodes that a message names.
-MAX_NAMED_NODES = 3
 #: The phase values with which milestones are recorded.
 _PHASES = frozenset({PhaseName.NODE_UPGRADE.active, PhaseName.NODE_UPGRADE.completed})
 log = structlog.get_logger(__name__)
@@ -107,7 +104,7 @@ class NodeUpgrade(Phase):
             _keep_hooks,
             _apply_effects,
             _fail,
-            _start_nodes,
+            _pass_gate,
             _restore_vms,
         ):
             result = await step(ctx, state)
@@ -115,7 +112,7 @@ class NodeUpgrade(Phase):
                 return result
         if ctx.plan.spec.restore_vm:
             await vm_restore.report_failures(ctx)
-        return await _progress(ctx, state)
+        return await describe_progress(ctx, state)
 
     async def exit(self, ctx: ReconcileContext) -> Waiting | Failed | None:
         """Give all settings back, and handle the hooks that Rancher sets before its strategy is restored.
@@ -129,10 +126,12 @@ class NodeUpgrade(Phase):
             await ctx.persist()
             try:
                 await give_back(ctx, keep_strategy=False)
-            except KubeError:
+            except KubeError as error:
                 # A webhook may refuse the strategy for hours, while Rancher drains nodes.
-                await finish_drains(ctx, self._handled_of(ctx))
-                raise
+                result = await finish_drains(ctx, self._handled_of(ctx))
+                if result is None:
+                    raise
+                return replace(result, error=error) if isinstance(result, Waiting) else result
         unfinished = await finish_drains(ctx, self._handled_of(ctx))
         if unfinished is None:
             if ctx.status["singleNode"]:
@@ -181,17 +180,17 @@ async def _begin(ctx: ReconcileContext, state: State) -> None:
     """Override the settings and start Rancher, before the first node starts."""
     generation = None
     if state.cluster is not None:
-        generation = rancher.next_generation(ctx, state.cluster, has_started=_has_started(ctx))
+        generation = rancher.next_generation(ctx, state.cluster, has_started=has_started(ctx))
         if generation is None:
             return
         ctx.status["provisionGeneration"] = generation
         overrides.refresh_strategy(ctx, state.cluster)
         ledger.put(ctx, rancher.left_entries(state.cluster))
-    elif _has_started(ctx):
+    elif has_started(ctx):
         return
     if state.cluster is not None:
-        # The message equals that of `_progress`, which saves a write.
-        ctx.status.waiting(_message(_next_node(ctx, state), state, done=0, nodes=len(state.observed.nodes)))
+        # The message equals that of `describe_progress`, which saves a write.
+        ctx.status.waiting(progress_message(next_node(ctx, state), state, done=0, nodes=len(state.observed.nodes)))
     # The settings are recorded before they are changed.
     await ctx.persist()
     await overrides.apply_overrides(ctx)
@@ -220,20 +219,6 @@ async def _report(ctx: ReconcileContext, state: State) -> None:
     state.handled.decisions = None if moved_nodes(state.decisions) else state.decisions
 
 
-def _has_started(ctx: ReconcileContext) -> bool:
-    return len(_unstarted(ctx)) < len(ctx.status.known_nodes())
-
-
-def _unstarted(ctx: ReconcileContext) -> frozenset[str]:
-    states = {name: ctx.status.node_state(name) for name in ctx.status.known_nodes()}
-    last = NodeState.IMAGE_PRELOADED.group
-    return frozenset(name for name, state in states.items() if state is None or state.group <= last)
-
-
-def _next_node(ctx: ReconcileContext, state: State) -> str:
-    return next_node_message(state.observed, unstarted=_unstarted(ctx), release=state.target.release_kubernetes)
-
-
 async def _decide(ctx: ReconcileContext, state: State) -> None:
     single, spec, uid = state.single, ctx.plan.spec, ctx.owner.uid
     decisions = decide_all(ctx.status, state.observed, plan_uid=uid, single=single, spec=spec, target=state.target)
@@ -250,13 +235,14 @@ async def _decide(ctx: ReconcileContext, state: State) -> None:
     state.set_back = rancher.set_back(ctx, state.requested) if state.requested is not None else None
     absent = {name: one.problem for name, one in state.missing.items()}
     around = Surroundings.of(state.observed, decisions, missing=absent, rancher=state.set_back)
-    decisions, state.closed = hold_back(decisions, around)
-    state.decisions = one_at_a_time(decisions)
+    decisions, closed = hold_back(decisions, around)
+    state.decisions = one_at_a_time(decisions, has_joined=around.has_joined)
+    state.closed = with_passing(closed, state.decisions)
 
 
 async def _keep_hooks(ctx: ReconcileContext, state: State) -> None:
     """Add drain hooks again that other clients removed while nodes are left; record the new original before."""
-    if state.cluster is None or not _unfinished(state):
+    if state.cluster is None or not unfinished_nodes(state):
         return
     # Rancher changes the Cluster's status, which is not read, several times for each node.
     seen = objects.spec(state.cluster), objects.annotations_of(state.cluster)
@@ -272,15 +258,24 @@ async def _keep_hooks(ctx: ReconcileContext, state: State) -> None:
 
 
 async def _apply_effects(ctx: ReconcileContext, state: State) -> None:
-    """Record the nodes' states, and apply the effects that do not start a node's upgrade."""
+    """Record the nodes' states, and apply the effects that pass no gate."""
     for view, decision in state.decisions:
         for effect in decision.effects:
-            if not starts_upgrade(effect) and not isinstance(effect, RestoreVMs):
+            if not is_gated(view, effect) and not isinstance(effect, RestoreVMs):
                 await apply_effect(ctx, view, effect)
             elif isinstance(effect, RestoreVMs) and decision.holds:
                 await vm_restore.start(ctx, view.name, request=view.request)
-        if decision.state is not None and not _restores_vms(decision):
-            ctx.status.move_node(view.name, decision.state, message=decision.message)
+        if not _gated(view, decision):
+            _record(ctx, view, decision)
+
+
+def _gated(view: NodeView, decision: Decision) -> list[Effect]:
+    return [effect for effect in decision.effects if is_gated(view, effect)]
+
+
+def _record(ctx: ReconcileContext, view: NodeView, decision: Decision) -> None:
+    if decision.state is not None and not _restores_vms(decision):
+        ctx.status.move_node(view.name, decision.state, message=decision.message)
 
 
 async def _fail(ctx: ReconcileContext, state: State) -> Failed | None:
@@ -294,18 +289,24 @@ async def _fail(ctx: ReconcileContext, state: State) -> Failed | None:
     return None
 
 
-async def _start_nodes(ctx: ReconcileContext, state: State) -> None:
-    """Start nodes, after a status write that conflicts if pauseNodes has changed meanwhile."""
-    starts = [(view, one) for view, decision in state.decisions for one in decision.effects if starts_upgrade(one)]
-    if not starts:
+async def _pass_gate(ctx: ReconcileContext, state: State) -> None:
+    """Start and drain nodes, after a status write that conflicts if the plan has changed meanwhile, as pauseNodes may.
+
+    The step comes after `_fail`: a plan that fails drains no further node.
+    """
+    steps = [(view, effect) for view, decision in state.decisions for effect in _gated(view, decision)]
+    if not steps:
         return
-    progress = await _progress(ctx, state)
+    for view, decision in state.decisions:
+        if _gated(view, decision):
+            _record(ctx, view, decision)
+    progress = await describe_progress(ctx, state)
     if isinstance(progress, Waiting):
         ctx.status.waiting(progress.message)
     ctx.status.observe_generation()
-    await drain_entries.record(ctx, starts)
+    await drain_entries.record(ctx, steps)
     await ctx.persist()
-    for view, effect in starts:
+    for view, effect in steps:
         await apply_effect(ctx, view, effect)
 
 
@@ -330,72 +331,13 @@ async def finish_drains(ctx: ReconcileContext, handled: Handled) -> Waiting | Fa
     ImageCleanup calls it, too: hooks are acknowledged until the plan has succeeded.
     """
     state = await _observe(ctx, handled)
-    for step in (_decide, _report, _apply_effects, _fail, _start_nodes):
+    for step in (_decide, _report, _apply_effects, _fail, _pass_gate):
         result = await step(ctx, state)
         if result is not None:
             return result
-    progress = await _progress(ctx, state)
+    progress = await describe_progress(ctx, state)
     if isinstance(progress, Waiting):
         return progress
     # The milestones of nodes cannot be recorded again in later phases.
     await ctx.events.sent()
     return None
-
-
-async def _progress(ctx: ReconcileContext, state: State) -> Completed | Waiting:
-    """Report the nodes that are not done; when all nodes are done, report remaining hooks and cordoned nodes."""
-    unfinished = _unfinished(state)
-    os, missing = state.target.release_os, state.missing
-    waits = NodeWaits(ctx=ctx, observed=state.observed, release_os=os, cluster=state.cluster, missing=missing)
-    if unfinished:
-        busy = [await _node_progress(ctx, *pair) for pair in unfinished if _is_busy(*pair)][:MAX_NAMED_NODES]
-        paused = paused_message(unfinished)
-        shown = "; ".join([paused, *busy] if paused else busy)
-        if shown:
-            named = tuple(chain(waits.of_nodes(unfinished), waits.of_forgotten(unfinished)))
-            found: Iterable[Wait] = named or waits.of_rancher((), kubernetes="", detail=shown)  # the hook was withdrawn
-        else:
-            shown, release = _next_node(ctx, state), state.target.release_kubernetes
-            skipped = undrained(state.observed, unstarted=_unstarted(ctx), release=release)
-            found = waits.of_rancher(skipped, kubernetes=release, detail=shown)
-    else:
-        cordoned = [view.name for view, _ in state.decisions if view.cordoned]
-        delaying = delays(state.observed, cordoned=cordoned, multi_node=state.single is None)
-        shown, found = describe_delays(delaying, limit=MAX_NAMED_NODES), waits.of_delays(delaying)
-    if not shown and state.set_back is None:
-        return Completed()
-    shown = shown or str(state.set_back)
-    is_held = state.set_back is not None or state.closed or any(is_down_before(*pair) for pair in unfinished)
-    gate = gate_waits(ctx, state.closed, unfinished, rancher=state.set_back) if is_held else ()
-    waiting = (*(state.handled.contest.waits(ctx) if state.handled.contest.times else ()), *gate, *found)
-    done, nodes = len(state.decisions) - len(unfinished), len(state.decisions)
-    return Waiting(message=_message(shown, state, done=done, nodes=nodes), waits=waiting)
-
-
-def _unfinished(state: State) -> list[Decided]:
-    return [(view, decision) for view, decision in state.decisions if not decision.is_done]
-
-
-def _is_busy(view: NodeView, decision: Decision) -> bool:
-    paused = NodeState.UPGRADE_PAUSED
-    return decision.state is not paused and (decision.state is not None or view.state is paused or decision.holds)
-
-
-async def _node_progress(ctx: ReconcileContext, view: NodeView, decision: Decision) -> str:
-    start = next((effect for effect in decision.effects if isinstance(effect, StartJob | ResumeJob)), None)
-    if start is not None:
-        # The message equals that of the running Job, which saves a write.
-        name = node_job_name(ctx.owner, node=start.node, job_type=start.job_type)
-        progress, limit = Progress.RUNNING, BACKOFF_LIMIT
-        job = JobState(namespace=HARVESTER_SYSTEM, name=name, uid="", progress=progress, backoff_limit=limit)
-        return job_message(start.node, start.job_type, job)
-    retried = next((job for job in view.jobs.values() if job.warning and not job.is_failing), None)
-    if retried is None or decision.message != retried.warning:
-        return decision.progress
-    failure = await last_failure(ctx.client, ctx.informers.last_failures, retried)
-    return f"{decision.progress}; last failure: {failure}" if failure else decision.progress
-
-
-def _message(text: str, state: State, *, done: int, nodes: int) -> str:
-    counted = f"{text} ({done} of {nodes} nodes done)"
-    return f"{counted}; {state.unknown_pause_nodes}" if state.unknown_pause_nodes else counted

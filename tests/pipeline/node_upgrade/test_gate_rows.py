@@ -1,0 +1,148 @@
+"""The objects that the rows of the gate read: nodes that take no part, held nodes, and the Machine that counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.pipeline.node_upgrade.test_gate import NOW, RELEASE_KUBERNETES, patch_machine
+from tests.support.cluster.nodes import OPTIONS, PRE
+from upgrade_manager.api.keys import RKE_ETCD_ROLE, RKE_INIT_NODE, RKE_WORKER_ROLE, WITNESS_LABEL
+from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES
+from upgrade_manager.pipeline.outcome import Waiting
+
+if TYPE_CHECKING:
+    from tests.support.managers.node_upgrade import NodeUpgradeRun
+
+OLD_OS, OLD_KUBERNETES = "Harvester v1.6.1", "v1.32.4+rke2r1"
+TARGETS = pytest.mark.rule(
+    "nodes: no node is drained whose VMs have no other node because of an earlier drain of the upgrade"
+)
+OTHERS = pytest.mark.rule("nodes: a node that takes no part, such as one that joined, holds others back like any other")
+
+
+async def set_up(stage: NodeUpgradeRun, *nodes: str, kubelet: str = RELEASE_KUBERNETES) -> None:
+    await stage.set_up(*nodes)
+    for node in nodes:
+        await stage.report(node, os=OLD_OS, kubelet=kubelet)
+
+
+async def roles(stage: NodeUpgradeRun, node: str, *names: str) -> None:
+    await stage.patch_secret(node, {"metadata": {"labels": dict.fromkeys(names, "true")}})
+
+
+async def in_two_tiers(stage: NodeUpgradeRun, **hooks: str) -> None:
+    """Enter the phase with n2, a worker, held with these hooks, and n1 in an earlier tier."""
+    await set_up(stage, "n1", "n2", "n3")
+    await roles(stage, "n1", RKE_ETCD_ROLE, RKE_INIT_NODE)
+    await roles(stage, "n2", RKE_WORKER_ROLE)
+    await stage.rancher("n2", **hooks)
+    await stage.cordon("n2", cordoned=True)
+
+
+async def join(stage: NodeUpgradeRun, node: str, *, kubelet: str = OLD_KUBERNETES) -> None:
+    await stage.cluster.nodes(node)
+    await stage.machine(node)
+    await stage.report(node, os=OLD_OS, kubelet=kubelet)
+
+
+async def target_waits(stage: NodeUpgradeRun) -> list[str]:
+    result = await stage.run()
+    assert isinstance(result, Waiting)
+    return [wait.name for wait in result.waits if wait.kind is WaitKind.TARGET_NODE]
+
+
+@TARGETS
+async def test_node_held_at_its_pre_drain_hook_is_no_target(stage: NodeUpgradeRun) -> None:
+    """Rancher drains it after the earlier tier, so that a user uncordons it."""
+    await in_two_tiers(stage, pre=OPTIONS)
+    await stage.client.patch(NODES, "n3", MergePatch({"metadata": {"labels": {WITNESS_LABEL: "true"}}}))
+    await stage.enter()
+    await stage.run()
+    await stage.rancher("n1", pre=OPTIONS)
+    assert await target_waits(stage) == ["n2"]
+    assert await stage.jobs() == []
+    await stage.cordon("n2", cordoned=False)
+    assert await target_waits(stage) == []
+    assert await stage.jobs() == ["pre-drain-n1"]
+
+
+@TARGETS
+async def test_drained_vms_need_no_target(stage: NodeUpgradeRun) -> None:
+    """A user cordons the last target after the VMs have left: the drain goes on."""
+    await in_two_tiers(stage, pre=OPTIONS, post=OPTIONS)
+    await stage.enter()
+    await stage.run()
+    await stage.request("n1", "pre")
+    assert await stage.jobs() == ["pre-drain-n1"]
+    await stage.cordon("n3", cordoned=True)
+    await stage.complete("n1", "pre-drain")
+    assert await stage.acknowledgements("n1") == {PRE: OPTIONS}
+
+
+@OTHERS
+async def test_joined_node_is_a_target(stage: NodeUpgradeRun) -> None:
+    await set_up(stage, "n1", "n2", kubelet=OLD_KUBERNETES)
+    await stage.rancher("n2", post=OPTIONS)
+    await stage.cordon("n2", cordoned=True)
+    await stage.enter()
+    await stage.run()
+    await join(stage, "n4")
+    await stage.request("n1", "pre")
+    assert await stage.jobs() == ["pre-drain-n1"]
+
+
+@OTHERS
+async def test_plan_that_is_not_applied_on_a_joined_node_closes_the_gate(stage: NodeUpgradeRun) -> None:
+    await set_up(stage, "n1", "n2")
+    await stage.enter()
+    await stage.run()
+    await join(stage, "n4")
+    applied: Any = {"type": "PlanApplied", "status": "False", "message": "error", "lastTransitionTime": NOW}
+    await patch_machine(stage, "m-n4", {"status": {"conditions": [applied]}}, subresource="status")
+    result = await stage.request("n1", "pre")
+    assert isinstance(result, Waiting)
+    assert ("n4", WaitKind.UNAVAILABLE_NODE) in {(wait.name, wait.kind) for wait in result.waits}
+    assert await stage.jobs() == []
+
+
+@pytest.mark.rule("nodes: a hook counts on the Secret of the Machine that the Node names, and on no other")
+async def test_hook_of_another_machine_is_not_acknowledged(stage: NodeUpgradeRun) -> None:
+    await set_up(stage, "n1", "n2")
+    await stage.enter()
+    await stage.run()
+    await stage.cluster.machine("n1", name="m-new")
+    named = {"metadata": {"annotations": {"cluster.x-k8s.io/machine": "m-new"}}}
+    await stage.client.patch(NODES, "n1", MergePatch(named))
+    result = await stage.request("n1", "pre")
+    assert isinstance(result, Waiting)
+    assert WaitKind.AMBIGUOUS_MACHINE in {wait.kind for wait in result.waits}
+    assert await stage.jobs() == []
+
+
+@pytest.mark.rule("nodes: a single node has no hook and no tier")
+async def test_hook_on_a_single_node_holds_nothing_back(stage: NodeUpgradeRun) -> None:
+    await stage.set_up("n1")
+    await stage.report("n1", os=OLD_OS)
+    await stage.rancher("n1", pre=OPTIONS)
+    await stage.cordon("n1", cordoned=False)
+    await stage.enter()
+    await stage.run()
+    assert await stage.jobs() == ["single-node-upgrade-n1"]
+
+
+@pytest.mark.rule("nodes: a node whose drain Rancher has forgotten is named, and holds no other node back")
+async def test_forgotten_node_does_not_hold_a_later_tier(stage: NodeUpgradeRun) -> None:
+    await in_two_tiers(stage, pre=OPTIONS)
+    await stage.enter()
+    await stage.run()
+    await stage.request("n1", "pre")
+    hooks: dict[str, Any] = {PRE: None, "rke.cattle.io/pre-drain": None}
+    await stage.patch_secret("n1", {"metadata": {"annotations": hooks}})
+    await stage.cordon("n1", cordoned=False)
+    for _ in range(2):
+        await stage.run()
+    assert "pre-drain-n2" in await stage.jobs()

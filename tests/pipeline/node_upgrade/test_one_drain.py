@@ -1,0 +1,163 @@
+"""One drain at a time: a drain is not acknowledged, and no node starts, while another node is away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.cluster.nodes import OPTIONS, POST, PRE
+from tests.support.managers.node_upgrade import PLACE
+from upgrade_manager.api.keys import RKE_ETCD_ROLE, RKE_INIT_NODE, RKE_WORKER_ROLE
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import JOBS, UPGRADE_PLANS
+from upgrade_manager.pipeline.outcome import Failed
+
+if TYPE_CHECKING:
+    from tests.support.managers.node_upgrade import NodeUpgradeRun
+
+OLD_OS, DRAIN_OPTIONS = "Harvester v1.6.1", "rke.cattle.io/drain-options"
+ONE_DRAIN = pytest.mark.rule("nodes: a drain is not acknowledged while another node is drained, reboots or is NotReady")
+
+
+async def begin(stage: NodeUpgradeRun, *nodes: str) -> None:
+    await stage.begin(*nodes)
+    for node in nodes:
+        await stage.report(node, os=OLD_OS)
+
+
+async def annotate(stage: NodeUpgradeRun, node: str, **values: str | None) -> None:
+    await stage.patch_secret(node, {"metadata": {"annotations": values}})
+
+
+async def roles(stage: NodeUpgradeRun, node: str, *names: str) -> None:
+    await stage.patch_secret(node, {"metadata": {"labels": dict.fromkeys(names, "true")}})
+
+
+async def forget(stage: NodeUpgradeRun, node: str) -> None:
+    """Let Rancher withdraw the drain, as after a restore of Rancher."""
+    await annotate(stage, node, **{PRE: None, POST: None, "rke.cattle.io/pre-drain": None})
+    await stage.cordon(node, cordoned=False)
+
+
+async def pause(stage: NodeUpgradeRun, *nodes: str) -> None:
+    spec = {"nodeUpgradeOption": {"pauseNodes": list(nodes)}}
+    await stage.client.patch(UPGRADE_PLANS, "up", MergePatch({"spec": spec}))
+
+
+async def resume_by_hand(stage: NodeUpgradeRun, node: str) -> None:
+    resumed = MergePatch({"spec": {"suspend": False}})
+    await stage.client.patch(JOBS, f"up-node-upgrade-pre-drain-{node}", resumed, namespace=PLACE)
+
+
+@ONE_DRAIN
+async def test_withdrawn_hook_that_returns_waits_for_a_reboot(stage: NodeUpgradeRun) -> None:
+    await begin(stage, "n1", "n2", "n3")
+    await stage.request("n1", "pre")
+    await forget(stage, "n1")
+    await stage.run()
+    await stage.request("n2", "pre")
+    await stage.complete("n2", "pre-drain")
+    await stage.request("n2", "post")
+    await stage.complete("n2", "post-drain")
+    await stage.report("n2", os=OLD_OS, ready="False")
+    await stage.run()
+    assert (await stage.states())["n2"] == "WaitingReboot"
+    await stage.request("n1", "pre")
+    await stage.run()
+    if "pre-drain-n1" in await stage.jobs():
+        await stage.complete("n1", "pre-drain")
+    assert await stage.acknowledgements("n1") == {}
+
+
+@ONE_DRAIN
+async def test_job_that_a_user_resumes_waits_for_a_node_that_is_down(stage: NodeUpgradeRun) -> None:
+    await stage.set_up("n1", "n2", "n3")
+    await pause(stage, "n1")
+    await stage.enter()
+    await stage.run()
+    await stage.request("n1", "pre")
+    assert (await stage.states())["n1"] == "UpgradePaused"
+    await stage.request("n2", "pre")
+    await stage.complete("n2", "pre-drain")
+    await stage.report("n2", os=OLD_OS, ready="False")
+    await resume_by_hand(stage, "n1")
+    await stage.run()
+    await stage.complete("n1", "pre-drain")
+    assert await stage.acknowledgements("n1") == {}
+    assert "n1: waiting until node n2 is upgraded and Ready" in await stage.waiting()
+
+
+@ONE_DRAIN
+@pytest.mark.parametrize("first", ["n1", "n2"])
+async def test_of_two_complete_jobs_one_is_acknowledged_in_the_order_of_tiers(
+    stage: NodeUpgradeRun, first: str
+) -> None:
+    await begin(stage, "n1", "n2")
+    second = {"n1": "n2", "n2": "n1"}[first]
+    await roles(stage, first, RKE_ETCD_ROLE)
+    await roles(stage, second, RKE_WORKER_ROLE)
+    await pause(stage, "n1")
+    await stage.request("n1", "pre")
+    await stage.request("n2", "pre")
+    await resume_by_hand(stage, "n1")
+    await stage.run()
+    for node in ("n1", "n2"):
+        await stage.finish(node, "pre-drain")
+    await stage.run()
+    assert (await stage.acknowledgements(first), await stage.acknowledgements(second)) == ({PRE: OPTIONS}, {})
+
+
+@pytest.mark.rule("nodes: a drained node of a later tier holds an earlier one back only while it is not Ready")
+@pytest.mark.parametrize(("ready", "is_held"), [("True", False), ("False", True)])
+async def test_drain_of_an_earlier_tier_waits_for_a_drained_node_that_is_down(
+    stage: NodeUpgradeRun, ready: str, *, is_held: bool
+) -> None:
+    await begin(stage, "n1", "n2")
+    await roles(stage, "n1", RKE_ETCD_ROLE, RKE_INIT_NODE)
+    await roles(stage, "n2", RKE_WORKER_ROLE)
+    await stage.move(n1="PostDrained")
+    await stage.request("n2", "pre")
+    await stage.complete("n2", "pre-drain")
+    assert (await stage.states())["n2"] == "PreDrained"
+    await stage.report("n2", os=OLD_OS, ready=ready)
+    await stage.request("n1", "pre")
+    await stage.run()
+    assert ("pre-drain-n1" not in await stage.jobs()) is is_held
+
+
+@pytest.mark.rule("nodes: no node starts while Rancher drains another one, also if others acknowledged its hook")
+@pytest.mark.parametrize("hooks", [OPTIONS, "{}"], ids=["acknowledged by a user", "without our hooks"])
+async def test_node_waits_for_a_drain_that_the_manager_has_not_acknowledged(stage: NodeUpgradeRun, hooks: str) -> None:
+    await begin(stage, "n1", "n2")
+    await annotate(stage, "n1", **{DRAIN_OPTIONS: hooks, "rke.cattle.io/pre-drain": hooks, PRE: hooks})
+    await stage.cordon("n1", cordoned=True)
+    await stage.request("n2", "pre")
+    assert await stage.jobs() == []
+    await annotate(stage, "n1", **{DRAIN_OPTIONS: None, "rke.cattle.io/pre-drain": None, PRE: None})
+    await stage.run()
+    assert await stage.jobs() == ["pre-drain-n2"]
+
+
+@pytest.mark.rule("nodes: no node starts while Rancher drains another one, also if others acknowledged its hook")
+async def test_drain_that_waits_for_its_cordon_holds_nobody_back(stage: NodeUpgradeRun) -> None:
+    """Rancher waits until the node can be cordoned, which may take the other node's drain."""
+    await begin(stage, "n1", "n2")
+    await annotate(stage, "n1", **{DRAIN_OPTIONS: OPTIONS})
+    await stage.request("n2", "pre")
+    assert await stage.jobs() == ["pre-drain-n2"]
+
+
+@pytest.mark.rule("nodes: a plan that fails acknowledges no further drain")
+async def test_plan_that_fails_drains_no_further_node(stage: NodeUpgradeRun) -> None:
+    await begin(stage, "n1", "n2")
+    await pause(stage, "n1")
+    await stage.request("n1", "pre")
+    await stage.request("n2", "pre")
+    await resume_by_hand(stage, "n1")
+    await stage.run()
+    await stage.finish("n1", "pre-drain")
+    await stage.fail("n2", "pre-drain")
+    assert isinstance(await stage.run(), Failed)
+    assert await stage.acknowledgements("n1") == {}
+    assert await stage.states() == {"n1": "PreDraining", "n2": "PreDrainFailed"}

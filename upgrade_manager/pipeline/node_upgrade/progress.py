@@ -1,0 +1,115 @@
+"""The progress of the node upgrade: the message and the waits, by the decisions of a reconcile.
+
+phase.py calls it at the end of each reconcile, and before it starts or drains a node; waits.py and gate_waits.py have
+the waits.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.api.node_states import NodeState
+from upgrade_manager.blockers.job_failures import last_failure
+from upgrade_manager.facts.job_state import JobState, Progress
+from upgrade_manager.nodes.drain import job_message
+from upgrade_manager.nodes.gate import is_down_before
+from upgrade_manager.nodes.model import Decision, NodeView, ResumeJob, StartJob
+from upgrade_manager.nodes.next_node import next_node_message, undrained
+from upgrade_manager.nodes.pending_hooks import delays, describe_delays
+from upgrade_manager.nodes.sequencing import paused_message
+from upgrade_manager.pipeline.node_upgrade.gate_waits import gate_waits
+from upgrade_manager.pipeline.node_upgrade.waits import NodeWaits
+from upgrade_manager.pipeline.outcome import Completed, Waiting
+from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.nodes.node_view import Decided
+    from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.node_upgrade.state import State
+
+#: Nodes that a message names.
+MAX_NAMED_NODES = 3
+
+
+def has_started(ctx: ReconcileContext) -> bool:
+    """Return True once a node has started."""
+    return len(unstarted_nodes(ctx)) < len(ctx.status.known_nodes())
+
+
+def unstarted_nodes(ctx: ReconcileContext) -> frozenset[str]:
+    """Return the recorded nodes that have not started."""
+    states = {name: ctx.status.node_state(name) for name in ctx.status.known_nodes()}
+    last = NodeState.IMAGE_PRELOADED.group
+    return frozenset(name for name, state in states.items() if state is None or state.group <= last)
+
+
+def next_node(ctx: ReconcileContext, state: State) -> str:
+    """Return the message while the manager waits for Rancher to reach the next node."""
+    return next_node_message(state.observed, unstarted=unstarted_nodes(ctx), release=state.target.release_kubernetes)
+
+
+async def describe_progress(ctx: ReconcileContext, state: State) -> Completed | Waiting:
+    """Report the nodes that are not done; when all nodes are done, report remaining hooks and cordoned nodes."""
+    unfinished = unfinished_nodes(state)
+    os, missing = state.target.release_os, state.missing
+    waits = NodeWaits(ctx=ctx, observed=state.observed, release_os=os, cluster=state.cluster, missing=missing)
+    if unfinished:
+        busy = [await _node_progress(ctx, *pair) for pair in unfinished if _is_busy(*pair)][:MAX_NAMED_NODES]
+        paused = paused_message(unfinished)
+        shown = "; ".join([paused, *busy] if paused else busy)
+        if shown:
+            named = tuple(chain(waits.of_nodes(unfinished), waits.of_forgotten(unfinished)))
+            # Such as a node that was paused, and whose hook Rancher has withdrawn.
+            found: Iterable[Wait] = named or waits.of_rancher((), kubernetes="", detail=shown)
+        else:
+            shown, release = next_node(ctx, state), state.target.release_kubernetes
+            skipped = undrained(state.observed, unstarted=unstarted_nodes(ctx), release=release)
+            found = waits.of_rancher(skipped, kubernetes=release, detail=shown)
+    else:
+        cordoned = [view.name for view, _ in state.decisions if view.cordoned]
+        delaying = delays(state.observed, cordoned=cordoned, multi_node=state.single is None)
+        shown, found = describe_delays(delaying, limit=MAX_NAMED_NODES), waits.of_delays(delaying)
+    if not shown and state.set_back is None:
+        return Completed()
+    shown = shown or str(state.set_back)
+    is_held = state.set_back is not None or state.closed or any(is_down_before(*pair) for pair in unfinished)
+    gate = gate_waits(ctx, state.closed, unfinished, rancher=state.set_back) if is_held else ()
+    waiting = (*(state.handled.contest.waits(ctx) if state.handled.contest.times else ()), *gate, *found)
+    done, nodes = len(state.decisions) - len(unfinished), len(state.decisions)
+    return Waiting(message=progress_message(shown, state, done=done, nodes=nodes), waits=waiting)
+
+
+def unfinished_nodes(state: State) -> list[Decided]:
+    """Return the nodes that are not done, with their decisions."""
+    return [(view, decision) for view, decision in state.decisions if not decision.is_done]
+
+
+def _is_busy(view: NodeView, decision: Decision) -> bool:
+    paused = NodeState.UPGRADE_PAUSED
+    return decision.state is not paused and (decision.state is not None or view.state is paused or decision.holds)
+
+
+async def _node_progress(ctx: ReconcileContext, view: NodeView, decision: Decision) -> str:
+    start = next((effect for effect in decision.effects if isinstance(effect, StartJob | ResumeJob)), None)
+    if start is not None:
+        # The message equals that of the running Job, which saves a write.
+        name = node_job_name(ctx.owner, node=start.node, job_type=start.job_type)
+        progress, limit = Progress.RUNNING, BACKOFF_LIMIT
+        job = JobState(namespace=HARVESTER_SYSTEM, name=name, uid="", progress=progress, backoff_limit=limit)
+        return job_message(start.node, start.job_type, job)
+    retried = next((job for job in view.jobs.values() if job.warning and not job.is_failing), None)
+    if retried is None or decision.message != retried.warning:
+        return decision.progress
+    failure = await last_failure(ctx.client, ctx.informers.last_failures, retried)
+    return f"{decision.progress}; last failure: {failure}" if failure else decision.progress
+
+
+def progress_message(text: str, state: State, *, done: int, nodes: int) -> str:
+    """Return the message with the count of done nodes, and names in pauseNodes that match no node."""
+    counted = f"{text} ({done} of {nodes} nodes done)"
+    return f"{counted}; {state.unknown_pause_nodes}" if state.unknown_pause_nodes else counted

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, StrEnum
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import Component
@@ -38,12 +39,12 @@ class PhaseName(StrEnum):
         """The phase's row."""
         return _SPECS[self]
 
-    @property
+    @cached_property
     def active(self) -> str:
         """Value of `status.currentPhase` while the phase runs, such as `ISODownloading`."""
         return self.spec.active
 
-    @property
+    @cached_property
     def completed(self) -> str:
         """Value of `status.currentPhase` after the phase, such as `ISODownloaded`."""
         return self.spec.completed
@@ -164,6 +165,7 @@ def skipped_phases(recorded: Collection[str]) -> frozenset[PhaseName]:
     return frozenset(phase for phase in passed if not {phase.active, phase.completed} & set(recorded))
 
 
+@lru_cache(maxsize=64)
 def phase_of(value: str) -> PhaseName | None:
     """Return the phase of a `status.currentPhase`; None for a terminal, empty or unknown value."""
     return _PHASE_BY_VALUE.get(value)

@@ -165,9 +165,8 @@ class _CachedNode:
 
     def _view(self, inputs: _Inputs) -> NodeView:
         node, plan = self._node, inputs.machine_plan
-        info = objects.status(node).get("nodeInfo") or {}
-        is_cordoned = bool(objects.spec(node).get("unschedulable"))
-        created = objects.text(node, "metadata", "creationTimestamp")
+        info, is_cordoned = objects.status(node).get("nodeInfo") or {}, objects.is_true(node, "spec", "unschedulable")
+        created, is_witness = objects.text(node, "metadata", "creationTimestamp"), WITNESS_LABEL in objects.labels(node)
         kubelet, wanted = info.get("kubeletVersion", ""), inputs.target.release_kubernetes
         number = machine_plan.counted_requests(plan.counted, inputs.plan_uid) + plan.pre_drain.pending
         request = machine_plan.request_id(plan.uid, number) if plan.secret and not inputs.is_single else ""
@@ -186,7 +185,7 @@ class _CachedNode:
             machine_problem=plan.machine_problem,
             machine_ways_out=plan.machine_ways_out,
             plan_error=plan.plan_error,
-            is_witness=WITNESS_LABEL in objects.labels(node),
+            is_witness=is_witness,
             kubelet=kubelet,
             drains=plan.drains,
             under_way=plan.under_way,
@@ -202,7 +201,7 @@ class _CachedNode:
             stale_hook=plan.secret in inputs.target.stale,
             tier=plan.tier,
             paused=inputs.paused,
-            restore_vms=inputs.restore_vms and WITNESS_LABEL not in objects.labels(node),
+            restore_vms=inputs.restore_vms and not is_witness,
         )
 
 

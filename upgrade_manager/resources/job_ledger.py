@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.resources.owner import Owner
 
-#: What Jobs change. Settings are the manager's own.
+#: The kinds that Jobs change; the manager changes settings.
 _KINDS = frozenset(
     map(str, (LedgerKind.STOPPED_VM, LedgerKind.TAINT, LedgerKind.FILE, LedgerKind.HOLD, LedgerKind.UPDATE_METHODS))
 )

@@ -1,4 +1,4 @@
-"""What a plan that ends early owes is named, and passes to the next plan."""
+"""Debts of a plan that ends early are named, and pass to the next plan."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ async def test_begun_upgrade_without_a_recorded_generation_goes_on(stage: NodeUp
 
 
 @pytest.mark.rule("nodes: while the Cluster requests an older Kubernetes, no hook is acknowledged")
-async def test_older_kubernetes_without_a_recorded_generation_is_a_blocker(stage: NodeUpgradeRun) -> None:
+async def test_older_kubernetes_without_a_generation_is_a_blocker(stage: NodeUpgradeRun) -> None:
     await post_draining(stage)
     patch = MergePatch({"status": {"provisionGeneration": None}})
     await stage.client.patch(UPGRADE_PLANS, "up", patch, subresource="status")

@@ -1,4 +1,4 @@
-"""What a drain is about to change stands in the ledger before it begins."""
+"""The changes of a drain stand in the ledger before it begins."""
 
 from __future__ import annotations
 

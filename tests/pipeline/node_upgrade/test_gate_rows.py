@@ -96,7 +96,7 @@ async def test_joined_node_is_a_target(stage: NodeUpgradeRun) -> None:
 
 
 @OTHERS
-async def test_plan_that_is_not_applied_on_a_joined_node_closes_the_gate(stage: NodeUpgradeRun) -> None:
+async def test_refused_plan_of_a_joined_node_closes_the_gate(stage: NodeUpgradeRun) -> None:
     await set_up(stage, "n1", "n2")
     await stage.enter()
     await stage.run()

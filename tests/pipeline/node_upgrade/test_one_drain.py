@@ -90,9 +90,7 @@ async def test_job_that_a_user_resumes_waits_for_a_node_that_is_down(stage: Node
 
 @ONE_DRAIN
 @pytest.mark.parametrize("first", ["n1", "n2"])
-async def test_of_two_complete_jobs_one_is_acknowledged_in_the_order_of_tiers(
-    stage: NodeUpgradeRun, first: str
-) -> None:
+async def test_one_of_two_complete_jobs_is_acknowledged_by_tier(stage: NodeUpgradeRun, first: str) -> None:
     await begin(stage, "n1", "n2")
     second = {"n1": "n2", "n2": "n1"}[first]
     await roles(stage, first, RKE_ETCD_ROLE)
@@ -110,7 +108,7 @@ async def test_of_two_complete_jobs_one_is_acknowledged_in_the_order_of_tiers(
 
 @pytest.mark.rule("nodes: a drained node of a later tier holds an earlier one back only while it is not Ready")
 @pytest.mark.parametrize(("ready", "is_held"), [("True", False), ("False", True)])
-async def test_drain_of_an_earlier_tier_waits_for_a_drained_node_that_is_down(
+async def test_earlier_tier_waits_for_a_drained_node_that_is_down(
     stage: NodeUpgradeRun, ready: str, *, is_held: bool
 ) -> None:
     await begin(stage, "n1", "n2")
@@ -128,7 +126,7 @@ async def test_drain_of_an_earlier_tier_waits_for_a_drained_node_that_is_down(
 
 @pytest.mark.rule("nodes: no node starts while Rancher drains another one, also if others acknowledged its hook")
 @pytest.mark.parametrize("hooks", [OPTIONS, "{}"], ids=["acknowledged by a user", "without our hooks"])
-async def test_node_waits_for_a_drain_that_the_manager_has_not_acknowledged(stage: NodeUpgradeRun, hooks: str) -> None:
+async def test_node_waits_for_a_drain_acknowledged_by_others(stage: NodeUpgradeRun, hooks: str) -> None:
     await begin(stage, "n1", "n2")
     await annotate(stage, "n1", **{DRAIN_OPTIONS: hooks, "rke.cattle.io/pre-drain": hooks, PRE: hooks})
     await stage.cordon("n1", cordoned=True)
@@ -140,7 +138,7 @@ async def test_node_waits_for_a_drain_that_the_manager_has_not_acknowledged(stag
 
 
 @pytest.mark.rule("nodes: no node starts while Rancher drains another one, also if others acknowledged its hook")
-async def test_drain_that_waits_for_its_cordon_holds_nobody_back(stage: NodeUpgradeRun) -> None:
+async def test_drain_that_waits_for_its_cordon_holds_no_node_back(stage: NodeUpgradeRun) -> None:
     """Rancher waits until the node can be cordoned, which may take the other node's drain."""
     await begin(stage, "n1", "n2")
     await annotate(stage, "n1", **{DRAIN_OPTIONS: OPTIONS})

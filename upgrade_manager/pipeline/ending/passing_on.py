@@ -1,4 +1,4 @@
-"""What a plan that ends early owes, and what passes to the next accepted plan.
+"""The debts of a plan that ends early, which pass to the next accepted plan.
 
 reconciler.py calls it when a plan ends, is deleted, or is accepted. Settings never pass on: they hold up the next plan.
 The original of Rancher's strategy passes on by the annotation of its Cluster (settings/rancher.py), because a copy

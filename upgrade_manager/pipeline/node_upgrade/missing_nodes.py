@@ -96,7 +96,7 @@ def held_by(node: str, recorded: NodeState | None, missing: MissingNode) -> Deci
 
 
 def report_left(ctx: ReconcileContext, node: str) -> None:
-    """Record once that the node has left for good, in the ledger and in an event; its taint has gone with it."""
+    """Record once that the node has left for good, in the ledger and in an event; its taint left with it."""
     entry = new_entry(LedgerKind.NODE_LEFT, node, object_=f"{NODES.kind} {node}", node=node, since=ledger.now(ctx))
     if any(one["id"] == entry["id"] for one in ledger.entries(ctx)):
         return

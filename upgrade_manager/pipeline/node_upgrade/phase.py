@@ -21,7 +21,7 @@ from upgrade_manager.nodes.gate import Surroundings, hold_back, with_passing
 from upgrade_manager.nodes.machine_plans import machine_nodes
 from upgrade_manager.nodes.model import Decision, NodeView, RestoreVMs
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all
-from upgrade_manager.nodes.sequencing import is_gated, one_at_a_time
+from upgrade_manager.nodes.sequencing import is_gated, one_at_a_time, starts_upgrade
 from upgrade_manager.pipeline import job_ledger, ledger
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.node_upgrade import drain_entries, vm_restore
@@ -31,14 +31,12 @@ from upgrade_manager.pipeline.node_upgrade.missing_nodes import WITHOUT_NODE, fi
 from upgrade_manager.pipeline.node_upgrade.progress import (
     describe_progress,
     has_started,
+    moved_nodes,
     next_node,
     progress_message,
-    unfinished_nodes,
-)
-from upgrade_manager.pipeline.node_upgrade.report import (
-    moved_nodes,
     remove_passed_estimate,
     report_milestones,
+    unfinished_nodes,
     update_estimate,
 )
 from upgrade_manager.pipeline.node_upgrade.state import Handled, State
@@ -304,7 +302,9 @@ async def _pass_gate(ctx: ReconcileContext, state: State) -> None:
     if isinstance(progress, Waiting):
         ctx.status.waiting(progress.message)
     ctx.status.observe_generation()
-    await drain_entries.record(ctx, steps)
+    starts = [(view, effect) for view, effect in steps if starts_upgrade(effect)]
+    if starts:
+        await drain_entries.record(ctx, starts)
     await ctx.persist()
     for view, effect in steps:
         await apply_effect(ctx, view, effect)

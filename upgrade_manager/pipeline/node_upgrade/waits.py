@@ -1,6 +1,6 @@
 """The waits of the node upgrade, which the finders of blockers read.
 
-phase.py returns these waits, image_cleanup.py returns waits for nodes that are not back; blockers/table.py has the
+progress.py names these waits; blockers/table.py has the
 finders.
 """
 

@@ -15,6 +15,8 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.blockers import leftover_budgets, migrations, node_return, volumes
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.wait import EvacuationWait, LostNodeWait, RebootWait
+from upgrade_manager.facts.migrations import TARGET_LABEL
+from upgrade_manager.facts.vm_obstacles import NODE_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
@@ -92,6 +94,53 @@ async def test_volume_is_a_blocker_if_the_gate_waits(
         await show(view, world, NODES, LONGHORN_ENGINES, LONGHORN_REPLICAS, LONGHORN_VOLUMES)
         found = of_evacuation(volumes.FINDERS, view, is_running=True)
     assert (gate.startswith(f"{count} volumes"), len(found)) == (bool(count), count)
+
+
+def _labelled(name: str) -> Object:
+    """Return an instance of another node that migrates to a third one."""
+    labels = {"kubevirt.io/nodeName": "node-1", "kubevirt.io/migrationTargetNodeName": "node-2"}
+    state = {"migrationState": {"targetNode": "node-2"}}
+    status = {"nodeName": "node-1", "phase": "Running", **state}
+    return named(name, "default", labels=labels, spec={"domain": {"devices": {}}}, status=status)
+
+
+def _migration(vm: str, phase: str) -> Object:
+    labels = {"kubevirt.io/vmi-name": vm}
+    return named(f"of-{vm}", "default", labels=labels, spec={"vmiName": vm}, status={"phase": phase})
+
+
+@pytest.mark.rule("blockers: VMs that wait for others' migrations are not named")
+@pytest.mark.parametrize(
+    ("migrations_", "elsewhere", "reason"),
+    [
+        row([], 0, "it has no migration", id="no migration"),
+        row([], 4, "it has no migration", id="free slots in the cluster"),
+        row([], 5, "KubeVirt migrates other VMs first", id="no free slot in the cluster"),
+        row([("other", "Running")], 0, "KubeVirt migrates other VMs first", id="another VM moves"),
+        row([("other", "Pending")], 0, "KubeVirt migrates other VMs first", id="another VM is about to move"),
+        row([("other", "Failed")], 0, "it has no migration", id="the migration of another VM has failed"),
+        row([("far", "Running")], 0, "it has no migration", id="one VM of another node moves"),
+        row([("free", "Pending")], 0, "migration of-free is Pending", id="only its own migration is pending"),
+    ],
+)
+async def test_vm_is_queued_in_the_job_if_no_blocker_names_it(
+    view: FakeView, tmp_path: Path, migrations_: list[tuple[str, str]], elsewhere: int, reason: str
+) -> None:
+    async with vm_world(tmp_path, FREE, {**FREE, "name": "other"}, actors=False) as world:
+        view.now = world.context().now()
+        for number in range(elsewhere):
+            await create(world.client, VIRTUAL_MACHINE_INSTANCES, _labelled(f"far-{number}"))
+        for vm, phase in migrations_:
+            await create(world.client, MIGRATIONS, _migration(vm, phase))
+        job = await vms_remaining(world.context())
+        await show(view, world, MIGRATIONS)
+        for selector in (f"{NODE_LABEL}={NODE}", TARGET_LABEL, f"{TARGET_LABEL}={NODE}"):
+            listed = await world.client.list(VIRTUAL_MACHINE_INSTANCES, label_selector=selector)
+            view.selected[selector] = [*listed.items]
+        found = [one.message for one in of_evacuation(migrations.FINDERS, view, is_running=False)]
+    assert f"default/free ({reason})" in job
+    is_named = reason == "it has no migration"
+    assert any("/free: " in one and reason in one for one in found) is is_named
 
 
 IMMOVABLE = {"type": "LiveMigratable", "status": "False", "reason": "DisksNotLiveMigratable"}

@@ -5,12 +5,12 @@ table.py lists the finder; toolkit/vms/evacuation.py is the Job that waits.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, TAINT_KUBEVIRT_DRAIN
-from upgrade_manager.api.timestamps import parse_time
-from upgrade_manager.blockers.deadlines import EVACUATION, START, evacuation
+from upgrade_manager.blockers.deadlines import evacuation
 from upgrade_manager.blockers.deployments import Outage, outage, restart
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.object_view import Unreadable
@@ -23,9 +23,10 @@ from upgrade_manager.facts.migrations import (
     TARGET_LABEL,
     MigrationLimits,
     has_begun,
+    is_beginning,
     is_slow,
     migrations_of,
-    moves_to_another_node,
+    others_move,
     since_arrival,
 )
 from upgrade_manager.facts.vm_obstacles import NODE_LABEL, arriving, vm_obstacle
@@ -66,15 +67,14 @@ def _blockers(view: View, wait: EvacuationWait) -> Iterator[Blocker]:
 def _staying(view: View, wait: EvacuationWait, instances: Sequence[Object], *, is_tainted: bool) -> Iterator[Blocker]:
     """Yield the VMs that are still on the node, without those that KubeVirt moves."""
     migrations = _migrations(view, instances)
-    pairs = [(one, since_arrival(migrations_of(one, migrations))) for one in instances]
-    begun = any(has_begun(each) for _, own in pairs for each in own)
-    limits = _limits(view) if begun else MigrationLimits()
-    moving = {objects.key(one) for one, own in pairs if _moves(view, one, own, limits)}
-    others_move = begun or bool(moving) or (_wait_for_slots(pairs) and _cluster_is_full(view))
+    own = [since_arrival(migrations_of(one, migrations)) for one in instances]
+    labelled = view.objects(Selection(resource=VIRTUAL_MACHINE_INSTANCES, label_selector=TARGET_LABEL))
+    limits = _limits(view) if labelled or any(map(has_begun, chain.from_iterable(own))) else MigrationLimits()
     stopped = _stopped_controller(view)
-    for one, own in pairs:
-        obstacle = vm_obstacle(one, own, others_move=others_move)
-        if not obstacle.is_queued and objects.key(one) not in moving:
+    queued = others_move(own, labelled, limits=limits, now=view.now)
+    for one, found, is_queued in zip(instances, own, queued, strict=True):
+        obstacle = vm_obstacle(one, found, others_move=is_queued)
+        if not obstacle.is_queued and not _moves(view, one, found, limits):
             what = f"it does not leave node {wait.node}"
             cause = (stopped if is_tainted else _wiped(wait.node)) if obstacle.needs_controller else None
             yield _blocker(wait, one, obstacle, what=what, stopped=cause)
@@ -96,24 +96,9 @@ def _wiped(node: str) -> Outage:
 
 def _moves(view: View, instance: Object, migrations: Sequence[Object], limits: MigrationLimits) -> bool:
     """Return True for a VM whose only migration takes no longer than it may, or was created a short while ago."""
-    if len(migrations) != 1 or is_final(migrations[0]):
-        return False
-    if has_begun(migrations[0]):
+    if len(migrations) == 1 and has_begun(migrations[0]):
         return not is_slow(instance, migrations[0], limits=limits, now=view.now)
-    began = parse_time(objects.text(migrations[0], "metadata", "creationTimestamp"))
-    return began is not None and view.now - began < (EVACUATION if _phase(migrations[0]) else START)
-
-
-def _wait_for_slots(pairs: Sequence[tuple[Object, Sequence[Object]]]) -> bool:
-    """Return True if a VM may wait for others: it has no migration, or one that has not begun."""
-    return any(not own or not is_final(own[-1]) for _, own in pairs)
-
-
-def _cluster_is_full(view: View) -> bool:
-    """Return True while VMs of other nodes use all of KubeVirt's slots for migrations in the cluster."""
-    labelled = view.objects(Selection(resource=VIRTUAL_MACHINE_INSTANCES, label_selector=TARGET_LABEL))
-    moving = sum(map(moves_to_another_node, labelled))
-    return moving > 0 and moving >= _limits(view).in_cluster
+    return is_beginning(migrations, view.now)
 
 
 def _limits(view: View) -> MigrationLimits:
@@ -164,10 +149,6 @@ def _remedy(obstacle: VMObstacle) -> str:
     if not obstacle.ways_out:
         return f"Restart KubeVirt's controller: {_RESTART}"
     return steps(*obstacle.ways_out, f"If the migration does not begin: {_RESTART}")
-
-
-def _phase(migration: Object) -> str:
-    return objects.text(migration, "status", "phase")
 
 
 FINDERS = (

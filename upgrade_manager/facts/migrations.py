@@ -1,5 +1,7 @@
 """KubeVirt's migrations of a VM, for the pre-drain Job and for the finder of VMs that stay on the node.
 
+toolkit/vms/evacuation.py is the Job, blockers/migrations.py the finder; vm_obstacles.py names a VM's obstacle.
+
 KubeVirt (v1.2 to v1.7, pkg/virt-config/virt-config.go) limits parallel migrations, and lets a migration take
 completionTimeoutPerGiB seconds for each GiB of the VM's memory.
 """
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 TARGET_LABEL = "kubevirt.io/migrationTargetNodeName"
 #: The time that every migration may take.
 LEAST = timedelta(minutes=10)
+#: The time in which KubeVirt gives a new migration its first phase.
+_NEW = timedelta(minutes=1)
 #: The phases of a migration that waits for others.
 _WAITS = frozenset({"", "Pending"})
 _GIB = 1024**3
@@ -60,6 +64,28 @@ class MigrationLimits:
 def has_begun(migration: Object) -> bool:
     """Return True for an unfinished migration that does not wait for others."""
     return not is_final(migration) and objects.text(migration, "status", "phase") not in _WAITS
+
+
+def is_beginning(migrations: Sequence[Object], now: datetime) -> bool:
+    """Return True for a VM whose only migration was created a short while ago, and has not begun."""
+    if len(migrations) != 1 or is_final(migrations[0]) or has_begun(migrations[0]):
+        return False
+    created = parse_time(objects.text(migrations[0], "metadata", "creationTimestamp"))
+    is_new = not objects.text(migrations[0], "status", "phase")
+    return created is not None and now - created < (_NEW if is_new else LEAST)
+
+
+def others_move(
+    own: Sequence[Sequence[Object]], labelled: Iterable[Object], *, limits: MigrationLimits, now: datetime
+) -> list[bool]:
+    """Return for each VM of a node, by its migrations since its arrival, if KubeVirt migrates other VMs first.
+
+    These are other VMs of the node, or as many VMs of the cluster as KubeVirt migrates at the same time: `labelled` are
+    the instances with TARGET_LABEL.
+    """
+    moves = [any(map(has_begun, each)) or is_beginning(each, now) for each in own]
+    is_full = sum(map(moves_to_another_node, labelled)) >= limits.in_cluster
+    return [is_full or sum(moves) > one for one in moves]
 
 
 def is_slow(instance: Object, migration: Object, *, limits: MigrationLimits, now: datetime) -> bool:

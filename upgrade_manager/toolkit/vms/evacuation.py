@@ -5,7 +5,6 @@ The command pre_drain runs these steps; blockers/migrations.py reports a VM that
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import structlog
@@ -15,7 +14,7 @@ from upgrade_manager.api.names import component_name
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.evictions import LEFTOVER, delete_command, is_of_kubevirt, leftovers
 from upgrade_manager.facts.kubevirt import KUBEVIRT
-from upgrade_manager.facts.migrations import TARGET_LABEL, MigrationLimits, has_begun, migrations_of, since_arrival
+from upgrade_manager.facts.migrations import TARGET_LABEL, MigrationLimits, migrations_of, others_move, since_arrival
 from upgrade_manager.facts.vm_obstacles import VMObstacle, arriving, vm_obstacle
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import (
@@ -33,7 +32,7 @@ from upgrade_manager.toolkit.vms.kubevirt import described
 from upgrade_manager.toolkit.vms.vm_shutdown import request_stop, restores_vms, vms_of_node
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.toolkit.run.context import ToolkitContext
@@ -48,25 +47,29 @@ _COPYING = frozenset({"PreparingTarget", "TargetReady", "Running"})
 
 async def vms_remaining(context: ToolkitContext) -> str:
     """Return the VMs that run on the node or migrate to it, each with the reason for its wait."""
-    instances, coming = await vms_of_node(context), await _arriving(context)
+    instances, labelled = await vms_of_node(context), await _labelled(context)
+    coming = [(one, obstacle) for one in labelled if (obstacle := arriving(one, context.node)) is not None]
     if not instances and not coming:
         return ""
     migrations = (await context.client.list(MIGRATIONS)).items
     own = [since_arrival(migrations_of(one, migrations)) for one in instances]
-    others_move = any(map(has_begun, chain.from_iterable(own))) or await _cluster_is_full(context, migrations)
-    obstacles = [vm_obstacle(one, found, others_move=others_move) for one, found in zip(instances, own, strict=True)]
-    pairs = [*zip(instances, obstacles, strict=True), *coming]
-    names = [f"{objects.qualified_name(one)} ({_state(obstacle)})" for one, obstacle in pairs]
+    queued = others_move(own, labelled, limits=await _limits(context, labelled), now=context.now())
+    found = zip(instances, own, queued, strict=True)
+    staying = [(one, vm_obstacle(one, each, others_move=is_queued)) for one, each, is_queued in found]
+    names = [f"{objects.qualified_name(one)} ({_state(obstacle)})" for one, obstacle in (*staying, *coming)]
     return f"VMs on node {context.node}: {name_list(names)}"
 
 
-async def _cluster_is_full(context: ToolkitContext, migrations: Iterable[Object]) -> bool:
-    """Return True while VMs of other nodes use all of KubeVirt's slots for migrations in the cluster."""
-    moving = sum(map(has_begun, migrations))
-    if not moving:
-        return False
-    kubevirt = await context.client.find(KUBEVIRTS, KUBEVIRT, namespace=HARVESTER_SYSTEM)
-    return moving >= MigrationLimits.of(kubevirt).in_cluster
+async def _labelled(context: ToolkitContext) -> Sequence[Object]:
+    """Return the instances with TARGET_LABEL: those that migrate, or have migrated."""
+    return (await context.client.list(VIRTUAL_MACHINE_INSTANCES, label_selector=TARGET_LABEL)).items
+
+
+async def _limits(context: ToolkitContext, labelled: Sequence[Object]) -> MigrationLimits:
+    """Return KubeVirt's limits, which matter only if VMs of the cluster may migrate."""
+    if not labelled:
+        return MigrationLimits()
+    return MigrationLimits.of(await context.client.find(KUBEVIRTS, KUBEVIRT, namespace=HARVESTER_SYSTEM))
 
 
 async def evacuate(context: ToolkitContext) -> None:
@@ -122,13 +125,6 @@ async def _drain_began(context: ToolkitContext) -> str:
     if found is None:
         found = await context.client.get(UPGRADE_PLANS, context.plan, metadata_only=True)
     return objects.text(found, "metadata", "creationTimestamp")
-
-
-async def _arriving(context: ToolkitContext) -> list[tuple[Object, VMObstacle]]:
-    """Return the instances with an unfinished migration to the node."""
-    selector = f"{TARGET_LABEL}={context.node}"
-    found = await context.client.list(VIRTUAL_MACHINE_INSTANCES, label_selector=selector)
-    return [(one, obstacle) for one in found.items if (obstacle := arriving(one, context.node)) is not None]
 
 
 def _has_failed(migrations: Sequence[Object], *, node: str, since: str) -> bool:

@@ -148,7 +148,11 @@ CLUSTERS = Listing(
         ANNOTATION_UNFINISHED_UPGRADE, keep("spec.rkeConfig.upgradeStrategy", "status.ready", "status.conditions")
     ),
 )
-MACHINES = Listing(resource=resources.MACHINES, namespace=FLEET_LOCAL, slim=keep("status.phase", "status.nodeRef.name"))
+MACHINES = Listing(
+    resource=resources.MACHINES,
+    namespace=FLEET_LOCAL,
+    slim=keep("metadata.deletionTimestamp", "metadata.finalizers", "status.phase", "status.nodeRef.name"),
+)
 MACHINE_PLANS = Listing(
     resource=resources.SECRETS,
     namespace=FLEET_LOCAL,

@@ -118,6 +118,15 @@ def test_decision_is_repeated_if_pause_nodes_changes() -> None:
     assert paused == [False, True, False]
 
 
+def test_ambiguous_machine_is_named_on_the_node() -> None:
+    secrets = [secret("s1", "m1", **{PRE_DRAIN: OPTIONS}), secret("s2", "m2")]
+    seen = views(nodes=[node("n1")], secrets=secrets, machines=[machine("m1", "n1"), machine("m2", "n1")])["n1"]
+    assert seen.machine_problem.startswith("it names the same node as m2, and the Node's annotation")
+    show = "kubectl get machines.cluster.x-k8s.io -n fleet-local"
+    annotate = "kubectl annotate --overwrite node n1 cluster.x-k8s.io/machine=MACHINE"
+    assert seen.machine_ways_out == (f"Name its Machine on the Node: {show}; {annotate}",)
+
+
 def test_bare_objects_are_read() -> None:
     seen = views(nodes=[node("n1")])["n1"]
     assert (seen.os_image, seen.ready, seen.pending_os, seen.secret, seen.jobs) == ("", False, "", "", {})

@@ -27,6 +27,7 @@ from upgrade_manager.api.keys import (
     RKE_PRE_DRAIN,
     RKE_WORKER_ROLE,
 )
+from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -77,6 +78,12 @@ def machine_of(secret: Mapping[str, Any]) -> str:
 def node_of_machine(machine: Mapping[str, Any]) -> str:
     """Return the name of the Machine's node; empty while it has none."""
     return str(((machine.get("status") or {}).get("nodeRef") or {}).get("name", ""))
+
+
+def machine_nodes(machines: Iterable[dict[str, Any]]) -> list[str]:
+    """Return the nodes of the Machines, which are those that Rancher upgrades."""
+    nodes = (node_of_machine(one) for one in machines if not objects.is_deleting(one))
+    return [node for node in nodes if node]
 
 
 def tier_of(secret: Mapping[str, Any]) -> int | None:

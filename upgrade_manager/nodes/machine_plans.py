@@ -18,7 +18,7 @@ from upgrade_manager.api.keys import (
     RKE_PRE_DRAIN,
 )
 from upgrade_manager.api.text import name_list
-from upgrade_manager.facts import machine_plan
+from upgrade_manager.facts import machine_plan, pairing
 from upgrade_manager.facts.condition_words import condition_words
 from upgrade_manager.facts.machine_plan import NO_HOOK, Hook
 from upgrade_manager.facts.removal import deletion, ways_out
@@ -98,8 +98,7 @@ NO_MACHINE_PLAN = MachinePlan()
 
 def machine_nodes(machines: Store) -> list[str]:
     """Return the nodes of the Machines, which are those that Rancher upgrades."""
-    nodes = (machine_plan.node_of_machine(one) for one in machines.list() if not objects.is_deleting(one))
-    return [node for node in nodes if node]
+    return machine_plan.machine_nodes(machines.list())
 
 
 def plan_errors(machines: Store) -> dict[str, str]:
@@ -140,7 +139,8 @@ def counting(plans: Sequence[MachinePlan], machine: Machine | None, *, node: str
     first = next((one for one in plans if one.pending), plans[0])
     others = name_list(sorted(one.machine for one in plans if one is not first))
     problem = f"it names the same node as {others}, and the Node's annotation {ANNOTATION_MACHINE} names neither"
-    return replace(first, machine_problem=problem, machine_ways_out=(_SHOW_MACHINES,))
+    way_out = f"Name its Machine on the Node: {pairing.correct_annotation(node, [one.machine for one in plans])}"
+    return replace(first, machine_problem=problem, machine_ways_out=(way_out,))
 
 
 def _read_secret(secret: Object) -> MachinePlan:

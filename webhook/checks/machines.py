@@ -1,10 +1,14 @@
-"""Every Machine of Cluster API is Running."""
+"""Every Machine of Cluster API is Running.
+
+facts/removal.py explains a Machine that is being deleted, also to the nodes of an upgrade (nodes/node_view.py).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL
+from upgrade_manager.facts.removal import deletion, ways_out
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import MACHINES as RESOURCE
 from webhook.check import Check, Finding
@@ -17,11 +21,16 @@ if TYPE_CHECKING:
 
 async def _find(subject: Subject) -> list[Finding]:
     machines = await subject.cluster.list(MACHINES)
-    return [Finding(message=_problem(one)) for one in machines if objects.text(one, "status", "phase") != "Running"]
+    return [Finding(message=problem) for one in machines if (problem := _problem(one))]
 
 
 def _problem(machine: Object) -> str:
     name, phase = objects.name(machine), objects.text(machine, "status", "phase")
+    deleted = deletion(machine)
+    if deleted:
+        return f"Machine {FLEET_LOCAL}/{name} is not Running: {deleted}. {'. '.join(ways_out(RESOURCE, machine))}"
+    if phase == "Running":
+        return ""
     state = f"in phase {phase}, not Running" if phase else "not Running: it has no phase yet"
     show = f"kubectl describe {RESOURCE.name} -n {FLEET_LOCAL} {name}"
     return f"Machine {FLEET_LOCAL}/{name} is {state}. Wait until it is Running, or repair it: {show}"

@@ -1,17 +1,21 @@
-"""Every node is managed by Harvester and has exactly one Machine, which names it."""
+"""Every node is managed by Harvester and has exactly one Machine, which names it.
+
+facts/pairing.py has the repair of a Node that names a wrong Machine.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_MACHINE, FLEET_LOCAL, MANAGED_SELECTOR, is_managed, manage_command
+from upgrade_manager.facts.pairing import correct_annotation
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import MACHINES as RESOURCE
 from webhook.check import Check, Finding
 from webhook.listings import MACHINES, NODES, read_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from upgrade_manager.kube.objects import Object
     from webhook.check import Subject
@@ -20,8 +24,11 @@ if TYPE_CHECKING:
 async def _find(subject: Subject) -> list[Finding]:
     nodes, machines = await read_all(subject.cluster, NODES, MACHINES)
     node_of = {objects.name(machine): objects.text(machine, "status", "nodeRef", "name") for machine in machines}
-    machine_of = {node: machine for machine, node in node_of.items()}
-    problems = ((objects.name(node), ". It ".join(_problems(node, node_of, machine_of))) for node in nodes)
+    machines_of: dict[str, list[str]] = {}
+    for machine in machines:
+        if not objects.is_deleting(machine):
+            machines_of.setdefault(node_of[objects.name(machine)], []).append(objects.name(machine))
+    problems = ((objects.name(node), ". It ".join(_problems(node, node_of, machines_of))) for node in nodes)
     messages = [f"Node {name} {all_}" for name, all_ in problems if all_]
     messages += [_without_node(machine) for machine, node in node_of.items() if not node]
     if len(nodes) != len(machines):
@@ -42,14 +49,12 @@ def _without_node(machine: str) -> str:
     return f"Machine {FLEET_LOCAL}/{machine} has no node. Wait until its node has joined, or repair it: {show}"
 
 
-def _problems(node: Object, node_of: Mapping[str, str], machine_of: Mapping[str, str]) -> Iterator[str]:
+def _problems(node: Object, node_of: Mapping[str, str], machines_of: Mapping[str, Sequence[str]]) -> Iterator[str]:
     name = objects.name(node)
     if not is_managed(objects.mapping(node, "metadata", "labels")):
         yield f"lacks the label {MANAGED_SELECTOR}. Add it: {manage_command(name)}"
     machine = objects.text(node, "metadata", "annotations", ANNOTATION_MACHINE)
-    correct = f"kubectl annotate --overwrite node {name} {ANNOTATION_MACHINE}={machine_of.get(name, 'MACHINE')}"
-    if name not in machine_of:
-        correct = f"kubectl get {RESOURCE.name} -n {FLEET_LOCAL}; {correct}"
+    correct = correct_annotation(name, machines_of.get(name, ()))
     if not machine:
         yield f"lacks the annotation {ANNOTATION_MACHINE}. Add it: {correct}"
     elif machine not in node_of:

@@ -19,8 +19,22 @@ UPDATING = "is in phase Updating, not Running"
 NO_PHASE = "Machine fleet-local/m1 is not Running: it has no phase yet. "
 
 
+DELETING = (
+    "Machine fleet-local/m1 is not Running: it is being deleted, and its finalizer machine.cluster.x-k8s.io holds it. "
+    "Find out why the controller of machine.cluster.x-k8s.io does not end its work, and repair it. Show it: "
+)
+COLLECTED = "Machine fleet-local/m1 is not Running: it is being deleted. Check the garbage collector: kubectl "
+
+
 def machine(status: Any, namespace: str = "fleet-local") -> Object:
     return named("m1", namespace, status=status)
+
+
+def deleting(*finalizers: str, phase: str) -> Object:
+    """Return a Machine that these finalizers hold."""
+    found = machine({"phase": phase})
+    found["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z", finalizers=[*finalizers])
+    return found
 
 
 @pytest.mark.rule("admission: every Machine in fleet-local must be Running")
@@ -31,6 +45,9 @@ def machine(status: Any, namespace: str = "fleet-local") -> Object:
         pytest.param([], [], id="none"),
         pytest.param([machine({"phase": "Failed"}, "default")], [], id="another namespace"),
         pytest.param([machine({"phase": "Failed"}), machine({"phase": "Updating"})], [FAILED, UPDATING], id="others"),
+        pytest.param([deleting("machine.cluster.x-k8s.io", phase="Deleting")], [DELETING], id="held"),
+        pytest.param([deleting("machine.cluster.x-k8s.io", phase="Running")], [DELETING], id="held, still Running"),
+        pytest.param([deleting(phase="Deleting")], [COLLECTED], id="being deleted"),
         pytest.param([machine({})], [NO_PHASE], id="no phase"),
         pytest.param([machine(None)], [NO_PHASE], id="no status"),
         pytest.param([machine({"phase": ["Running"]})], [NO_PHASE], id="a list"),

@@ -25,6 +25,8 @@ ITS_MACHINE = {ANNOTATION: "m-n1"}
 NO_ANNOTATION = f"Node n1 lacks the annotation {ANNOTATION}. Add it: {ANNOTATE}=m-n1"
 CORRECT = f"Correct its annotation: {ANNOTATE}=m-n1"
 UNKNOWN = f"Node n1 names Machine fleet-local/m-x, which does not exist. {CORRECT}"
+CHOOSE = f"kubectl get machines.cluster.x-k8s.io -n fleet-local; {ANNOTATE}=MACHINE"
+AMBIGUOUS = f"Node n1 names Machine fleet-local/m-x, which does not exist. Correct its annotation: {CHOOSE}"
 OF_ANOTHER = f"Node n1 names Machine fleet-local/m-n2 of node n2. {CORRECT}"
 NO_NODE = "Machine fleet-local/m-n1 has no node. Wait until its node has joined"
 NAMES_NONE = "Node n1 names Machine fleet-local/m-n1, whose status.nodeRef is empty. Wait"
@@ -45,6 +47,12 @@ NAMES_NONE = "Node n1 names Machine fleet-local/m-n1, whose status.nodeRef is em
         pytest.param([named("n1", labels={LABEL: "true"})], [ONE], [NO_ANNOTATION], id="no annotation"),
         pytest.param([named("n1", labels=None, annotations=None)], [ONE], [NO_LABEL], id="null labels and annotations"),
         pytest.param([node("n1", machine="m-x")], [ONE], [UNKNOWN], id="unknown machine"),
+        pytest.param(
+            [node("n1", machine="m-x")],
+            [ONE, machine("m-2", {"name": "n1"})],
+            [NUMBERS.format(1, 2), AMBIGUOUS],
+            id="two machines",
+        ),
         pytest.param([node("n1", machine="m-n2"), node("n2")], [ONE, TWO], [OF_ANOTHER], id="machine of another node"),
     ],
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import MANAGED_SELECTOR, manage_command
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.text import name_list
+from upgrade_manager.facts.pairing import unknown_nodes
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.machine_plans import machine_nodes
 from upgrade_manager.pipeline.errors import BadCluster
@@ -48,9 +49,8 @@ def unmanaged() -> BadCluster:
 def unknown_pause_nodes(ctx: ReconcileContext, nodes: Store, machines: Store) -> str:
     """Report names in pauseNodes that match no node, in a Warning event and in the returned message."""
     named = ctx.plan.spec.node_upgrade_option.pause_nodes
-    # The label of a node with a Machine may be missing at this moment.
-    known = set(machine_nodes(machines))
-    unknown = sorted(name for name in named if nodes.get(name) is None and name not in known)
+    managed = (name for name in named if nodes.get(name) is not None)
+    unknown = unknown_nodes(named, managed=managed, machines=machines.list())
     if not unknown:
         return ""
     text = f"pauseNodes lists unknown node{'s' if len(unknown) > 1 else ''} {name_list(unknown)}; ignored"

@@ -94,6 +94,13 @@ def test_pod_that_is_no_blocker(view: FakeView, age: float, phase: str) -> None:
     assert blockers(view, job(view)) == []
 
 
+def test_pod_that_starts_is_reported_at_its_own_deadline(view: FakeView) -> None:
+    view.found["Pod"] = [pod(view, age=59)]
+    waits = job_wait(job(view, age=60), work=JobType.PRE_DRAIN, node="n1")
+    found = find_blockers(FINDERS, view, waits, [])
+    assert (found.blockers, found.after) == ([], 1)
+
+
 @pytest.mark.parametrize(
     ("containers", "age", "count"),
     [

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.timestamps import format_time, parse_time
 from upgrade_manager.blockers.deadlines import START, job_progress, job_start
-from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.finder import Finder, NotLate
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import FailingJobWait, JobWait, SuspendedJobWait
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.facts.job_state import NO_POD, POD_FINISHED, SUSPENDED, JobState, Progress
-from upgrade_manager.facts.pod_reason import POD_REASONS, finished_at, start_progress
+from upgrade_manager.facts.pod_reason import POD_REASONS, finished_at, pod_reason, start_progress
 from upgrade_manager.facts.removal import CONTROLLER_LOGS
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
@@ -76,7 +76,7 @@ def pods_of(job: str) -> str:
 
 
 def _start_blockers(view: View, wait: JobWait) -> Iterator[Blocker]:
-    """Yield the reason why the Job's newest Pod does not run, or why the Job has no Pod."""
+    """Yield the reason why the Job's newest Pod does not run, or why the Job has no Pod. Raises NotLate."""
     selected = view.objects(Selection(resource=PODS, namespace=wait.namespace, label_selector=wait.pods))
     pods = [pod for pod in selected if objects.labels(pod).get(LABEL_JOB_NAME) == wait.name]
     if not pods:
@@ -87,10 +87,10 @@ def _start_blockers(view: View, wait: JobWait) -> Iterator[Blocker]:
         yield from _unrecorded(view, wait, newest)
         return
     since = start_progress(newest) or wait.since
-    if view.now - since >= START:
-        found = pod_blocker(view, newest, node=wait.node, since=since)
-        if found is not None:
-            yield found
+    if pod_reason(newest) is not None and view.now - since < START:
+        # The Pod's start progressed after the wait began, if only by the rest of a second.
+        raise NotLate(since + START)
+    yield from filter(None, [pod_blocker(view, newest, node=wait.node, since=since)])
 
 
 def _created(pod: Object) -> str:

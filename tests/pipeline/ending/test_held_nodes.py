@@ -66,8 +66,9 @@ async def nodes(simulation: Simulation) -> dict[str, Any]:
 
 
 async def frozen_event(simulation: Simulation) -> str:
-    """Return the message of the only event on Rancher's cluster."""
-    (event,) = (await simulation.client().list(EVENTS, namespace="fleet-local")).items
+    """Return the message of the only event on Rancher's cluster about held nodes."""
+    events = (await simulation.client().list(EVENTS, namespace="fleet-local")).items
+    (event,) = [one for one in events if one["reason"] != "UpgradeOwes"]
     assert (event["type"], event["reason"], event["involvedObject"]["kind"]) == ("Warning", "UpgradeFrozen", "Cluster")
     return str(event["message"])
 

@@ -13,16 +13,17 @@ from tests.pipeline.ending.test_settlement import SINCE, stopped, vm
 from tests.pipeline.settings.test_rancher import local, stored
 from tests.support.cluster.harvester import Harvester
 from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate, fault
-from tests.support.managers.upgrade import condition, started
-from upgrade_manager.api.keys import ANNOTATION_LEDGER
+from tests.support.managers.upgrade import BY_VERSION, condition, started
+from upgrade_manager.api.keys import ANNOTATION_LEDGER, JobType
 from upgrade_manager.api.ledger import LedgerKind, new_entry
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import EVENTS, NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import EVENTS, JOBS, NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.pipeline import ledger
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending import passing_on
-from upgrade_manager.pipeline.settings import rancher
+from upgrade_manager.pipeline.settings import left_entries
+from upgrade_manager.resources.jobs import node_job
 
 TAINTED = [new_entry(LedgerKind.TAINT, name, object_=f"Node {name}", node=name, since=SINCE) for name in ("n1", "n2")]
 SETTING = new_entry(LedgerKind.SETTING, "x", object_="Setting a/b", field="value", original="1", since=SINCE)
@@ -102,25 +103,57 @@ async def test_deleted_plan_leaves_its_entries_on_the_cluster(cluster: Harvester
         await passing_on.leave(deleted(ctx))
     found = await stored(cluster)
     assert json.loads(objects.annotations_of(found)[ANNOTATION_LEDGER]) == [TAINTED[0], stopped("off")]
-    assert rancher.left_entries(found) == [TAINTED[0], stopped("off")]
+    assert left_entries.read(found) == [TAINTED[0], stopped("off")]
     text = f"UpgradePlan up was deleted during the upgrade. {KEEPS}. {OFF}"
     assert set(cluster.recorder.recorded) == {("UpgradeOwes", text)}
 
 
-@pytest.mark.parametrize("single", [True, False], ids=["single node", "no Cluster"])
-async def test_without_a_cluster_nothing_is_left(cluster: Harvester, *, single: bool) -> None:
+async def test_without_a_cluster_nothing_is_left(cluster: Harvester) -> None:
     await drained(cluster)
-    if single:
-        await local(cluster)
-    ctx = await owing(cluster, **({"singleNode": "n1"} if single else {}))
+    ctx = await owing(cluster)
     await passing_on.leave(deleted(ctx))
-    found = await cluster.client.find(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
-    assert found is None or ANNOTATION_LEDGER not in objects.annotations_of(found)
+    assert ctx.writes == []
+
+
+@pytest.mark.rule("nodes: VMs that Jobs may stop after the end of their plan pass to the next plan")
+@pytest.mark.parametrize("is_deleted", [True, False], ids=["deleted", "failed"])
+async def test_vms_of_running_jobs_pass_on(cluster: Harvester, *, is_deleted: bool) -> None:
+    await local(cluster)
+    ctx = cluster.context(await cluster.plan(status={"phaseTransitionTimestamps": REACHED}))
+    for name, node in (("a", "n1"), ("b", "n2"), ("c", "n1")):
+        await vm(cluster, name, strategy="Always", phase="Running", node=node)
+    for node, job_type, status in (
+        ("n1", JobType.PRE_DRAIN, {"active": 1}),
+        ("n2", JobType.POST_DRAIN, {"active": 1}),
+        ("n2", JobType.PRE_DRAIN, {}),
+    ):
+        job = node_job(ctx.owner, ctx.job_settings, node=node, job_type=job_type, request="1")
+        await cluster.put(JOBS, job, status=status)
+    await passing_on.leave(deleted(ctx) if is_deleted else ctx)
+    assert [entry["object"] for entry in ledger.entries(ctx)] == [f"VirtualMachine default/{name}" for name in "ac"]
+    text = "UpgradePlan up was deleted during the upgrade. Jobs that still run may stop VMs of nodes n1: "
+    assert cluster.recorder.recorded == ([("UpgradeOwes", f"{text}default/a, default/c")] if is_deleted else [])
+
+
+@pytest.mark.rule("nodes: a deleted plan leaves what it owes in an annotation of Rancher's Cluster, and in an event")
+@pytest.mark.servers
+async def test_deleted_plan_of_a_single_node_passes_its_vms_on(simulate: Simulate) -> None:
+    async with simulate("one-node") as simulation, started(simulation) as stage:
+        await stage.until_node("SingleNodeUpgrading")
+        await stage.delete()
+        await stage.until("deleted")
+        following = replace(stage, name="next")
+        await following.create_plan({**BY_VERSION, "force": True})
+        done = await following.succeed()
+        cluster = await stage.client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
+        assert ANNOTATION_LEDGER not in objects.annotations_of(cluster)
+        assert objects.status(done)["ledger"] == []
+        assert "VMs that were stopped for the upgrade are off; start them: default/" in str(objects.status(done))
 
 
 @pytest.mark.parametrize("text", ["", "{", "7", json.dumps([{**TAINTED[0], "since": "soon"}, SETTING])])
 def test_invalid_annotation_has_no_entries(text: str) -> None:
-    assert rancher.left_entries({"metadata": {"annotations": {ANNOTATION_LEDGER: text}}}) == []
+    assert left_entries.read({"metadata": {"annotations": {ANNOTATION_LEDGER: text}}}) == []
 
 
 async def taints(simulation: Simulation) -> list[str]:
@@ -166,7 +199,7 @@ async def test_deleted_plan_passes_its_taint_on(simulate: Simulate) -> None:
         await stage.delete()
         await stage.until("deleted")
         cluster = await stage.client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
-        assert "Taint" in [entry["kind"] for entry in rancher.left_entries(cluster)]
+        assert "Taint" in [entry["kind"] for entry in left_entries.read(cluster)]
         events = (await stage.client.list(EVENTS, namespace="fleet-local")).items
         (event,) = [one for one in events if one["reason"] == "UpgradeOwes"]
         assert "kubectl taint node" in event["message"]

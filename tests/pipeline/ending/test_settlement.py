@@ -10,6 +10,7 @@ from hack.apiserver.crds import CRDS
 from tests.support.cluster.harvester import Harvester
 from upgrade_manager.api.ledger import LedgerKind, new_entry
 from upgrade_manager.blockers.wait import UnsettledVMWait
+from upgrade_manager.facts.vm_obstacles import NODE_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
@@ -31,12 +32,13 @@ async def owing(cluster: Harvester, *entries: dict[str, Any], restores: bool = T
     return cluster.context(await cluster.plan(spec=spec, status={"ledger": list(entries), **status}))
 
 
-async def vm(cluster: Harvester, name: str, *, strategy: str, phase: str = "") -> None:
-    metadata = {"name": name, "namespace": "default"}
+async def vm(cluster: Harvester, name: str, *, strategy: str, phase: str = "", node: str = "") -> None:
+    metadata: dict[str, Any] = {"name": name, "namespace": "default"}
     domain: dict[str, Any] = {"domain": {"devices": {}}}
     spec = {"runStrategy": strategy, "template": {"spec": domain}}
     await cluster.put(VIRTUAL_MACHINES, {"metadata": metadata, "spec": spec})
     if phase:
+        metadata["labels"] = {NODE_LABEL: node}
         instance = {"metadata": metadata, "spec": domain, "status": {"phase": phase}}
         await cluster.put(VIRTUAL_MACHINE_INSTANCES, instance)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,11 @@ from tests.pipeline.settings.test_rancher import again, recorded, start, stored
 from tests.support.cluster.harvester import RELEASE
 from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate, fault
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, started
-from upgrade_manager.api.keys import ANNOTATION_UNFINISHED_UPGRADE, FLEET_LOCAL
+from upgrade_manager.api.keys import ANNOTATION_LEDGER, ANNOTATION_UNFINISHED_UPGRADE, FLEET_LOCAL
+from upgrade_manager.api.ledger import LedgerKind, new_entry
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, SETTINGS, VERSIONS
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, SETTINGS, UPGRADE_PLANS, VERSIONS
 from upgrade_manager.pipeline.outcome import Completed, Failed
 from upgrade_manager.pipeline.phases.image_preload import ImagePreload
 from upgrade_manager.pipeline.phases.initialize import Initialize
@@ -100,6 +103,18 @@ async def test_single_node_removes_it(cluster: Harvester, annotation: str | None
     await unfinished_upgrade.forget(ctx)
     assert objects.annotations_of(await stored(cluster)) == {}
     assert len(ctx.writes) == bool(annotation)
+
+
+async def test_single_node_records_what_a_deleted_plan_left(cluster: Harvester) -> None:
+    left = new_entry(LedgerKind.STOPPED_VM, "ns", "vm", object_="VirtualMachine ns/vm", since="2026-01-01T00:00:00Z")
+    ctx = await ending(cluster, annotation=None)
+    annotations = {ANNOTATION_LEDGER: json.dumps([left])}
+    patch = MergePatch({"metadata": {"annotations": annotations}})
+    await cluster.client.patch(PROVISIONING_CLUSTERS, "local", patch, namespace=FLEET_LOCAL)
+    await unfinished_upgrade.forget(ctx)
+    assert objects.annotations_of(await stored(cluster)) == {}
+    plan = await cluster.client.get(UPGRADE_PLANS, ctx.owner.name)
+    assert objects.status(plan)["ledger"] == [left]
 
 
 async def behind(cluster: Harvester, *, os: str, spec: dict[str, Any] | None = None) -> ReconcileContext:

@@ -44,6 +44,7 @@ _MAY_CHANGE = {
         f"metadata.annotations.{_PREFIX}{one}" for one in ("pre-hook", "post-hook", "acknowledged-request")
     ),
     "clusters.provisioning.cattle.io": (
+        f"metadata.annotations.{_PREFIX}ledger",
         f"metadata.annotations.{_PREFIX}original-upgrade-strategy",
         f"metadata.annotations.{_PREFIX}unfinished-upgrade",
         "spec.kubernetesVersion",

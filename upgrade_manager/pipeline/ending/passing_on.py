@@ -13,17 +13,27 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.api.in_progress import is_in_progress
-from upgrade_manager.api.keys import ANNOTATION_LEDGER, FLEET_LOCAL, PROVISIONING_CLUSTER, TAINT_KUBEVIRT_DRAIN
+from upgrade_manager.api.keys import (
+    ANNOTATION_LEDGER,
+    FLEET_LOCAL,
+    HARVESTER_SYSTEM,
+    LABEL_JOB_TYPE,
+    LABEL_NODE,
+    PROVISIONING_CLUSTER,
+    TAINT_KUBEVIRT_DRAIN,
+)
 from upgrade_manager.api.ledger import PASSED, LedgerKind, merged, of_kind, recorded_entries
 from upgrade_manager.api.phases import FAILED, PhaseName
+from upgrade_manager.api.text import name_list
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound, Terminal
-from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
+from upgrade_manager.kube.resources import JOBS, PROVISIONING_CLUSTERS
 from upgrade_manager.pipeline import job_ledger, ledger
-from upgrade_manager.pipeline.ending import settlement
+from upgrade_manager.pipeline.ending import orphaned_jobs, settlement
+from upgrade_manager.pipeline.node_upgrade import drain_entries
 from upgrade_manager.pipeline.plan_objects import skip_missing
 from upgrade_manager.pipeline.selections import MANAGED_NODES
-from upgrade_manager.pipeline.settings import rancher
+from upgrade_manager.pipeline.settings import left_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,12 +59,15 @@ async def owed(ctx: ReconcileContext) -> str:
 
 
 async def leave(ctx: ReconcileContext) -> None:
-    """Keep what a deleted plan owes on Rancher's Cluster, for the next plan, and name it there in a Warning event."""
-    if not objects.is_deleting(ctx.raw):
-        return
-    text = await owed(ctx)
+    """Keep what a deleted plan owes on Rancher's Cluster, for the next plan, and name it there in a Warning event.
+
+    A plan that has failed keeps its ledger, in which only the VMs are missing that running Jobs may still stop.
+    """
+    is_deleted = objects.is_deleting(ctx.raw)
+    text = await owed(ctx) if is_deleted else ""
+    text = ". ".join(filter(None, (text, await _may_stop(ctx))))
     entries = ledger.entries(ctx, *PASSED)
-    if not entries or ctx.status["singleNode"] is not None:
+    if not is_deleted or not entries:
         return
     read = ctx.client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
     cluster = await skip_missing(ctx.client, FLEET_LOCAL, read)
@@ -63,9 +76,25 @@ async def leave(ctx: ReconcileContext) -> None:
     if text:
         end = f"UpgradePlan {ctx.owner.name} was deleted during the upgrade"
         ctx.events.warning(cluster, EVENT_REASON, f"{end}. {text}", about=ctx.owner.uid)
-    value = json.dumps(merged(rancher.left_entries(cluster), entries), separators=(",", ":"))
+    value = json.dumps(merged(left_entries.read(cluster), entries), separators=(",", ":"))
     metadata, name = {"annotations": {ANNOTATION_LEDGER: value}}, PROVISIONING_CLUSTER
     await ctx.mark(PROVISIONING_CLUSTERS, name, metadata, namespace=FLEET_LOCAL, event="ledger kept for the next plan")
+
+
+async def _may_stop(ctx: ReconcileContext) -> str:
+    """Record and name the VMs that running Jobs may still stop: no plan copies what these Jobs record from now on."""
+    if PhaseName.NODE_UPGRADE.active not in ctx.status.recorded_phases():
+        return ""
+    jobs = (await ctx.client.list(JOBS, namespace=HARVESTER_SYSTEM, label_selector=ctx.owner.selector())).items
+    draining = {objects.labels(job).get(LABEL_NODE, "") for job in jobs if _stops_vms(job)}
+    names = await drain_entries.expect(ctx, draining - {""})
+    if not names:
+        return ""
+    return f"Jobs that still run may stop VMs of nodes {name_list(sorted(draining))}: {', '.join(names)}"
+
+
+def _stops_vms(job: Object) -> bool:
+    return orphaned_jobs.is_running(job) and objects.labels(job).get(LABEL_JOB_TYPE) in drain_entries.DRAINS
 
 
 async def _taints(ctx: ReconcileContext) -> list[str]:

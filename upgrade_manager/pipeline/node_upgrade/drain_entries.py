@@ -20,14 +20,15 @@ from upgrade_manager.pipeline.plan_objects import skip_missing
 from upgrade_manager.resources.job_ledger import stopped_vm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from upgrade_manager.api.ledger import Entry
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.nodes.model import Effect, NodeView
     from upgrade_manager.pipeline.context import ReconcileContext
 
-_DRAINS = {JobType.PRE_DRAIN, JobType.SINGLE_NODE_UPGRADE}
+#: Types of Jobs that stop VMs.
+DRAINS = frozenset({JobType.PRE_DRAIN, JobType.SINGLE_NODE_UPGRADE})
 
 
 async def record(ctx: ReconcileContext, starts: Iterable[tuple[NodeView, Effect]]) -> None:
@@ -44,6 +45,15 @@ async def record(ctx: ReconcileContext, starts: Iterable[tuple[NodeView, Effect]
         return
     since = ledger.now(ctx)
     ledger.put(ctx, [stopped_vm(one, node=node, since=since) for one in instances if (node := _node(one)) in nodes])
+
+
+async def expect(ctx: ReconcileContext, nodes: Collection[str]) -> list[str]:
+    """Record the VMs of nodes whose Jobs continue after the plan, unless recorded; return their names."""
+    since = ledger.now(ctx)
+    instances = await _instances(ctx) if nodes else []
+    found = [stopped_vm(one, node=node, since=since) for one in instances if (node := _node(one)) in nodes]
+    ledger.put(ctx, [*found, *ledger.entries(ctx, LedgerKind.STOPPED_VM)])
+    return sorted(map(vm_of, found))
 
 
 async def finish(ctx: ReconcileContext, view: NodeView) -> None:
@@ -67,7 +77,7 @@ def vm_of(entry: Entry) -> str:
 
 
 def _begins(effect: Effect) -> bool:
-    if not isinstance(effect, StartJob | ResumeJob) or effect.job_type not in _DRAINS:
+    if not isinstance(effect, StartJob | ResumeJob) or effect.job_type not in DRAINS:
         return False
     return isinstance(effect, ResumeJob) or not effect.suspended
 

@@ -42,7 +42,7 @@ from upgrade_manager.pipeline.node_upgrade.progress import (
 from upgrade_manager.pipeline.node_upgrade.state import Handled, State
 from upgrade_manager.pipeline.outcome import Failed, Phase, Waiting
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, UPGRADE_JOBS
-from upgrade_manager.pipeline.settings import overrides, rancher, unfinished_upgrade
+from upgrade_manager.pipeline.settings import left_entries, overrides, rancher, unfinished_upgrade
 from upgrade_manager.pipeline.settings.overrides import give_back
 from upgrade_manager.runtime.concurrency import run_all
 
@@ -183,7 +183,7 @@ async def _begin(ctx: ReconcileContext, state: State) -> None:
             return
         ctx.status["provisionGeneration"] = generation
         overrides.refresh_strategy(ctx, state.cluster)
-        ledger.put(ctx, rancher.left_entries(state.cluster))
+        ledger.put(ctx, left_entries.read(state.cluster))
     elif has_started(ctx):
         return
     if state.cluster is not None:

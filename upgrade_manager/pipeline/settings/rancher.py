@@ -26,8 +26,6 @@ from upgrade_manager.api.keys import (
     FLEET_LOCAL,
     PROVISIONING_CLUSTER,
 )
-from upgrade_manager.api.ledger import PASSED, of_kind, recorded_entries
-from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.facts import rancher_cluster
 from upgrade_manager.facts.field_managers import last_manager
 from upgrade_manager.kube import objects
@@ -42,7 +40,6 @@ from upgrade_manager.pipeline.settings import unfinished_upgrade, upgrade_strate
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from upgrade_manager.api.ledger import Entry
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 
@@ -250,16 +247,6 @@ def _record(cluster: Object) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return record if isinstance(record, dict) else {}
-
-
-def left_entries(cluster: Object) -> list[Entry]:
-    """Return the entries that a deleted plan has left for the next one (ending/passing_on.py)."""
-    try:
-        raw = json.loads(objects.annotations_of(cluster).get(ANNOTATION_LEDGER, "[]"))
-    except (ValueError, RecursionError):
-        return []
-    found = of_kind(recorded_entries({"ledger": raw}), *PASSED)
-    return [entry for entry in found if parse_time(entry.get("since")) is not None]
 
 
 def _annotation(ctx: ReconcileContext, original: Any) -> dict[str, str | None]:

@@ -11,19 +11,25 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.api.keys import ANNOTATION_UNFINISHED_UPGRADE, FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.api.keys import ANNOTATION_LEDGER, ANNOTATION_UNFINISHED_UPGRADE, FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
+from upgrade_manager.pipeline import ledger
 from upgrade_manager.pipeline.plan_objects import skip_missing
+from upgrade_manager.pipeline.settings import left_entries
 from upgrade_manager.release.unfinished import UnfinishedUpgrade
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
 
+#: Annotations of earlier plans, which end with the upgrade of every node.
+_OF_EARLIER = (ANNOTATION_UNFINISHED_UPGRADE, ANNOTATION_LEDGER)
 log = structlog.get_logger(__name__)
 
 
@@ -55,17 +61,28 @@ async def keep(ctx: ReconcileContext) -> None:
         cluster = await _find(ctx)
         if cluster is None or UnfinishedUpgrade.of(cluster) == of_plan(ctx):
             return
-        await _annotate(ctx, cluster, of_plan(ctx).annotation(), event="unfinished upgrade recorded")
+        values = {ANNOTATION_UNFINISHED_UPGRADE: of_plan(ctx).annotation()}
+        await _annotate(ctx, cluster, values, event="unfinished upgrade recorded")
     except KubeError as error:
         # The error must not hold up the plan's end.
         log.warning("unfinished upgrade not recorded", error=str(error))
 
 
 async def forget(ctx: ReconcileContext) -> None:
-    """Remove the annotation of an earlier plan after the upgrade of a single node."""
+    """Remove the annotations of earlier plans after the upgrade of a single node; record what these plans owe before.
+
+    A single node's upgrade begins without Rancher's cluster, and settles its ledger afterwards.
+    """
     cluster = await _find(ctx)
-    if cluster is not None and ANNOTATION_UNFINISHED_UPGRADE in objects.annotations_of(cluster):
-        await _annotate(ctx, cluster, None, event="upgrade finished")
+    if cluster is None:
+        return
+    left = left_entries.read(cluster)
+    if left:
+        ledger.put(ctx, left)
+        await ctx.persist()
+    keys = [key for key in _OF_EARLIER if key in objects.annotations_of(cluster)]
+    if keys:
+        await _annotate(ctx, cluster, dict.fromkeys(keys), event="upgrade finished")
 
 
 async def _find(ctx: ReconcileContext) -> Object | None:
@@ -73,8 +90,7 @@ async def _find(ctx: ReconcileContext) -> Object | None:
     return await skip_missing(ctx.client, FLEET_LOCAL, find)
 
 
-async def _annotate(ctx: ReconcileContext, cluster: Object, value: str | None, *, event: str) -> None:
-    metadata = {"annotations": {ANNOTATION_UNFINISHED_UPGRADE: value}}
-    patch = MergePatch({"metadata": metadata}).at(objects.resource_version(cluster))
+async def _annotate(ctx: ReconcileContext, cluster: Object, values: Mapping[str, str | None], *, event: str) -> None:
+    patch = MergePatch({"metadata": {"annotations": values}}).at(objects.resource_version(cluster))
     name, namespace = PROVISIONING_CLUSTER, FLEET_LOCAL
     await ctx.patch(PROVISIONING_CLUSTERS, name, patch, namespace=namespace, metadata_only=True, event=event)

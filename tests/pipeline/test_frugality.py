@@ -38,8 +38,9 @@ EACH_NODE, FLAT = 19, 1.1
 SETTLED = 60.0
 #: All requests of an upgrade of three nodes, at most.
 REQUESTS = {
-    # A change of the phase, of a node's state or of the progress each, and the end of the clean-up.
-    "patch upgradeplans/status": 29 + 1,
+    # A change of the phase, of a node's state or of the progress each, and the end of the clean-up. Rancher uncordons
+    # the last node seconds after its acknowledgement.
+    "patch upgradeplans/status": 30 + 1,
     # The start and the end of each phase, and the success.
     # Also the toolkit image, four steps of each node, and three settings, changed and given back.
     "create events": len(PHASE_VALUES) + 1 + 1 + 12 + 6,

@@ -47,8 +47,11 @@ async def test_three_node_upgrade_succeeds(simulate: Simulate, spec: dict[str, A
             assert await overridden_settings(simulation) != before
             await stage.until_recorded("CleaningUp")
             assert (await overridden_settings(simulation))[:3] == before[:3]
-            assert objects.status(await stage.plan())["ledger"] == []
+            # VMs that the last drain may have stopped are settled with the success.
+            owed = {entry["kind"] for entry in objects.status(await stage.plan())["ledger"]}
+            assert owed <= {"StoppedVM"}
             plan = await stage.succeed()
+            assert objects.status(plan)["ledger"] == []
             assert_reported(plan, spec)
             events = await stage.events()
             announced = [(event["type"], event["message"], event["count"]) for event in without_milestones(events)]

@@ -40,7 +40,8 @@ async def leave(stage: UpgradeRun, manager: Earlier, before: Object) -> None:
     entries = objects.status(plan).get("ledger") or []
     if manager is Earlier.ORIGINALS:
         fields = ("object", "field", "original", "applied")
-        originals = [{key: entry[key] for key in fields if key in entry} for entry in entries]
+        kept = [entry for entry in entries if "field" in entry and entry["kind"] in {"Setting", "Strategy"}]
+        originals = [{key: entry[key] for key in fields if key in entry} for entry in kept]
         await _status(stage, {"ledger": None, "originals": originals or None})
         return
     await _hold_settings(stage, before)

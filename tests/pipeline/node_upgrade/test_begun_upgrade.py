@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from tests.support.managers.node_upgrade import NodeUpgradeRun
 
 OLD_OS, JOB = "Harvester v1.6.1", "up-node-upgrade-post-drain-n1"
-LEFT_ALONE = pytest.mark.rule("nodes: a post-drain Job that may be writing the OS is never removed")
-ONCE = pytest.mark.rule("nodes: an upgrade that has started a node is not started again, whatever the Cluster shows")
 
 
 async def post_draining(stage: NodeUpgradeRun) -> str:
@@ -46,7 +44,7 @@ async def patch_cluster(stage: NodeUpgradeRun, **spec: Any) -> None:
     await stage.client.patch(PROVISIONING_CLUSTERS, "local", patch, namespace="fleet-local")
 
 
-@LEFT_ALONE
+@pytest.mark.rule("nodes: a post-drain Job that may be writing the OS is never removed")
 async def test_post_drain_job_survives_a_removed_acknowledgement(stage: NodeUpgradeRun) -> None:
     first = await post_draining(stage)
     await stage.patch_secret("n1", {"metadata": {"annotations": {PRE: None}}})
@@ -60,8 +58,8 @@ async def test_post_drain_job_survives_a_removed_acknowledgement(stage: NodeUpgr
     assert (await stage.acknowledgements("n1")).get(POST) == OPTIONS
 
 
-@LEFT_ALONE
-@ONCE
+@pytest.mark.rule("nodes: a post-drain Job that may be writing the OS is never removed")
+@pytest.mark.rule("nodes: an upgrade that has started a node is not started again, whatever the Cluster shows")
 async def test_restored_cluster_is_a_blocker(stage: NodeUpgradeRun) -> None:
     first = await post_draining(stage)
     old = {"provisionGeneration": 4, "upgradeStrategy": None}
@@ -74,7 +72,7 @@ async def test_restored_cluster_is_a_blocker(stage: NodeUpgradeRun) -> None:
     assert await stage.acknowledgements("n1") == {PRE: OPTIONS}
 
 
-@ONCE
+@pytest.mark.rule("nodes: an upgrade that has started a node is not started again, whatever the Cluster shows")
 async def test_begun_upgrade_without_a_recorded_generation_goes_on(stage: NodeUpgradeRun) -> None:
     await post_draining(stage)
     patch = MergePatch({"status": {"provisionGeneration": None}})

@@ -21,7 +21,6 @@ OLD_OS, OLD_KUBERNETES = "Harvester v1.6.1", "v1.32.4+rke2r1"
 TARGETS = pytest.mark.rule(
     "nodes: no node is drained whose VMs have no other node because of an earlier drain of the upgrade"
 )
-OTHERS = pytest.mark.rule("nodes: a node that takes no part, such as one that joined, holds others back like any other")
 
 
 async def set_up(stage: NodeUpgradeRun, *nodes: str, kubelet: str = RELEASE_KUBERNETES) -> None:
@@ -83,7 +82,7 @@ async def test_drained_vms_need_no_target(stage: NodeUpgradeRun) -> None:
     assert await stage.acknowledgements("n1") == {PRE: OPTIONS}
 
 
-@OTHERS
+@pytest.mark.rule("nodes: a node that takes no part, such as one that joined, holds others back like any other")
 async def test_joined_node_is_a_target(stage: NodeUpgradeRun) -> None:
     await set_up(stage, "n1", "n2", kubelet=OLD_KUBERNETES)
     await stage.rancher("n2", post=OPTIONS)
@@ -95,7 +94,7 @@ async def test_joined_node_is_a_target(stage: NodeUpgradeRun) -> None:
     assert await stage.jobs() == ["pre-drain-n1"]
 
 
-@OTHERS
+@pytest.mark.rule("nodes: a node that takes no part, such as one that joined, holds others back like any other")
 async def test_refused_plan_of_a_joined_node_closes_the_gate(stage: NodeUpgradeRun) -> None:
     await set_up(stage, "n1", "n2")
     await stage.enter()

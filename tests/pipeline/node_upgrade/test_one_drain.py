@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tests.support.managers.node_upgrade import NodeUpgradeRun
 
 OLD_OS, DRAIN_OPTIONS = "Harvester v1.6.1", "rke.cattle.io/drain-options"
-ONE_DRAIN = pytest.mark.rule("nodes: a drain is not acknowledged while another node is drained, reboots or is NotReady")
 
 
 async def begin(stage: NodeUpgradeRun, *nodes: str) -> None:
@@ -50,7 +49,7 @@ async def resume_by_hand(stage: NodeUpgradeRun, node: str) -> None:
     await stage.client.patch(JOBS, f"up-node-upgrade-pre-drain-{node}", resumed, namespace=PLACE)
 
 
-@ONE_DRAIN
+@pytest.mark.rule("nodes: a drain is not acknowledged while another node is drained, reboots or is NotReady")
 async def test_withdrawn_hook_that_returns_waits_for_a_reboot(stage: NodeUpgradeRun) -> None:
     await begin(stage, "n1", "n2", "n3")
     await stage.request("n1", "pre")
@@ -70,7 +69,7 @@ async def test_withdrawn_hook_that_returns_waits_for_a_reboot(stage: NodeUpgrade
     assert await stage.acknowledgements("n1") == {}
 
 
-@ONE_DRAIN
+@pytest.mark.rule("nodes: a drain is not acknowledged while another node is drained, reboots or is NotReady")
 async def test_job_that_a_user_resumes_waits_for_a_node_that_is_down(stage: NodeUpgradeRun) -> None:
     await stage.set_up("n1", "n2", "n3")
     await pause(stage, "n1")
@@ -88,7 +87,7 @@ async def test_job_that_a_user_resumes_waits_for_a_node_that_is_down(stage: Node
     assert "n1: waiting until node n2 is upgraded and Ready" in await stage.waiting()
 
 
-@ONE_DRAIN
+@pytest.mark.rule("nodes: a drain is not acknowledged while another node is drained, reboots or is NotReady")
 @pytest.mark.parametrize("first", ["n1", "n2"])
 async def test_one_of_two_complete_jobs_is_acknowledged_by_tier(stage: NodeUpgradeRun, first: str) -> None:
     await begin(stage, "n1", "n2")

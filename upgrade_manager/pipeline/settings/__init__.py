@@ -5,9 +5,10 @@ rancher           Rancher's cluster: the one patch that makes Rancher upgrade th
 unfinished_upgrade  the annotation about an upgrade that nodes have not reached yet
 upgrade_strategy  Rancher's upgradeStrategy with and without the manager's drain hooks
 earlier_records   the settings of a plan that a manager without a ledger began
+left_entries      the ledger that a deleted plan has left on Rancher's cluster
 
 `node_upgrade/phase.py` applies the settings, and gives them back after the last node; the reconciler gives them back at
 any other end.
 """
 
-__all__ = ["earlier_records", "overrides", "rancher", "unfinished_upgrade", "upgrade_strategy"]
+__all__ = ["earlier_records", "left_entries", "overrides", "rancher", "unfinished_upgrade", "upgrade_strategy"]

@@ -163,8 +163,8 @@ EDITS = (
     Edit(file=PHASE, old="        return Completed()\n", new=f"        return Completed()\n{WAITING}"),
     insert(
         "docs/blockers.md",
-        after="| NodeMissing | a node that takes part has no Node object or no managed label; or the manager's cache does not "
-        "show it | at once; 1 min for the cache |",
+        after="| NodeMissing | a node that takes part has no Node object or no managed label; or the manager's cache "
+        "does not show it | at once; 1 min for the cache |",
         new="| NodeInMaintenance | a node is in maintenance | 1 min |",
     ),
     Edit(file="hack/demo/stalls.py", old="\ndef _stall(", new=f"{BREAK}\ndef _stall("),

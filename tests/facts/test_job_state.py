@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from upgrade_manager.facts.job_state import JobState, Progress
+from upgrade_manager.facts.job_state import SUSPENDED, JobState, Progress
 
 
 def job(*conditions: dict[str, Any], **status: Any) -> dict[str, Any]:
@@ -112,3 +112,19 @@ def test_attempt_names_the_step_that_the_command_reports(annotation: object, att
     raw = job()
     raw["metadata"]["annotations"] = annotations
     assert JobState.of(raw).attempt == attempt
+
+
+RESUME = """Resume it: kubectl patch job -n harvester-system j -p '{"spec":{"suspend":false}}'"""
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        pytest.param(job(), "attempt 1 of 7", id="running"),
+        pytest.param(job(failed=1), "attempt 2 of 7", id="retried"),
+        pytest.param(job(FAILURE_TARGET, failed=1), STUCK, id="FailureTarget"),
+        pytest.param(job() | {"spec": {"suspend": True}}, f"{SUSPENDED}. {RESUME}", id="suspended"),
+    ],
+)
+def test_running_job_is_described_by_its_problem_or_attempt(raw: dict[str, Any], text: str) -> None:
+    assert JobState.of(raw).describe() == text

@@ -136,13 +136,17 @@ class JobState:
         attempt = f"attempt {min(self.failed_attempts, self.backoff_limit) + 1} of {self.backoff_limit + 1}"
         return f"{attempt}, step {self.step}" if self.step else attempt
 
+    def describe(self) -> str:
+        """Return the state of a running Job, for messages that name it: the problem that holds it, or its attempt."""
+        return self.warning if self.suspended or self.is_failing else self.attempt
+
     @property
     def warning(self) -> str:
         """The problem of a running Job; empty without a problem."""
         if self.progress is not Progress.RUNNING:
             return ""
         if self.suspended:
-            return SUSPENDED
+            return f"{SUSPENDED}. Resume it: {self.resume_command}"
         if self.condition:
             return f"failed ({self.condition}), waiting for its Pod to terminate; check that its node is up"
         if not self.failed_attempts:

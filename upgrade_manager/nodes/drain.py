@@ -177,8 +177,7 @@ def unfinished_job(view: NodeView, job_type: JobType, *, running: NodeState, fai
 
 def job_message(node: str, job_type: JobType, job: JobState) -> str:
     """Return the progress of a node's running Job, for the Progressing condition."""
-    state = job.warning if job.is_failing or job.suspended else job.attempt
-    return f"{node}: {job_type} Job {job.namespace}/{job.name}, {state}"
+    return f"{node}: {job_type} Job {job.namespace}/{job.name}, {job.describe()}"
 
 
 def runs_release(view: NodeView, release_os: str) -> bool:

@@ -53,8 +53,7 @@ def _pre_drain(view: NodeView, job: JobState | None) -> Decision:
     if job.progress is Progress.FAILED:
         return Decision(state=NodeState.POST_DRAINED, message=job.cause, failure=job.cause, holds=True)
     if job.progress is Progress.RUNNING:
-        detail = job.warning if job.is_failing or job.suspended else job.attempt
-        return _hold(view, f"{JobType.PRE_DRAIN} Job {job.namespace}/{job.name} runs again, {detail}")
+        return _hold(view, f"{JobType.PRE_DRAIN} Job {job.namespace}/{job.name} runs again, {job.describe()}")
     value = view.pre_drain.requested
     number = view.request_number
     acknowledge = AcknowledgeHook(secret=view.secret, annotation=ANNOTATION_PRE_HOOK, value=value, number=number)

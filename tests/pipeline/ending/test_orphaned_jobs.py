@@ -63,15 +63,14 @@ async def deleted_while_running(stage: UpgradeRun, propagation: str = "Backgroun
 SLOW: dict[str, Any] = {"durations": {"post_drain": 400, "manifests": 200}}
 
 
-WAITING = "of an UpgradePlan that has ended still runs. Wait until it finishes; if it hangs, delete it:"
+WAITING = "of an UpgradePlan that has ended: attempt 1 of "
 
 
 async def has_waited(stage: UpgradeRun, name: str) -> None:
     """Check that the next plan of the same name waits for the Job, and succeeds."""
     await stage.create_plan()
     plan = await stage.until_plan(lambda plan: WAITING in condition(plan, "Progressing")[2])
-    kubectl = f"kubectl delete job -n {PLACE} {name}"
-    assert condition(plan, "Progressing")[2] == f"Job {PLACE}/{name} {WAITING} {kubectl}"
+    assert condition(plan, "Progressing")[2].startswith(f"Job {PLACE}/{name} {WAITING}")
     assert await stage.warnings() == []
     await stage.succeed()
     assert await jobs(stage) == []
@@ -160,3 +159,26 @@ async def test_orphaned_job_is_a_wait_with_its_end(cluster: Harvester, job_type:
     name = f"ended-node-upgrade-{job_type}-n1"
     assert (wait.name, wait.node, wait.expected) == (name, "n1", usual)
     assert wait.way_out == f"kubectl delete job -n {PLACE} {name}"
+
+
+FAILURE_TARGET = {"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded"}
+LOST = "failed (DeadlineExceeded), waiting for its Pod to terminate; check that its node is up"
+
+
+@pytest.mark.rule("blockers: a Job of a plan that has ended is named when it hangs")
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        pytest.param(ACTIVE, "attempt 1 of 3", id="running"),
+        pytest.param({**ACTIVE, "conditions": [FAILURE_TARGET]}, LOST, id="its Pod does not terminate"),
+    ],
+)
+async def test_orphaned_job_is_described_like_others(cluster: Harvester, status: Object, state: str) -> None:
+    ended = cluster.context(await cluster.plan(name="ended"))
+    job = node_job(ended.owner, ended.job_settings, node="n1", job_type=JobType.POST_DRAIN)
+    await cluster.put(JOBS, job, status=status)
+    ctx = cluster.context(await cluster.plan())
+    found = await orphaned_jobs.wait(ctx, await ctx.watch(UPGRADE_JOBS))
+    assert found is not None
+    name = f"{PLACE}/ended-node-upgrade-post-drain-n1"
+    assert found.message == f"Job {name} of an UpgradePlan that has ended: {state}"

@@ -79,7 +79,7 @@ async def test_next_plan_of_an_image_waits_for_the_repository(simulate: Simulate
     async with simulate(RepairableScenario.of(**SLOW)) as simulation, started(simulation, BY_IMAGE) as stage:
         _, job = await deleted_while_running(stage)
         await stage.create_plan(BY_IMAGE)
-        plan = await stage.until_plan(lambda plan: "still runs" in condition(plan, "Progressing")[2])
+        plan = await stage.until_plan(lambda plan: "that has ended: " in condition(plan, "Progressing")[2])
         assert f"Job {PLACE}/{objects.name(job)} of an UpgradePlan" in condition(plan, "Progressing")[2]
         assert objects.status(plan)["currentPhase"] == "RepoCreating"
         await stage.succeed()

@@ -15,6 +15,7 @@ from upgrade_manager.api.conditions import find_condition
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.status import record_phase
 from upgrade_manager.blockers.wait import ServiceWait
+from upgrade_manager.facts.job_state import SUSPENDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
@@ -164,6 +165,9 @@ async def test_restarting_repository_is_awaited(cluster: Harvester) -> None:
     assert cluster.files.requests == []
 
 
+RESUME = """kubectl patch job -n harvester-system up-node-upgrade-restore-vm-n0 -p '{"spec":{"suspend":false}}'"""
+
+
 @pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")
 @pytest.mark.parametrize(
     ("failed", "text"),
@@ -171,14 +175,16 @@ async def test_restarting_repository_is_awaited(cluster: Harvester) -> None:
         pytest.param([], None, id="none"),
         pytest.param([0], "n0: restarting VMs, attempt 1 of 3", id="one"),
         pytest.param([1], "n0: restarting VMs, attempt 2 of 3; the last attempt failed", id="retried"),
-        pytest.param([0, 0, 1], "n0: restarting VMs, attempt 1 of 3; 2 more restore-vm Jobs are running", id="several"),
+        pytest.param([0, 0, 1], "n0 and 2 more: restarting VMs, attempt 1 of 3", id="several"),
+        pytest.param([-1], f"n0: restarting VMs, {SUSPENDED}. Resume it: {RESUME}", id="suspended"),
     ],
 )
 async def test_end_waits_for_restore_jobs(cluster: Harvester, failed: list[int], text: str | None) -> None:
     ctx = cluster.context(await cluster.plan(spec={"version": "v1.7.0", "restoreVM": True}))
     for number, count in enumerate(failed):
         job = restore_job(ctx.owner, ctx.job_settings, node=f"n{number}")
-        await cluster.put(JOBS, job, status={"failed": count} if count else None)
+        job["spec"]["suspend"] = count < 0
+        await cluster.put(JOBS, job, status={"failed": count} if count > 0 else None)
     job_name = "Job harvester-system/up-node-upgrade-restore-vm-"
     assert shown(await ImageCleanup().exit(ctx)) == (
         None if text is None else Waiting(waits=(), message=f"{job_name}{text}")

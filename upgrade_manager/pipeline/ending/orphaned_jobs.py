@@ -76,16 +76,15 @@ async def orphan(client: Client, job: Object) -> None:
 async def wait(ctx: ReconcileContext, jobs: Store) -> Waiting | None:
     """Return the wait for a running orphaned Job; once no such Job runs, remove orphaned Jobs, to free their names.
 
+    The blocker has the command that ends the Job: a Job that does not take long needs no end by hand.
     No other plan runs, so that a Job of another uid is either orphaned or kept after its failure.
     """
     orphaned = [job for job in jobs.list() if not ctx.owner.owns(job)]
     running = [job for job in orphaned if can_run(job) and not restores_vms(job)]
     if running:
         first = min(running, key=objects.name)
-        message = (
-            f"Job {HARVESTER_SYSTEM}/{objects.name(first)} of an UpgradePlan that has ended still runs. "
-            f"Wait until it finishes; if it hangs, delete it: {_delete(first)}"
-        )
+        state = JobState.of(first).describe()
+        message = f"Job {HARVESTER_SYSTEM}/{objects.name(first)} of an UpgradePlan that has ended: {state}"
         return Waiting(message=message, waits=tuple(chain.from_iterable(map(_wait, running))))
     left = await _removable(ctx, [job for job in orphaned if not can_run(job)])
     await run_all(

@@ -24,7 +24,7 @@ from upgrade_manager.pipeline.node_upgrade.phase import finish_drains
 from upgrade_manager.pipeline.node_upgrade.state import Handled
 from upgrade_manager.pipeline.node_upgrade.vm_restore import report_failures, unfinished
 from upgrade_manager.pipeline.outcome import Completed, Failed, Phase, Waiting
-from upgrade_manager.pipeline.phases.job_progress import job_attempt
+from upgrade_manager.pipeline.phases.job_progress import describe
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
     PlanJob,
@@ -90,10 +90,8 @@ class ImageCleanup(Phase):
         if draining is not None:
             return replace(draining, waits=(*draining.waits, *waits))
         first, more = restoring[0], len(restoring) - 1
-        state = await job_attempt(ctx, first)
-        others = f"; {more} more restore-vm Jobs are running" if more else ""
-        message = f"Job {HARVESTER_SYSTEM}/{first.name}: restarting VMs, {state}{others}"
-        return Waiting(message=message, waits=waits)
+        named = f"Job {HARVESTER_SYSTEM}/{first.name}{f' and {more} more' if more else ''}"
+        return Waiting(message=f"{named}: restarting VMs, {await describe(ctx, first)}", waits=waits)
 
 
 async def _finish_drains(ctx: ReconcileContext) -> Waiting | Failed | None:

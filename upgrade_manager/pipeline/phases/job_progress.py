@@ -12,7 +12,7 @@ from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.job_failures import last_failure
 from upgrade_manager.blockers.jobs import job_wait, new_job_wait
-from upgrade_manager.facts.job_state import NO_POD, POD_FINISHED, SUSPENDED, JobState
+from upgrade_manager.facts.job_state import NO_POD, POD_FINISHED, JobState
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.outcome import Waiting
 
@@ -34,19 +34,17 @@ async def job_progress(ctx: ReconcileContext, job: Object, *, work: str) -> Wait
     """Report a Job of that component that has not finished, or whose result is not known yet."""
     state = JobState.of(job)
     named, waits = f"Job {state.namespace}/{state.name}", job_wait(state, work=work)
-    if state.suspended:
-        return Waiting(message=f"{named}: {SUSPENDED}. Resume it: {state.resume_command}", waits=waits)
-    if state.is_failing:
-        return Waiting(message=f"{named}: {state.warning}", waits=waits)
+    if state.suspended or state.is_failing:
+        return Waiting(message=f"{named}: {state.describe()}", waits=waits)
     ended = parse_time(state.completed) or ctx.now()
     left = waits or (new_job_wait(state.namespace, state.name, work=work, now=ended),)
-    return Waiting(message=f"{named}: {await job_attempt(ctx, state)}", detail=_detail(job), waits=left)
+    return Waiting(message=f"{named}: {await describe(ctx, state)}", detail=_detail(job), waits=left)
 
 
-async def job_attempt(ctx: ReconcileContext, job: JobState) -> str:
-    """Return the number of the Job's attempt, and why the last one failed."""
-    if not job.failed_attempts:
-        return job.attempt
+async def describe(ctx: ReconcileContext, job: JobState) -> str:
+    """Return the state of a running Job, and why its last attempt failed."""
+    if job.suspended or job.is_failing or not job.failed_attempts:
+        return job.describe()
     message = await last_failure(ctx.client, ctx.informers.last_failures, job)
     return f"{job.attempt}; last failure: {message}" if message else f"{job.attempt}; the last attempt failed"
 

@@ -27,7 +27,7 @@ from upgrade_manager.kube.resources import NODES, SUC_PLANS
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes, unmanaged
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
-from upgrade_manager.pipeline.phases.job_progress import job_attempt
+from upgrade_manager.pipeline.phases.job_progress import describe
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 
 if TYPE_CHECKING:
@@ -196,8 +196,7 @@ async def _warning(ctx: ReconcileContext, progress: SucProgress) -> str:
     """Return the warning of the first Job with a failed attempt."""
     for node, job in progress.jobs.items():
         if job.state.warning:
-            warning = job.state.warning if job.state.is_failing else await job_attempt(ctx, job.state)
-            return f"; {node}: {warning}"
+            return f"; {node}: {await describe(ctx, job.state)}"
     return ""
 
 

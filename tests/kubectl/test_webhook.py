@@ -26,7 +26,10 @@ IMAGE = (
     "VirtualMachineImage other/iso: the upgrade repository can only mount images in namespace harvester-system. "
     "Import the ISO there, then create a plan with that image"
 )
-NOT_READY = "Node node-1 is not Ready: kubelet stopped. Repair it, then create the plan: kubectl describe node node-1"
+NOT_READY = (
+    "Node node-1 is not Ready: kubelet stopped. (1) Check the console of node node-1, and start it "
+    "(2) Show its conditions: kubectl describe node node-1"
+)
 FINALIZER = "management.harvesterhci.io/upgradeplan-cleanup"
 
 

@@ -254,7 +254,7 @@ async def test_refusing_kubelets_are_reported_by_remedy(setup: PreflightSetup) -
     untrusted = Transient("certificate not trusted: self-signed certificate", reason=UNTRUSTED)
     setup.kubelets.responses = {("n1", STATS): 403, ("n2", STATS): 500, ("n3", STATS): 403, ("n4", STATS): untrusted}
     cause, _ = await setup.rejected()
-    silent, granted, renewed = "Check that the node is up", "Grant get on nodes/stats", "Its certificate has to be"
+    silent, granted, renewed = "Check the console of node n2", "Grant get on nodes/stats", "Its certificate has to be"
     assert [cause.index(text) for text in (silent, granted, renewed)] == sorted(
         cause.index(text) for text in (silent, granted, renewed)
     )

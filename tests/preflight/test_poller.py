@@ -161,3 +161,12 @@ async def test_targets_may_come_and_go() -> None:
     poll = await targets.poll_once()
     assert complete(poll)
     assert poll.results == {"b": GOOD, "c": GOOD}
+
+
+async def test_failing_target_has_its_remedy() -> None:
+    targets = Targets({"a": ProbeError("403", remedy="Grant it"), "b": ProbeError("silent"), "c": GOOD})
+    poll = await targets.poll_once()
+    assert (dict(poll.failing), dict(poll.remedies)) == ({"a": "403", "b": "silent"}, {"a": "Grant it"})
+    targets.results["a"] = GOOD
+    await asyncio.sleep(MAX_DELAY)
+    assert (await targets.poll_once()).remedies == {}

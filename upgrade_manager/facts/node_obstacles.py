@@ -49,11 +49,7 @@ def not_back(
     runs_os = not release_os or os_image == release_os
     wanted = found if runs_os else f"{found} instead of {release_os}"
     if not is_ready:
-        start = (
-            f"Check the console of node {node}, and start it",
-            f"Show its conditions: kubectl describe node {node}",
-        )
-        return NodeObstacle(why=f"{not_ready(since)}; {wanted}", ways_out=start)
+        return NodeObstacle(why=f"{not_ready(since)}; {wanted}", ways_out=not_ready_ways_out(node))
     if not runs_os:
         return NodeObstacle(why=wanted, ways_out=_boot_release(node))
     if release_kubernetes:
@@ -74,6 +70,11 @@ def agent_log(node: str) -> str:
 def not_ready(since: str) -> str:
     """Return the clause about a node that is not Ready since that time, which is empty if unknown."""
     return f"it has not been Ready since {since}" if since else "it is not Ready"
+
+
+def not_ready_ways_out(node: str) -> tuple[str, ...]:
+    """Return the remedies for a node that is not Ready, or whose kubelet does not respond."""
+    return (f"Check the console of node {node}, and start it", f"Show its conditions: kubectl describe node {node}")
 
 
 def _boot_release(node: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, FLEET_LOCAL, WITNESS_LABEL
-from upgrade_manager.facts.node_obstacles import agent_log, not_ready
+from upgrade_manager.facts.node_obstacles import agent_log, not_ready, not_ready_ways_out
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.machine_plans import machine_nodes, plan_errors
 from upgrade_manager.nodes.model import AcknowledgeHook
@@ -216,8 +216,7 @@ def down(node: str, since: str) -> Closed:
 
 
 def _away(node: str, why: str) -> Closed:
-    ways_out = (f"Show its conditions: kubectl describe node {node}", f"Check the console of node {node}, and start it")
-    return Closed(row=GateRow.OTHER_NODE, name=node, why=why, ways_out=ways_out)
+    return Closed(row=GateRow.OTHER_NODE, name=node, why=why, ways_out=not_ready_ways_out(node))
 
 
 def _targets(view: NodeView, around: Surroundings) -> Closed | None:

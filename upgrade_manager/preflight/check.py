@@ -5,7 +5,7 @@ The phase Initialize (pipeline/phases/initialize.py) calls it before anything is
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -65,6 +65,8 @@ class Pending:
     #: The errors of kubelets by node, and of API servers by endpoint; both are empty while some were not read yet.
     kubelets: Mapping[str, str]
     endpoints: Mapping[str, str]
+    #: The remedies for kubelets by node, where a remedy is known.
+    remedies: Mapping[str, str]
 
 
 Verdict: TypeAlias = Passed | Rejected | Pending
@@ -76,6 +78,7 @@ class _Finding:
 
     problems: tuple[str, ...] = ()
     failing: dict[str, str]
+    remedies: Mapping[str, str] = field(default_factory=dict)
     unprobed: int = 0
     retry_after: float = 0.0
 
@@ -135,6 +138,7 @@ class Preflight:
                 retry_after=min(finding.retry_after for finding in pending),
                 kubelets={node.removeprefix(_NODE): error for node, error in disks.failing.items()},
                 endpoints=certificates.failing,
+                remedies={node.removeprefix(_NODE): remedy for node, remedy in disks.remedies.items()},
             )
         self._state = self._new_state("")
         found = (*problems, *certificates.problems, *disks.problems)
@@ -213,6 +217,7 @@ def _finding(poll: Poll[Disk] | Poll[Validity], *problems: str) -> _Finding:
     return _Finding(
         problems=tuple(problem for problem in problems if problem),
         failing=dict(poll.failing),
+        remedies=poll.remedies,
         unprobed=len(poll.unprobed),
         retry_after=poll.retry_after,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_SKIP_DISK_CHECK
+from upgrade_manager.facts.node_obstacles import not_ready_ways_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,12 +34,16 @@ def certificates_expire(expiries: Mapping[str, str], *, days: int) -> str:
 def kubelets_failed(errors: Mapping[str, str], remedies: Mapping[str, str]) -> str:
     """Name the nodes whose kubelet could not be read for the whole timeout, by what to do about it."""
     silent = {name: error for name, error in errors.items() if name not in remedies}
-    check = "Check that the node is up and its kubelet runs"
-    parts = [f"Kubelet did not respond for 1 min: {_errors(silent)}. {check}"] if silent else []
-    for remedy in dict.fromkeys(remedies.values()):
+    parts = [f"Kubelet did not respond for 1 min: {_errors(silent)}. {_start(next(iter(silent)))}"] if silent else []
+    for remedy in dict.fromkeys(remedies[name] for name in errors if name in remedies):
         refused = {name: error for name, error in errors.items() if remedies.get(name) == remedy}
         parts.append(f"Kubelet could not be read for 1 min: {_errors(refused)}. {remedy}")
     return ". ".join(parts)
+
+
+def _start(node: str) -> str:
+    """Return the remedies for the first node whose kubelet does not respond."""
+    return ". ".join(not_ready_ways_out(node.removeprefix("node ")))
 
 
 def endpoints_failed(errors: Mapping[str, str]) -> str:

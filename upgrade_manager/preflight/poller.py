@@ -76,7 +76,7 @@ class Poll(Generic[Result]):
     failing: Mapping[str, str]
     #: Errors of targets that have failed.
     failed: Mapping[str, str]
-    #: The remedy for these, where it is known.
+    #: The remedy for failing and failed targets, where it is known.
     remedies: Mapping[str, str]
     #: Targets that the poll had no time for.
     unprobed: tuple[str, ...]
@@ -158,7 +158,7 @@ class Poller(Generic[Result]):
             results={name: target.result for name, target in self._targets.items() if target.result is not None},
             failing={name: target.error for name, target in failing.items()},
             failed={name: target.error for name, target in self._targets.items() if target.failed},
-            remedies={name: target.remedy for name, target in self._targets.items() if target.failed and target.remedy},
+            remedies={name: target.remedy for name, target in self._targets.items() if target.error and target.remedy},
             unprobed=unprobed,
             retry_after=0.0 if unprobed else max(0.0, due - now),
         )

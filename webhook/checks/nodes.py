@@ -1,9 +1,14 @@
-"""Every node is Ready and not cordoned, except by an upgrade that ended early."""
+"""Every node is Ready and not cordoned, except by an upgrade that ended early.
+
+facts/node_obstacles.py has the remedies for a node that is not Ready, also for the gate (nodes/gate.py).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.facts.node_obstacles import not_ready_ways_out
 from upgrade_manager.kube import objects
 from webhook.check import Check, Finding
 from webhook.cordons import held_nodes, uncordon
@@ -29,7 +34,7 @@ def _problems(node: Object) -> Iterator[str]:
     name, ready = objects.name(node), objects.condition(node, "Ready")
     if objects.text(ready, "status") != "True":
         reason = objects.excerpt(ready, "message") or "its kubelet has not reported"
-        yield f"not Ready: {reason}. Repair it, then create the plan: kubectl describe node {name}"
+        yield f"not Ready: {reason}. {steps(*not_ready_ways_out(name))}"
     if objects.is_true(node, "spec", "unschedulable"):
         yield f"cordoned. Run kubectl uncordon {name}"
 

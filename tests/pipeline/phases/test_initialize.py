@@ -8,6 +8,7 @@ from tests.support.cluster.nodes import OPTIONS, PRE_DRAIN
 from tests.support.cluster.preflight import GIB, STATS, summary
 from upgrade_manager.api.annotations import MAX_UNKNOWN
 from upgrade_manager.api.keys import PREFIX
+from upgrade_manager.blockers.wait import CheckedNodeWait
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, SECRETS, SETTINGS, VERSIONS
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject
@@ -170,6 +171,26 @@ async def test_preflight_decides(cluster: Harvester, answer: Any, outcome: type[
     assert isinstance(found, outcome)
     assert text in (found.cause if isinstance(found, Failed) else found.message)
     assert ctx.status["previousVersion"] == "v1.6.1"
+
+
+@pytest.mark.parametrize(
+    ("status", "why", "remedy"),
+    [
+        pytest.param(503, "does not respond", "(1) Check the console of node n1, and start it (2)", id="silent"),
+        pytest.param(403, "cannot be read", "Grant get on nodes/stats", id="forbidden"),
+        pytest.param(401, "cannot be read", "Set authentication.webhook.enabled", id="unauthorized"),
+    ],
+)
+async def test_pending_check_has_the_remedy(cluster: Harvester, status: int, why: str, remedy: str) -> None:
+    await prepared(cluster)
+    await cluster.nodes("n1")
+    cluster.kubelets.responses = {("n1", STATS): status}
+    found = await Initialize().run(cluster.context(await cluster.plan()))
+    assert isinstance(found, Waiting)
+    (wait,) = found.waits
+    assert isinstance(wait, CheckedNodeWait)
+    assert wait.detail.startswith(f"its kubelet {why} (")
+    assert remedy in wait.remedy
 
 
 @pytest.mark.rule("api: once the snapshot is recorded the Version is not read again")

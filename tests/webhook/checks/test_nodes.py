@@ -16,9 +16,10 @@ from upgrade_manager.kube.resources import MACHINES, NODES, SECRETS, Resource
 from webhook.checks.nodes import CHECK
 
 UNKNOWN = node("n1", ready="Unknown")
-NOT_READY = "Node n1 is not Ready: kubelet is posting ready status. Repair it"
-BOTH = "Repair it, then create the plan: kubectl describe node n1. It is cordoned. Run kubectl uncordon n1"
-NOT_REPORTED = "Node n1 is not Ready: its kubelet has not reported. Repair it"
+NOT_READY = "Node n1 is not Ready: kubelet is posting ready status. (1) Check"
+DOWN = "(1) Check the console of node n1, and start it (2) Show its conditions: kubectl describe node n1"
+BOTH = f"{DOWN}. It is cordoned. Run kubectl uncordon n1"
+NOT_REPORTED = "Node n1 is not Ready: its kubelet has not reported. (1) Check"
 
 
 @pytest.mark.rule("admission: every node must be Ready and not cordoned")
@@ -90,4 +91,4 @@ async def test_node_that_an_earlier_upgrade_holds_must_be_ready() -> None:
     nodes = [node("n1", ready="False", cordoned=True)]
     reader = MemoryReader({NODES: nodes, SECRETS: [secret(**{PRE: BEFORE})], MACHINES: [MACHINE]})
     [message] = await find(CHECK, reader)
-    assert message.endswith("Repair it, then create the plan: kubectl describe node n1")
+    assert message.endswith(DOWN)

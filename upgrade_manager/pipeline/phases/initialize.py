@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_SERVICE_NAME, SETTING_SERVER_VERSION
 from upgrade_manager.api.names import image_problem, is_object_name
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import CheckedNodeWait, CheckedServiceWait
 from upgrade_manager.facts import node_obstacles, versions
 from upgrade_manager.facts.machine_plan import draining_nodes
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.outcome import PhaseResult
-
-#: The remedy for a kubelet that does not respond, for a node's name.
-REMEDY = "Check that the node is up and its kubelet runs: kubectl describe node {}"
 
 
 class Initialize(Phase):
@@ -107,8 +105,8 @@ def _check_waits(ctx: ReconcileContext, pending: Pending, nodes: Sequence[Object
             name=name,
             node=name,
             since=began,
-            detail=f"its kubelet does not respond ({error})",
-            remedy=REMEDY.format(name),
+            detail=f"its kubelet {'cannot be read' if name in pending.remedies else 'does not respond'} ({error})",
+            remedy=pending.remedies.get(name) or _ways_out(name),
         )
         for name, error in pending.kubelets.items()
     ]
@@ -118,8 +116,13 @@ def _check_waits(ctx: ReconcileContext, pending: Pending, nodes: Sequence[Object
     if not waits:
         name = objects.name(nodes[0])
         unread = "its kubelet has not been read yet"
-        waits = [CheckedNodeWait(name=name, node=name, since=began, detail=unread, remedy=REMEDY.format(name))]
+        waits = [CheckedNodeWait(name=name, node=name, since=began, detail=unread, remedy=_ways_out(name))]
     return tuple(waits)
+
+
+def _ways_out(node: str) -> str:
+    """Return the remedies for a kubelet that does not respond."""
+    return steps(*node_obstacles.not_ready_ways_out(node))
 
 
 def _endpoint_wait(words: str, began: datetime) -> CheckedServiceWait:

@@ -110,6 +110,19 @@ async def test_label_that_the_cache_lacks_is_removed(cluster: Harvester, monkeyp
     assert MARKS.keys().isdisjoint(objects.labels(await cluster.find(NODES, "n1")))
 
 
+@pytest.mark.rule("pipeline: labels of a deleted plan that a webhook kept on nodes are removed at the next plan's end")
+async def test_labels_of_deleted_plans_are_removed(cluster: Harvester) -> None:
+    plan = await cluster.plan(status={"currentPhase": "Succeeded"})
+    await cluster.plan("other")
+    await cluster.put(SUC_PLANS, image_preload_plan(Owner(name="users", uid="u"), PLAN, concurrency=1))
+    prefix = "plan.upgrade.cattle.io"
+    kept = {f"{prefix}/{name}": "h" for name in ("other-image-preload", "users-image-preload", "users-plan")}
+    await cluster.nodes("n1", **{f"{prefix}/gone-image-preload": "h", f"{prefix}/gone-image-cleanup": "h", **kept})
+    await clean_up(cluster.context(plan), keep_failed_jobs=False)
+    labels = objects.labels(await cluster.find(NODES, "n1"))
+    assert {key for key in labels if key.startswith(prefix)} == set(kept)
+
+
 @pytest.mark.rule("pipeline: an image that spec.image names is never removed")
 async def test_other_plans_and_a_users_image_stay(cluster: Harvester) -> None:
     await cluster.nodes("n1", **{"plan.upgrade.cattle.io/other-image-preload": "h"})

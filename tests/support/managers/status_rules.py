@@ -138,6 +138,11 @@ class PlanRegistry:
         """Return the plans that are neither deleted nor blocked."""
         return [one for one in self._plans.values() if not (one.is_deleted or one.history.is_blocked)]
 
+    @property
+    def names(self) -> set[str]:
+        """The names of all plans, also of deleted ones."""
+        return {one.name for one in self._plans.values()}
+
     def named(self, name: str) -> PlanRecord | None:
         """Return the living plan with this name."""
         return next((one for one in self.living if one.name == name), None)

@@ -170,9 +170,10 @@ class RequestAudit(Forwarding):
         if call.verb == "delete" or after is None:
             self._broken(call, "deletes an unowned object")
             return
-        living = [record.name for record in self._plans.living]
+        # Of deleted plans, too: a webhook may have refused the removal of their labels.
+        names = self._plans.names
         starts = _MAY_CHANGE.get(call.resource, ())
-        may = [start.format(plan=name) for start in starts for name in (living if "{plan}" in start else [""])]
+        may = [start.format(plan=name) for start in starts for name in (names if "{plan}" in start else [""])]
         for path in _differences(before, after):
             if not path.startswith((*may, *_BOOKKEEPING)):
                 self._broken(call, f"changes {path}")

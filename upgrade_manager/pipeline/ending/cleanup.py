@@ -19,6 +19,7 @@ from upgrade_manager.api.keys import (
     CATTLE_SYSTEM,
     FINALIZER,
     HARVESTER_SYSTEM,
+    SUC_NODE_LABEL_PREFIX,
     Component,
     suc_node_label,
 )
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 #: The components that run as Plans of the system-upgrade-controller.
 _PLANS = (Component.IMAGE_PRELOAD, Component.IMAGE_CLEANUP)
+_SUFFIXES = tuple(f"-{component}" for component in _PLANS)
 #: The components of phases whose Jobs the manager itself creates.
 _OWN_JOBS = {spec.component for spec in PHASE_SPECS if spec.component} - {Component.IMAGE_PRELOAD}
 #: The steps for the nodes, which run while the removal of other objects fails, and after that removal.
@@ -196,13 +198,27 @@ async def _remove(ctx: ReconcileContext, resource: Resource, namespace: str, *, 
 
 
 async def _clear_nodes(ctx: ReconcileContext) -> None:
-    """Remove the Plans' labels and the pendingOSImage annotations from the nodes."""
+    """Remove the pendingOSImage annotations, and the labels of the Plans of this plan and of deleted plans."""
     labels = [suc_node_label(component_name(ctx.owner.name, component)) for component in _PLANS]
     # Nodes are listed, because a stale cache may lack the last label and no further reconcile would remove the label.
     # The list has no selector, because a node may lack the managed label at this moment.
     found = await ctx.client.list(NODES, metadata_only=True)
+    labels += await _abandoned_labels(ctx, {label for node in found.items for label in objects.labels(node)})
     nodes = [(node, _metadata(node, labels, annotations=[ANNOTATION_PENDING_OS_IMAGE])) for node in found.items]
     await run_all(*(ctx.mark(NODES, objects.name(node), metadata) for node, metadata in nodes if metadata))
+
+
+async def _abandoned_labels(ctx: ReconcileContext, present: Iterable[str]) -> list[str]:
+    """Return the labels of Plans of plans that do not exist any more: a webhook has refused their removal."""
+    own = {suc_node_label(component_name(ctx.owner.name, component)) for component in _PLANS}
+    left = {one for one in present if one.startswith(SUC_NODE_LABEL_PREFIX) and one.endswith(_SUFFIXES)} - own
+    if not left:
+        return []
+    plans = (await ctx.client.list(UPGRADE_PLANS, metadata_only=True)).items
+    names = {component_name(objects.name(plan), component) for plan in plans for component in _PLANS}
+    existing = await ctx.client.list(SUC_PLANS, namespace=CATTLE_SYSTEM, metadata_only=True)
+    names |= set(map(objects.name, existing.items))
+    return sorted(left - set(map(suc_node_label, names)))
 
 
 def _metadata(node: Object, labels: Iterable[str], *, annotations: Iterable[str]) -> dict[str, dict[str, None]]:

@@ -11,7 +11,7 @@ from tests.support.random_runs.undoing import undone
 from upgrade_manager.api.blockers import BlockerReason, read_blockers
 from upgrade_manager.api.keys import MANAGED_LABEL, PREFIX, SUC_NODE_LABEL_PREFIX
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import AlreadyExists, NotFound, Transient
+from upgrade_manager.kube.errors import AlreadyExists, NotFound, Terminal, Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
 
@@ -63,11 +63,12 @@ async def node_restarted(stage: UpgradeRun, act: Interference) -> None:
 
 
 async def node_cordoned(stage: UpgradeRun, act: Interference) -> None:
-    """Cordon a node that is done, and uncordon it later."""
+    """Cordon a node that is done, and uncordon it later; Harvester refuses to cordon the last schedulable node."""
     await _until_done(stage, act.node)
-    async with undone(lambda: _cordon(stage, act.node, cordoned=False)):
-        await _cordon(stage, act.node, cordoned=True)
-        await asyncio.sleep(act.lasts)
+    with suppress(Terminal):
+        async with undone(lambda: _cordon(stage, act.node, cordoned=False)):
+            await _cordon(stage, act.node, cordoned=True)
+            await asyncio.sleep(act.lasts)
 
 
 async def node_off_early(stage: UpgradeRun, act: Interference) -> None:

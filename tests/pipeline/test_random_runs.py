@@ -17,10 +17,11 @@ from tests.support.managers.success_truth import SuccessTruth
 from tests.support.managers.sweep import shares
 from tests.support.managers.upgrade import UpgradeRun, started
 from tests.support.random_runs import random_run
+from tests.support.random_runs.machines_on import MachinesOn
 from tests.support.random_runs.random_plan import draw
 from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS, VIRTUAL_MACHINES
 
 #: So many runs, dealt out to so many tests, which may run at the same time.
 RUNS, SHARES = 200, 20
@@ -103,3 +104,30 @@ async def test_untrue_success_is_found() -> None:
     lies = [violation.partition("is Succeeded: ")[2] for violation in truth.violations]
     assert {"Node node-0 is cordoned", "Node node-2 runs another OS", "Node node-1 is not recorded"} <= set(lies)
     assert "Setting a/b is not settled" in lies
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", ["VM default/vm was on, is off, and is not named"]),
+        ("VMs that were stopped for the upgrade are off; start them: default/vm", []),
+    ],
+    ids=["unnamed", "named"],
+)
+async def test_machine_that_is_off_is_found(text: str, found: list[str]) -> None:
+    machines = [{"name": "vm", "node": "node-0"}, {"name": "off", "node": "node-0", "run_strategy": "Halted"}]
+    scenario = RepairableScenario.of(vms={"count": 0, "machines": machines})
+    async with Simulation(scenario) as simulation:
+        machines_on = MachinesOn(simulation)
+        stage = await UpgradeRun.set_up(simulation)
+        await stage.create_plan()
+        assert await machines_on.missing() == []
+        halted = MergePatch({"spec": {"runStrategy": "Halted"}})
+        await stage.client.patch(VIRTUAL_MACHINES, "vm", halted, namespace="default")
+        condition = {"type": "Progressing", "status": "False", "reason": "Succeeded", "message": text}
+        condition["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+        status = {"currentPhase": "Succeeded", "conditions": [condition]}
+        await stage.client.patch(UPGRADE_PLANS, stage.name, MergePatch({"status": status}), subresource="status")
+        await asyncio.sleep(60)
+        assert await machines_on.missing() == found
+        assert await machines_on.missing(drained_by_hand="node-0") == []

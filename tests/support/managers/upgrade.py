@@ -15,7 +15,6 @@ from typing import Any, Self
 import pytest
 import yaml
 
-from hack.bench.in_process import LoopClock
 from hack.cluster.impersonation import ActingAs
 from hack.faults.forwarding import Forwarding
 from hack.faults.rules import Match, Refuse, Rule
@@ -23,6 +22,7 @@ from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import is_collected, lasting, stored
 from tests.support.managers.manager_policies import install, manager_policies
 from tests.support.managers.manager_process import ManagerProcess
+from tests.support.managers.skewed_clock import SkewedClock
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED, TERMINAL
 from upgrade_manager.cli.options import RunOptions
@@ -110,6 +110,8 @@ class UpgradeRun:
     repository: RepositoryClient
     #: The managers' options.
     options: RunOptions = field(default_factory=RunOptions)
+    #: Seconds by which the managers' clocks are ahead of the API server's.
+    skew: float = 0.0
 
     @classmethod
     async def set_up(cls, simulation: Simulation, *, name: str = PLAN) -> Self:
@@ -140,7 +142,7 @@ class UpgradeRun:
             repository=self.repository,
             certificates=self.simulation.certificates,
             kubelets=DirectKubelets(self.simulation.kubelets),
-            clock=LoopClock(self.simulation),
+            clock=SkewedClock(self.simulation, seconds=self.skew),
             die_at=die_at,
             after=after,
             lose_at=lose_at,

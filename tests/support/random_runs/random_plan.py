@@ -30,6 +30,8 @@ _GAPS = (0.0, 0.0, 3.0, 30.0)
 NODE_UPGRADING = PHASE_VALUES.index("NodeUpgrading") + 1
 #: Virtual seconds in which Rancher would upgrade several nodes that are not held.
 _LONG_PAUSE = 300.0
+#: Seconds by which the managers' clocks are ahead.
+_SKEWS = (0.0, 0.0, 0.0, 90.0, -90.0, 3.0, -3600.0)
 _LOST = "answers lost after the write"
 #: With these faults preflight may fail because a kubelet seems dead for a minute.
 _KUBELET_FAULTS = {"429", "500", "503", "resets"}
@@ -101,6 +103,8 @@ class RandomPlan:
     following: Following
     #: Acts of others on the cluster meanwhile.
     interference: tuple[Interference, ...]
+    #: Seconds by which the managers' clocks are ahead of the API server's.
+    skew: float
 
     def __str__(self) -> str:
         """Describe it in one line."""
@@ -121,6 +125,7 @@ class RandomPlan:
                 *map(str, self.interference),
                 *interruptions,
                 *lost,
+                *([f"clocks wrong by {self.skew:.0f} s"] if self.skew else []),
                 *([f"pauseNodes: {self.pauses}"] if self.pauses else []),
                 *happens,
             ]
@@ -164,6 +169,8 @@ def draw(seed: int) -> RandomPlan:
         rival=rival,
         following=_following(random, failing, deleted),
         interference=_interference(random, names, is_counted=failing is not None),
+        # Drawn apart, so that the other decisions of a seed stay as they were.
+        skew=Random(f"clocks of random run {seed}").choice(_SKEWS),
     )
 
 

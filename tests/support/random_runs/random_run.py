@@ -32,6 +32,7 @@ from tests.support.random_runs.interference import (
     SET_BY_USERS,
     Interference,
 )
+from tests.support.random_runs.machines_on import MachinesOn
 from tests.support.random_runs.random_plan import Instant, RandomPlan, draw
 from tests.support.server.api_faults import FAULTS
 from tests.support.server.request_audit import AuditedBackend
@@ -104,7 +105,7 @@ async def run(drawn: RandomPlan) -> RunResult:
     async with Simulation(drawn.scenario, seed=drawn.seed, backend=backend) as simulation:
         observers = _observers(drawn, simulation)
         observed = PlanObserver(simulation.server.storage)
-        stage = await UpgradeRun.set_up(simulation)
+        stage = replace(await UpgradeRun.set_up(simulation), skew=drawn.skew)
         await end_state_checks.plant(simulation)
         users = UserActions(stage, drawn, await end_state_checks.others(simulation))
         for name in drawn.faults:
@@ -168,6 +169,7 @@ class UserActions:
         self._blocked: UpgradeRun | None = None
         self._failed: UpgradeRun | None = None
         self._last = stage
+        self._machines = MachinesOn(stage.simulation)
         self.faults: list[str] = []
         self._others = {act.what for act in drawn.interference}
         self._keeps_strategy = CHANGES_STRATEGY.isdisjoint(self._others)
@@ -202,6 +204,8 @@ class UserActions:
         exact = DRAINS_AGAIN.isdisjoint(self._others)
         self.faults += await end_state_checks.check_success(self._last, exact=exact)
         self.faults += await end_state_checks.check_nodes(simulation)
+        drained = next((act.node for act in self._drawn.interference if act.what == BY_HAND), "")
+        self.faults += await self._machines.missing(drained_by_hand=drained)
         self.faults += await end_state_checks.check_others(simulation, self._before, strategy=self._keeps_strategy)
         self.faults += await end_state_checks.check_leftovers(simulation, [self._stage.name, RIVAL, NEXT])
 

@@ -65,7 +65,7 @@ DONE = replace(AFTER, jobs={POST: COMPLETE})
         row(
             replace(ACKED, pre_drain=Hook(requested="D2", acknowledged="D")),
             PRE_DRAINED,
-            [replace(ACK_PRE, value="D2")],
+            [replace(ACK_PRE, value="D2", acknowledged="D")],
             id="options changed, Job complete for them: acknowledged",
         ),
         row(replace(BEFORE, jobs={PRE: FAILED}), NodeState.PRE_DRAIN_FAILED, [], id="its Job failed"),

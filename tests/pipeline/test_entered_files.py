@@ -149,7 +149,9 @@ def of_completed_job(entered: EnteredFiles) -> bool:
 
 
 def of_quiet_node_upgrade(entered: EnteredFiles) -> bool:
-    return entered.is_quiet and entered.phase == "NodeUpgrading"
+    """Return True once a node has started: the reconcile after the begin checks once what the manager has written."""
+    states = {node["state"] for node in (entered.before.get("nodeUpgradeStatuses") or {}).values()}
+    return entered.is_quiet and entered.phase == "NodeUpgrading" and not states <= {"ImagePreloaded"}
 
 
 def of_image_preload(entered: EnteredFiles) -> bool:

@@ -35,6 +35,21 @@ class PhaseTransitionTimestamp(ApiModel, json_schema_extra={"required": ["phase"
     )
 
 
+class DrainStatus(ApiModel):
+    """Rancher's requests to drain one node, of which each has a number."""
+
+    seen: int = Field(default=0, description="Number of the latest pre-drain hook that was seen.")
+    acknowledged: int = Field(
+        default=0, description="Number of hooks that were acknowledged, by the manager or by others, or withdrawn."
+    )
+    generation: int = Field(default=0, description="The provisionGeneration of Rancher's cluster at that hook.")
+    secret_version: str = Field(
+        default="",
+        description="The resourceVersion of the machine-plan Secret before the manager's latest acknowledgement.",
+    )
+    rebooted: int = Field(default=0, description="Number of the request whose post-drain Job is complete.")
+
+
 class NodeUpgradeStatus(ApiModel):
     """Upgrade state of one node."""
 
@@ -50,6 +65,7 @@ class NodeUpgradeStatus(ApiModel):
         default="",
         description="Human-readable details: progress, or the cause of a failure or retry.",
     )
+    drain: DrainStatus = Field(default_factory=DrainStatus, description="Rancher's requests to drain the node.")
 
 
 class ReleaseMetadata(ApiModel):

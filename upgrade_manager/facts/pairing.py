@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import ANNOTATION_MACHINE, FLEET_LOCAL
 from upgrade_manager.facts.machine_plan import machine_nodes
-from upgrade_manager.kube.resources import MACHINES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from upgrade_manager.kube.objects import Object
-
-_SHOW = f"kubectl get {MACHINES.name} -n {FLEET_LOCAL}"
 
 
 def unknown_nodes(names: Iterable[str], *, managed: Iterable[str], machines: Iterable[Object]) -> list[str]:
@@ -26,10 +22,3 @@ def unknown_nodes(names: Iterable[str], *, managed: Iterable[str], machines: Ite
     The label of a node with a Machine, or its Node, may be missing at this moment.
     """
     return sorted({*names}.difference(managed, machine_nodes(machines)))
-
-
-def correct_annotation(node: str, machines: Sequence[str]) -> str:
-    """Return the command by which the Node names its Machine; of several Machines, or without one, the user chooses."""
-    machine = machines[0] if len(machines) == 1 else "MACHINE"
-    annotate = f"kubectl annotate --overwrite node {node} {ANNOTATION_MACHINE}={machine}"
-    return annotate if len(machines) == 1 else f"{_SHOW}; {annotate}"

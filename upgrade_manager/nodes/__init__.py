@@ -9,7 +9,6 @@ __all__ = [
     "estimate",
     "expected_times",
     "gate",
-    "machine_plans",
     "milestones",
     "model",
     "next_node",

@@ -84,10 +84,14 @@ def _is_drained(view: NodeView) -> bool:
     A pre-drain hook that is pending is a new request, unless the node's drain has not ended: then another client has
     removed the acknowledgement.
     """
-    is_rebooting = view.state is NodeState.WAITING_REBOOT
     if view.pre_drain.pending:
-        return is_rebooting and bool(view.post_drain.requested)
-    return is_rebooting or (view.post_drain.pending and _is_pre_drained(view))
+        return view.state is NodeState.WAITING_REBOOT and bool(view.post_drain.requested)
+    return _is_rebooting(view) or (view.post_drain.pending and _is_pre_drained(view))
+
+
+def _is_rebooting(view: NodeView) -> bool:
+    """Return True if the post-drain Job of the present request is complete; earlier versions recorded no request."""
+    return view.state is NodeState.WAITING_REBOOT and view.requests.rebooted in {0, view.request_number}
 
 
 def _is_pre_drained(view: NodeView) -> bool:
@@ -133,11 +137,12 @@ def _after_drain(view: NodeView, release_os: str) -> Decision:
             view, JobType.POST_DRAIN, running=NodeState.POST_DRAINING, failed=NodeState.POST_DRAIN_FAILED
         )
         return unfinished or _reboot(view, release_os)
-    if view.state is NodeState.WAITING_REBOOT:
+    if view.pre_drain.pending or _is_rebooting(view):
         # The Job has completed and was deleted: it must not run again.
         return _reboot(view, release_os)
     if JobType.POST_DRAIN in view.old_jobs:
-        return replace_job(view, JobType.POST_DRAIN, state=view.state)
+        # The recorded state may be that of the earlier request.
+        return replace_job(view, JobType.POST_DRAIN, state=None)
     start = StartJob(node=view.name, job_type=JobType.POST_DRAIN, request=view.request)
     return Decision(state=NodeState.POST_DRAINING, effects=(start,))
 
@@ -161,8 +166,21 @@ def _done(view: NodeView) -> Decision:
 def _acknowledge(view: NodeView, hook: Hook, annotation: str) -> tuple[Effect, ...]:
     if not hook.pending:
         return ()
-    number = view.request_number if annotation == ANNOTATION_PRE_HOOK else 0
-    return (AcknowledgeHook(secret=view.secret, annotation=annotation, value=hook.requested, number=number),)
+    if annotation == ANNOTATION_PRE_HOOK:
+        return (acknowledge_drain(view),)
+    return (AcknowledgeHook(secret=view.secret, annotation=annotation, value=hook.requested),)
+
+
+def acknowledge_drain(view: NodeView) -> AcknowledgeHook:
+    """Return the acknowledgement of the node's pre-drain hook, with the request that it answers."""
+    return AcknowledgeHook(
+        secret=view.secret,
+        annotation=ANNOTATION_PRE_HOOK,
+        value=view.pre_drain.requested,
+        number=view.request_number,
+        counted=view.counted,
+        acknowledged=view.pre_drain.acknowledged,
+    )
 
 
 def unfinished_job(view: NodeView, job_type: JobType, *, running: NodeState, failed: NodeState) -> Decision | None:

@@ -16,9 +16,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, FLEET_LOCAL, WITNESS_LABEL
+from upgrade_manager.facts.machine_plan import machine_nodes, plan_errors
 from upgrade_manager.facts.node_obstacles import agent_log, not_ready, not_ready_ways_out
 from upgrade_manager.kube import objects
-from upgrade_manager.nodes.machine_plans import machine_nodes, plan_errors
 from upgrade_manager.nodes.model import AcknowledgeHook
 from upgrade_manager.nodes.sequencing import (
     IN_PROGRESS,
@@ -109,7 +109,7 @@ def _away_beside(observed: Observed, known: Collection[str]) -> dict[str, Closed
     """Return the other nodes of Machines that are away, such as nodes that join, each with its row."""
     found = {}
     errors = plan_errors(observed.machines)
-    for name in machine_nodes(observed.machines):
+    for name in machine_nodes(observed.machines.list()):
         if name in known:
             continue
         node = observed.nodes.get(name)

@@ -3,14 +3,53 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.facts.machine_plan import NO_HOOK, Hook
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from upgrade_manager.api.node_states import NodeState
     from upgrade_manager.facts.job_state import JobState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requests:
+    """The record of a node's requests, in the node's status entry."""
+
+    #: The number of the latest hook that was seen.
+    seen: int = 0
+    #: The number of hooks that were acknowledged, by the manager or by others, or withdrawn.
+    acknowledged: int = 0
+    #: The generation of the Cluster when the latest hook was seen first.
+    generation: int = 0
+    #: The Secret's resourceVersion before the manager's latest acknowledgement.
+    secret_version: str = ""
+    #: The number of the request whose post-drain Job is complete.
+    rebooted: int = 0
+
+    @classmethod
+    def read(cls, entry: Mapping[str, Any]) -> Requests:
+        """Read the member `drain` of the status entry; an entry of an earlier version has none."""
+        found = entry.get("drain")
+        values = found if isinstance(found, dict) else {}
+        numbers = {name: values.get(name) for name in ("seen", "acknowledged", "generation", "rebooted")}
+        counts = {name: number for name, number in numbers.items() if isinstance(number, int) and number > 0}
+        version = values.get("secretVersion")
+        return cls(**counts, secret_version=version if isinstance(version, str) else "")
+
+    def entry(self) -> dict[str, Any]:
+        """Return the member `drain` of the status entry; empty without a request."""
+        values = {
+            "seen": self.seen,
+            "acknowledged": self.acknowledged,
+            "generation": self.generation,
+            "secretVersion": self.secret_version,
+            "rebooted": self.rebooted,
+        }
+        return {key: value for key, value in values.items() if value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +87,12 @@ class NodeView:
     #: The number of Rancher's latest request to drain the node in this plan, 0 before the first, and its id in labels.
     request_number: int = 1
     request: str = ""
+    #: The record of the node's requests, and True if it must be written before other steps.
+    requests: Requests = field(default_factory=Requests)
+    is_used_up: bool = False
+    #: The Secret's counter, and the Secret's resourceVersion.
+    counted: str = ""
+    secret_version: str = ""
     #: The release's Kubernetes while the node's is older; empty otherwise.
     kubernetes_wanted: str = ""
     #: True if an earlier upgrade left a hook of the node pending.
@@ -135,6 +180,9 @@ class AcknowledgeHook:
     value: str
     #: The number of the request; 0 for a post-drain hook, which belongs to the request of its pre-drain hook.
     number: int = 0
+    #: The counter and the acknowledgement that the Secret has before; empty without them.
+    counted: str = ""
+    acknowledged: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

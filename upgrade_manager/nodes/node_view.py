@@ -3,11 +3,17 @@
 A cluster may have a thousand nodes, which are upgraded one at a time. Therefore values derived from one version of an
 object are cached in its store, and a decision is recomputed only when an input changes. The cache never changes a
 decision.
+
+The requests of a node are numbered: a hook is seen first, and its number is recorded before its Job exists. A hook that
+then vanishes was withdrawn, or another client has acknowledged it: its number is used up, so that its Job answers no
+later hook. The number that the manager acknowledges is recorded before the acknowledgement is written, so that a Secret
+that is restored from a backup does not let a completed Job answer again. If that write was lost or refused, the Secret
+is unchanged, and the hook is the same request.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from upgrade_manager.api.keys import (
@@ -22,10 +28,10 @@ from upgrade_manager.api.names import label_value
 from upgrade_manager.facts import machine_plan
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.facts.kubernetes import is_older
+from upgrade_manager.facts.machine_plan import Machine, MachinePlan, counting, machine_plans
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes import drain, single_node
-from upgrade_manager.nodes.machine_plans import Machine, MachinePlan, counting, machine_plans
-from upgrade_manager.nodes.model import NodeView
+from upgrade_manager.nodes.model import NodeView, Requests
 from upgrade_manager.resources import owner
 
 if TYPE_CHECKING:
@@ -60,6 +66,8 @@ class Target(NamedTuple):
     stale: frozenset[str]
     #: The time at which the phase began; empty if unknown.
     began: str = ""
+    #: The Cluster's provisionGeneration.
+    generation: int = 0
 
 
 class Recorded(Protocol):
@@ -71,6 +79,10 @@ class Recorded(Protocol):
 
     def node_state(self, node: str) -> NodeState | None:
         """Return the node's state, if it is known."""
+        ...
+
+    def node_requests(self, node: str) -> Requests:
+        """Return the record of the node's requests."""
         ...
 
 
@@ -101,6 +113,7 @@ def decide_all(
                 cached.name in paused,
                 spec.restore_vm,
                 plan_uid,
+                recorded.node_requests(cached.name),
             )
             result.append(cached.decide(inputs))
     return result
@@ -141,6 +154,7 @@ class _Inputs:
     paused: bool
     restore_vms: bool
     plan_uid: str
+    requests: Requests
 
 
 class _CachedNode:
@@ -168,10 +182,7 @@ class _CachedNode:
         info, is_cordoned = objects.status(node).get("nodeInfo") or {}, objects.is_true(node, "spec", "unschedulable")
         created, is_witness = objects.text(node, "metadata", "creationTimestamp"), WITNESS_LABEL in objects.labels(node)
         kubelet, wanted = info.get("kubeletVersion", ""), inputs.target.release_kubernetes
-        number = machine_plan.counted_requests(plan.counted, inputs.plan_uid) + plan.pre_drain.pending
-        request = machine_plan.request_id(plan.uid, number) if plan.secret and not inputs.is_single else ""
-        jobs, old = _split_jobs(inputs, request, number)
-        return NodeView(
+        view = NodeView(
             name=self.name,
             state=inputs.state,
             os_image=info.get("osImage", ""),
@@ -193,16 +204,86 @@ class _CachedNode:
             reinstalled=bool(inputs.target.began) and created > inputs.target.began,
             pre_drain=plan.pre_drain,
             post_drain=plan.post_drain,
-            jobs=jobs,
-            old_jobs=old,
-            request_number=number,
-            request=request,
+            jobs={},
             kubernetes_wanted=wanted if is_older(kubelet, wanted) else "",
             stale_hook=plan.secret in inputs.target.stale,
             tier=plan.tier,
             paused=inputs.paused,
             restore_vms=inputs.restore_vms and not is_witness,
         )
+        return _with_request(view, inputs)
+
+
+def _with_request(view: NodeView, inputs: _Inputs) -> NodeView:
+    """Return the view with its request, and with the Jobs that answer the request."""
+    numbered, plan = _number(inputs), inputs.machine_plan
+    number = numbered.number
+    request = machine_plan.request_id(plan.uid, number) if plan.secret and not inputs.is_single else ""
+    jobs, old = _split_jobs(inputs, request, number)
+    return replace(
+        view,
+        jobs=jobs,
+        old_jobs=old,
+        request_number=number,
+        request=request,
+        requests=numbered.record,
+        is_used_up=numbered.is_used_up,
+        counted=plan.counted,
+        secret_version=plan.version,
+    )
+
+
+def _number(inputs: _Inputs) -> Numbered:
+    counted = machine_plan.counted_requests(inputs.machine_plan.counted, inputs.plan_uid)
+    runs = any(
+        job.job_type is JobType.PRE_DRAIN and job.state.progress is Progress.RUNNING and not job.state.suspended
+        for job in inputs.jobs
+    )
+    generation = inputs.target.generation
+    return number_request(inputs.requests, inputs.machine_plan, counted=counted, generation=generation, runs=runs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbered:
+    """The number of the present request, 0 before the first, and the record with it."""
+
+    number: int
+    record: Requests
+    #: True if the record must be written before the hook can be set again.
+    is_used_up: bool = False
+
+
+def number_request(record: Requests, plan: MachinePlan, *, counted: int, generation: int, runs: bool) -> Numbered:
+    """Return the number of the node's present request.
+
+    `counted` is the counter on the Secret, `generation` that of the Cluster. While the pre-drain Job `runs`, a raised
+    generation makes no new request.
+    """
+    hook, acknowledged = plan.pre_drain, max(record.acknowledged, counted)
+    if not plan.secret:
+        return Numbered(number=acknowledged, record=record)
+    if hook.pending and record.acknowledged > counted and record.secret_version == plan.version:
+        return Numbered(number=record.acknowledged, record=record)
+    if _is_used_up(record, plan, acknowledged, generation=generation, runs=runs):
+        acknowledged = max(record.seen, acknowledged, 1)
+    number = acknowledged + hook.pending
+    is_new = hook.pending and number > record.seen
+    # The hook of a drain that has not ended is no further drain: another client has removed the acknowledgement.
+    if is_new and not (plan.post_drain.requested and acknowledged):
+        record = replace(record, seen=number, generation=generation)
+    is_used_up = acknowledged > max(record.acknowledged, counted)
+    if is_used_up:
+        record = replace(record, acknowledged=acknowledged)
+    return Numbered(number=number, record=record, is_used_up=is_used_up)
+
+
+def _is_used_up(record: Requests, plan: MachinePlan, acknowledged: int, *, generation: int, runs: bool) -> bool:
+    """Return True if the latest hook was withdrawn or acknowledged by another client, also while no manager ran."""
+    hook = plan.pre_drain
+    if hook.pending:
+        is_raised = bool(record.generation) and generation > record.generation
+        return record.seen > acknowledged and is_raised and not runs
+    return record.seen > acknowledged or (not acknowledged and bool(hook.requested))
 
 
 def _split_jobs(inputs: _Inputs, request: str, number: int) -> tuple[dict[JobType, JobState], dict[JobType, JobState]]:

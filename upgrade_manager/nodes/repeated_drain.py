@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, TAINT_KUBEVIRT_DRAIN, JobType
+from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, TAINT_KUBEVIRT_DRAIN, JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.facts.node_obstacles import foreign_hooks
@@ -54,10 +54,10 @@ def _pre_drain(view: NodeView, job: JobState | None) -> Decision:
         return Decision(state=NodeState.POST_DRAINED, message=job.cause, failure=job.cause, holds=True)
     if job.progress is Progress.RUNNING:
         return _hold(view, f"{JobType.PRE_DRAIN} Job {job.namespace}/{job.name} runs again, {job.describe()}")
-    value = view.pre_drain.requested
-    number = view.request_number
-    acknowledge = AcknowledgeHook(secret=view.secret, annotation=ANNOTATION_PRE_HOOK, value=value, number=number)
-    return _hold(view, "Rancher drains it again", acknowledge)
+    # drain.py calls this module.
+    from upgrade_manager.nodes.drain import acknowledge_drain  # noqa: PLC0415
+
+    return _hold(view, "Rancher drains it again", acknowledge_drain(view))
 
 
 def _post_drain(view: NodeView) -> Decision:

@@ -33,6 +33,7 @@ from upgrade_manager.api.status import record_phase
 from upgrade_manager.api.text import MESSAGE_LIMIT, bounded_line
 from upgrade_manager.api.timestamps import format_duration, parse_time, seconds_between
 from upgrade_manager.kube.patch import merge_diff
+from upgrade_manager.nodes.model import Requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -119,6 +120,17 @@ class StatusPatch:
     def node_state(self, node: str) -> NodeState | None:
         """Return the node's state; None for a node without a state, or with a state that this version does not know."""
         return state_of((self._nodes().get(node) or {}).get("state") or "")
+
+    def node_requests(self, node: str) -> Requests:
+        """Return the record of Rancher's requests to drain the node."""
+        return Requests.read(self._nodes().get(node) or {})
+
+    def record_requests(self, node: str, record: Requests) -> None:
+        """Record Rancher's requests to drain the node, in its entry."""
+        nodes = self._nodes()
+        if record != self.node_requests(node):
+            self._status["nodeUpgradeStatuses"] = nodes
+            nodes[node] = {**(nodes.get(node) or {}), "drain": record.entry()}
 
     def has_node(self, node: str) -> bool:
         """Return True if the node has an entry."""

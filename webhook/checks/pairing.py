@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import ANNOTATION_MACHINE, FLEET_LOCAL, MANAGED_SELECTOR, is_managed, manage_command
-from upgrade_manager.facts.pairing import correct_annotation
+from upgrade_manager.facts.machine_plan import correct_annotation
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import MACHINES as RESOURCE
 from webhook.check import Check, Finding

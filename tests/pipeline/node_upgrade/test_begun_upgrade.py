@@ -10,9 +10,12 @@ from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from tests.support.managers.node_upgrade import PLACE
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import PreconditionFailed
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.outcome import Waiting
+from upgrade_manager.pipeline.selections import MACHINE_PLANS
 
 if TYPE_CHECKING:
     from tests.support.managers.node_upgrade import NodeUpgradeRun
@@ -91,3 +94,45 @@ async def test_older_kubernetes_without_a_generation_is_a_blocker(stage: NodeUpg
     result = await stage.run()
     assert isinstance(result, Waiting)
     assert WaitKind.CHANGED_CLUSTER in {wait.kind for wait in result.waits}
+
+
+@pytest.mark.rule("nodes: the reconcile that begins the upgrade decides about no node")
+async def test_first_reconcile_decides_nothing(stage: NodeUpgradeRun) -> None:
+    """The caches still show answers that the manager itself has removed."""
+    await stage.set_up("n1", "n2")
+    await stage.rancher("n1", pre=OPTIONS, post=OPTIONS)
+    await stage.patch_secret("n1", {"metadata": {"annotations": {PRE: OPTIONS}}})
+    await stage.enter()
+    await stage.cluster.observed.freeze(MACHINE_PLANS)
+    result = await stage.run()
+    assert isinstance(result, Waiting)
+    assert (await stage.acknowledgements("n1"), await stage.jobs()) == ({}, [])
+
+
+@pytest.mark.rule("nodes: the gate is passed again immediately before the step is written")
+async def test_node_that_goes_down_meanwhile_holds_the_start(
+    stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stage.begin("n1", "n2", "n3")
+    persist = ReconcileContext.persist
+
+    async def slow(ctx: ReconcileContext) -> bool:
+        await stage.report("n2", os=OLD_OS, ready="False")
+        return await persist(ctx)
+
+    monkeypatch.setattr(ReconcileContext, "persist", slow)
+    await stage.request("n1", "pre")
+    assert await stage.jobs() == []
+
+
+@pytest.mark.rule("nodes: a plan that is being deleted acknowledges nothing")
+async def test_plan_that_is_being_deleted_acknowledges_nothing(stage: NodeUpgradeRun) -> None:
+    await stage.begin("n1", "n2")
+    await stage.request("n1", "pre")
+    await stage.finish("n1", "pre-drain")
+    await stage.client.patch(UPGRADE_PLANS, "up", MergePatch({"metadata": {"finalizers": ["example.com/held"]}}))
+    ctx = await stage.context()
+    await stage.client.delete(UPGRADE_PLANS, "up")
+    with pytest.raises(PreconditionFailed):
+        await stage.phase.run(ctx)
+    assert await stage.acknowledgements("n1") == {}

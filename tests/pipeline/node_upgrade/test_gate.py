@@ -98,7 +98,7 @@ async def lower(stage: NodeUpgradeRun) -> None:
 
 
 async def raise_again(stage: NodeUpgradeRun) -> None:
-    await set_cluster(stage, {"rkeConfig": {"provisionGeneration": 6}})
+    await set_cluster(stage, {"rkeConfig": {"provisionGeneration": 5}})
 
 
 Change = "Callable[[NodeUpgradeRun], Awaitable[None]]"

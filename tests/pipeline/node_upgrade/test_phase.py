@@ -169,6 +169,7 @@ async def test_acknowledgement_changes_two_annotations(stage: NodeUpgradeRun) ->
     data = {"plan": "e30=", "appliedPlan": "e30="}
     await stage.patch_secret("n1", {"data": data, "metadata": {"annotations": {"other": "x"}}})
     await stage.enter()
+    await stage.run()
     await stage.request("n1", "pre")
     await stage.finish("n1", "pre-drain")
     before = await stage.secret("n1")
@@ -197,6 +198,7 @@ async def test_generation_is_recorded_before_the_patch(stage: NodeUpgradeRun, mo
     assert await stage.jobs() == []
     await stage.run()
     assert (await stage.status())["provisionGeneration"] == await stage.generation() == 5
+    await stage.run()
     assert await stage.jobs() == ["pre-drain-n1"]
 
 
@@ -344,8 +346,7 @@ async def test_missing_record_of_nodes_is_an_error(stage: NodeUpgradeRun) -> Non
 
 
 async def test_foreign_job_is_an_error(stage: NodeUpgradeRun) -> None:
-    await stage.set_up("n1", "n2")
-    await stage.enter()
+    await stage.begin("n1", "n2")
     settings = JobSettings(image=ToolkitImage(repository="r", tag="t"), service_account="a")
     old = node_job(Owner(name="up", uid="old"), settings, node="n1", job_type=JobType.PRE_DRAIN)
     await stage.cluster.put(JOBS, old, status=COMPLETE)

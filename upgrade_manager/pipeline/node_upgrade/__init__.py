@@ -4,12 +4,12 @@ phase          the phase, which calls all others
 state          the data that the steps of the phase share, and the memory of the phase between reconciles
 effects        applies the effects of decisions: Jobs, acknowledgements, annotations, taints
 drain_entries  the ledger's entries of drains: taints, and VMs that may be stopped
-progress       the message and the waits of a reconcile, milestones as events, and the estimated end
 waits          the waits of the nodes, for the finders of blockers
 managed_nodes  checks of the nodes to upgrade, which other phases share
 missing_nodes  recorded nodes that are not in the cache
 vm_restore     the Jobs that start VMs again; toolkit/vms records and stops them
 contest        counts the removals of the hooks by another client
+report         message and waits, milestones as events, and the estimated end
 """
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "managed_nodes",
     "missing_nodes",
     "phase",
-    "progress",
+    "report",
     "state",
     "vm_restore",
     "waits",

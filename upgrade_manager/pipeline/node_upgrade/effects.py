@@ -46,8 +46,18 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-async def apply_effect(ctx: ReconcileContext, view: NodeView, effect: Effect) -> None:
-    """Apply the effect; `RestoreVMs` is applied last, by the phase."""
+async def apply_effect(ctx: ReconcileContext, view: NodeView, effect: Effect) -> bool:
+    """Apply the effect, and return False if the hook to acknowledge has changed.
+
+    `RestoreVMs` is applied last, by the phase.
+    """
+    if isinstance(effect, AcknowledgeHook):
+        return not await _is_removed(ctx, view, effect) and await _acknowledge(ctx, effect)
+    await _apply(ctx, view, effect)
+    return True
+
+
+async def _apply(ctx: ReconcileContext, view: NodeView, effect: Effect) -> None:
     match effect:
         case StartJob(node=node, job_type=job_type, request=request):
             marks = {"suspended": effect.suspended, "repeated": effect.repeated}
@@ -58,9 +68,6 @@ async def apply_effect(ctx: ReconcileContext, view: NodeView, effect: Effect) ->
             await ctx.remove(JOBS, job.name, namespace=job.namespace, uid=job.uid)
         case ResumeJob(node=node, job_type=job_type):
             await _resume(ctx, node_job_name(ctx.owner, node=node, job_type=job_type))
-        case AcknowledgeHook():
-            if not await _is_removed(ctx, view, effect):
-                await _acknowledge(ctx, effect)
         case SetPendingOS(node=node, os_image=os_image):
             await ctx.mark(NODES, node, {"annotations": {ANNOTATION_PENDING_OS_IMAGE: os_image}})
         case ClearPendingOS(node=node):
@@ -110,17 +117,20 @@ async def _remove_acknowledgements(ctx: ReconcileContext, secret: Object) -> Non
         await ctx.mark(SECRETS, objects.name(secret), metadata, namespace=FLEET_LOCAL, event=event)
 
 
-async def _acknowledge(ctx: ReconcileContext, hook: AcknowledgeHook) -> None:
+async def _acknowledge(ctx: ReconcileContext, hook: AcknowledgeHook) -> bool:
     """Acknowledge a hook, unless Rancher has changed or removed the hook, about which the next reconcile decides."""
     requested = machine_plan.REQUESTED[hook.annotation]
-    test = {"op": "test", "path": annotation_path(requested), "value": hook.value}
-    add = {"op": "add", "path": annotation_path(hook.annotation), "value": hook.value}
-    counts = []
+    # A Secret that shows another request, such as to an earlier leader, differs in the counter or the acknowledgement.
+    before = {requested: hook.value, **({ANNOTATION_ACKNOWLEDGED: hook.counted or None} if hook.number else {})}
     if hook.number:
-        counted = machine_plan.request_count(ctx.owner.uid, hook.number)
-        counts = [{"op": "add", "path": annotation_path(ANNOTATION_ACKNOWLEDGED), "value": counted}]
-    patch, event = JsonPatch([test, add, *counts]), "hook acknowledged"
+        before[hook.annotation] = hook.acknowledged or None
+    values = {hook.annotation: hook.value}
+    if hook.number:
+        values[ANNOTATION_ACKNOWLEDGED] = machine_plan.request_count(ctx.owner.uid, hook.number)
+    tests = [{"op": "test", "path": annotation_path(key), "value": value} for key, value in before.items()]
+    adds = [{"op": "add", "path": annotation_path(key), "value": value} for key, value in values.items()]
     try:
+        patch, event = JsonPatch([*tests, *adds]), "hook acknowledged"
         await ctx.patch(SECRETS, hook.secret, patch, namespace=FLEET_LOCAL, metadata_only=True, event=event)
     except NotFound:
         log.info("Secret not found, hook not acknowledged", secret=hook.secret)
@@ -128,6 +138,10 @@ async def _acknowledge(ctx: ReconcileContext, hook: AcknowledgeHook) -> None:
         # The Secret is listed, because the manager has no permission to get Secrets.
         selector = f"metadata.name={hook.secret}"
         listed = ctx.client.list(SECRETS, namespace=FLEET_LOCAL, field_selector=selector, metadata_only=True)
-        if any(objects.annotations_of(secret).get(requested) == hook.value for secret in (await listed).items):
+        found = [objects.annotations_of(secret) for secret in (await listed).items]
+        if any(all(one.get(key) == value for key, value in before.items()) for one in found):
             raise
         log.info("hook has changed, not acknowledged", secret=hook.secret, hook=requested)
+    else:
+        return True
+    return False

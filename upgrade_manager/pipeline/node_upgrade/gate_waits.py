@@ -1,4 +1,4 @@
-"""The waits for closed rows of the gate; nodes/gate.py has the rows, and progress.py calls it while a row is closed."""
+"""The waits for closed rows of the gate; nodes/gate.py has the rows, and report.py calls it while a row is closed."""
 
 from __future__ import annotations
 

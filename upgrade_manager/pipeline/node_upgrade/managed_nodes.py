@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import MANAGED_SELECTOR, manage_command
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.text import name_list
+from upgrade_manager.facts.machine_plan import machine_nodes
 from upgrade_manager.facts.pairing import unknown_nodes
 from upgrade_manager.kube import objects
-from upgrade_manager.nodes.machine_plans import machine_nodes
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.node_upgrade import missing_nodes
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES
@@ -29,7 +29,7 @@ def single_node(nodes: Sequence[Object]) -> str | None:
 
 async def check_managed(ctx: ReconcileContext, nodes: Iterable[str]) -> None:
     """Raise BadCluster while Rancher has Machines of other nodes, which lack the managed label of the upgrade."""
-    others = sorted(set(machine_nodes(await ctx.watch(LOCAL_MACHINES))) - set(nodes))
+    others = sorted(set(machine_nodes((await ctx.watch(LOCAL_MACHINES)).list())) - set(nodes))
     if others:
         more = f". Also {name_list(others[1:])}" if others[1:] else ""
         raise BadCluster(f"Node {others[0]} would be left out: {await missing_nodes.reason(ctx, others[0])}{more}")

@@ -14,12 +14,12 @@ from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.blockers.job_failures import job_failure_message
 from upgrade_manager.facts import machine_plan
 from upgrade_manager.facts.job_state import Progress
+from upgrade_manager.facts.machine_plan import machine_nodes
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.nodes.anomalies import AnomalyLog
 from upgrade_manager.nodes.gate import Surroundings, hold_back, with_passing
-from upgrade_manager.nodes.machine_plans import machine_nodes
-from upgrade_manager.nodes.model import Decision, NodeView, RestoreVMs
+from upgrade_manager.nodes.model import AcknowledgeHook, Decision, NodeView, RestoreVMs
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all
 from upgrade_manager.nodes.sequencing import is_gated, one_at_a_time, starts_upgrade
 from upgrade_manager.pipeline import job_ledger, ledger
@@ -28,12 +28,11 @@ from upgrade_manager.pipeline.node_upgrade import drain_entries, vm_restore
 from upgrade_manager.pipeline.node_upgrade.effects import apply_effect, remove_acknowledgements
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import unknown_pause_nodes
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import WITHOUT_NODE, find_all_missing, held_by, report_left
-from upgrade_manager.pipeline.node_upgrade.progress import (
+from upgrade_manager.pipeline.node_upgrade.report import (
+    describe_begin,
     describe_progress,
     has_started,
     moved_nodes,
-    next_node,
-    progress_message,
     remove_passed_estimate,
     report_milestones,
     unfinished_nodes,
@@ -47,7 +46,10 @@ from upgrade_manager.pipeline.settings.overrides import give_back
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from upgrade_manager.nodes.model import Effect
+    from upgrade_manager.nodes.node_view import Decided
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.outcome import PhaseResult
 
@@ -82,7 +84,7 @@ class NodeUpgrade(Phase):
         names = list(map(objects.name, nodes.list()))
         if ctx.status["singleNode"] is None:
             # Rancher upgrades the nodes of all Machines, also a node whose managed label is missing at this moment.
-            names += machine_nodes(machines)
+            names += machine_nodes(machines.list())
             ctx.status["staleHooks"] = machine_plan.with_hooks(secrets.list()) or None
         for name in sorted(set(names)):
             if ctx.status.node_state(name) is None:
@@ -164,31 +166,36 @@ async def _observe(ctx: ReconcileContext, handled: Handled) -> State:
     single, stale = ctx.status["singleNode"], frozenset(ctx.status["staleHooks"] or ())
     is_paused = bool(ctx.plan.spec.node_upgrade_option.pause_nodes)
     began = format_time(ctx.status.phase_began) if ctx.status.phase_began else ""
+    requested = None if single else await rancher.observed_cluster(ctx)
+    generation = max(ctx.status["provisionGeneration"] or 0, rancher.generation(requested) if requested else 0)
     return State(
         observed=observed,
-        target=Target(ctx.status["releaseMetadata"]["os"], rancher.release(ctx), stale, began),
+        target=Target(ctx.status["releaseMetadata"]["os"], rancher.release(ctx), stale, began, generation),
         single=single,
         handled=handled,
-        requested=None if single else await rancher.observed_cluster(ctx),
+        requested=requested,
         unknown_pause_nodes=unknown_pause_nodes(ctx, observed.nodes, observed.machines) if is_paused else "",
     )
 
 
-async def _begin(ctx: ReconcileContext, state: State) -> None:
-    """Override the settings and start Rancher, before the first node starts."""
+async def _begin(ctx: ReconcileContext, state: State) -> Waiting | None:
+    """Override the settings and start Rancher, before the first node starts.
+
+    After the patch the caches are older than the manager's own writes, so that the next reconcile decides.
+    """
     generation = None
     if state.cluster is not None:
         generation = rancher.next_generation(ctx, state.cluster, has_started=has_started(ctx))
         if generation is None:
-            return
+            return None
         ctx.status["provisionGeneration"] = generation
         overrides.refresh_strategy(ctx, state.cluster)
         ledger.put(ctx, left_entries.read(state.cluster))
     elif has_started(ctx):
-        return
+        return None
     if state.cluster is not None:
         # The message equals that of `describe_progress`, which saves a write.
-        ctx.status.waiting(progress_message(next_node(ctx, state), state, done=0, nodes=len(state.observed.nodes)))
+        ctx.status.waiting(describe_begin(ctx, state).message)
     # The settings are recorded before they are changed.
     await ctx.persist()
     await overrides.apply_overrides(ctx)
@@ -196,9 +203,8 @@ async def _begin(ctx: ReconcileContext, state: State) -> None:
         await remove_acknowledgements(ctx, state.observed.secrets.list())
         entry = overrides.strategy_entry(ctx) or {}
         await rancher.start_upgrade(ctx, state.cluster, original=entry.get("original"))
-        # The observed cluster is out of date; the next reconcile checks its hooks.
-        state.cluster = state.requested = None
     overrides.report_changed(ctx, began=None)
+    return describe_begin(ctx, state) if state.cluster is not None else None
 
 
 async def _report(ctx: ReconcileContext, state: State) -> None:
@@ -220,6 +226,7 @@ async def _report(ctx: ReconcileContext, state: State) -> None:
 async def _decide(ctx: ReconcileContext, state: State) -> None:
     single, spec, uid = state.single, ctx.plan.spec, ctx.owner.uid
     decisions = decide_all(ctx.status, state.observed, plan_uid=uid, single=single, spec=spec, target=state.target)
+    await _record_requests(ctx, decisions)
     recorded = {single} if single else ctx.status.known_nodes()
     unseen = sorted(recorded - {view.name for view, _ in decisions})
     for name, missing in (await find_all_missing(ctx, unseen)).items() if unseen else ():
@@ -267,6 +274,24 @@ async def _apply_effects(ctx: ReconcileContext, state: State) -> None:
             _record(ctx, view, decision)
 
 
+async def _record_requests(ctx: ReconcileContext, decisions: Iterable[Decided]) -> None:
+    """Record the requests that are seen; a withdrawn one is written at once, because its hook may return."""
+    for view, _ in decisions:
+        if view.secret and ctx.status.has_node(view.name):
+            ctx.status.record_requests(view.name, view.requests)
+    if any(view.is_used_up for view, _ in decisions):
+        await ctx.persist()
+
+
+def _record_acknowledgement(ctx: ReconcileContext, view: NodeView, decision: Decision) -> None:
+    """Record the number before the acknowledgement, with the version that the Secret has without it."""
+    for effect in decision.effects:
+        if isinstance(effect, AcknowledgeHook) and effect.number:
+            record = ctx.status.node_requests(view.name)
+            acknowledged = replace(record, acknowledged=effect.number, secret_version=view.secret_version)
+            ctx.status.record_requests(view.name, acknowledged)
+
+
 def _gated(view: NodeView, decision: Decision) -> list[Effect]:
     return [effect for effect in decision.effects if is_gated(view, effect)]
 
@@ -274,6 +299,9 @@ def _gated(view: NodeView, decision: Decision) -> list[Effect]:
 def _record(ctx: ReconcileContext, view: NodeView, decision: Decision) -> None:
     if decision.state is not None and not _restores_vms(decision):
         ctx.status.move_node(view.name, decision.state, message=decision.message)
+    if decision.state is NodeState.WAITING_REBOOT and view.secret and not view.pre_drain.pending:
+        record = ctx.status.node_requests(view.name)
+        ctx.status.record_requests(view.name, replace(record, rebooted=view.request_number))
 
 
 async def _fail(ctx: ReconcileContext, state: State) -> Failed | None:
@@ -298,6 +326,7 @@ async def _pass_gate(ctx: ReconcileContext, state: State) -> None:
     for view, decision in state.decisions:
         if _gated(view, decision):
             _record(ctx, view, decision)
+            _record_acknowledgement(ctx, view, decision)
     progress = await describe_progress(ctx, state)
     if isinstance(progress, Waiting):
         ctx.status.waiting(progress.message)
@@ -307,7 +336,17 @@ async def _pass_gate(ctx: ReconcileContext, state: State) -> None:
         await drain_entries.record(ctx, starts)
     await ctx.persist()
     for view, effect in steps:
-        await apply_effect(ctx, view, effect)
+        is_taken = await _still_passes(ctx, state, view, effect) and await apply_effect(ctx, view, effect)
+        if not is_taken:
+            log.info("gate or hook has changed meanwhile, step not taken", node=view.name)
+            ctx.status.record_requests(view.name, view.requests)
+
+
+async def _still_passes(ctx: ReconcileContext, state: State, view: NodeView, effect: Effect) -> bool:
+    """Decide again from the caches, which the writes since the decision have outdated; the step follows at once."""
+    latest = await _observe(ctx, state.handled)
+    await _decide(ctx, latest)
+    return any(one.name == view.name and effect in _gated(one, decision) for one, decision in latest.decisions)
 
 
 async def _restore_vms(ctx: ReconcileContext, state: State) -> None:

@@ -47,11 +47,10 @@ class State:
     unknown_pause_nodes: str
     #: The observations that earlier reconciles of the plan have handled; `run` and `finish_drains` set the field.
     handled: Handled
-    #: Rancher's cluster as observed: `run` sets the field before the steps; `_begin` clears it after it has patched the
-    #: cluster. None also for a single node, and once the strategy is given back.
+    #: Rancher's cluster as observed, which `run` sets before the steps; None for a single node, and once the strategy
+    #: is given back.
     cluster: Object | None = None
-    #: The same Cluster for the gate, also while the strategy is given back; `_observe` sets the field, and `_begin`
-    #: clears it.
+    #: The same Cluster for the gate, also while the strategy is given back; `_observe` sets the field.
     requested: Object | None = None
     #: The decisions of `_decide`, which later steps read. `one_at_a_time` has removed the starts that have to wait.
     decisions: list[Decided] = field(default_factory=list)

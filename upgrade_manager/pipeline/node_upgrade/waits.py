@@ -1,6 +1,6 @@
 """The waits of the node upgrade, which the finders of blockers read.
 
-progress.py names these waits; blockers/table.py has the
+report.py names these waits; blockers/table.py has the
 finders.
 """
 

@@ -1,7 +1,6 @@
-"""The progress of the node upgrade: the message, the waits, the milestones as events, and the estimated end.
+"""Reports the node upgrade: message and waits, milestones of nodes as events, and the estimated end in the status.
 
-phase.py calls it at the end of each reconcile, before it starts or drains a node, and when a decision about a node has
-changed. waits.py and gate_waits.py have the waits; nodes/milestones.py and nodes/estimate.py decide.
+`phase.py` calls it; waits.py and gate_waits.py have the waits, nodes/milestones.py and nodes/estimate.py decide.
 """
 
 from __future__ import annotations
@@ -38,94 +37,16 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.node_upgrade.state import State
 
-#: Nodes that a message names.
-MAX_NAMED_NODES = 3
+
 PHASE = PhaseName.NODE_UPGRADE.active
 #: The status field of the estimate, which changes only with the state of a node, or after the estimated time.
 ESTIMATE = "estimatedCompletion"
 #: Milestones that a user's change of the plan causes.
 _CAUSED_BY_USERS = (MilestoneReason.NODE_PAUSED, MilestoneReason.NODE_RESUMED)
+#: Nodes that a message names.
+MAX_NAMED_NODES = 3
 #: Characters of a user's name.
 _MAX_USER = 100
-
-
-def has_started(ctx: ReconcileContext) -> bool:
-    """Return True once a node has started."""
-    return len(unstarted_nodes(ctx)) < len(ctx.status.known_nodes())
-
-
-def unstarted_nodes(ctx: ReconcileContext) -> frozenset[str]:
-    """Return the recorded nodes that have not started."""
-    states = {name: ctx.status.node_state(name) for name in ctx.status.known_nodes()}
-    last = NodeState.IMAGE_PRELOADED.group
-    return frozenset(name for name, state in states.items() if state is None or state.group <= last)
-
-
-def next_node(ctx: ReconcileContext, state: State) -> str:
-    """Return the message while the manager waits for Rancher to reach the next node."""
-    return next_node_message(state.observed, unstarted=unstarted_nodes(ctx), release=state.target.release_kubernetes)
-
-
-async def describe_progress(ctx: ReconcileContext, state: State) -> Completed | Waiting:
-    """Report the nodes that are not done; when all nodes are done, report remaining hooks and cordoned nodes."""
-    unfinished = unfinished_nodes(state)
-    os, missing = state.target.release_os, state.missing
-    waits = NodeWaits(ctx=ctx, observed=state.observed, release_os=os, cluster=state.cluster, missing=missing)
-    if unfinished:
-        busy = [await _node_progress(ctx, *pair) for pair in unfinished if _is_busy(*pair)][:MAX_NAMED_NODES]
-        paused = paused_message(unfinished)
-        shown = "; ".join([paused, *busy] if paused else busy)
-        if shown:
-            named = tuple(chain(waits.of_nodes(unfinished), waits.of_forgotten(unfinished)))
-            # Such as a node that was paused, and whose hook Rancher has withdrawn.
-            found: Iterable[Wait] = named or waits.of_rancher((), kubernetes="", detail=shown)
-        else:
-            shown, release = next_node(ctx, state), state.target.release_kubernetes
-            skipped = undrained(state.observed, unstarted=unstarted_nodes(ctx), release=release)
-            found = waits.of_rancher(skipped, kubernetes=release, detail=shown)
-    else:
-        cordoned = [view.name for view, _ in state.decisions if view.cordoned]
-        delaying = delays(state.observed, cordoned=cordoned, multi_node=state.single is None)
-        shown, found = describe_delays(delaying, limit=MAX_NAMED_NODES), waits.of_delays(delaying)
-    if not shown and state.set_back is None:
-        return Completed()
-    shown = shown or str(state.set_back)
-    is_held = state.set_back is not None or state.closed or any(is_down_before(*pair) for pair in unfinished)
-    gate = gate_waits(ctx, state.closed, unfinished, rancher=state.set_back) if is_held else ()
-    waiting = (*(state.handled.contest.waits(ctx) if state.handled.contest.times else ()), *gate, *found)
-    done, nodes = len(state.decisions) - len(unfinished), len(state.decisions)
-    return Waiting(message=progress_message(shown, state, done=done, nodes=nodes), waits=waiting)
-
-
-def unfinished_nodes(state: State) -> list[Decided]:
-    """Return the nodes that are not done, with their decisions."""
-    return [(view, decision) for view, decision in state.decisions if not decision.is_done]
-
-
-def _is_busy(view: NodeView, decision: Decision) -> bool:
-    paused = NodeState.UPGRADE_PAUSED
-    return decision.state is not paused and (decision.state is not None or view.state is paused or decision.holds)
-
-
-async def _node_progress(ctx: ReconcileContext, view: NodeView, decision: Decision) -> str:
-    start = next((effect for effect in decision.effects if isinstance(effect, StartJob | ResumeJob)), None)
-    if start is not None:
-        # The message equals that of the running Job, which saves a write.
-        name = node_job_name(ctx.owner, node=start.node, job_type=start.job_type)
-        progress, limit = Progress.RUNNING, BACKOFF_LIMIT
-        job = JobState(namespace=HARVESTER_SYSTEM, name=name, uid="", progress=progress, backoff_limit=limit)
-        return job_message(start.node, start.job_type, job)
-    retried = next((job for job in view.jobs.values() if job.warning and not job.is_failing), None)
-    if retried is None or decision.message != retried.warning:
-        return decision.progress
-    failure = await last_failure(ctx.client, ctx.informers.last_failures, retried)
-    return f"{decision.progress}; last failure: {failure}" if failure else decision.progress
-
-
-def progress_message(text: str, state: State, *, done: int, nodes: int) -> str:
-    """Return the message with the count of done nodes, and names in pauseNodes that match no node."""
-    counted = f"{text} ({done} of {nodes} nodes done)"
-    return f"{counted}; {state.unknown_pause_nodes}" if state.unknown_pause_nodes else counted
 
 
 def report_milestones(ctx: ReconcileContext, decisions: Iterable[Decided]) -> None:
@@ -170,3 +91,95 @@ def remove_passed_estimate(ctx: ReconcileContext) -> None:
 def moved_nodes(decisions: Iterable[Decided]) -> list[Decided]:
     """Return the nodes whose state differs from the recorded one."""
     return [(view, decision) for view, decision in decisions if decision.state not in {None, view.state}]
+
+
+def has_started(ctx: ReconcileContext) -> bool:
+    """Return True once a node has started."""
+    return len(unstarted_nodes(ctx)) < len(ctx.status.known_nodes())
+
+
+def unstarted_nodes(ctx: ReconcileContext) -> frozenset[str]:
+    """Return the recorded nodes that have not started."""
+    states = {name: ctx.status.node_state(name) for name in ctx.status.known_nodes()}
+    last = NodeState.IMAGE_PRELOADED.group
+    return frozenset(name for name, state in states.items() if state is None or state.group <= last)
+
+
+def next_node(ctx: ReconcileContext, state: State) -> str:
+    """Return the message while the manager waits for Rancher to reach the next node."""
+    return next_node_message(state.observed, unstarted=unstarted_nodes(ctx), release=state.target.release_kubernetes)
+
+
+def describe_begin(ctx: ReconcileContext, state: State) -> Waiting:
+    """Report that Rancher has to reach the first node; the observed Cluster is older than the manager's patch."""
+    os = state.target.release_os
+    waits = NodeWaits(ctx=ctx, observed=state.observed, release_os=os, cluster=None, missing={})
+    shown, found = _between_nodes(ctx, state, waits)
+    message = progress_message(shown, state, done=0, nodes=len(state.observed.nodes))
+    return Waiting(message=message, waits=tuple(found))
+
+
+def _between_nodes(ctx: ReconcileContext, state: State, waits: NodeWaits) -> tuple[str, Iterable[Wait]]:
+    shown, release = next_node(ctx, state), state.target.release_kubernetes
+    skipped = undrained(state.observed, unstarted=unstarted_nodes(ctx), release=release)
+    return shown, waits.of_rancher(skipped, kubernetes=release, detail=shown)
+
+
+async def describe_progress(ctx: ReconcileContext, state: State) -> Completed | Waiting:
+    """Report the nodes that are not done; when all nodes are done, report remaining hooks and cordoned nodes."""
+    unfinished = unfinished_nodes(state)
+    os, missing = state.target.release_os, state.missing
+    waits = NodeWaits(ctx=ctx, observed=state.observed, release_os=os, cluster=state.cluster, missing=missing)
+    if unfinished:
+        busy = [await _node_progress(ctx, *pair) for pair in unfinished if _is_busy(*pair)][:MAX_NAMED_NODES]
+        paused = paused_message(unfinished)
+        shown = "; ".join([paused, *busy] if paused else busy)
+        if shown:
+            named = tuple(chain(waits.of_nodes(unfinished), waits.of_forgotten(unfinished)))
+            # Such as a node that was paused, and whose hook Rancher has withdrawn.
+            found: Iterable[Wait] = named or waits.of_rancher((), kubernetes="", detail=shown)
+        else:
+            shown, found = _between_nodes(ctx, state, waits)
+    else:
+        cordoned = [view.name for view, _ in state.decisions if view.cordoned]
+        delaying = delays(state.observed, cordoned=cordoned, multi_node=state.single is None)
+        shown, found = describe_delays(delaying, limit=MAX_NAMED_NODES), waits.of_delays(delaying)
+    if not shown and state.set_back is None:
+        return Completed()
+    shown = shown or str(state.set_back)
+    is_held = state.set_back is not None or state.closed or any(is_down_before(*pair) for pair in unfinished)
+    gate = gate_waits(ctx, state.closed, unfinished, rancher=state.set_back) if is_held else ()
+    waiting = (*(state.handled.contest.waits(ctx) if state.handled.contest.times else ()), *gate, *found)
+    done, nodes = len(state.decisions) - len(unfinished), len(state.decisions)
+    return Waiting(message=progress_message(shown, state, done=done, nodes=nodes), waits=waiting)
+
+
+def unfinished_nodes(state: State) -> list[Decided]:
+    """Return the nodes that are not done, with their decisions."""
+    return [(view, decision) for view, decision in state.decisions if not decision.is_done]
+
+
+def _is_busy(view: NodeView, decision: Decision) -> bool:
+    paused = NodeState.UPGRADE_PAUSED
+    return decision.state is not paused and (decision.state is not None or view.state is paused or decision.holds)
+
+
+async def _node_progress(ctx: ReconcileContext, view: NodeView, decision: Decision) -> str:
+    start = next((effect for effect in decision.effects if isinstance(effect, StartJob | ResumeJob)), None)
+    if start is not None:
+        # The message equals that of the running Job, which saves a write.
+        name = node_job_name(ctx.owner, node=start.node, job_type=start.job_type)
+        progress, limit = Progress.RUNNING, BACKOFF_LIMIT
+        job = JobState(namespace=HARVESTER_SYSTEM, name=name, uid="", progress=progress, backoff_limit=limit)
+        return job_message(start.node, start.job_type, job)
+    retried = next((job for job in view.jobs.values() if job.warning and not job.is_failing), None)
+    if retried is None or decision.message != retried.warning:
+        return decision.progress
+    failure = await last_failure(ctx.client, ctx.informers.last_failures, retried)
+    return f"{decision.progress}; last failure: {failure}" if failure else decision.progress
+
+
+def progress_message(text: str, state: State, *, done: int, nodes: int) -> str:
+    """Return the message with the count of done nodes, and names in pauseNodes that match no node."""
+    counted = f"{text} ({done} of {nodes} nodes done)"
+    return f"{counted}; {state.unknown_pause_nodes}" if state.unknown_pause_nodes else counted

@@ -20,8 +20,9 @@ _PASSING = {
 }  # fmt: skip
 #: Fields that differ from run to run.
 _VOLATILE = {
-    "uid", "resourceVersion", "creationTimestamp", "lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime",
-    "phaseTransitionTimestamp", "managedFields", "bootID", "generation", "observedGeneration", "last-apply-time",
+    "uid", "resourceVersion", "secretVersion", "creationTimestamp", "lastTransitionTime", "lastUpdateTime",
+    "lastHeartbeatTime", "phaseTransitionTimestamp", "managedFields", "bootID", "generation", "observedGeneration",
+    "last-apply-time",
     "rke.cattle.io/plan-probes-passed", "success-count",
 }  # fmt: skip
 #: Duration of an upgrade, in the message of a succeeded plan.

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from upgrade_manager.kube.objects import Object
 
 #: Run strategies of VMs that KubeVirt starts by itself.
@@ -50,3 +54,9 @@ def _requests(machine: Object, action: str) -> list[object]:
     return [
         one for one in objects.items(machine, "status", "stateChangeRequests") if objects.text(one, "action") == action
     ]
+
+
+def not_restarted(job: str, *, cause: str, vms: Sequence[str] = ()) -> str:
+    """Return the message of the event RestoreVMFailed, which the Job's attempts and the manager record."""
+    off = f"Start the VMs that are off{f': {name_list(vms)}' if vms else ''}"
+    return f"Job {HARVESTER_SYSTEM}/{job}: restarting VMs failed; the upgrade continues. {off}. Cause: {cause}"

@@ -20,6 +20,10 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import CONFIG_MAPS, KUBEVIRTS, UPGRADE_PLANS
 from upgrade_manager.toolkit.run.errors import StepFailed, StepTimedOut
 
+NOT_RESTARTED = (
+    "Job harvester-system/demo-node-upgrade-restore-vm-node-0: restarting VMs failed; the upgrade continues. "
+    "Start the VMs that are off. Cause: "
+)
 COMMAND = "restore-vm"
 OTHER: dict[str, Any] = {**FIXED, "name": "other"}
 
@@ -118,9 +122,7 @@ async def test_start_that_is_always_refused_fails_after_all_others(tmp_path: Pat
             await world.run(COMMAND)
         assert str(error.value).startswith("start-vms: success: 1, failed: 1: default/fixed: put /apis/subresources.")
         assert str(error.value).endswith("Internal error occurred: unable to start VM fixed")
-        assert await messages(world, "RestoreVMFailed") == [
-            f"Failed to restore VMs for node node-0 during upgrade demo: {error.value}"
-        ]
+        assert await messages(world, "RestoreVMFailed") == [f"{NOT_RESTARTED}{error.value}"]
         assert await strategy(world, "other") == "Always"
 
 
@@ -174,9 +176,7 @@ async def test_kubevirt_that_stays_away_times_out(tmp_path: Path, status: dict[s
             await world.run(COMMAND)
         cause = f"wait-for-kubevirt: not done after 30 min: KubeVirt harvester-system/kubevirt{missing}"
         assert str(error.value) == cause
-        assert await messages(world, "RestoreVMFailed") == [
-            f"Failed to restore VMs for node node-0 during upgrade demo: {cause}"
-        ]
+        assert await messages(world, "RestoreVMFailed") == [f"{NOT_RESTARTED}{cause}"]
         assert await strategy(world, "fixed") == "Halted"
 
 

@@ -13,9 +13,9 @@ import structlog
 from upgrade_manager.api.conditions import MAX_MESSAGE
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_JOB_TYPE, JobType
 from upgrade_manager.api.names import restore_vm_config_map
-from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.job_failures import job_failure_message
 from upgrade_manager.facts.job_state import JobState, Progress
+from upgrade_manager.facts.vm_start import not_restarted
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, Terminal
 from upgrade_manager.kube.patch import MergePatch
@@ -188,9 +188,6 @@ def _job_name(ctx: ReconcileContext, node: str) -> str:
 
 def _warn(ctx: ReconcileContext, node: str, cause: str, vms: Sequence[str]) -> None:
     name = _job_name(ctx, node)
-    message = (
-        f"Job {HARVESTER_SYSTEM}/{name}: restarting VMs failed; the upgrade continues. "
-        f"Start the VMs that are off{f': {name_list(vms)}' if vms else ''}. Cause: {cause}"
-    )
+    message = not_restarted(name, cause=cause, vms=vms)
     ctx.events.warning(ctx.raw, EVENT_REASON, message, about=name)
     ctx.status.warn_node(node, EVENT_REASON, message)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 
-def unknown_nodes(names: Iterable[str], *, managed: Iterable[str], machines: Iterable[Object]) -> list[str]:
-    """Return the names that are neither managed nodes nor nodes of Machines, sorted.
+def unknown_nodes(names: Iterable[str], *, nodes: Iterable[str], machines: Iterable[Object]) -> list[str]:
+    """Return the names that are neither Nodes nor nodes of Machines, sorted.
 
     The label of a node with a Machine, or its Node, may be missing at this moment.
     """
-    return sorted({*names}.difference(managed, machine_nodes(machines)))
+    return sorted({*names}.difference(nodes, machine_nodes(machines)))

@@ -117,7 +117,9 @@ async def test_labels_of_deleted_plans_are_removed(cluster: Harvester) -> None:
     await cluster.put(SUC_PLANS, image_preload_plan(Owner(name="users", uid="u"), PLAN, concurrency=1))
     prefix = "plan.upgrade.cattle.io"
     kept = {f"{prefix}/{name}": "h" for name in ("other-image-preload", "users-image-preload", "users-plan")}
-    await cluster.nodes("n1", **{f"{prefix}/gone-image-preload": "h", f"{prefix}/gone-image-cleanup": "h", **kept})
+    await cluster.nodes(
+        "n1", **{f"{prefix}/deleted-image-preload": "h", f"{prefix}/deleted-image-cleanup": "h", **kept}
+    )
     await clean_up(cluster.context(plan), keep_failed_jobs=False)
     labels = objects.labels(await cluster.find(NODES, "n1"))
     assert {key for key in labels if key.startswith(prefix)} == set(kept)

@@ -50,7 +50,7 @@ def unknown_pause_nodes(ctx: ReconcileContext, nodes: Store, machines: Store) ->
     """Report names in pauseNodes that match no node, in a Warning event and in the returned message."""
     named = ctx.plan.spec.node_upgrade_option.pause_nodes
     managed = (name for name in named if nodes.get(name) is not None)
-    unknown = unknown_nodes(named, managed=managed, machines=machines.list())
+    unknown = unknown_nodes(named, nodes=managed, machines=machines.list())
     if not unknown:
         return ""
     text = f"pauseNodes lists unknown node{'s' if len(unknown) > 1 else ''} {name_list(unknown)}; ignored"

@@ -239,7 +239,8 @@ def _cells(component: str, actor: str, rows: dict[str, tuple[str, str, str]], *,
             name=name,
             deadline=deadline,
             # A drained replica waits from its creation; the repository is missed once the other one is drained.
-            repair=1.0 if actor == "LonghornManager" else 0.0,
+            # The Pods that a drainer evicts terminate for a second or two.
+            repair=1.0 if actor == "LonghornManager" or (actor, moment) == ("Drainer", "PreDrained") else 0.0,
             later=8.0 if (actor, moment) == ("Scheduler", "NodeUpgrading") else 0.0,
         )
         for moment, (reason, kind, name) in rows.items()
@@ -285,7 +286,11 @@ CELLS = (
         {"WaitingReboot": ("NodeNotBack", "Node", FIRST)},
         deadline=1800.0,
     ),
-    *_cells("boot of a node", boot_of(_NODE), {"NodeUpgrading": ("NodeNotBack", "Node", _NODE)}, deadline=33.0),
+    # The node is NotReady 40 s after its kubelet has renewed the lease, as it does every 10 s.
+    replace(
+        *_cells("boot of a node", boot_of(_NODE), {"NodeUpgrading": ("NodeNotBack", "Node", _NODE)}, deadline=30.0),
+        later=10.0,
+    ),
     *_cells(
         "scheduler",
         "Scheduler",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ from upgrade_manager.api.names import (
     is_namespace,
     is_object_name,
     label_value,
+    ledger_config_map,
     repo_service_name,
     restore_vm_config_map,
     safe_concat_name,
@@ -162,10 +164,20 @@ def test_component_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("plan", "suffix", "length"), [("up", "-restore-vm", 13), ("p" * 242, "-restore-vm", 253), ("p" * 243, "", 63)]
+    ("function", "plan", "suffix", "length"),
+    [
+        (restore_vm_config_map, "up", "-restore-vm", 13),
+        (restore_vm_config_map, "p" * 242, "-restore-vm", 253),
+        (restore_vm_config_map, "p" * 243, "", 63),
+        (ledger_config_map, "up", "-ledger", 9),
+        (ledger_config_map, "p" * 246, "-ledger", 253),
+        (ledger_config_map, "p" * 247, "", 63),
+    ],
 )
-def test_restore_vm_config_map_is_shortened_only_if_needed(plan: str, suffix: str, length: int) -> None:
-    name = restore_vm_config_map(plan)
+def test_config_map_is_shortened_only_if_needed(
+    function: Callable[[str], str], plan: str, suffix: str, length: int
+) -> None:
+    name = function(plan)
     assert len(name) == length
     assert not suffix or name == plan + suffix
 

@@ -22,6 +22,14 @@ def test_known_time_is_that_of_another_process() -> None:
     assert seen.since("k", 2, now=LATEST, known=START) == LATEST
 
 
+def test_value_that_was_true_once_stays_true() -> None:
+    seen = FirstSeen()
+    assert seen.latched("k", False, now=START, known=START) == (False, START)
+    assert seen.latched("k", True, now=LATER) == (True, LATER)
+    assert seen.latched("k", False, now=LATEST) == (True, LATER)
+    assert seen.latched("other", True, now=LATEST, known=START) == (True, START)
+
+
 def test_unused_keys_are_forgotten() -> None:
     seen = FirstSeen()
     seen.since("k", now=START)

@@ -28,6 +28,18 @@ class FirstSeen:
             self._seen[key] = value, now
         return self._seen[key][1]
 
+    def latched(
+        self,
+        key: Hashable,
+        value: bool,
+        *,
+        now: datetime,
+        known: datetime | None = None,  # noqa: FBT001  # as in `since`
+    ) -> tuple[bool, datetime]:
+        """Return True once the value was true, also after it has become false again, and the time since then."""
+        is_so = value or bool(self._seen.get(key, (False,))[0])
+        return is_so, self.since(key, is_so, now=now, known=known)
+
     def prune(self) -> None:
         """Forget the keys that were not read since the last call, because their states are over."""
         self._seen = {key: seen for key, seen in self._seen.items() if key in self._used}

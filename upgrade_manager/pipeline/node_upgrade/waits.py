@@ -244,10 +244,10 @@ class NodeWaits:
         """Return the wait since the Job began, whose taint lets KubeVirt move the VMs.
 
         A later attempt of the Job waits for volumes again, with the taint. Harvester's toolkit reports no step: there
-        the taint shows that the wait for volumes is over.
+        the taint shows that the wait for volumes is over, also if another client removes the taint later.
         """
-        key, now = ("tainted", view.name), self._now()
-        seen = self.ctx.informers.first_seen.since(key, view.tainted, now=now, known=created)
+        key, first_seen = ("tainted", view.name, job.uid), self.ctx.informers.first_seen
+        has_released, seen = first_seen.latched(key, view.tainted, now=self._now(), known=created)
         is_evacuating = job.step.endswith(f" {EVACUATION}")
         began = parse_time(job.progressed) if is_evacuating else None
         name, released = view.name, began or max(created, seen)
@@ -257,8 +257,8 @@ class NodeWaits:
             since=created,
             released=released,
             is_running=job.progress is Progress.RUNNING,
-            is_at_gate=job.step.endswith(f" {VOLUME_GATE}") if job.step else not view.tainted,
-            is_evacuating=is_evacuating,
+            is_at_gate=job.step.endswith(f" {VOLUME_GATE}") if job.step else not has_released,
+            is_evacuating=is_evacuating or (not job.step and has_released),
             at_budgets=parse_time(job.progressed) if job.step.endswith(f" {BUDGET_GATE}") else None,
         )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hack.actors.freezer import NAMESPACES as DEPLOYED_IN
 from hack.actors.freezer import PROCESSES, REGISTRY, REPOSITORY, RUNTIME, boot_of, kubelet_of
-from hack.actors.machine_plan import SECRET_SELECTOR, Plans, encoded
+from hack.actors.machine_plan import DRAIN_OPTIONS, SECRET_SELECTOR, Plans, encoded
 from hack.actors.switch import KEY, NAMESPACE
 from hack.actors.tiers import tiers
 from hack.demo.commands import Create, Delete, Patch, creation, restart, scale
@@ -187,7 +187,9 @@ async def _undrained(client: Client, _: Object) -> tuple[Sequence[Command], Sequ
     text = f"""kubectl patch {SECRETS.name} -n {FLEET_LOCAL} {name} --type=merge -p '{{"data":{{"plan":"…"}}}}'"""
     damage = Patch(resource=SECRETS, name=name, namespace=FLEET_LOCAL, body=body, text=text)
     generation = (objects.spec(cluster).get("rkeConfig") or {}).get("provisionGeneration") or 0
-    return ([damage] if _hooks(cluster) else []), [_rke_patch({"provisionGeneration": generation + 1})]
+    # Before its first drain, Rancher may still plan by the Cluster before the upgrade.
+    drains = any(DRAIN_OPTIONS in objects.annotations_of(secret) for secret in listed)
+    return ([damage] if _hooks(cluster) and drains else []), [_rke_patch({"provisionGeneration": generation + 1})]
 
 
 async def _uncordoned(client: Client, _: Object) -> tuple[Sequence[Command], Sequence[Command]]:

@@ -24,10 +24,10 @@ def test_known_time_is_that_of_another_process() -> None:
 
 def test_value_that_was_true_once_stays_true() -> None:
     seen = FirstSeen()
-    assert seen.latched("k", False, now=START, known=START) == (False, START)
-    assert seen.latched("k", True, now=LATER) == (True, LATER)
-    assert seen.latched("k", False, now=LATEST) == (True, LATER)
-    assert seen.latched("other", True, now=LATEST, known=START) == (True, START)
+    assert seen.latched("k", value=False, now=START, known=START) == (False, START)
+    assert seen.latched("k", value=True, now=LATER) == (True, LATER)
+    assert seen.latched("k", value=False, now=LATEST) == (True, LATER)
+    assert seen.latched("other", value=True, now=LATEST, known=START) == (True, START)
 
 
 def test_unused_keys_are_forgotten() -> None:

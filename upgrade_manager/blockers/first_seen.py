@@ -29,12 +29,7 @@ class FirstSeen:
         return self._seen[key][1]
 
     def latched(
-        self,
-        key: Hashable,
-        value: bool,
-        *,
-        now: datetime,
-        known: datetime | None = None,  # noqa: FBT001  # as in `since`
+        self, key: Hashable, *, value: bool, now: datetime, known: datetime | None = None
     ) -> tuple[bool, datetime]:
         """Return True once the value was true, also after it has become false again, and the time since then."""
         is_so = value or bool(self._seen.get(key, (False,))[0])

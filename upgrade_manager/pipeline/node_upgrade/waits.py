@@ -247,7 +247,7 @@ class NodeWaits:
         the taint shows that the wait for volumes is over, also if another client removes the taint later.
         """
         key, first_seen = ("tainted", view.name, job.uid), self.ctx.informers.first_seen
-        has_released, seen = first_seen.latched(key, view.tainted, now=self._now(), known=created)
+        has_released, seen = first_seen.latched(key, value=view.tainted, now=self._now(), known=created)
         is_evacuating = job.step.endswith(f" {EVACUATION}")
         began = parse_time(job.progressed) if is_evacuating else None
         name, released = view.name, began or max(created, seen)

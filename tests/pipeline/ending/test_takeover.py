@@ -299,6 +299,7 @@ async def test_plan_is_taken_over_and_succeeds(simulate: Simulate, point: str) -
 
 @pytest.mark.rule("nodes: what an earlier manager recorded of its changes is read into the ledger")
 @pytest.mark.servers
+@pytest.mark.thin
 @pytest.mark.parametrize(
     ("manager", "point"),
     [

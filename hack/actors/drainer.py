@@ -50,6 +50,8 @@ _LOOK = 0.5
 _SHORTEST_LOOK = 0.05
 #: Seconds until an error is retried, first and last.
 _FIRST_RETRY, _LAST_RETRY = 0.005, 30.0
+#: Doublings after which the retry is the last one in any case.
+_MOST_DOUBLINGS = 30
 _MIRROR = "kubernetes.io/config.mirror"
 
 
@@ -170,7 +172,9 @@ class Drainer(Controller[str]):
             await self._annotate(secret, {DRAIN_ERROR: error})
         failures = self._failures.get(objects.name(secret), 0)
         self._failures[objects.name(secret)] = failures + 1
-        return max(_SHORTEST_LOOK, min(_LAST_RETRY, _FIRST_RETRY * 2.0**failures) * self._context.scale)
+        return max(
+            _SHORTEST_LOOK, min(_LAST_RETRY, _FIRST_RETRY * 2.0 ** min(failures, _MOST_DOUBLINGS)) * self._context.scale
+        )
 
     async def _is_empty(self, node: str, grace: int | None) -> bool:
         """Evict the evictable Pods and report whether the drain is complete."""

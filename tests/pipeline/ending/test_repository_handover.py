@@ -164,7 +164,12 @@ async def test_jobs_run_on_if_the_repository_is_refused(simulate: Simulate, stat
     [
         pytest.param(SERVICES, {"spec": {}}, RemovedServiceWait, id="Service"),
         pytest.param(DEPLOYMENTS, {"spec": {}}, RemovedDeploymentWait, id="Deployment"),
-        pytest.param(VIRTUAL_MACHINE_IMAGES, {"spec": {}}, RemovedImageWait, id="image"),
+        pytest.param(
+            VIRTUAL_MACHINE_IMAGES,
+            {"spec": {"displayName": "left", "sourceType": "download"}},
+            RemovedImageWait,
+            id="image",
+        ),
     ],
 )
 async def test_object_that_is_not_removed_is_a_wait(
@@ -174,7 +179,8 @@ async def test_object_that_is_not_removed_is_a_wait(
     metadata = {"name": "left", "namespace": PLACE, "ownerReferences": [owner], "finalizers": ["example.com/held"]}
     await cluster.put(resource, {"metadata": metadata, **manifest})
     ctx = cluster.context(await cluster.plan())
-    own = {"metadata": {"name": "left", "namespace": PLACE}, **manifest}
+    kinds = {"apiVersion": resource.api_version, "kind": resource.kind}
+    own = {**kinds, "metadata": {"name": "left", "namespace": PLACE}, **manifest}
     found = await repository_handover.ensure(ctx, resource, own)
     assert found is not None
     (wait,) = found.waits

@@ -18,9 +18,9 @@ _PASSING = {
     "Event", "Pod", "Lease", "ReplicaSet",
     "VirtualMachineInstanceMigration", "VirtualMachineInstance", "Volume", "Engine",
 }  # fmt: skip
-#: Fields that differ from run to run.
+#: Fields that differ from run to run, also by the moment at which a crash lets the manager see a reboot.
 _VOLATILE = {
-    "uid", "resourceVersion", "secretVersion", "creationTimestamp", "lastTransitionTime", "lastUpdateTime",
+    "uid", "resourceVersion", "secretVersion", "rebooted", "creationTimestamp", "lastTransitionTime", "lastUpdateTime",
     "lastHeartbeatTime", "phaseTransitionTimestamp", "managedFields", "bootID", "generation", "observedGeneration",
     "last-apply-time",
     "rke.cattle.io/plan-probes-passed", "success-count",

@@ -49,6 +49,10 @@ class _Node:
     single: bool = False
 
 
+#: The phases in which nodes are upgraded, or drained again by Rancher.
+_UPGRADING = frozenset({"NodeUpgrading", "NodeUpgraded", "CleaningUp", "CleanedUp"})
+
+
 class NodeOrder:
     """Records everything that happens to a node out of turn.
 
@@ -107,7 +111,7 @@ class NodeOrder:
     def _started(self, job: Object, name: str) -> None:
         """Check the start of a node's Job."""
         kind, node = objects.labels(job)[LABEL_JOB_TYPE], self._nodes[name]
-        if plan_uid(job) != self._running or self._phase not in {"NodeUpgrading", "NodeUpgraded"}:
+        if plan_uid(job) != self._running or self._phase not in _UPGRADING:
             self._broken(f"Job {objects.name(job)} starts while its plan does not upgrade nodes")
         if kind == JobType.POST_DRAIN and plans.POST_DRAIN not in self._annotations(name):
             self._broken(f"Job {objects.name(job)} starts before Rancher has drained {name}")

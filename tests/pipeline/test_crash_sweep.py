@@ -130,6 +130,8 @@ class Case:
 
 
 THREE, ONE, TWO = (scenarios.load(name) for name in ("three-nodes", "one-node", "two-nodes"))
+#: Harvester would refuse to cordon a node while the other one is drained, until a user uncordons that one.
+TWO_CORDONED = TWO.changed(harvester={"node_validator": False})
 #: VMs that cannot move have to be shut down; one of them is not started again.
 STUCK = THREE.changed(
     vms={"count": 0, "machines": [{"name": f"vm-{i}", "node": f"node-{i}", "migratable": False} for i in (0, 1)]},
@@ -163,10 +165,11 @@ SPECIAL = {
     "a done node drained again": Case(
         spec=PAUSING_LAST,
         # Of three nodes Rancher could come back to the second one after the node upgrade.
-        scenario=TWO,
+        scenario=TWO_CORDONED,
         user=partial(_at_the_last_node, act=UpgradeRun.plan_again),
         since=RANCHER,
-        repeated=("upgrade-node-upgrade-pre-drain-node-0",),
+        # The raised generation is a new request for the paused node, too.
+        repeated=("upgrade-node-upgrade-pre-drain-node-0", "upgrade-node-upgrade-pre-drain-node-1"),
     ),
     "the repository created again": Case(
         spec=PAUSING_LAST,

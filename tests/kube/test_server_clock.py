@@ -139,3 +139,8 @@ async def test_clock_that_is_set_right_is_followed_and_logged() -> None:
         server.ahead = 3.5
         await DatedTransport(server, clock).send(REQUEST)
     assert [one["seconds"] for one in logs] == [90, 0]
+
+
+async def test_clock_does_not_follow_a_date_of_another_day() -> None:
+    clock = await corrected(Server(LocalClock(), ahead=100_000.0))
+    assert clock.now() == clock.local()

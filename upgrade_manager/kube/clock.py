@@ -25,6 +25,8 @@ TOLERANCE = timedelta(seconds=2)
 _LOGGED = timedelta(seconds=5)
 #: The resolution of the Date header.
 _SECOND = timedelta(seconds=1)
+#: The largest correction: with a larger one certificates and tokens would not be valid, so that the header is wrong.
+LARGEST = timedelta(days=1)
 _log = structlog.get_logger(__name__)
 
 
@@ -89,6 +91,8 @@ class ServerClock:
         if served is None:
             return
         least, most = served - self._local.now(), served + _SECOND - sent
+        if abs(least) > LARGEST:
+            return
         if least - TOLERANCE <= self._correction <= most + TOLERANCE:
             return
         before = self._correction

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Seconds for one reconcile. With the 10 s in which an error is recorded, that is below the minute after which the
 #: liveness probe reports a hung reconcile.
-RECONCILE_TIMEOUT = 35.0
+RECONCILE_TIMEOUT = 48.0
 
 
 @asynccontextmanager

@@ -197,7 +197,7 @@ async def test_slow_api_server_is_a_timeout(cluster: Harvester, monkeypatch: pyt
         await asyncio.sleep(RECONCILE_TIMEOUT + 1)
 
     monkeypatch.setattr(Client, "list", hang)
-    with pytest.raises(ReconcileTimeout, match="timed out after 35 s"):
+    with pytest.raises(ReconcileTimeout, match="timed out after 48 s"):
         await Leftovers(cluster.client).reconcile(KEY)
 
 

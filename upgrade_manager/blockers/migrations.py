@@ -29,6 +29,7 @@ from upgrade_manager.facts.migrations import (
     others_move,
     since_arrival,
 )
+from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.facts.vm_obstacles import NODE_LABEL, arriving, vm_obstacle
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
@@ -83,8 +84,7 @@ def _staying(view: View, wait: EvacuationWait, instances: Sequence[Object], *, i
 def _is_evacuated(view: View, node: str) -> bool:
     """Return False before the pre-drain Job lets KubeVirt move the VMs: it waits for volumes first."""
     found = view.objects(Selection(resource=NODES, field_selector=f"metadata.name={node}"))
-    taints = (taint for one in found for taint in objects.items(one, "spec", "taints"))
-    return any(objects.text(taint, "key") == TAINT_KUBEVIRT_DRAIN for taint in taints)
+    return any(map(has_drain_taint, found))
 
 
 def _wiped(node: str) -> Outage:

@@ -1,9 +1,14 @@
-"""Taints that keep a Pod from a node, by the rules of Kubernetes' scheduler; blockers/taints.py has the remedies."""
+"""Taints that keep a Pod from a node, by the rules of Kubernetes' scheduler; blockers/taints.py has the remedies.
+
+The taint by which KubeVirt evacuates a node is read by its Job (toolkit/vms/drain_taint.py), by the finder
+(blockers/migrations.py) and at the end of a plan (pipeline/ending/settlement.py).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.facts.label_selectors import matches
 from upgrade_manager.facts.node_affinity import NodeSet
 from upgrade_manager.kube import objects
@@ -21,6 +26,11 @@ class Taint(NamedTuple):
 
     key: str
     effect: str
+
+
+def has_drain_taint(node: Object | None) -> bool:
+    """Return True for a Node with the taint of a drain, of any effect."""
+    return any(objects.text(taint, "key") == TAINT_KUBEVIRT_DRAIN for taint in objects.items(node, "spec", "taints"))
 
 
 def node_terms(pod: Object) -> list[object]:

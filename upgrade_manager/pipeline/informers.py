@@ -17,10 +17,10 @@ from upgrade_manager.api.keys import (
     ANNOTATION_PROGRESS,
     ANNOTATION_PROGRESS_TIME,
     LABEL_COMPONENT,
-    TAINT_KUBEVIRT_DRAIN,
     Component,
 )
 from upgrade_manager.blockers.first_seen import FirstSeen
+from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.informer import version_number
 from upgrade_manager.kube.pager import Selection
@@ -230,15 +230,17 @@ def slim_node(node: dict[str, Any]) -> dict[str, Any]:
     of taints only if it has the taint of the pre-drain Job.
     """
     metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
-    taints = spec.get("taints") or []
-    is_tainted = any(taint.get("key") == TAINT_KUBEVIRT_DRAIN for taint in taints)
+    taints = {"taints": spec["taints"]} if has_drain_taint(node) else {}
     annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k in _NODE_ANNOTATIONS}
     return {
         "metadata": {
             **{key: metadata[key] for key in _NODE_METADATA if key in metadata},
             **({"annotations": annotations} if annotations else {}),
         },
-        "spec": {"unschedulable": bool(spec.get("unschedulable")), **({"taints": taints} if is_tainted else {})},
+        "spec": {
+            "unschedulable": bool(spec.get("unschedulable")),
+            **taints,
+        },
         "status": {
             "conditions": [_without_heartbeat(c) for c in status.get("conditions") or [] if c.get("type") == "Ready"],
             "addresses": [one for one in status.get("addresses") or [] if one.get("type") == "InternalIP"][:1],

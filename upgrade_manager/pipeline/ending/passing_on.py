@@ -25,6 +25,7 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.api.ledger import PASSED, LedgerKind, merged, of_kind, recorded_entries
 from upgrade_manager.api.phases import FAILED, PhaseName
 from upgrade_manager.api.text import name_list
+from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound, Terminal
 from upgrade_manager.kube.resources import JOBS, PROVISIONING_CLUSTERS
@@ -103,7 +104,7 @@ async def _taints(ctx: ReconcileContext) -> list[str]:
     if not entries:
         return []
     nodes = await ctx.watch(MANAGED_NODES)
-    kept = [one for one in entries if settlement.is_tainted(nodes.get(one.get("node", "")))]
+    kept = [one for one in entries if has_drain_taint(nodes.get(one.get("node", "")))]
     await job_ledger.settle(ctx, [one["id"] for one in entries if one not in kept])
     return [
         f"Node {one['node']} keeps the taint {TAINT_KUBEVIRT_DRAIN}, with which no VM runs there. The next UpgradePlan "

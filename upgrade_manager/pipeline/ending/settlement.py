@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.api.ledger import LedgerKind
 from upgrade_manager.blockers.wait import UnsettledVMWait
+from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.facts.vm_start import awaits_instance, runs
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
@@ -80,15 +80,9 @@ async def _remove_taints(ctx: ReconcileContext) -> None:
         return
     nodes = await ctx.watch(MANAGED_NODES)
     for entry in entries:
-        if is_tainted(nodes.get(entry.get("node", ""))):
+        if has_drain_taint(nodes.get(entry.get("node", ""))):
             await remove_taint(ctx, entry["node"])
     await job_ledger.settle(ctx, [entry["id"] for entry in entries])
-
-
-def is_tainted(node: Object | None) -> bool:
-    """Return True for a Node with the taint of a drain."""
-    taints = objects.items(node, "spec", "taints")
-    return any(objects.text(taint, "key") == TAINT_KUBEVIRT_DRAIN for taint in taints)
 
 
 async def settle_vms(ctx: ReconcileContext) -> Waiting | None:

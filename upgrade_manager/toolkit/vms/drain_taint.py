@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN
+from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
@@ -24,7 +25,7 @@ _TAINT = {"key": TAINT_KUBEVIRT_DRAIN, "value": "draining", "effect": _EFFECT}
 async def drain_taint_present(context: ToolkitContext) -> str:
     """Return an empty text if the node does not have the taint."""
     node = await context.client.get(NODES, context.node)
-    return f"node {context.node} has the taint {TAINT_KUBEVIRT_DRAIN}" if _others(node) != _taints(node) else ""
+    return f"node {context.node} has the taint {TAINT_KUBEVIRT_DRAIN}" if has_drain_taint(node) else ""
 
 
 async def set_drain_taint(context: ToolkitContext) -> None:
@@ -37,7 +38,7 @@ async def set_drain_taint(context: ToolkitContext) -> None:
 async def remove_drain_taint(context: ToolkitContext) -> None:
     """Remove the taint with any effect, and keep all other taints. Raises Conflict if the node has changed."""
     node = await context.client.get(NODES, context.node)
-    if _others(node) != _taints(node):
+    if has_drain_taint(node):
         await _write(context, node, _others(node))
 
 

@@ -12,7 +12,7 @@ drain_hooks      the drain hooks of Rancher's cluster and machine-plan Secrets
 evictions        which Pods a PodDisruptionBudget keeps on their node, and which budgets have outlived their VM
 rancher_cluster  why Rancher's cluster is absent or not ready
 quantities       Kubernetes quantities
-pairing          the nodes of Machines, and the repair of a Node that names a wrong Machine
+pairing          names of nodes that neither Kubernetes nor Rancher knows
 pod_reason       why a Pod does not run; `taints` finds the taints that keep a Pod from a node
 deployments      why a Deployment does nothing
 addons           the state of Harvester's Addons

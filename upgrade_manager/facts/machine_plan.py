@@ -71,7 +71,7 @@ _COUNT = re.compile(r"(?P<plan>[0-9a-zA-Z-]{1,64}) (?P<number>[0-9]{1,6})", re.A
 #: Characters of a Secret's uid in a request: Rancher creates the Secret of a reinstalled node again.
 _UID = 8
 _SHOW = f"kubectl get {MACHINES.name} -n {FLEET_LOCAL}"
-_SHOW_MACHINES = f"Show the Machines and their nodes: kubectl get {MACHINES.name} -n {FLEET_LOCAL}"
+_SHOW_MACHINES = f"Show the Machines and their nodes: {_SHOW}"
 #: The hook of a node on which Rancher has set no hook for the manager.
 NO_HOOK = Hook()
 
@@ -245,13 +245,13 @@ class Machine:
     @classmethod
     def of(cls, machine: Object) -> Machine:
         """Read the object."""
-        applied, is_deleting = objects.condition(machine, "PlanApplied"), objects.is_deleting(machine)
+        applied, problem = objects.condition(machine, "PlanApplied"), deletion(machine)
         is_refused = objects.text(applied, "status") == "False"
         return cls(
             name=objects.name(machine),
             node=node_of_machine(machine),
-            problem=deletion(machine) if is_deleting else "",
-            ways_out=ways_out(MACHINES, machine) if is_deleting else (),
+            problem=problem,
+            ways_out=ways_out(MACHINES, machine) if problem else (),
             plan_error=condition_words(applied) or "PlanApplied is False" if is_refused else "",
         )
 
@@ -286,19 +286,17 @@ def counting(plans: Sequence[MachinePlan], machine: Machine | None, *, node: str
     While the Node names none of several Machines, or one whose Secret does not exist, another one is returned, with a
     pending hook if there is one, and its node is not drained.
     """
-    is_named = machine is not None and machine.node == node
     named = next((one for one in plans if machine is not None and one.machine == machine.name), None)
     if named is not None or not plans:
         return named or NO_MACHINE_PLAN
-    if len(plans) == 1 and (machine is None or not is_named):
-        return plans[0]
-    if machine is not None and is_named:
-        first = next((one for one in plans if one.pending), plans[0])
+    first = next((one for one in plans if one.pending), plans[0])
+    if machine is not None and machine.node == node:
         problem = (
             f"the Node's annotation {ANNOTATION_MACHINE} names {machine.name}, whose machine-plan Secret is missing"
         )
         return replace(first, machine_problem=problem, machine_ways_out=(_SHOW_MACHINES,))
-    first = next((one for one in plans if one.pending), plans[0])
+    if len(plans) == 1:
+        return first
     others = name_list(sorted(one.machine for one in plans if one is not first))
     problem = f"it names the same node as {others}, and the Node's annotation {ANNOTATION_MACHINE} names neither"
     way_out = f"Name its Machine on the Node: {correct_annotation(node, [one.machine for one in plans])}"

@@ -1,7 +1,7 @@
-"""Nodes and their Machines: unknown names of nodes, and the repair of a Node that names a wrong Machine.
+"""Names of nodes that are unknown to Kubernetes and to Rancher.
 
-The webhook refuses plans by it (webhook/checks/pairing.py, pause_list.py). nodes/node_view.py names a node whose
-Machine is ambiguous, and pipeline/node_upgrade/managed_nodes.py reports unknown names in the pause list.
+The webhook refuses a pause list with such names (webhook/checks/pause_list.py), and the manager reports and ignores
+them (pipeline/node_upgrade/managed_nodes.py).
 """
 
 from __future__ import annotations

@@ -167,20 +167,8 @@ def _acknowledge(view: NodeView, hook: Hook, annotation: str) -> tuple[Effect, .
     if not hook.pending:
         return ()
     if annotation == ANNOTATION_PRE_HOOK:
-        return (acknowledge_drain(view),)
+        return (AcknowledgeHook.of_drain(view),)
     return (AcknowledgeHook(secret=view.secret, annotation=annotation, value=hook.requested),)
-
-
-def acknowledge_drain(view: NodeView) -> AcknowledgeHook:
-    """Return the acknowledgement of the node's pre-drain hook, with the request that it answers."""
-    return AcknowledgeHook(
-        secret=view.secret,
-        annotation=ANNOTATION_PRE_HOOK,
-        value=view.pre_drain.requested,
-        number=view.request_number,
-        counted=view.counted,
-        acknowledged=view.pre_drain.acknowledged,
-    )
 
 
 def unfinished_job(view: NodeView, job_type: JobType, *, running: NodeState, failed: NodeState) -> Decision | None:

@@ -1,6 +1,6 @@
 """Estimates the end of an upgrade from its upgraded nodes, with an error of at most a factor of two.
 
-pipeline/node_upgrade/progress.py writes the estimate to the status. A worse estimate is left out.
+pipeline/node_upgrade/report.py writes the estimate to the status. A worse estimate is left out.
 """
 
 from __future__ import annotations

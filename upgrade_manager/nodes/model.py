@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK, JobType
 from upgrade_manager.facts.machine_plan import NO_HOOK, Hook
 
 if TYPE_CHECKING:
@@ -183,6 +183,18 @@ class AcknowledgeHook:
     #: The counter and the acknowledgement that the Secret has before; empty without them.
     counted: str = ""
     acknowledged: str = ""
+
+    @classmethod
+    def of_drain(cls, view: NodeView) -> AcknowledgeHook:
+        """Return the acknowledgement of the node's pre-drain hook, with the request that it answers."""
+        return cls(
+            secret=view.secret,
+            annotation=ANNOTATION_PRE_HOOK,
+            value=view.pre_drain.requested,
+            number=view.request_number,
+            counted=view.counted,
+            acknowledged=view.pre_drain.acknowledged,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

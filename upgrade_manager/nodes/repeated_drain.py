@@ -54,10 +54,7 @@ def _pre_drain(view: NodeView, job: JobState | None) -> Decision:
         return Decision(state=NodeState.POST_DRAINED, message=job.cause, failure=job.cause, holds=True)
     if job.progress is Progress.RUNNING:
         return _hold(view, f"{JobType.PRE_DRAIN} Job {job.namespace}/{job.name} runs again, {job.describe()}")
-    # drain.py calls this module.
-    from upgrade_manager.nodes.drain import acknowledge_drain  # noqa: PLC0415
-
-    return _hold(view, "Rancher drains it again", acknowledge_drain(view))
+    return _hold(view, "Rancher drains it again", AcknowledgeHook.of_drain(view))
 
 
 def _post_drain(view: NodeView) -> Decision:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.nodes.model import Effect, NodeView
 
-#: The first Job of a node's upgrade.
+#: The first Job of a node's upgrade, which lets its VMs leave or stops them.
 FIRST_JOBS = frozenset({JobType.PRE_DRAIN, JobType.SINGLE_NODE_UPGRADE})
 #: The states of a node from its first Job to the end of its reboot.
 IN_PROGRESS = frozenset(

@@ -29,6 +29,7 @@ from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound, Terminal
 from upgrade_manager.kube.resources import JOBS, PROVISIONING_CLUSTERS
+from upgrade_manager.nodes.sequencing import FIRST_JOBS
 from upgrade_manager.pipeline import job_ledger, ledger
 from upgrade_manager.pipeline.ending import orphaned_jobs, settlement
 from upgrade_manager.pipeline.node_upgrade import drain_entries
@@ -95,7 +96,7 @@ async def _may_stop(ctx: ReconcileContext) -> str:
 
 
 def _stops_vms(job: Object) -> bool:
-    return orphaned_jobs.is_running(job) and objects.labels(job).get(LABEL_JOB_TYPE) in drain_entries.DRAINS
+    return orphaned_jobs.is_running(job) and objects.labels(job).get(LABEL_JOB_TYPE) in FIRST_JOBS
 
 
 async def _taints(ctx: ReconcileContext) -> list[str]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN, JobType
+from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.api.ledger import LedgerKind, entry_id, new_entry
 from upgrade_manager.facts.vm_obstacles import NODE_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_INSTANCES
-from upgrade_manager.nodes.model import ResumeJob, StartJob
 from upgrade_manager.pipeline import job_ledger, ledger
 from upgrade_manager.pipeline.plan_objects import skip_missing
 from upgrade_manager.resources.job_ledger import stopped_vm
@@ -24,16 +23,12 @@ if TYPE_CHECKING:
 
     from upgrade_manager.api.ledger import Entry
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.nodes.model import Effect, NodeView
+    from upgrade_manager.nodes.model import NodeView
     from upgrade_manager.pipeline.context import ReconcileContext
 
-#: Types of Jobs that stop VMs.
-DRAINS = frozenset({JobType.PRE_DRAIN, JobType.SINGLE_NODE_UPGRADE})
 
-
-async def record(ctx: ReconcileContext, starts: Iterable[tuple[NodeView, Effect]]) -> None:
-    """Record what the Jobs that are about to start may change; the caller writes the status before they start."""
-    begun = [view for view, effect in starts if _begins(effect)]
+async def record(ctx: ReconcileContext, begun: Collection[NodeView]) -> None:
+    """Record what the first Jobs of these nodes may change; the caller writes the status before they start."""
     ledger.put(ctx, [_taint(ctx, view.name) for view in begun if not ctx.status["singleNode"]])
     nodes = {view.name for view in begun if not view.is_witness}
     is_recorded = job_ledger.is_used(ctx)
@@ -74,12 +69,6 @@ async def _settle_running(ctx: ReconcileContext, instances: Iterable[Object], *,
 def vm_of(entry: Entry) -> str:
     """Return namespace/name of the entry's VM."""
     return str(entry["object"].partition(" ")[2])
-
-
-def _begins(effect: Effect) -> bool:
-    if not isinstance(effect, StartJob | ResumeJob) or effect.job_type not in DRAINS:
-        return False
-    return isinstance(effect, ResumeJob) or not effect.suspended
 
 
 def _taint(ctx: ReconcileContext, node: str) -> Entry:

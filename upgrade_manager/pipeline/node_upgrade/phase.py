@@ -331,9 +331,9 @@ async def _pass_gate(ctx: ReconcileContext, state: State) -> None:
     if isinstance(progress, Waiting):
         ctx.status.waiting(progress.message)
     ctx.status.observe_generation()
-    starts = [(view, effect) for view, effect in steps if starts_upgrade(effect)]
-    if starts:
-        await drain_entries.record(ctx, starts)
+    begun = [view for view, effect in steps if starts_upgrade(effect)]
+    if begun:
+        await drain_entries.record(ctx, begun)
     await ctx.persist()
     for view, effect in steps:
         is_taken = await _still_passes(ctx, state, view, effect) and await apply_effect(ctx, view, effect)

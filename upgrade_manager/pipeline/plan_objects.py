@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
-from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, LONGHORN_SYSTEM
+from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, LONGHORN_SYSTEM, PROVISIONING_CLUSTER
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Conflict, Forbidden, Invalid, NotFound, policy_refusal
-from upgrade_manager.kube.resources import NAMESPACES
+from upgrade_manager.kube.resources import NAMESPACES, PROVISIONING_CLUSTERS
 from upgrade_manager.pipeline import write_log
 
 if TYPE_CHECKING:
@@ -87,6 +87,12 @@ async def skip_missing(client: Client, namespace: str, step: Coroutine[Any, Any,
             raise
         log.info("namespace not found, skipping clean-up", namespace=namespace)
     return None
+
+
+async def find_cluster(client: Client, *, metadata_only: bool = False) -> Object | None:
+    """Return Rancher's provisioning cluster; None if it, its kind or its namespace does not exist."""
+    find = client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL, metadata_only=metadata_only)
+    return await skip_missing(client, FLEET_LOCAL, find)
 
 
 async def _exists(client: Client, namespace: str) -> bool:

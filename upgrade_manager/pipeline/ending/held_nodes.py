@@ -29,7 +29,7 @@ from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.nodes.pending_hooks import held_nodes
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import has_left
-from upgrade_manager.pipeline.plan_objects import skip_missing
+from upgrade_manager.pipeline.plan_objects import find_cluster
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES
 from upgrade_manager.pipeline.settings import overrides, rancher, unfinished_upgrade, upgrade_strategy
 
@@ -85,8 +85,7 @@ async def find_frozen(ctx: ReconcileContext) -> Frozen | None:
     if is_given_back and ctx.status.phase == SUCCEEDED and not await pending_nodes(ctx):
         # Rancher may have set a hook after the last check of ImageCleanup.
         return None
-    read = ctx.client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
-    cluster = await skip_missing(ctx.client, FLEET_LOCAL, read)
+    cluster = await find_cluster(ctx.client)
     if cluster is None:
         return None
     if rancher.belongs_to_another(ctx, cluster) or not (entry or is_given_back):

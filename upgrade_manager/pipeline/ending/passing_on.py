@@ -33,7 +33,7 @@ from upgrade_manager.nodes.sequencing import FIRST_JOBS
 from upgrade_manager.pipeline import job_ledger, ledger
 from upgrade_manager.pipeline.ending import orphaned_jobs, settlement
 from upgrade_manager.pipeline.node_upgrade import drain_entries
-from upgrade_manager.pipeline.plan_objects import skip_missing
+from upgrade_manager.pipeline.plan_objects import find_cluster
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 from upgrade_manager.pipeline.settings import left_entries
 
@@ -71,8 +71,7 @@ async def leave(ctx: ReconcileContext) -> None:
     entries = ledger.entries(ctx, *PASSED)
     if not is_deleted or not entries:
         return
-    read = ctx.client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
-    cluster = await skip_missing(ctx.client, FLEET_LOCAL, read)
+    cluster = await find_cluster(ctx.client)
     if cluster is None:
         return
     if text:

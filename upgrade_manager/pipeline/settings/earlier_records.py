@@ -17,16 +17,14 @@ from upgrade_manager.api.keys import (
     ANNOTATION_DESCHEDULER_WAS_ENABLED,
     ANNOTATION_REPLENISHMENT_INTERVAL,
     ANNOTATION_UPGRADE_STRATEGY,
-    FLEET_LOCAL,
-    PROVISIONING_CLUSTER,
 )
 from upgrade_manager.api.ledger import LedgerKind, new_entry
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline import ledger
-from upgrade_manager.pipeline.plan_objects import skip_missing
+from upgrade_manager.pipeline.plan_objects import find_cluster, skip_missing
 from upgrade_manager.pipeline.settings import rancher, upgrade_strategy
 from upgrade_manager.pipeline.settings.overrides import (
     DESCHEDULER,
@@ -112,8 +110,7 @@ async def _descheduler(ctx: ReconcileContext) -> list[Entry]:
 
 async def _strategy(ctx: ReconcileContext) -> list[Entry]:
     """Return the entry of Rancher's strategy, and one without an original if no plan has recorded it."""
-    read = ctx.client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL)
-    cluster = await skip_missing(ctx.client, FLEET_LOCAL, read)
+    cluster = await find_cluster(ctx.client)
     if cluster is None or rancher.belongs_to_another(ctx, cluster):
         return []
     now = rancher.rke_config(cluster).get("upgradeStrategy")

@@ -18,7 +18,7 @@ from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 from upgrade_manager.pipeline import ledger
-from upgrade_manager.pipeline.plan_objects import skip_missing
+from upgrade_manager.pipeline.plan_objects import find_cluster
 from upgrade_manager.pipeline.settings import left_entries
 from upgrade_manager.release.unfinished import UnfinishedUpgrade
 
@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 async def read(ctx: ReconcileContext) -> UnfinishedUpgrade | None:
     """Return the upgrade that an earlier plan has begun; None without one."""
-    return UnfinishedUpgrade.of(await _find(ctx))
+    return UnfinishedUpgrade.of(await find_cluster(ctx.client, metadata_only=True))
 
 
 def of_plan(ctx: ReconcileContext) -> UnfinishedUpgrade:
@@ -58,7 +58,7 @@ async def keep(ctx: ReconcileContext) -> None:
     if PhaseName.CLUSTER_UPGRADE.active not in ctx.status.recorded_phases() or has_ended(ctx):
         return
     try:
-        cluster = await _find(ctx)
+        cluster = await find_cluster(ctx.client, metadata_only=True)
         if cluster is None or UnfinishedUpgrade.of(cluster) == of_plan(ctx):
             return
         values = {ANNOTATION_UNFINISHED_UPGRADE: of_plan(ctx).annotation()}
@@ -73,7 +73,7 @@ async def forget(ctx: ReconcileContext) -> None:
 
     A single node's upgrade begins without Rancher's cluster, and settles its ledger afterwards.
     """
-    cluster = await _find(ctx)
+    cluster = await find_cluster(ctx.client, metadata_only=True)
     if cluster is None:
         return
     left = left_entries.read(cluster)
@@ -83,11 +83,6 @@ async def forget(ctx: ReconcileContext) -> None:
     keys = [key for key in _OF_EARLIER if key in objects.annotations_of(cluster)]
     if keys:
         await _annotate(ctx, cluster, dict.fromkeys(keys), event="upgrade finished")
-
-
-async def _find(ctx: ReconcileContext) -> Object | None:
-    find = ctx.client.find(PROVISIONING_CLUSTERS, PROVISIONING_CLUSTER, namespace=FLEET_LOCAL, metadata_only=True)
-    return await skip_missing(ctx.client, FLEET_LOCAL, find)
 
 
 async def _annotate(ctx: ReconcileContext, cluster: Object, values: Mapping[str, str | None], *, event: str) -> None:

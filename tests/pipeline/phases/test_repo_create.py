@@ -6,9 +6,10 @@ import pytest
 
 from tests.support.managers.phase_results import shown
 from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, SERVICES
-from upgrade_manager.pipeline.errors import ForeignObject
+from upgrade_manager.pipeline.errors import ForeignObject, RetryError
 from upgrade_manager.pipeline.outcome import Completed, Waiting
 from upgrade_manager.pipeline.phases.repo_create import RepoCreate
+from upgrade_manager.pipeline.phases.repository import beside
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.repository import repository_deployment
 from upgrade_manager.resources.toolkit import ToolkitImage
@@ -169,3 +170,20 @@ async def test_foreign_deployment_is_not_adopted(cluster: Harvester, *, labelled
     await cluster.put(DEPLOYMENTS, foreign)
     with pytest.raises(ForeignObject, match="belongs to UpgradePlan up"):
         await RepoCreate().run(ctx)
+
+
+REFUSED, OTHER = RetryError("refused"), RetryError("other")
+
+
+@pytest.mark.parametrize(
+    ("phase", "repository", "error"),
+    [
+        pytest.param(REFUSED, None, REFUSED, id="the phase's error"),
+        pytest.param(None, OTHER, OTHER, id="the repository's error"),
+        pytest.param(REFUSED, OTHER, REFUSED, id="both"),
+    ],
+)
+def test_error_of_the_phase_is_kept(phase: RetryError | None, repository: RetryError | None, error: RetryError) -> None:
+    result = beside(Waiting(message="m", waits=(), error=phase), Waiting(message="r", waits=(), error=repository))
+    assert isinstance(result, Waiting)
+    assert result.error is error

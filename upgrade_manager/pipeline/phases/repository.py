@@ -100,7 +100,7 @@ def beside(result: PhaseResult, repository: Waiting | None) -> PhaseResult:
         return result
     times = [time for time in (result.after, repository.after) if time is not None]
     waits = (*result.waits, *repository.waits)
-    return replace(result, after=min(times, default=None), waits=waits, error=repository.error)
+    return replace(result, after=min(times, default=None), waits=waits, error=result.error or repository.error)
 
 
 async def unserved(ctx: ReconcileContext) -> Waiting | None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from hack.actors import machine_plan as plans
 from hack.actors.caches import BY_NODE
-from hack.actors.controller import Controller
 from hack.actors.disruption import budgets_of
 from hack.actors.machine_plan import (
     DRAIN_DONE,
@@ -19,10 +18,10 @@ from hack.actors.machine_plan import (
     DRAIN_OPTIONS,
     POST_DRAIN,
     PRE_DRAIN,
-    SECRET_SELECTOR,
     UNCORDON,
 )
 from hack.actors.placement import is_final
+from hack.actors.plan_controller import PlanController
 from hack.actors.pod_deletion import delete_pod
 from hack.actors.pod_status import is_over
 from upgrade_manager.api.keys import FLEET_LOCAL
@@ -30,7 +29,6 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound, Terminal
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
-    MACHINES,
     NODES,
     POD_DISRUPTION_BUDGETS,
     PODS,
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
     from hack.actors.context import ActorContext
     from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.store import Change
 
 _USER_AGENT = "rancher-drain"
 #: Seconds between checks of a node that is being drained.
@@ -59,20 +56,12 @@ class CordonError(Exception):
     """The API server refuses to cordon or uncordon a node."""
 
 
-class Drainer(Controller[str]):
+class Drainer(PlanController):
     """Follows the drain annotations of machine-plan Secrets, one step per reconcile."""
 
     def __init__(self, context: ActorContext) -> None:
-        super().__init__(
-            context,
-            SECRETS,
-            user_agent=_USER_AGENT,
-            loop="drainer",
-            key_of=objects.name,
-            field_selector=SECRET_SELECTOR,
-        )
+        super().__init__(context, user_agent=_USER_AGENT, loop="drainer")
         caches = context.caches
-        self._machines = caches.of(MACHINES)
         self._nodes = caches.of(NODES)
         self._pods = caches.of(PODS)
         self._budgets = caches.of(POD_DISRUPTION_BUDGETS)
@@ -82,12 +71,8 @@ class Drainer(Controller[str]):
         #: The Pods of each node when its drain began; a later Pod tolerates the cordon and stays.
         self._doomed: dict[str, frozenset[str]] = {}
 
-    def _changed(self, change: Change) -> None:
-        if objects.namespace(change.obj) == FLEET_LOCAL:
-            super()._changed(change)
-
     async def _reconcile(self, key: str) -> RequeueAfter:
-        secret = self._cache.store.get(key, FLEET_LOCAL)
+        secret = self._cached(key)
         if secret is None:
             return None
         annotations = objects.annotations_of(secret)
@@ -112,7 +97,7 @@ class Drainer(Controller[str]):
 
     async def _forget_error(self, key: str) -> None:
         """Remove the error of an earlier attempt, in a separate update."""
-        secret = self._cache.store.get(key, FLEET_LOCAL)
+        secret = self._cached(key)
         if secret is not None and DRAIN_ERROR in objects.annotations_of(secret):
             await self._annotate(secret, {DRAIN_ERROR: None})
 

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING
 
 from hack.actors import machine_plan as plans
 from hack.actors.conditions import TRANSITION, with_condition
-from hack.actors.controller import Controller
-from hack.actors.machine_plan import PROBES_PASSED, SECRET_SELECTOR
+from hack.actors.machine_plan import PROBES_PASSED
 from hack.actors.machine_state import checksum, failing_probes
+from hack.actors.plan_controller import PlanController
 from upgrade_manager.api.keys import FLEET_LOCAL, RKE_MACHINE_NAME
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import MACHINES, SECRETS
+from upgrade_manager.kube.resources import SECRETS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
     from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.store import Change
 
 _APPLIED = "PlanApplied"
 _ERROR = (
@@ -31,26 +30,14 @@ _ERROR = (
 )
 
 
-class PlanSecrets(Controller[str]):
+class PlanSecrets(PlanController):
     """Reconciles the machine-plan Secrets, and the condition PlanApplied of their Machines."""
 
     def __init__(self, context: ActorContext) -> None:
-        super().__init__(
-            context,
-            SECRETS,
-            user_agent="rancher-plan-secret",
-            loop="plan secrets",
-            key_of=objects.name,
-            field_selector=SECRET_SELECTOR,
-        )
-        self._machines = context.caches.of(MACHINES)
-
-    def _changed(self, change: Change) -> None:
-        if objects.namespace(change.obj) == FLEET_LOCAL:
-            super()._changed(change)
+        super().__init__(context, user_agent="rancher-plan-secret", loop="plan secrets")
 
     async def _reconcile(self, key: str) -> RequeueAfter:
-        secret = self._cache.store.get(key, FLEET_LOCAL)
+        secret = self._cached(key)
         if secret is None:
             return None
         body = self._records(secret)

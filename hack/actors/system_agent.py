@@ -11,19 +11,17 @@ import json
 from typing import TYPE_CHECKING
 
 from hack.actors import machine_plan as plans
-from hack.actors.controller import Controller
-from hack.actors.machine_plan import SECRET_SELECTOR
 from hack.actors.machine_state import checksum, failing_probes
+from hack.actors.plan_controller import PlanController
 from upgrade_manager.api.keys import FLEET_LOCAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import MACHINES, SECRETS
+from upgrade_manager.kube.resources import SECRETS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
     from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.kube.store import Change
 
 #: Seconds between two attempts to apply a plan.
 _RETRY = 5.0
@@ -35,28 +33,16 @@ def probes(*, healthy: bool) -> str:
     return json.dumps({name: {"healthy": healthy} for name in _PROBES})
 
 
-class SystemAgent(Controller[str]):
+class SystemAgent(PlanController):
     """Simulates the agents of all nodes."""
 
     def __init__(self, context: ActorContext) -> None:
-        super().__init__(
-            context,
-            SECRETS,
-            user_agent="rancher-system-agent",
-            loop="system agent",
-            key_of=objects.name,
-            field_selector=SECRET_SELECTOR,
-        )
-        self._machines = context.caches.of(MACHINES)
+        super().__init__(context, user_agent="rancher-system-agent", loop="system agent")
         #: The boots of each host whose probes were reported last.
         self._boots: dict[str, int] = {}
         #: Attempts to apply a plan that failed, by Secret.
         self._failures: dict[str, int] = {}
         context.hosts.subscribe(self._wake)
-
-    def _changed(self, change: Change) -> None:
-        if objects.namespace(change.obj) == FLEET_LOCAL:
-            super()._changed(change)
 
     def _wake(self, node: str) -> None:
         for secret in self._cache.store.list():
@@ -64,7 +50,7 @@ class SystemAgent(Controller[str]):
                 self._loop.add(objects.name(secret))
 
     async def _reconcile(self, key: str) -> RequeueAfter:
-        secret = self._cache.store.get(key, FLEET_LOCAL)
+        secret = self._cached(key)
         if secret is None:
             return None
         host = self._context.hosts.of(plans.node_name(secret, self._machines.store))

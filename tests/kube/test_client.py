@@ -21,7 +21,7 @@ from tests.support.server.kube_server import (
     success,
 )
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.errors import Gone, KubeError, Terminal, Transient
+from upgrade_manager.kube.errors import Gone, KubeError, Terminal, Throttled, Transient
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, SECRETS
@@ -280,3 +280,11 @@ async def test_read_path_raises_when_there_is_no_response(reply: Reply, message:
     with pytest.raises(Transient, match=f"get /x: {message}") as caught:
         await api.read_path("/x", limit=2)
     assert caught.value.reason == "x"
+
+
+async def test_client_without_retries_sends_each_request_once() -> None:
+    api, transport = client(failure(429, retry_after=1), success({"kind": "Node", "metadata": {"name": "n"}}))
+    with pytest.raises(Throttled):
+        await api.without_retries().patch(NODES, "n", MergePatch({"spec": {"unschedulable": True}}))
+    assert len(transport.requests) == 1
+    assert (await api.get(NODES, "n"))["metadata"]["name"] == "n"

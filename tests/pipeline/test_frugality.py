@@ -48,8 +48,9 @@ REQUESTS = {
     "watch": 11 + 1,
     # Besides: the latest plans, for a new leader and for a new plan; API servers to check; nodes to clean up.
     # Five find leftovers when the manager becomes the leader. Four are of VMs, before each node and at the end:
-    # Harvester's toolkit does not record the VMs that it stops.
-    "list": 11 + 4 + 5 + 4,
+    # Harvester's toolkit does not record the VMs that it stops. Six compare the Nodes before a node starts or is
+    # drained.
+    "list": 11 + 4 + 5 + 4 + 6,
     # For each node: its disk check, its pre-drain and post-drain, and its pending OS, set and removed.
     "create jobs": 6 + 1,
     "patch secrets": 6,

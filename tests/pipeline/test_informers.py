@@ -214,3 +214,20 @@ def test_slim_job_keeps_whether_a_pod_runs(component: str, kept: set[str]) -> No
     labels = {"management.harvesterhci.io/upgrade-component": component}
     status = {"active": 1, "ready": 1, "startTime": "x", "terminating": 0}
     assert slim_job({"metadata": {"name": "j", "labels": labels}, "status": status})["status"].keys() == kept
+
+
+async def test_store_is_confirmed_once_it_has_caught_up(cluster: Harvester, informers: PlanInformers) -> None:
+    await cluster.nodes("n1")
+    await informers.watch(ALL_NODES)
+    await cluster.nodes("n2")
+    # The event of n2 arrives while the stores are compared.
+    await informers.confirm(cluster.client, ALL_NODES)
+    found = (await informers.watch(ALL_NODES)).list()
+    assert [node["metadata"]["name"] for node in found] == ["n1", "n2"]
+
+
+async def test_informer_without_an_open_watch_is_interrupted(informers: PlanInformers) -> None:
+    await informers.watch(ALL_NODES)
+    assert informers.interrupted(ALL_NODES, ALL_JOBS) == [ALL_NODES]
+    await asyncio.sleep(1)
+    assert informers.interrupted(ALL_NODES, ALL_JOBS) == []

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from upgrade_manager.kube.decoder import Undecodable
 from upgrade_manager.kube.errors import TIMED_OUT, Conflict, KubeError, NotFound, Terminal, Transient, WrittenObject
@@ -57,6 +58,12 @@ class Client:
         #: Shared by all reflectors that use this client.
         self.watch_list_support = WatchListSupport()
         self._validation = (("fieldValidation", field_validation),) if field_validation else ()
+
+    def without_retries(self) -> Self:
+        """Return this client, but each request is sent once: for a write whose decision does not outlast a delay."""
+        once = copy.copy(self)
+        once._rest = self._rest.without_retries()  # noqa: SLF001  # of the copy
+        return once
 
     async def get(self, resource: Resource, name: str, *, namespace: str = "", metadata_only: bool = False) -> Object:
         """Return one object. Raises NotFound."""

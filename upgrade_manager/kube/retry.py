@@ -51,13 +51,18 @@ class RestClient:
     `about` begins the message of every error: `get jobs.batch ns/x`.
     """
 
-    def __init__(self, transport: Transport, *, random: Random) -> None:
+    def __init__(self, transport: Transport, *, random: Random, retries: int = MAX_RETRIES) -> None:
         self._transport = transport
         self._random = random
+        self._retries = retries
+
+    def without_retries(self) -> RestClient:
+        """Return a client that sends each request once."""
+        return RestClient(self._transport, random=self._random, retries=0)
 
     async def send(self, request: Request, *, about: str) -> Response:
         """Return the response, with a status below 400."""
-        retry = _Retry(request, about, self._random)
+        retry = _Retry(request, about, self._random, retries=self._retries)
         while True:
             try:
                 async with _time_limit(request, about):
@@ -73,7 +78,7 @@ class RestClient:
     @asynccontextmanager
     async def open(self, request: Request, *, about: str) -> AsyncIterator[Stream]:
         """Open a stream, with a status below 400."""
-        retry = _Retry(request, about, self._random)
+        retry = _Retry(request, about, self._random, retries=self._retries)
         while True:
             async with AsyncExitStack() as stack:
                 try:
@@ -92,11 +97,11 @@ class RestClient:
 class _Retry:
     """Decides for one request whether it is retried: each method returns the delay or raises the error."""
 
-    def __init__(self, request: Request, about: str, random: Random) -> None:
+    def __init__(self, request: Request, about: str, random: Random, *, retries: int) -> None:
         self._is_read = request.method == "GET"
         self._about = about
         self._random = random
-        self._left = MAX_RETRIES
+        self._left = retries
         self._deadline = loop_time() + RETRY_DEADLINE
 
     def after_break(self, error: Transient) -> float:

@@ -7,7 +7,7 @@ kind is watched only during the phases that read it.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +23,16 @@ from upgrade_manager.blockers.first_seen import FirstSeen
 from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.informer import version_number
-from upgrade_manager.kube.pager import Selection
+from upgrade_manager.kube.objects import key, resource_version
+from upgrade_manager.kube.pager import Selection, list_all_pages
 from upgrade_manager.runtime.ttl_cache import TTLCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.informer import Informer
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.kube.store import Store
 
@@ -143,6 +146,32 @@ class PlanInformers:
         decisive = (running.informer for spec, running in self._running.items() if not spec.is_whole)
         return all(informer.following_for >= CATCH_UP for informer in decisive)
 
+    def interrupted(self, *specs: InformerSpec) -> list[InformerSpec]:
+        """Return those whose watch is not open."""
+        running = [(spec, self._running[spec].informer) for spec in specs if spec in self._running]
+        return [spec for spec, informer in running if not informer.following_for]
+
+    async def confirm(self, client: Client, *specs: InformerSpec) -> None:
+        """Raise Transient unless the stores show what the API server returns now, for a step that nothing undoes.
+
+        A watch may hang for IDLE_TIMEOUT before its informer notices. Versions are compared: of the objects, only the
+        metadata are listed. A store that is behind has WRITE_TIMEOUT to catch up.
+        """
+        for spec in specs:
+            await self._confirm(client, spec)
+
+    async def _confirm(self, client: Client, spec: InformerSpec) -> None:
+        page = partial(client.list_page, replace(spec, metadata_only=True))
+        returned = _versions((await list_all_pages(page, resource_version="")).items)
+        newest = str(max(returned.values(), default=0))
+        await self.wait_for([Write(resource=spec.resource, namespace=spec.namespace, resource_version=newest)])
+        stored = _versions((await self.watch(spec)).list())
+        if stored.keys() != returned.keys() or any(stored[one] < returned[one] for one in returned):
+            raise Transient(
+                f"the watch of {spec.resource.name} is behind the API server; no node is started or drained before "
+                "it has caught up"
+            )
+
     async def watch_all(self, *specs: InformerSpec) -> list[Store]:
         """Return several stores, whose first lists run concurrently. Raises Transient."""
         for spec in specs:
@@ -221,6 +250,10 @@ class Informers:
         """Stop all informers of all plans."""
         for plan in list(self._plans):
             await self.drop(plan)
+
+
+def _versions(items: Iterable[Object]) -> dict[tuple[str, str], int]:
+    return {key(one): version_number(resource_version(one)) for one in items}
 
 
 def slim_node(node: dict[str, Any]) -> dict[str, Any]:

@@ -40,7 +40,13 @@ from upgrade_manager.pipeline.node_upgrade.report import (
 )
 from upgrade_manager.pipeline.node_upgrade.state import Handled, State
 from upgrade_manager.pipeline.outcome import Failed, Phase, Waiting
-from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES, UPGRADE_JOBS
+from upgrade_manager.pipeline.selections import (
+    LOCAL_CLUSTER,
+    LOCAL_MACHINES,
+    MACHINE_PLANS,
+    MANAGED_NODES,
+    UPGRADE_JOBS,
+)
 from upgrade_manager.pipeline.settings import left_entries, overrides, rancher, unfinished_upgrade
 from upgrade_manager.pipeline.settings.overrides import give_back
 from upgrade_manager.runtime.concurrency import run_all
@@ -55,6 +61,8 @@ if TYPE_CHECKING:
 
 #: The phase values with which milestones are recorded.
 _PHASES = frozenset({PhaseName.NODE_UPGRADE.active, PhaseName.NODE_UPGRADE.completed})
+#: What the gate reads beside the nodes.
+_READ_BY_GATE = (LOCAL_MACHINES, LOCAL_CLUSTER, MACHINE_PLANS, UPGRADE_JOBS)
 log = structlog.get_logger(__name__)
 
 
@@ -335,8 +343,12 @@ async def _pass_gate(ctx: ReconcileContext, state: State) -> None:
     if begun:
         await drain_entries.record(ctx, begun)
     await ctx.persist()
+    if state.single is None:
+        await ctx.informers.confirm(ctx.client, MANAGED_NODES, *ctx.informers.interrupted(*_READ_BY_GATE))
+    # A write that the API server throttles is decided again, because the gate may close meanwhile.
+    once = replace(ctx, client=ctx.client.without_retries())
     for view, effect in steps:
-        is_taken = await _still_passes(ctx, state, view, effect) and await apply_effect(ctx, view, effect)
+        is_taken = await _still_passes(ctx, state, view, effect) and await apply_effect(once, view, effect)
         if not is_taken:
             log.info("gate or hook has changed meanwhile, step not taken", node=view.name)
             ctx.status.record_requests(view.name, view.requests)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from hack.simulation import Simulation
-from tests.support.cluster.node_order import NodeOrder
+from tests.support.cluster.node_order import RESUMED_BY_USER, NodeOrder
 from tests.support.cluster.simulate import RepairableScenario, fault
 from tests.support.managers.success_truth import SuccessTruth
 from tests.support.managers.sweep import shares
@@ -19,12 +20,20 @@ from tests.support.managers.upgrade import UpgradeRun, started
 from tests.support.random_runs import random_run
 from tests.support.random_runs.machines_on import MachinesOn
 from tests.support.random_runs.random_plan import draw
-from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.api.keys import (
+    FLEET_LOCAL,
+    HARVESTER_SYSTEM,
+    LABEL_JOB_TYPE,
+    LABEL_PLAN_UID,
+    PROVISIONING_CLUSTER,
+    JobType,
+)
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS, VIRTUAL_MACHINES
+from upgrade_manager.kube.resources import JOBS, NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS, VIRTUAL_MACHINES
 
 #: So many runs, dealt out to so many tests, which may run at the same time.
 RUNS, SHARES = 200, 20
+CONTAINER = {"name": "work", "image": "toolkit"}
 
 
 @pytest.mark.rule(
@@ -88,6 +97,30 @@ async def test_nodes_out_of_turn_are_found(end: str, act: Callable[[UpgradeRun],
         await act(stage)
         await asyncio.sleep(60)
     assert any(violation.endswith(found) for violation in order.violations)
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({}, 1),
+        ({"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, 0),
+        ({"metadata": {"annotations": {RESUMED_BY_USER: "true"}}}, 0),
+    ],
+    ids=["by the manager", "finished", "by a user"],
+)
+async def test_resumption_without_a_plan_is_found(changes: dict[str, Any], found: int) -> None:
+    async with Simulation() as simulation:
+        order = NodeOrder(simulation.server.storage, release_os="Harvester v1.8.0", loose=False, restarted=())
+        labels = {LABEL_JOB_TYPE: JobType.PRE_DRAIN, LABEL_PLAN_UID: "deleted"}
+        metadata = {"name": "job", "namespace": HARVESTER_SYSTEM, "labels": labels}
+        template = {"spec": {"nodeName": "node-0", "restartPolicy": "Never", "containers": [CONTAINER]}}
+        client, job = simulation.client(), {"metadata": metadata, "spec": {"suspend": True, "template": template}}
+        await client.create(JOBS, {"apiVersion": "batch/v1", "kind": "Job", **job})
+        if "status" in changes:
+            await client.patch(JOBS, "job", MergePatch(changes), namespace=HARVESTER_SYSTEM, subresource="status")
+        resumed = MergePatch({"metadata": changes.get("metadata", {}), "spec": {"suspend": False}})
+        await client.patch(JOBS, "job", resumed, namespace=HARVESTER_SYSTEM)
+    assert len(order.violations) == found
 
 
 async def test_untrue_success_is_found() -> None:

@@ -31,6 +31,9 @@ from upgrade_manager.resources.owner import plan_uid
 _MACHINES = "machines.cluster.x-k8s.io"
 _REBOOTS = {JobType.POST_DRAIN, JobType.SINGLE_NODE_UPGRADE}
 _SEQUENCE = {JobType.PRE_DRAIN, *_REBOOTS}
+_ENDS = ("Complete", "Failed")
+#: The annotation of a Job that a user suspended, in the write that resumes it.
+RESUMED_BY_USER = "example.com/resumed"
 
 
 @dataclass(slots=True)
@@ -100,24 +103,29 @@ class NodeOrder:
             return
         plan, name = plan_uid(job), objects.spec(job)["template"]["spec"]["nodeName"]
         node = self._nodes[name]
-        if not objects.spec(job).get("suspend") and (not before or objects.spec(before).get("suspend")):
-            self._started(job, name)
+        is_resumed = not objects.spec(job).get("suspend") and (not before or objects.spec(before).get("suspend"))
+        # Kubernetes creates no Pods for a finished Job (pkg/controller/job/job_controller.go, syncJob).
+        if is_resumed and not any(objects.is_condition_true(job, end) for end in _ENDS):
+            self._started(job, name, by_user=_is_marked(job) and not _is_marked(before))
         if objects.status(job).get("active") and kind in _REBOOTS and plan == self._running:
             node.reboots.add(objects.uid(job))
             node.single = node.single or kind == JobType.SINGLE_NODE_UPGRADE
         if kind == JobType.PRE_DRAIN and objects.is_condition_true(job, "Complete"):
             node.prepared.add(plan)
 
-    def _started(self, job: Object, name: str) -> None:
+    def _started(self, job: Object, name: str, *, by_user: bool) -> None:
         """Check the start of a node's Job."""
         kind, node = objects.labels(job)[LABEL_JOB_TYPE], self._nodes[name]
+        # A user who has suspended a Job that outlives its plan may let the Job go on; the manager must not.
+        if by_user and not self._running:
+            return
         if plan_uid(job) != self._running or self._phase not in _UPGRADING:
             self._broken(f"Job {objects.name(job)} starts while its plan does not upgrade nodes")
         if kind == JobType.POST_DRAIN and plans.POST_DRAIN not in self._annotations(name):
             self._broken(f"Job {objects.name(job)} starts before Rancher has drained {name}")
         if kind == JobType.PRE_DRAIN and LABEL_REPEATED not in objects.labels(job):
             # A repeated drain may precede that of a node to which Rancher comes later.
-            busy = [one for one, other in self._nodes.items() if one != name and other.busy == self._running]
+            busy = [one for one, other in self._nodes.items() if one != name and other.busy == self._running != ""]
             if busy:
                 self._broken(f"Job {objects.name(job)} starts while {busy} are upgraded")
         node.busy = self._running
@@ -191,6 +199,10 @@ class NodeOrder:
 
     def _broken(self, violation: str) -> None:
         self.violations.append(f"{virtual_now():%H:%M:%S} {violation}")
+
+
+def _is_marked(job: Object) -> bool:
+    return bool(job) and RESUMED_BY_USER in objects.annotations_of(job)
 
 
 def _answers(annotations: dict[str, str], hook: str, acknowledgement: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from tests.support.cluster.node_order import RESUMED_BY_USER
 from tests.support.random_runs.undoing import undone
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_PLAN, Component
 from upgrade_manager.api.names import component_name, repo_service_name, restore_vm_config_map
@@ -83,7 +84,9 @@ async def _suspend_for(stage: UpgradeRun, job: str, seconds: float) -> None:
 
 
 async def _suspend(stage: UpgradeRun, job: str, *, suspend: bool) -> None:
-    await stage.client.patch(JOBS, job, MergePatch({"spec": {"suspend": suspend}}), namespace=HARVESTER_SYSTEM)
+    mark = {"annotations": {RESUMED_BY_USER: None if suspend else "true"}}
+    patch = MergePatch({"metadata": mark, "spec": {"suspend": suspend}})
+    await stage.client.patch(JOBS, job, patch, namespace=HARVESTER_SYSTEM)
 
 
 async def image_deleted(stage: UpgradeRun, _: Interference) -> None:

@@ -33,6 +33,7 @@ from tests.support.random_runs.interference import (
     Interference,
 )
 from tests.support.random_runs.machines_on import MachinesOn
+from tests.support.random_runs.operator import follow_remedies
 from tests.support.random_runs.random_plan import Instant, RandomPlan, draw
 from tests.support.server.api_faults import FAULTS
 from tests.support.server.request_audit import AuditedBackend
@@ -182,7 +183,11 @@ class UserActions:
         """Run all plans to their end."""
         drawn = self._drawn
         first = await self._begin()
-        async with in_background(_pause(first, drawn)), in_background(_interfere(first, drawn)):
+        async with (
+            in_background(_pause(first, drawn)),
+            in_background(_interfere(first, drawn)),
+            in_background(follow_remedies(first.client)),
+        ):
             if drawn.deleted is not None:
                 await _reach(first, drawn.deleted)
                 await _delete(first)

@@ -17,7 +17,6 @@ from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import PODS, UPGRADE_PLANS
 from upgrade_manager.pipeline import blocker_report
 from upgrade_manager.pipeline.context import ReconcileContext
-from upgrade_manager.pipeline.errors import Overdue, RetryError
 from upgrade_manager.pipeline.events import REPEAT_WINDOW, PlanEvents
 from upgrade_manager.pipeline.informers import PlanInformers
 from upgrade_manager.pipeline.status import StatusPatch
@@ -205,17 +204,17 @@ async def test_blockers_beyond_the_status_send_no_events(cluster: Harvester, inf
     ctx = await begun(cluster, informers)
     found = [blocker(str(number), reason=BlockerReason.WRITE_REFUSED) for number in range(MAX_BLOCKERS + 5)]
     for _ in range(2):
-        blocker_report.report_error(ctx, RetryError("refused"), found)
+        blocker_report.report_refused(ctx, found)
     assert len(cluster.recorder.recorded) == MAX_BLOCKERS
 
 
-@pytest.mark.rule("blockers: an error that lasts is explained by the waits that it carries")
+@pytest.mark.rule("blockers: an error that lasts is explained by the waits beside it")
 async def test_error_with_an_overdue_wait_is_explained(cluster: Harvester, informers: PlanInformers) -> None:
     await pending_pod(cluster)
     ctx = await begun(cluster, informers)
-    error = Overdue("unreachable", waits=[job_wait(age=61)])
     for found in ([], [blocker(reason=BlockerReason.WRITE_REFUSED)]):
         # The first report starts the informer of the Pods.
-        blocker_report.report_error(ctx, error, found)
+        blocker_report.report(ctx, [job_wait(age=61)], keeps_refused=True)
+        blocker_report.report_refused(ctx, found)
         await asyncio.sleep(0.5)
     assert [entry["reason"] for entry in ctx.status["blockers"]] == ["WriteRefused", "PodPending"]

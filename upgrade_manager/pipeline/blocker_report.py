@@ -11,7 +11,6 @@ from upgrade_manager.blockers.deadlines import earliest
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.object_view import NotSynced, Unreadable
 from upgrade_manager.blockers.table import FINDERS
-from upgrade_manager.pipeline.errors import Overdue
 from upgrade_manager.pipeline.events import REPEAT_WINDOW
 from upgrade_manager.pipeline.informers import InformerSpec
 
@@ -129,13 +128,8 @@ def _since(known: Sequence[Blocker], reasons: Collection[BlockerReason], kind: s
     )
 
 
-def report_error(ctx: ReconcileContext, error: Exception, refused: Sequence[Blocker]) -> None:
-    """Report the cause of an error that lasts, and refused writes beside it.
-
-    The finders run for the waits that the error carries; after another error, the recorded blockers stay.
-    """
-    if isinstance(error, Overdue):
-        report(ctx, error.waits)
+def report_refused(ctx: ReconcileContext, refused: Sequence[Blocker]) -> None:
+    """Report the writes that are refused after an error; the other recorded blockers stay."""
     known = known_blockers(ctx)
     others = [one for one in known if one.reason not in _REFUSED]
     _record(ctx, known, merge_blockers(known, [*others, *refused]))

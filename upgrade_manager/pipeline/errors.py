@@ -3,10 +3,10 @@
     RetryError          base class
     ├── MissingObject   an object that the upgrade requires does not exist
     ├── ForeignObject   an object that the upgrade would create exists and belongs to another owner
-    ├── BadCluster      continuing would damage the cluster in its current state
-    └── Overdue         an error that lasts becomes a blocker, by the wait that it carries
+    └── BadCluster      continuing would damage the cluster in its current state
 
 Errors of the upgrade repository are in release/errors.py.
+An error with waits is not raised: the phase returns `Waiting` with both (outcome.py).
 An error that ends the upgrade is not raised: the phase returns `Failed`.
 """
 
@@ -20,9 +20,6 @@ from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.runtime.result import RetryError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from upgrade_manager.blockers.wait import Wait
     from upgrade_manager.kube.objects import Object
 
 __all__ = [
@@ -30,7 +27,6 @@ __all__ = [
     "BadCluster",
     "ForeignObject",
     "MissingObject",
-    "Overdue",
     "RetryError",
     "error_message",
     "is_of_plan",
@@ -53,14 +49,6 @@ class ForeignObject(RetryError):
 
 class BadCluster(RetryError):
     """Raised before any change."""
-
-
-class Overdue(RetryError):
-    """An error with the waits by which the finders of blockers find its cause."""
-
-    def __init__(self, message: str, *, waits: Sequence[Wait]) -> None:
-        super().__init__(message)
-        self.waits = tuple(waits)
 
 
 def is_of_plan(error: Exception) -> bool:

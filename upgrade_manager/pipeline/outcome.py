@@ -27,7 +27,8 @@ class Waiting:
     detail: str = ""
     #: Seconds until the next reconcile, for changes that are not watched.
     after: float | None = None
-    #: An error beside the phase's work, such as a refused write of the repository, which the reconciler retries.
+    #: An error that the reconciler reports and retries: the phase's own, or one beside its work, such as a refused
+    #: write of the repository. The finders of `waits` name its cause.
     error: Exception | None = None
 
 

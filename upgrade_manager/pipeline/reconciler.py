@@ -373,7 +373,7 @@ class PlanReconciler:
         ctx.events.error(ctx.raw, error_message(error))
         is_over = ctx.status.ended or objects.is_deleting(ctx.raw)
         refused = self._refusals.blockers(ctx.owner.uid, is_over=is_over, now=ctx.now())
-        blocker_report.report_error(ctx, error, refused)
+        blocker_report.report_refused(ctx, refused)
         try:
             async with asyncio.timeout(RECORD_TIMEOUT):
                 await self._persist(ctx)

@@ -6,8 +6,8 @@ import pytest
 
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube.errors import Terminal, Transient
-from upgrade_manager.pipeline.errors import Overdue, RetryError
-from upgrade_manager.pipeline.outcome import Completed
+from upgrade_manager.pipeline.errors import RetryError
+from upgrade_manager.pipeline.outcome import Completed, Waiting
 from upgrade_manager.pipeline.phases.metadata_populate import MetadataPopulate
 
 if TYPE_CHECKING:
@@ -52,10 +52,8 @@ async def test_release_is_read_from_the_repository(cluster: Harvester, plan: str
 @pytest.mark.parametrize(
     ("answer", "cause"),
     [
-        pytest.param(Transient("connection refused"), "unreachable: connection refused", id="no connection"),
         pytest.param(Terminal("longer than 1 byte"), "longer than 1 byte", id="too long"),
         pytest.param(404, "does not exist", id="not there"),
-        pytest.param(503, "returned HTTP 503", id="an error"),
         pytest.param(204, "returned HTTP 204", id="something else"),
         pytest.param(b"", "is empty", id="an empty file"),
         pytest.param(b"harvester: [v1.8.0", "is not YAML", id="broken YAML"),
@@ -68,15 +66,38 @@ async def test_invalid_release_is_reported_and_retried(
 ) -> None:
     cluster.files.answers[PATH] = answer
     ctx = cluster.context(await cluster.plan())
-    with pytest.raises(RetryError, match=cause) as raised:
+    with pytest.raises(RetryError, match=cause):
         await MetadataPopulate().run(ctx)
     assert ctx.status["releaseMetadata"] is None
-    if isinstance(raised.value, Overdue):
-        (wait,) = raised.value.waits
-        assert (wait.kind, wait.name) == (WaitKind.SERVICE, "up-repo")
-        assert str(raised.value).endswith(
-            ". Show the events of its Pods: kubectl describe pods -n harvester-system "
-            "-l management.harvesterhci.io/upgrade-plan=up,management.harvesterhci.io/upgrade-component=repo"
-        )
+    cluster.files.answers[PATH] = RELEASE
+    assert await MetadataPopulate().run(ctx) == Completed()
+
+
+@pytest.mark.rule(
+    "pipeline: an unreachable repository is Degraded with the cause",
+    "pipeline: an HTTP error is Degraded with the cause",
+)
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [
+        pytest.param(Transient("connection refused"), "unreachable: connection refused", id="no connection"),
+        pytest.param(503, "returned HTTP 503", id="an error"),
+    ],
+)
+async def test_repository_without_a_response_is_a_wait_with_an_error(
+    cluster: Harvester, answer: int | Exception, cause: str
+) -> None:
+    cluster.files.answers[PATH] = answer
+    ctx = cluster.context(await cluster.plan())
+    result = await MetadataPopulate().run(ctx)
+    assert isinstance(result, Waiting)
+    (wait,) = result.waits
+    assert (wait.kind, wait.name) == (WaitKind.SERVICE, "up-repo")
+    assert cause in wait.detail
+    assert str(result.error) == (
+        f"{wait.detail}. Show the events of its Pods: kubectl describe pods -n harvester-system "
+        "-l management.harvesterhci.io/upgrade-plan=up,management.harvesterhci.io/upgrade-component=repo"
+    )
+    assert ctx.status["releaseMetadata"] is None
     cluster.files.answers[PATH] = RELEASE
     assert await MetadataPopulate().run(ctx) == Completed()

@@ -29,7 +29,7 @@ class MetadataPopulate(Phase):
         return f"Reading {shown(ctx.repo_url)}{RELEASE_PATH}"
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Wait for the checksums, then read the release file; an error is raised and retried."""
+        """Wait for the checksums and a response, then read the release file; an error is retried."""
         waiting = await iso_checksums.compute(ctx)
         if waiting is not None:
             return waiting
@@ -37,7 +37,7 @@ class MetadataPopulate(Phase):
         try:
             body = await read_file(ctx.repository, url, limit=SIZE_LIMIT)
         except Unreachable as error:
-            raise repository.overdue(ctx, error) from error
+            return repository.unreachable(ctx, error, is_error=True)
         if body is None:
             raise BadRepository(f"{shown(url)} does not exist; {NOT_A_RELEASE}")
         iso_checksums.verify_release(ctx, f"/{RELEASE_FILE}", body)

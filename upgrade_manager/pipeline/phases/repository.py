@@ -21,7 +21,6 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, SERVICES
 from upgrade_manager.pipeline.blocker_report import first_seen
 from upgrade_manager.pipeline.ending import repository_handover
-from upgrade_manager.pipeline.errors import Overdue
 from upgrade_manager.pipeline.outcome import Completed, Waiting
 from upgrade_manager.pipeline.phases import iso_import
 from upgrade_manager.pipeline.selections import MANAGED_NODES, one_image, repository_deployments, repository_endpoints
@@ -119,17 +118,17 @@ async def waits(ctx: ReconcileContext, others: Iterable[Wait]) -> tuple[Wait, ..
     return _wait(ctx, ServiceWait, repo_service_name(ctx.owner.name), None, "no endpoint is ready")
 
 
-def unreachable(ctx: ReconcileContext, error: Unreachable) -> Waiting:
-    """Return Waiting for a repository that counts as ready and does not respond."""
+def unreachable(ctx: ReconcileContext, error: Unreachable, *, is_error: bool = False) -> Waiting:
+    """Return Waiting for a repository that counts as ready and does not respond.
+
+    `is_error` is True for a phase that fails without a response: the reconciler reports and retries the error.
+    """
     message = f"Service {HARVESTER_SYSTEM}/{repo_service_name(ctx.owner.name)}: waiting for a response"
     waits = _wait(ctx, ServiceWait, repo_service_name(ctx.owner.name), None, str(error))
-    return Waiting(message=message, detail=str(error), after=_RESPONSE_RETRY, waits=waits)
-
-
-def overdue(ctx: ReconcileContext, error: Unreachable) -> Overdue:
-    """Return the error of a repository that does not respond, which becomes a blocker while it lasts."""
-    message = f"{error}. {show_pods(HARVESTER_SYSTEM, pod_selector(ctx.owner))}"
-    return Overdue(message, waits=_wait(ctx, ServiceWait, repo_service_name(ctx.owner.name), None, str(error)))
+    waiting = Waiting(message=message, detail=str(error), after=_RESPONSE_RETRY, waits=waits)
+    if not is_error:
+        return waiting
+    return replace(waiting, error=RetryError(f"{error}. {show_pods(HARVESTER_SYSTEM, pod_selector(ctx.owner))}"))
 
 
 async def _ensure_deployment(ctx: ReconcileContext) -> Object | Waiting:

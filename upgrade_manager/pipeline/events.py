@@ -23,7 +23,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.nodes.milestones import MilestoneReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Container, Iterable, Sequence
     from datetime import datetime
 
     from upgrade_manager.api.blockers import Blocker
@@ -53,6 +53,8 @@ _RANKS = {
 #: Characters of the plan's name, of up to 253, in an event's name.
 _NAME_LENGTH = 200
 _TIME = "phaseTransitionTimestamp"
+#: VMs that an event names.
+_NAMED_VMS = 10
 
 
 def reconcile_annotations() -> dict[str, str]:
@@ -189,6 +191,12 @@ class PlanEvents:
         phase = first_phase or objects.status(plan).get("currentPhase") or ""
         name = _unique_name(plan, f"{reason}/{about}" if about else reason, position=_position(phase) + 1)
         self._recorder.record(plan, type_=WARNING, reason=reason, message=bounded_line(message), name=name)
+
+    def vms(self, plan: Object, reason: str, text: str, vms: Sequence[str]) -> None:
+        """Record warnings that name all these VMs, a few in each, because a message is cut."""
+        for first in range(0, len(vms), _NAMED_VMS):
+            some = ", ".join(vms[first : first + _NAMED_VMS])
+            self.warning(plan, reason, f"{text}: {some}", about=some)
 
 
 def _phase_event(plan: Object, value: str) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """Copies what the toolkit's Jobs record in the plan's ConfigMap into the ledger, and removes settled keys from both.
 
 node_upgrade/phase.py and ending/settlement.py call it; toolkit/run/ledger.py writes the ConfigMap. Only our own toolkit
-does: with Harvester's, no request is made.
+does: with Harvester's, no request is made. `hand_over` serves node_upgrade/vm_restore.py, too.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
+
+_NO_MARK: Object = {}
 
 
 def is_used(ctx: ReconcileContext) -> bool:
@@ -56,13 +58,19 @@ async def discard_stale(ctx: ReconcileContext) -> None:
 
 async def release(ctx: ReconcileContext, writers: Iterable[Object]) -> None:
     """Make the Jobs that may still write the ConfigMap its owners; remove it without such Jobs."""
-    found, owners = await _find(ctx), [owner_reference(JOBS, job) for job in writers]
-    if found is None:
-        return
+    found = await _find(ctx)
+    if found is not None:
+        await hand_over(ctx, found, writers)
+
+
+async def hand_over(ctx: ReconcileContext, found: Object, jobs: Iterable[Object], *, mark: Object = _NO_MARK) -> None:
+    """Make the Jobs the owners of the ConfigMap, with these fields of its metadata; remove it without Jobs."""
+    owners = [owner_reference(JOBS, job) for job in jobs]
     if not owners:
         await _remove(ctx, found)
     elif owners != objects.metadata(found).get("ownerReferences"):
-        await ctx.mark(CONFIG_MAPS, objects.name(found), {"ownerReferences": owners}, namespace=HARVESTER_SYSTEM)
+        metadata = {**mark, "ownerReferences": owners}
+        await ctx.mark(CONFIG_MAPS, objects.name(found), metadata, namespace=HARVESTER_SYSTEM)
 
 
 async def _find(ctx: ReconcileContext) -> Object | None:

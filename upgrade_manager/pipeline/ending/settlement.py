@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 #: Seconds between two checks of VMs that start, which are not watched.
 VM_RETRY = 5.0
-#: VMs that the message of a wait names, and VMs that an event names.
-_SHOWN, _NAMED = 3, 10
+#: VMs that the message of a wait names.
+_SHOWN = 3
 
 
 async def settle(ctx: ReconcileContext) -> Waiting | None:
@@ -141,10 +141,7 @@ def vms_off(ctx: ReconcileContext) -> Iterator[str]:
     silent = [
         one for one in entries if restores and ctx.status.node_reason(one.get("node", "")) != vm_restore.EVENT_REASON
     ]
-    names = sorted(map(vm_of, silent))
-    for first in range(0, len(names), _NAMED):
-        some = ", ".join(names[first : first + _NAMED])
-        ctx.events.warning(ctx.raw, "VMsOff", f"{text}: {some}", about=some)
+    ctx.events.vms(ctx.raw, "VMsOff", text, sorted(map(vm_of, silent)))
     yield f"{text}: {', '.join(sorted(map(vm_of, entries)))}"
 
 

@@ -18,12 +18,12 @@ from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.facts.vm_start import not_restarted
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, Terminal
-from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS
+from upgrade_manager.pipeline import job_ledger
 from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.selections import UPGRADE_JOBS
 from upgrade_manager.resources.jobs import node_job_name, restore_job
-from upgrade_manager.resources.owner import owner_reference, plan_uid
+from upgrade_manager.resources.owner import plan_uid
 from upgrade_manager.resources.restore_list import is_list_of, listed_vms, ownership
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
 
 EVENT_REASON = "RestoreVMFailed"
-#: VMs that an event names.
-_NAMED = 10
 log = structlog.get_logger(__name__)
 
 
@@ -137,9 +135,7 @@ async def report_stopped(ctx: ReconcileContext) -> None:
 def _name_all(ctx: ReconcileContext, node: str, vms: Sequence[str]) -> None:
     """Name every VM in events, because the list of the VMs is removed."""
     text = f"Node {node} is not upgraded: VMs that were shut down for it are not restarted. Start those that are off"
-    for first in range(0, len(vms), _NAMED):
-        some = ", ".join(vms[first : first + _NAMED])
-        ctx.events.warning(ctx.raw, EVENT_REASON, f"{text}: {some}", about=f"{node}/{first}")
+    ctx.events.vms(ctx.raw, EVENT_REASON, text, vms)
     message = f"{text}: {', '.join(vms)}. {ctx.status.node_message(node)}".removesuffix(". ")
     ctx.status.warn_node(node, EVENT_REASON, message, limit=MAX_MESSAGE)
 
@@ -147,14 +143,8 @@ def _name_all(ctx: ReconcileContext, node: str, vms: Sequence[str]) -> None:
 async def release_list(ctx: ReconcileContext, readers: Iterable[Object]) -> None:
     """Make the Jobs that still read the ConfigMap its owners; remove the ConfigMap without such Jobs."""
     found = await _own_list(ctx) if _may_have_list(ctx) else None
-    if found is None:
-        return
-    owners = [owner_reference(JOBS, job) for job in readers]
-    if not owners:
-        await ctx.remove(CONFIG_MAPS, objects.name(found), namespace=HARVESTER_SYSTEM, uid=objects.uid(found))
-    elif owners != objects.metadata(found).get("ownerReferences"):
-        patch = MergePatch({"metadata": {**ownership(found, ctx.raw), "ownerReferences": owners}})
-        await ctx.patch(CONFIG_MAPS, objects.name(found), patch, namespace=HARVESTER_SYSTEM, metadata_only=True)
+    if found is not None:
+        await job_ledger.hand_over(ctx, found, readers, mark=ownership(found, ctx.raw))
 
 
 def _may_have_list(ctx: ReconcileContext) -> bool:

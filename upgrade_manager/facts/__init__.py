@@ -5,7 +5,7 @@ The Job on a node, the finder of blockers and the webhook apply the same rule, s
 live_migration   Harvester's rule for VMs that the Job stops before a drain; `node_affinity` is the scheduler's rule
 vm_obstacles     why a VM stays on a node that KubeVirt evacuates; `migrations` finds the VM's migrations
 vm_start         whether KubeVirt is about to start or stop a VM
-node_obstacles   why a node's upgrade has not ended
+node_obstacles   why a node's upgrade has not ended; `missing_nodes` why a node cannot be observed
 volumes          Longhorn's volumes for which a drain waits
 image_import     the state of the import of the ISO, and the volume of its image
 drain_hooks      the drain hooks of Rancher's cluster and machine-plan Secrets
@@ -48,6 +48,7 @@ __all__ = [
     "machine_plan",
     "managed_charts",
     "migrations",
+    "missing_nodes",
     "node_affinity",
     "node_obstacles",
     "old_images",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, FLEET_LOCAL, WITNESS_LABEL
 from upgrade_manager.facts.machine_plan import machine_nodes, plan_errors
-from upgrade_manager.facts.node_obstacles import agent_log, not_ready, not_ready_ways_out
+from upgrade_manager.facts.node_obstacles import NodeObstacle, agent_log, not_ready, not_ready_ways_out
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.model import AcknowledgeHook
 from upgrade_manager.nodes.sequencing import (
@@ -31,8 +31,9 @@ from upgrade_manager.nodes.sequencing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from upgrade_manager.facts.missing_nodes import MissingNode
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.nodes.model import Decision, Effect, NodeView
     from upgrade_manager.nodes.node_view import Decided, Observed
@@ -91,31 +92,39 @@ class Surroundings:
 
     @classmethod
     def of(
-        cls, observed: Observed, decided: Sequence[Decided], *, missing: Mapping[str, str], rancher: Closed | None
+        cls,
+        observed: Observed,
+        decided: Sequence[Decided],
+        *,
+        missing: Mapping[str, MissingNode],
+        rancher: Closed | None,
     ) -> Surroundings:
         """Read the nodes of Machines that take no part, if a decision depends on them.
 
-        `missing` are recorded nodes that cannot be observed, each with the reason.
+        `missing` are the nodes that cannot be observed, recorded or not.
         """
-        if not any(is_gated(view, effect) for view, decision in decided for effect in decision.effects):
+        if not reads_others(decided):
             return cls(decided=decided, rancher=rancher)
         known = {view.name for view, _ in decided}
-        found = {**{name: _away(name, why) for name, why in missing.items()}, **_away_beside(observed, known)}
+        found = {**{name: _away(name, one) for name, one in missing.items()}, **_away_beside(observed, known)}
         joined = any(_takes_vms(node) for node in observed.nodes.list() if objects.name(node) not in known)
         return cls(decided=decided, unavailable=found, has_joined=joined, rancher=rancher)
 
 
+def reads_others(decided: Iterable[Decided]) -> bool:
+    """Return True if a decision depends on nodes that take no part."""
+    return any(is_gated(view, effect) for view, decision in decided for effect in decision.effects)
+
+
 def _away_beside(observed: Observed, known: Collection[str]) -> dict[str, Closed]:
-    """Return the other nodes of Machines that are away, such as nodes that join, each with its row."""
+    """Return the nodes that take no part and are away, such as nodes that join, each with its row."""
     found = {}
     errors = plan_errors(observed.machines)
     for name in machine_nodes(observed.machines.list()):
-        if name in known:
-            continue
         node = observed.nodes.get(name)
-        if node is None:
-            found[name] = _away(name, "its Machine exists, but its Node does not exist or lacks the managed label")
-        elif not objects.is_condition_true(node, "Ready"):
+        if name in known or node is None:
+            continue
+        if not objects.is_condition_true(node, "Ready"):
             found[name] = down(name, "")
         elif name in errors:
             found[name] = _without_plan(name, errors[name])
@@ -212,11 +221,11 @@ def is_down_before(view: NodeView, decision: Decision) -> bool:
 
 def down(node: str, since: str) -> Closed:
     """Return the row for a node that is not Ready since that time, which is empty if unknown."""
-    return _away(node, not_ready(since))
+    return _away(node, NodeObstacle(why=not_ready(since), ways_out=not_ready_ways_out(node)))
 
 
-def _away(node: str, why: str) -> Closed:
-    return Closed(row=GateRow.OTHER_NODE, name=node, why=why, ways_out=not_ready_ways_out(node))
+def _away(node: str, obstacle: NodeObstacle) -> Closed:
+    return Closed(row=GateRow.OTHER_NODE, name=node, why=obstacle.why, ways_out=obstacle.ways_out)
 
 
 def _targets(view: NodeView, around: Surroundings) -> Closed | None:

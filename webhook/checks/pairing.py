@@ -1,14 +1,15 @@
 """Every node is managed by Harvester and has exactly one Machine, which names it.
 
-facts/pairing.py has the repair of a Node that names a wrong Machine.
+facts/machine_plan.py has the repair of a Node that names a wrong Machine, facts/missing_nodes.py that of the label.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import ANNOTATION_MACHINE, FLEET_LOCAL, MANAGED_SELECTOR, is_managed, manage_command
+from upgrade_manager.api.keys import ANNOTATION_MACHINE, FLEET_LOCAL, is_managed
 from upgrade_manager.facts.machine_plan import correct_annotation
+from upgrade_manager.facts.missing_nodes import unlabelled
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import MACHINES as RESOURCE
 from webhook.check import Check, Finding
@@ -52,7 +53,7 @@ def _without_node(machine: str) -> str:
 def _problems(node: Object, node_of: Mapping[str, str], machines_of: Mapping[str, Sequence[str]]) -> Iterator[str]:
     name = objects.name(node)
     if not is_managed(objects.mapping(node, "metadata", "labels")):
-        yield f"lacks the label {MANAGED_SELECTOR}. Add it: {manage_command(name)}"
+        yield str(unlabelled(name)).removeprefix("it ")
     machine = objects.text(node, "metadata", "annotations", ANNOTATION_MACHINE)
     correct = correct_annotation(name, machines_of.get(name, ()))
     if not machine:

@@ -105,7 +105,7 @@ Change = "Callable[[NodeUpgradeRun], Awaitable[None]]"
 ROWS = [
     pytest.param(not_ready, ready, "UNAVAILABLE_NODE", "n2", "kubectl describe node n2", id="not begun, NotReady"),
     pytest.param(lost, back, "UNAVAILABLE_NODE", "n2", "kubectl describe node n2", id="done, NotReady"),
-    pytest.param(joining, joined, "UNAVAILABLE_NODE", "n4", "kubectl describe node n4", id="joining, no Node"),
+    pytest.param(joining, joined, "UNAVAILABLE_NODE", "n4", "Start the node, or delete", id="joining, no Node"),
     pytest.param(refuse_plan, apply_plan, "UNAVAILABLE_NODE", "n3", "rancher-system-agent", id="plan not applied"),
     pytest.param(uncordon, cordon, "UNCORDONED_NODE", "n1", "kubectl cordon n1", id="uncordoned"),
     pytest.param(

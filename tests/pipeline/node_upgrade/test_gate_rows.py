@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.pipeline.node_upgrade.test_gate import NOW, RELEASE_KUBERNETES, patch_machine
+from tests.support.cluster.cluster_reader import named
 from tests.support.cluster.nodes import OPTIONS, PRE
-from upgrade_manager.api.keys import RKE_ETCD_ROLE, RKE_INIT_NODE, RKE_WORKER_ROLE, WITNESS_LABEL
-from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.api.keys import MANAGED_LABEL, RKE_ETCD_ROLE, RKE_INIT_NODE, RKE_WORKER_ROLE, WITNESS_LABEL
+from upgrade_manager.blockers.wait import MissingNodeWait, UnavailableNodeWait, WaitKind
+from upgrade_manager.facts.missing_nodes import unlabelled, without_node
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
 from upgrade_manager.pipeline.outcome import Waiting
 
 if TYPE_CHECKING:
     from tests.support.managers.node_upgrade import NodeUpgradeRun
+    from upgrade_manager.facts.missing_nodes import MissingNode
 
 OLD_OS, OLD_KUBERNETES = "Harvester v1.6.1", "v1.32.4+rke2r1"
 TARGETS = pytest.mark.rule(
@@ -145,3 +148,41 @@ async def test_forgotten_node_does_not_hold_a_later_tier(stage: NodeUpgradeRun) 
     for _ in range(2):
         await stage.run()
     assert "pre-drain-n2" in await stage.jobs()
+
+
+UNOBSERVED = pytest.mark.rule("blockers: the gate and the wait of a node that cannot be observed have one reason")
+
+
+async def unavailable(stage: NodeUpgradeRun) -> list[tuple[WaitKind, str, str]]:
+    """Return the waits for nodes that are missing or not available, with reason and remedy."""
+    result = await stage.request("n1", "pre")
+    assert isinstance(result, Waiting)
+    found = [wait for wait in result.waits if isinstance(wait, MissingNodeWait | UnavailableNodeWait)]
+    return [(wait.kind, wait.detail, wait.remedy) for wait in found]
+
+
+async def unlabel(stage: NodeUpgradeRun, node: str) -> None:
+    await stage.client.patch(NODES, node, MergePatch({"metadata": {"labels": {MANAGED_LABEL: None}}}))
+
+
+@UNOBSERVED
+@pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "joined"])
+@pytest.mark.parametrize("has_node", [True, False], ids=["without label", "without Node"])
+async def test_unobserved_node_has_one_wait_with_its_reason(
+    stage: NodeUpgradeRun, *, is_recorded: bool, has_node: bool
+) -> None:
+    await set_up(stage, "n1", "n2", *["n4"] * is_recorded)
+    await stage.enter()
+    await stage.run()
+    if not is_recorded:
+        await join(stage, "n4")
+    if has_node:
+        await unlabel(stage, "n4")
+        expected: MissingNode = unlabelled("n4")
+    else:
+        await stage.client.delete(NODES, "n4")
+        expected = without_node(named("m-n4", "fleet-local"))
+    kind = WaitKind.MISSING_NODE if is_recorded else WaitKind.UNAVAILABLE_NODE
+    assert await unavailable(stage) == [(kind, expected.why, expected.ways_out[0])]
+    assert f"n1: waiting for Node n4: {expected.why}" in await stage.waiting()
+    assert await stage.jobs() == []

@@ -305,7 +305,7 @@ async def test_node_without_its_label_holds_the_phase(stage: NodeUpgradeRun) -> 
     assert await stage.states() == {"n1": "ImagePreloaded", "n2": "ImagePreloaded"}
     await stage.run()
     await stage.move(n1="PostDrained")
-    reason = "its label harvesterhci.io/managed=true is missing. Add it: kubectl label --overwrite node n2 "
+    reason = "it lacks the label harvesterhci.io/managed=true. Add it: kubectl label --overwrite node n2 "
     assert (await stage.waiting()).startswith(f"n2: {reason}")
     await _label(stage, "n2", managed=True)
     await stage.move(n2="PostDrained")

@@ -166,7 +166,7 @@ async def test_node_without_the_label_is_not_left_out(cluster: Harvester) -> Non
         labels = {"harvesterhci.io/managed": value}
         await cluster.client.patch(NODES, "n2", MergePatch({"metadata": {"labels": labels}}))
 
-    problem = r"^Node n2 would be left out: its label harvesterhci\.io/managed=true is missing\. Add it: kubectl label"
+    problem = r"^Node n2 would be left out: it lacks the label harvesterhci\.io/managed=true\. Add it: kubectl label"
     await cluster.nodes("n1", "n2")
     for node in ("n1", "n2"):
         await cluster.machine(node)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named, node
+from upgrade_manager.facts.missing_nodes import unlabelled
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import MACHINES, NODES
 from webhook.checks.pairing import CHECK
@@ -13,7 +14,8 @@ LABEL, ANNOTATION = "harvesterhci.io/managed", "cluster.x-k8s.io/machine"
 ANNOTATE = f"kubectl annotate --overwrite node n1 {ANNOTATION}"
 UNMANAGED: dict[str, Any] = {LABEL: "false"}
 NUMBERS = "the numbers of nodes ({}) and Machines ({}) differ. "
-NO_LABEL = "Node n1 lacks the label harvesterhci.io/managed=true. Add it: kubectl label --overwrite node n1 "
+#: The upgrade has the same message.
+NO_LABEL = f"Node n1 {str(unlabelled('n1')).removeprefix('it ')}"
 
 
 def machine(name: str, of: object) -> Object:

@@ -16,7 +16,7 @@ from upgrade_manager.nodes.gate import GateRow, down, is_down_before
 from upgrade_manager.pipeline.blocker_report import first_seen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from upgrade_manager.blockers.wait import KnownWait
     from upgrade_manager.nodes.gate import Closed
@@ -33,19 +33,25 @@ _WAITS: Mapping[GateRow, type[KnownWait]] = {
 
 
 def gate_waits(
-    ctx: ReconcileContext, closed: Mapping[str, Closed], unfinished: Iterable[Decided], *, rancher: Closed | None
+    ctx: ReconcileContext,
+    closed: Mapping[str, Closed],
+    unfinished: Iterable[Decided],
+    *,
+    rancher: Closed | None,
+    missing: Collection[str],
 ) -> Iterator[KnownWait]:
     """Yield a wait for each closed row, by object.
 
     A Cluster that was set back waits also while no node asks for a step, and so does a node that went down before its
-    turn.
+    turn. The recorded nodes that are `missing` have a wait of their own (waits.py).
     """
     pairs = (pair for pair in unfinished if is_down_before(*pair))
     before = [(view.name, down(view.name, view.ready_since)) for view, _ in pairs]
     seen = set()
     for node, row in [*([("", rancher)] if rancher else []), *sorted(closed.items()), *before]:
         kind = _WAITS[row.row]
-        if row.is_passing or (kind, row.name) in seen:
+        has_wait = row.row is GateRow.OTHER_NODE and row.name in missing
+        if row.is_passing or has_wait or (kind, row.name) in seen:
             continue
         seen.add((kind, row.name))
         yield kind(

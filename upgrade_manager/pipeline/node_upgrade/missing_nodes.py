@@ -1,19 +1,22 @@
-"""Recorded nodes that the cache of managed nodes does not show; phase.py and ../ending/held_nodes.py ask for them."""
+"""Nodes that the cache of managed nodes does not show; phase.py and ../ending/held_nodes.py ask for them.
+
+facts/missing_nodes.py has the reasons.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM, MANAGED_SELECTOR, is_managed, manage_command
+from upgrade_manager.api.keys import is_managed
 from upgrade_manager.api.ledger import LedgerKind, entry_id, new_entry
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.facts import machine_plan
-from upgrade_manager.facts.removal import deletion, ways_out
+from upgrade_manager.facts.missing_nodes import UNCACHED, unlabelled, without_node
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import MACHINES, NODES
+from upgrade_manager.kube.resources import NODES
+from upgrade_manager.nodes.gate import reads_others
 from upgrade_manager.nodes.model import Decision, NodeView
 from upgrade_manager.pipeline import ledger
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES
@@ -22,28 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from upgrade_manager.api.node_states import NodeState
+    from upgrade_manager.facts.missing_nodes import MissingNode
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
-    from upgrade_manager.nodes.node_view import Decided
+    from upgrade_manager.nodes.node_view import Decided, Observed
     from upgrade_manager.pipeline.context import ReconcileContext
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MissingNode:
-    """A node that cannot be observed, and the reason."""
-
-    problem: str
-    ways_out: tuple[str, ...]
-    #: True while the manager's cache alone lacks the node, which passes by itself.
-    is_passing: bool = False
-
-    def __str__(self) -> str:
-        return self.problem if self.is_passing else f"{self.problem}. {self.ways_out[0]}"
-
-
-_RESTART = f"Restart the manager: kubectl -n {HARVESTER_SYSTEM} rollout restart deploy/harvester-upgrade-manager"
-#: The problem of a single node, which has no Machine in every cluster.
-WITHOUT_NODE = MissingNode(problem="its Node does not exist", ways_out=("Start the node",))
 
 
 async def find_missing(ctx: ReconcileContext, node: str) -> MissingNode | None:
@@ -60,6 +46,17 @@ async def find_all_missing(ctx: ReconcileContext, nodes: Sequence[str]) -> dict[
     return {node: await _find_missing(ctx, node, managed=known.get(node)) for node in nodes}
 
 
+async def find_beside(ctx: ReconcileContext, observed: Observed, decided: Sequence[Decided]) -> dict[str, MissingNode]:
+    """Return the nodes of Machines that take no part and cannot be observed, if a decision depends on them."""
+    if not reads_others(decided):
+        return {}
+    known = {view.name for view, _ in decided}
+    nodes = machine_plan.machine_nodes(observed.machines.list())
+    names = sorted(name for name in nodes if name not in known and observed.nodes.get(name) is None)
+    found = await find_all_missing(ctx, names) if names else {}
+    return {name: missing for name, missing in found.items() if missing}
+
+
 async def _listed(ctx: ReconcileContext, nodes: Sequence[str]) -> str:
     """Return by name, as JSON: True for each of the nodes that exists with the managed label, False without it."""
     selector = f"metadata.name={nodes[0]}" if len(nodes) == 1 else ""
@@ -71,22 +68,11 @@ async def _listed(ctx: ReconcileContext, nodes: Sequence[str]) -> str:
 async def _find_missing(ctx: ReconcileContext, node: str, *, managed: bool | None) -> MissingNode | None:
     """Return why the node cannot be observed; `managed` is None if its Node does not exist."""
     if managed:
-        return MissingNode(problem="its Node is not in the cache yet", ways_out=(_RESTART,), is_passing=True)
+        return UNCACHED
     if managed is not None:
-        way_out = f"Add it: {manage_command(node)}"
-        return MissingNode(problem=f"its label {MANAGED_SELECTOR} is missing", ways_out=(way_out,))
+        return unlabelled(node)
     machine = _machine(await ctx.watch(LOCAL_MACHINES), node)
-    return None if machine is None else _without_node(machine)
-
-
-def _without_node(machine: Object) -> MissingNode:
-    """Return the problem of a Machine without a Node, which is deleted once if the node is to leave."""
-    named, is_deleted = f"Machine {objects.qualified_name(machine)}", deletion(machine)
-    if is_deleted:
-        problem = f"its Node does not exist, but {named} does: {is_deleted}"
-        return MissingNode(problem=problem, ways_out=ways_out(MACHINES, machine))
-    problem = f"its Node does not exist, but {named} does"
-    return MissingNode(problem=problem, ways_out=("Start the node, or delete the Machine",))
+    return None if machine is None else without_node(machine)
 
 
 def held_by(node: str, recorded: NodeState | None, missing: MissingNode) -> Decided:

@@ -15,6 +15,7 @@ from upgrade_manager.blockers.job_failures import job_failure_message
 from upgrade_manager.facts import machine_plan
 from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.facts.machine_plan import machine_nodes
+from upgrade_manager.facts.missing_nodes import WITHOUT_NODE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.nodes.anomalies import AnomalyLog
@@ -27,7 +28,7 @@ from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.node_upgrade import drain_entries, vm_restore
 from upgrade_manager.pipeline.node_upgrade.effects import apply_effect, remove_acknowledgements
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import unknown_pause_nodes
-from upgrade_manager.pipeline.node_upgrade.missing_nodes import WITHOUT_NODE, find_all_missing, held_by, report_left
+from upgrade_manager.pipeline.node_upgrade.missing_nodes import find_all_missing, find_beside, held_by, report_left
 from upgrade_manager.pipeline.node_upgrade.report import (
     describe_begin,
     describe_progress,
@@ -246,7 +247,7 @@ async def _decide(ctx: ReconcileContext, state: State) -> None:
     if not decisions:
         raise BadCluster("status.nodeUpgradeStatuses lists no nodes to upgrade; delete this plan and create a new one")
     state.set_back = rancher.set_back(ctx, state.requested) if state.requested is not None else None
-    absent = {name: one.problem for name, one in state.missing.items()}
+    absent = {**state.missing, **await find_beside(ctx, state.observed, decisions)}
     around = Surroundings.of(state.observed, decisions, missing=absent, rancher=state.set_back)
     decisions, closed = hold_back(decisions, around)
     state.decisions = one_at_a_time(decisions, has_joined=around.has_joined)

@@ -148,7 +148,7 @@ async def describe_progress(ctx: ReconcileContext, state: State) -> Completed | 
         return Completed()
     shown = shown or str(state.set_back)
     is_held = state.set_back is not None or state.closed or any(is_down_before(*pair) for pair in unfinished)
-    gate = gate_waits(ctx, state.closed, unfinished, rancher=state.set_back) if is_held else ()
+    gate = gate_waits(ctx, state.closed, unfinished, rancher=state.set_back, missing=missing) if is_held else ()
     waiting = (*(state.handled.contest.waits(ctx) if state.handled.contest.times else ()), *gate, *found)
     done, nodes = len(state.decisions) - len(unfinished), len(state.decisions)
     return Waiting(message=progress_message(shown, state, done=done, nodes=nodes), waits=waiting)

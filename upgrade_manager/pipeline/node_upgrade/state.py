@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from upgrade_manager.pipeline.node_upgrade.contest import Contest
 
 if TYPE_CHECKING:
+    from upgrade_manager.facts.missing_nodes import MissingNode
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.nodes.gate import Closed
     from upgrade_manager.nodes.node_view import Decided, Observed, Target
-    from upgrade_manager.pipeline.node_upgrade.missing_nodes import MissingNode
 
 
 @dataclass(slots=True, kw_only=True)

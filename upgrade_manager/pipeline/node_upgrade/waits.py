@@ -64,12 +64,12 @@ if TYPE_CHECKING:
     from upgrade_manager.api.blockers import Blocker
     from upgrade_manager.blockers.wait import KnownWait, ReturnWait, Wait
     from upgrade_manager.facts.job_state import JobState
+    from upgrade_manager.facts.missing_nodes import MissingNode
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.nodes.model import Decision, NodeView
     from upgrade_manager.nodes.node_view import Decided, Observed
     from upgrade_manager.nodes.pending_hooks import Delay
     from upgrade_manager.pipeline.context import ReconcileContext
-    from upgrade_manager.pipeline.node_upgrade.missing_nodes import MissingNode
 
 
 #: The states in which a node has to run the release.
@@ -334,7 +334,7 @@ def missing_wait(ctx: ReconcileContext, node: str, found: MissingNode) -> Missin
         name=node,
         node=node,
         since=first_seen(ctx, MissingNodeWait, node),
-        detail=found.problem,
+        detail=found.why,
         remedy=steps(*found.ways_out),
         is_passing=found.is_passing,
     )

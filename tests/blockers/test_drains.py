@@ -7,7 +7,9 @@ import pytest
 
 from upgrade_manager.blockers.drains import FINDERS
 from upgrade_manager.blockers.finder import find_blockers
+from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import DrainWait
+from upgrade_manager.facts.pod_end import unended
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -239,16 +241,17 @@ def test_unready_pod_is_kept_while_too_few_are_healthy(view: FakeView) -> None:
 @pytest.mark.rule(
     "blockers: a drain that does not end is named with Rancher's error, its PodDisruptionBudgets and its Pods"
 )
-@pytest.mark.parametrize(
-    ("finalizers", "why"),
-    [(["a/b", 1], "it has the finalizers a/b"), (None, "check the node's kubelet")],
-)
-def test_pod_that_does_not_end_is_named(view: FakeView, finalizers: object, why: str) -> None:
-    view.found["Pod"] = [pod(deletionTimestamp=view.time(60), finalizers=finalizers)]
+@pytest.mark.parametrize(("finalizers", "phase"), [(["a/b", 1], "Running"), (["a/b"], "Succeeded"), (None, "Running")])
+def test_pod_that_does_not_end_is_named(view: FakeView, finalizers: object, phase: str) -> None:
+    """Rancher's drain deletes Pods that have ended, too, and waits for their removal."""
+    lingering = pod(deletionTimestamp=view.time(60), finalizers=finalizers)
+    lingering["status"]["phase"] = phase
+    view.found["Pod"] = [lingering]
     (found,) = blockers(view, age=900)
     assert (found.reason, found.kind, found.name, found.since) == ("DrainFailing", "Pod", "p", view.ago(900))
-    assert found.message == f"Pod ns/p: it is deleted, but does not end on node n1 ({why})"
-    assert found.remedy == "Show what keeps it: kubectl describe pod -n ns p"
+    expected = unended(lingering)
+    assert found.message == f"Pod ns/p: it is deleted, but {expected.why}"
+    assert found.remedy == steps(*expected.ways_out)
 
 
 @pytest.mark.parametrize(

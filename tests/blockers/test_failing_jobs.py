@@ -55,11 +55,11 @@ STUCK = "Show why: kubectl describe pod -n ns p"
     [
         row(
             [pod()],
-            "its Pod p on node n1 does not terminate",
+            "its Pod p does not end on node n1",
             f"(1) {STUCK} (2) Check the kubelet of node n1 (3) If the node is off and stays so: {FORCE}",
             id="on a node",
         ),
-        row([pod(phase="Pending", node="")], "its Pod p does not terminate", STUCK, id="not scheduled"),
+        row([pod(phase="Pending", node="")], "its Pod p does not end", STUCK, id="not scheduled"),
         row(
             [pod(phase="Failed"), pod(job="other")],
             "its Pods have ended, and the Job controller does not mark it as failed",
@@ -74,7 +74,7 @@ def test_pod_that_does_not_terminate_is_named(
     view.found["Pod"] = pods
     (found,) = find_blockers(failing_jobs.FINDERS, view, [failing(view)], []).blockers
     assert (found.reason, found.kind, found.name, found.node) == ("JobSlow", "Job", "j", "n1")
-    assert found.message == f"Job ns/j: it has failed (DeadlineExceeded), but {why}"
+    assert found.message == f"Job ns/j: failed (DeadlineExceeded), but {why}"
     assert (found.remedy, found.since) == (remedy, view.ago(90))
 
 

@@ -20,7 +20,7 @@ def true(type_: str, **more: str) -> dict[str, Any]:
 
 COMPLETE, FAILED = true("Complete"), true("Failed", reason="BackoffLimitExceeded", message="it was tried 3 times")
 FAILURE_TARGET = true("FailureTarget", reason="DeadlineExceeded")
-STUCK = "failed (DeadlineExceeded), waiting for its Pod to terminate; check that its node is up"
+STUCK = "failed (DeadlineExceeded), but its Pod does not end; check that its node is up"
 
 
 @pytest.mark.rule("workloads: a Job stuck at FailureTarget on a dead node is reported with the node")

@@ -1,6 +1,7 @@
 """Finds the cause of an unfinished drain: Rancher's error, a PodDisruptionBudget, or Pods that do not terminate.
 
 table.py lists the finder; rancher.py calls it to check that the cause of a silent drain is unknown.
+facts/pod_end.py has the reasons of Pods, disruption_budgets.py those of budgets.
 """
 
 from __future__ import annotations
@@ -8,13 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.deadlines import START, drain
 from upgrade_manager.blockers.disruption_budgets import budget_blockers
 from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import DrainWait
 from upgrade_manager.facts.final_phases import is_final
+from upgrade_manager.facts.pod_end import unended
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import POD_DISRUPTION_BUDGETS, PODS
@@ -33,10 +35,10 @@ def drain_blockers(view: View, wait: DrainWait) -> Iterator[Blocker]:
     if wait.detail:
         yield _error(wait)
     on_node = view.objects(Selection(resource=PODS, field_selector=f"spec.nodeName={wait.node}"))
-    pods = [pod for pod in on_node if _is_evicted(pod)]
+    pods = [pod for pod in on_node if _is_drained(pod)]
     yield from (_lingering(wait, pod) for pod in pods if _is_late(view, pod))
-    # Budgets do not count for Pods that have not started or are being deleted.
-    running = [pod for pod in pods if not objects.is_deleting(pod) and _phase(pod) != "Pending"]
+    # Budgets do not count for Pods that have not started, have ended or are being deleted.
+    running = [pod for pod in pods if not objects.is_deleting(pod) and _runs(pod)]
     if running:
         yield from budget_blockers(wait, running, _budgets(view, running))
 
@@ -63,18 +65,15 @@ def _error(wait: DrainWait) -> Blocker:
     )
 
 
-def _is_evicted(pod: Object) -> bool:
-    """Return True for a Pod that a drain waits for."""
+def _is_drained(pod: Object) -> bool:
+    """Return True for a Pod that a drain deletes, and waits for; one that has ended is deleted, too."""
     owners = objects.items(pod, "metadata", "ownerReferences")
-    return not (
-        is_final(pod)
-        or _MIRROR in objects.mapping(pod, "metadata", "annotations")
-        or any(objects.text(owner, "kind") == "DaemonSet" for owner in owners)
-    )
+    is_mirror = _MIRROR in objects.mapping(pod, "metadata", "annotations")
+    return not (is_mirror or any(objects.text(owner, "kind") == "DaemonSet" for owner in owners))
 
 
-def _phase(pod: Object) -> str:
-    return objects.text(pod, "status", "phase")
+def _runs(pod: Object) -> bool:
+    return not is_final(pod) and objects.text(pod, "status", "phase") != "Pending"
 
 
 def _is_late(view: View, pod: Object) -> bool:
@@ -84,16 +83,15 @@ def _is_late(view: View, pod: Object) -> bool:
 
 
 def _lingering(wait: DrainWait, pod: Object) -> Blocker:
-    finalizers = [one for one in objects.items(pod, "metadata", "finalizers") if isinstance(one, str)]
-    why = f"it has the finalizers {name_list(finalizers)}" if finalizers else "check the node's kubelet"
+    why, ways_out = unended(pod)
     return Blocker(
         reason=BlockerReason.DRAIN_FAILING,
         kind="Pod",
         namespace=objects.namespace(pod),
         name=objects.name(pod),
         node=wait.node,
-        message=f"Pod {objects.qualified_name(pod)}: it is deleted, but does not end on node {wait.node} ({why})",
-        remedy=f"Show what keeps it: kubectl describe pod -n {objects.namespace(pod)} {objects.name(pod)}",
+        message=f"Pod {objects.qualified_name(pod)}: it is deleted, but {why}",
+        remedy=steps(*ways_out),
         since=wait.since,
     )
 

@@ -1,6 +1,7 @@
 """Finds the Pods that keep a Job from ending after it has failed: the Job controller waits until they terminate.
 
 table.py lists the finder; jobs.py makes the wait, and has the finders of Jobs that do not start or take long.
+facts/pod_end.py has the reason and the remedies.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from upgrade_manager.blockers.jobs import LABEL_JOB_NAME
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import FailingJobWait
 from upgrade_manager.facts.final_phases import is_final
+from upgrade_manager.facts.job_state import failed_but
+from upgrade_manager.facts.pod_end import unended
 from upgrade_manager.facts.removal import CONTROLLER_LOGS
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from upgrade_manager.blockers.object_view import View
-    from upgrade_manager.kube.objects import Object
 
 
 def _blockers(view: View, wait: FailingJobWait) -> Iterator[Blocker]:
@@ -32,25 +34,11 @@ def _blockers(view: View, wait: FailingJobWait) -> Iterator[Blocker]:
     pods = [pod for pod in selected if objects.labels(pod).get(LABEL_JOB_NAME) == wait.name and not is_final(pod)]
     if pods:
         pod = min(pods, key=objects.name)
-        yield _blocker(wait, f"{_named(pod)} does not terminate", remedy=steps(*_ways_out(pod)))
+        why, ways_out = unended(pod)
+        yield _blocker(wait, f"its Pod {objects.name(pod)} {why}", remedy=steps(*ways_out))
     else:
         why = "its Pods have ended, and the Job controller does not mark it as failed"
         yield _blocker(wait, why, remedy=f"Check the Job controller: {CONTROLLER_LOGS}")
-
-
-def _named(pod: Object) -> str:
-    node = objects.text(pod, "spec", "nodeName")
-    return f"its Pod {objects.name(pod)}" + (f" on node {node}" if node else "")
-
-
-def _ways_out(pod: Object) -> tuple[str, ...]:
-    """Return the remedies; the Pod of a node that is up is never deleted by force, because it may write the OS."""
-    node, named = objects.text(pod, "spec", "nodeName"), f"-n {objects.namespace(pod)} {objects.name(pod)}"
-    show = f"Show why: kubectl describe pod {named}"
-    if not node:
-        return (show,)
-    force = f"kubectl delete pod {named} --force --grace-period=0"
-    return (show, f"Check the kubelet of node {node}", f"If the node is off and stays so: {force}")
 
 
 def _blocker(wait: FailingJobWait, why: str, *, remedy: str) -> Blocker:
@@ -60,7 +48,7 @@ def _blocker(wait: FailingJobWait, why: str, *, remedy: str) -> Blocker:
         namespace=wait.namespace,
         name=wait.name,
         node=wait.node,
-        message=f"Job {wait.namespace}/{wait.name}: it has failed ({objects.excerpt(wait.detail)}), but {why}",
+        message=f"Job {wait.namespace}/{wait.name}: {failed_but(objects.excerpt(wait.detail), why)}",
         remedy=remedy,
         since=wait.since,
     )

@@ -13,7 +13,7 @@ evictions        which Pods a PodDisruptionBudget keeps on their node, and which
 rancher_cluster  why Rancher's cluster is absent or not ready
 quantities       Kubernetes quantities
 pairing          names of nodes that neither Kubernetes nor Rancher knows
-pod_reason       why a Pod does not run; `taints` finds the taints that keep a Pod from a node
+pod_reason       why a Pod does not run, and `pod_end` why it does not end; `taints` finds the taints that keep it off
 deployments      why a Deployment does nothing
 addons           the state of Harvester's Addons
 kubernetes       versions of Kubernetes on nodes
@@ -53,6 +53,7 @@ __all__ = [
     "node_obstacles",
     "old_images",
     "pairing",
+    "pod_end",
     "pod_reason",
     "quantities",
     "rancher_cluster",

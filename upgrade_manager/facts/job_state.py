@@ -148,10 +148,15 @@ class JobState:
         if self.suspended:
             return f"{SUSPENDED}. Resume it: {self.resume_command}"
         if self.condition:
-            return f"failed ({self.condition}), waiting for its Pod to terminate; check that its node is up"
+            return f"{failed_but(self.condition, 'its Pod does not end')}; check that its node is up"
         if not self.failed_attempts:
             return ""
         return f"{self.failed_attempts} failed attempt{'s' if self.failed_attempts > 1 else ''}"
+
+
+def failed_but(condition: str, why: str) -> str:
+    """Return the state of a Job that has failed, and that something keeps from ending."""
+    return f"failed ({condition}), but {why}"
 
 
 def _has_pod(status: Mapping[str, Any]) -> bool:

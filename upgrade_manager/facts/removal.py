@@ -1,7 +1,7 @@
 """Objects that are being removed: the reason why one still exists, and what to do.
 
-nodes/node_view.py and pipeline/node_upgrade/missing_nodes.py name Machines with it; pipeline/phases and
-pipeline/ending name Jobs and the objects of an upgrade repository.
+machine_plan.py and missing_nodes.py name Machines with it, pod_end.py Pods; pipeline/node_upgrade and pipeline/ending
+name Jobs and the objects of an upgrade repository.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from upgrade_manager.api.text import name_list
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
 
@@ -48,5 +50,10 @@ def ways_out(resource: Resource, obj: Object) -> tuple[str, ...]:
     show = f"Show it: kubectl get {resource.name} {named} -o yaml"
     others = [one for one in objects.finalizers(obj) if one not in _COLLECTED]
     if others:
-        return (f"Find out why the controller of {name_list(others)} does not end its work, and repair it", show)
+        return (repair_controller(others), show)
     return (f"Check the garbage collector: {CONTROLLER_LOGS}", show)
+
+
+def repair_controller(finalizers: Sequence[str]) -> str:
+    """Return the remedy for finalizers that stay."""
+    return f"Find out why the controller of {name_list(finalizers)} does not end its work, and repair it"

@@ -162,7 +162,7 @@ async def test_orphaned_job_is_a_wait_with_its_end(cluster: Harvester, job_type:
 
 
 FAILURE_TARGET = {"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded"}
-LOST = "failed (DeadlineExceeded), waiting for its Pod to terminate; check that its node is up"
+LOST = "failed (DeadlineExceeded), but its Pod does not end; check that its node is up"
 
 
 @pytest.mark.rule("blockers: a Job of a plan that has ended is named when it hangs")

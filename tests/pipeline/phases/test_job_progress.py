@@ -46,7 +46,7 @@ DISK_FULL = failed_pod("disk full")
 FINISHED = "Pod finished; waiting for the Job to be marked complete"
 FIRST, LAST = ": attempt 1 of 3", ": attempt 3 of 3"
 NO_POD, NOT_STARTED = "waiting for its Pod", "its Pod is starting"
-NODE_DOWN = ": failed (DeadlineExceeded), waiting for its Pod to terminate; check that its node is up"
+NODE_DOWN = ": failed (DeadlineExceeded), but its Pod does not end; check that its node is up"
 SUSPENDED = (
     ": it is suspended, so that none of its Pods runs. Resume it: "
     f"""kubectl patch job -n {PLACE} {NAME} -p '{{"spec":{{"suspend":false}}}}'"""

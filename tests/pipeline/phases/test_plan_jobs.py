@@ -161,7 +161,7 @@ async def test_nodes_and_message_follow_the_jobs(ctx: ReconcileContext) -> None:
 
 ALL = ("n1", "n2", "n3", "n4", "n5")
 LAST_FAILURE = "n1: attempt 2 of 3; last failure: disk full"
-NODE_DOWN = "n1: failed (FailureTarget), waiting for its Pod to terminate; check that its node is up"
+NODE_DOWN = "n1: failed (FailureTarget), but its Pod does not end; check that its node is up"
 
 
 @pytest.mark.rule(

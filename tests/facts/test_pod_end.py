@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.support.cluster.cluster_reader import named
+from upgrade_manager.facts.pod_end import unended
+from upgrade_manager.facts.removal import repair_controller
+
+SHOW = "Show why: kubectl describe pod -n ns p"
+KUBELET = "Check the kubelet of node n1"
+FORCE = "If the node is off and stays so: kubectl delete pod -n ns p --force --grace-period=0"
+TRACKED = "batch.kubernetes.io/job-tracking"
+row = pytest.param
+
+
+@pytest.mark.rule("blockers: a Pod that does not end has one reason and one remedy for failed Jobs and drains")
+@pytest.mark.parametrize(
+    ("node", "phase", "finalizers", "why", "ways_out"),
+    [
+        row("n1", "Running", [], "does not end on node n1", [SHOW, KUBELET, FORCE], id="its kubelet hangs"),
+        row("n1", "Running", [TRACKED], "does not end on node n1", [SHOW, KUBELET, FORCE], id="of a Job"),
+        row("", "Pending", [], "does not end", [SHOW], id="not scheduled"),
+        row(
+            "n1",
+            "Succeeded",
+            ["a/b"],
+            "does not end on node n1, and its finalizer holds it (a/b)",
+            [SHOW, repair_controller(["a/b"])],
+            id="held by a finalizer",
+        ),
+        row(
+            "n1",
+            "Running",
+            ["a/b", "c/d"],
+            "does not end on node n1, and its finalizers hold it (a/b, c/d)",
+            [SHOW, KUBELET, repair_controller(["a/b", "c/d"])],
+            id="runs, with finalizers",
+        ),
+    ],
+)
+def test_reason_and_remedies(node: str, phase: str, finalizers: list[str], why: str, ways_out: list[str]) -> None:
+    spec = {"nodeName": node} if node else {}
+    found = unended(named("p", "ns", finalizers=finalizers, spec=spec, status={"phase": phase}))
+    assert found == (why, tuple(ways_out))

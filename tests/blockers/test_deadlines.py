@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from upgrade_manager.blockers import known_wait as known
 from upgrade_manager.blockers import wait as waits
 from upgrade_manager.blockers.deadlines import DRAIN, EVACUATION, PLANNER, REBOOT, START, earliest, leftover_budgets
 from upgrade_manager.blockers.table import FINDERS
@@ -48,8 +49,8 @@ def wait(kind: type[Wait], **more: Any) -> Wait:
         pytest.param(wait(waits.EvacuationWait, node="n" * 64), None, id="name that is not a label value"),
         pytest.param(wait(waits.RebootWait), REBOOT, id="reboot"),
         pytest.param(wait(waits.LostNodeWait, is_ready=True), AT_ONCE, id="node with another OS"),
-        pytest.param(wait(waits.PausedNodeWait), AT_ONCE, id="paused node"),
-        pytest.param(wait(waits.LostHookWait), timedelta(minutes=10), id="hook that does not come"),
+        pytest.param(wait(known.PausedNodeWait), AT_ONCE, id="paused node"),
+        pytest.param(wait(known.LostHookWait), timedelta(minutes=10), id="hook that does not come"),
     ],
 )
 def test_wait_is_overdue_after_its_limit(waiting: Wait, limit: timedelta | None) -> None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from upgrade_manager.blockers.finder import find_blockers
+from upgrade_manager.blockers.known_wait import LostHookWait
 from upgrade_manager.blockers.rancher import FINDERS
 from upgrade_manager.blockers.table import FINDERS as ALL
-from upgrade_manager.blockers.wait import DrainWait, LostHookWait, RancherWait
+from upgrade_manager.blockers.wait import DrainWait, RancherWait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from upgrade_manager.blockers import known_wait
 from upgrade_manager.blockers import wait as waits
 from upgrade_manager.blockers.deadlines import seconds_left
 from upgrade_manager.blockers.table import FINDERS
@@ -28,7 +29,9 @@ row = pytest.param
 
 #: The classes of which waits are made: those with a kind.
 CLASSES = [
-    one for one in vars(waits).values() if isinstance(one, type) and issubclass(one, Wait) and hasattr(one, "kind")
+    one
+    for one in {**vars(waits), **vars(known_wait)}.values()
+    if isinstance(one, type) and issubclass(one, Wait) and hasattr(one, "kind")
 ]
 
 

@@ -23,8 +23,9 @@ from upgrade_manager.api.keys import LABEL_COMPONENT, Component
 from upgrade_manager.api.node_states import GROUPS, NodeState
 from upgrade_manager.api.phases import PHASE_SPECS, NodeWork, PhaseName, phase_of
 from upgrade_manager.api.progress import NODE_SHARES, STEPS
+from upgrade_manager.blockers.known_wait import SuspendedJobWait
 from upgrade_manager.blockers.table import FINDERS
-from upgrade_manager.blockers.wait import FailingJobWait, JobWait, SuspendedJobWait, Wait, WaitKind
+from upgrade_manager.blockers.wait import FailingJobWait, JobWait, Wait, WaitKind
 from upgrade_manager.display.tables import NODE_STYLES
 from upgrade_manager.display.view import MILESTONES
 from upgrade_manager.kube import objects

@@ -129,7 +129,7 @@ WAIT = insert(
 )
 CLASS = insert(
     "upgrade_manager/blockers/wait.py",
-    after="    kind = WaitKind.LOST_HOOK",
+    after="    kind = WaitKind.RANCHER",
     new="""
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.phases import PhaseName
-from upgrade_manager.blockers.wait import CordonedNodeWait
+from upgrade_manager.blockers.known_wait import CordonedNodeWait
 from upgrade_manager.facts import node_obstacles
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.node_upgrade.waits import known_wait

@@ -2,7 +2,7 @@
 
 Phases return waits, and pipeline/blocker_report.py runs the finders of those that are overdue.
 
-wait                one wait of a phase for one object
+wait                one wait of a phase for one object; `known_wait` those whose cause the pipeline knows
 finder              a row of the table, and the run of all rows; `table` has the rows
 object_view         what finders read objects by; pipeline/blocker_report.py implements it
 jobs                Jobs that do not start or take long; `failing_jobs` those whose failed Pods do not end
@@ -29,6 +29,7 @@ __all__ = [
     "imports",
     "job_failures",
     "jobs",
+    "known_wait",
     "object_view",
     "pods",
     "rancher",

@@ -16,16 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
-    from upgrade_manager.blockers.wait import (
-        DrainWait,
-        EvacuationWait,
-        ImageWait,
-        JobWait,
-        LostHookWait,
-        MissingNodeWait,
-        ReturnWait,
-        Wait,
-    )
+    from upgrade_manager.blockers.known_wait import LostHookWait, MissingNodeWait
+    from upgrade_manager.blockers.wait import DrainWait, EvacuationWait, ImageWait, JobWait, ReturnWait, Wait
 
 #: The time in which Pods start, image pulls and volume attachments included, and in which controllers act.
 START = timedelta(minutes=1)

@@ -8,10 +8,11 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.timestamps import format_time, parse_time
 from upgrade_manager.blockers.deadlines import START, job_progress, job_start
 from upgrade_manager.blockers.finder import Finder, NotLate
+from upgrade_manager.blockers.known_wait import SuspendedJobWait
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import FailingJobWait, JobWait, SuspendedJobWait
+from upgrade_manager.blockers.wait import FailingJobWait, JobWait
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.facts.job_state import NO_POD, POD_FINISHED, SUSPENDED, JobState, Progress
 from upgrade_manager.facts.pod_reason import POD_REASONS, finished_at, pod_reason, start_progress

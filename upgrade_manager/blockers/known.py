@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.deadlines import at_once, check, from_start, missing_node, settled
 from upgrade_manager.blockers.finder import Finder
-from upgrade_manager.blockers.wait import (
+from upgrade_manager.blockers.known_wait import (
     AmbiguousMachineWait,
     ChangedClusterWait,
     CheckedNodeWait,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from upgrade_manager.blockers.finder import Row
+    from upgrade_manager.blockers.known_wait import KnownWait
     from upgrade_manager.blockers.object_view import View
-    from upgrade_manager.blockers.wait import KnownWait
 
 
 def _find(_: View, wait: KnownWait, *, reason: BlockerReason) -> Iterator[Blocker]:

@@ -14,9 +14,10 @@ from upgrade_manager.blockers.deadlines import PLANNER, lost_hook, planner, ranc
 from upgrade_manager.blockers.deployments import has_just_started, outage, restart
 from upgrade_manager.blockers.drains import drain_blockers
 from upgrade_manager.blockers.finder import Finder
+from upgrade_manager.blockers.known_wait import LostHookWait
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import DrainWait, LostHookWait, RancherWait
+from upgrade_manager.blockers.wait import DrainWait, RancherWait
 from upgrade_manager.facts.condition_words import unmet_conditions
 from upgrade_manager.facts.rancher_cluster import LOGS, RANCHER, joined
 from upgrade_manager.kube import objects

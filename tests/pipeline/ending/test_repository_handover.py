@@ -13,7 +13,7 @@ from tests.support.cluster.simulate import RepairableScenario, Simulate
 from tests.support.managers.upgrade import BY_IMAGE, SPECS, UpgradeRun, condition, started
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import JobType
-from upgrade_manager.blockers.wait import KnownWait, RemovedDeploymentWait, RemovedImageWait, RemovedServiceWait
+from upgrade_manager.blockers.known_wait import KnownWait, RemovedDeploymentWait, RemovedImageWait, RemovedServiceWait
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, NODES, SERVICES, VIRTUAL_MACHINE_IMAGES, Resource

@@ -9,7 +9,7 @@ import pytest
 from hack.apiserver.crds import CRDS
 from tests.support.cluster.harvester import Harvester
 from upgrade_manager.api.ledger import LedgerKind, new_entry
-from upgrade_manager.blockers.wait import UnsettledVMWait
+from upgrade_manager.blockers.known_wait import UnsettledVMWait
 from upgrade_manager.facts.vm_obstacles import NODE_LABEL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch

@@ -8,7 +8,8 @@ import pytest
 
 from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from upgrade_manager.api.keys import RKE_ETCD_ROLE, RKE_INIT_NODE, RKE_WORKER_ROLE, WITNESS_LABEL
-from upgrade_manager.blockers.wait import TargetNodeWait, WaitKind
+from upgrade_manager.blockers.known_wait import TargetNodeWait
+from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import MACHINES, NODES, PROVISIONING_CLUSTERS
 from upgrade_manager.pipeline.outcome import Waiting

@@ -10,7 +10,8 @@ from tests.pipeline.node_upgrade.test_gate import NOW, RELEASE_KUBERNETES, patch
 from tests.support.cluster.cluster_reader import named
 from tests.support.cluster.nodes import OPTIONS, PRE
 from upgrade_manager.api.keys import MANAGED_LABEL, RKE_ETCD_ROLE, RKE_INIT_NODE, RKE_WORKER_ROLE, WITNESS_LABEL
-from upgrade_manager.blockers.wait import MissingNodeWait, UnavailableNodeWait, WaitKind
+from upgrade_manager.blockers.known_wait import MissingNodeWait, UnavailableNodeWait
+from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.facts.missing_nodes import unlabelled, without_node
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES

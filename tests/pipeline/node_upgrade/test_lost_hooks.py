@@ -6,7 +6,8 @@ import pytest
 
 from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from tests.support.managers.node_upgrade import NodeUpgradeRun
-from upgrade_manager.blockers.wait import DrainWait, LostHookWait, RefusedCordonWait, Wait
+from upgrade_manager.blockers.known_wait import LostHookWait, RefusedCordonWait
+from upgrade_manager.blockers.wait import DrainWait, Wait
 from upgrade_manager.kube.resources import MACHINES, NODES
 from upgrade_manager.pipeline.outcome import Completed, Waiting
 

@@ -9,7 +9,8 @@ import pytest
 
 from tests.pipeline.node_upgrade.test_waits import named, waits
 from tests.support.cluster.nodes import OPTIONS, PRE
-from upgrade_manager.blockers.wait import RemovedJobWait, WaitKind
+from upgrade_manager.blockers.known_wait import RemovedJobWait
+from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube.errors import Forbidden
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, PROVISIONING_CLUSTERS, Resource

@@ -10,7 +10,8 @@ from tests.support.cluster.harvester import RELEASE
 from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from tests.support.managers.phase_results import shown
 from upgrade_manager.api.node_states import NodeState
-from upgrade_manager.blockers.wait import DrainWait, RefusedCordonWait
+from upgrade_manager.blockers.known_wait import RefusedCordonWait
+from upgrade_manager.blockers.wait import DrainWait
 from upgrade_manager.pipeline.ending import held_nodes
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.image_cleanup import ImageCleanup

@@ -13,18 +13,14 @@ from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME
 from upgrade_manager.api.timestamps import format_time
-from upgrade_manager.blockers.wait import (
+from upgrade_manager.blockers.known_wait import (
     CordonedNodeWait,
-    DrainWait,
-    EvacuationWait,
     ForeignHookWait,
     LostHookWait,
-    LostNodeWait,
     MissingNodeWait,
     PausedNodeWait,
-    RebootWait,
-    WaitKind,
 )
+from upgrade_manager.blockers.wait import DrainWait, EvacuationWait, LostNodeWait, RebootWait, WaitKind
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, MACHINES, NODES, UPGRADE_PLANS

@@ -8,7 +8,7 @@ from tests.support.cluster.nodes import OPTIONS, PRE_DRAIN
 from tests.support.cluster.preflight import GIB, STATS, summary
 from upgrade_manager.api.annotations import MAX_UNKNOWN
 from upgrade_manager.api.keys import PREFIX
-from upgrade_manager.blockers.wait import CheckedNodeWait
+from upgrade_manager.blockers.known_wait import CheckedNodeWait
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, SECRETS, SETTINGS, VERSIONS
 from upgrade_manager.pipeline.errors import BadCluster, MissingObject

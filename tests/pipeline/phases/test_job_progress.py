@@ -8,7 +8,8 @@ import pytest
 
 from tests.support.managers.phase_results import shown
 from upgrade_manager.api.keys import Component
-from upgrade_manager.blockers.wait import FailingJobWait, JobWait, SuspendedJobWait
+from upgrade_manager.blockers.known_wait import SuspendedJobWait
+from upgrade_manager.blockers.wait import FailingJobWait, JobWait
 from upgrade_manager.kube.resources import PODS
 from upgrade_manager.pipeline.outcome import Waiting
 from upgrade_manager.pipeline.phases.job_progress import job_progress, new_job_progress

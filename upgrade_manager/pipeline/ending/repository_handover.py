@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.blockers.known_wait import RemovedDeploymentWait, RemovedImageWait, RemovedServiceWait
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import RemovedDeploymentWait, RemovedImageWait, RemovedServiceWait
 from upgrade_manager.facts.removal import removal, ways_out
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
@@ -30,7 +30,7 @@ from upgrade_manager.runtime.concurrency import run_all
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from upgrade_manager.blockers.wait import KnownWait
+    from upgrade_manager.blockers.known_wait import KnownWait
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.ledger import LedgerKind
-from upgrade_manager.blockers.wait import UnsettledVMWait
+from upgrade_manager.blockers.known_wait import UnsettledVMWait
 from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.facts.vm_start import awaits_instance, runs
 from upgrade_manager.kube import objects

@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import FLEET_LOCAL, PROVISIONING_CLUSTER
+from upgrade_manager.blockers.known_wait import ContestedStrategyWait
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import ContestedStrategyWait
 from upgrade_manager.facts.field_managers import last_manager
 from upgrade_manager.kube.resources import PROVISIONING_CLUSTERS
 from upgrade_manager.pipeline.blocker_report import known_since

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import (
+from upgrade_manager.blockers.known_wait import (
     AmbiguousMachineWait,
     ChangedClusterWait,
     TargetNodeWait,
     UnavailableNodeWait,
     UncordonedNodeWait,
 )
+from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.nodes.gate import GateRow, down, is_down_before
 from upgrade_manager.pipeline.blocker_report import first_seen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from upgrade_manager.blockers.wait import KnownWait
+    from upgrade_manager.blockers.known_wait import KnownWait
     from upgrade_manager.nodes.gate import Closed
     from upgrade_manager.nodes.node_view import Decided
     from upgrade_manager.pipeline.context import ReconcileContext

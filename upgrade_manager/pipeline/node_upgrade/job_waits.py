@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.blockers.jobs import new_job_wait
+from upgrade_manager.blockers.known_wait import RemovedJobWait
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import RemovedJobWait
 from upgrade_manager.facts.removal import deletion, ways_out
 from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.nodes.model import RemoveJob, ResumeJob, StartJob

@@ -24,21 +24,17 @@ from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.deadlines import PLANNER
 from upgrade_manager.blockers.jobs import job_wait
-from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import (
+from upgrade_manager.blockers.known_wait import (
     CordonedNodeWait,
-    DrainWait,
-    EvacuationWait,
     ForeignHookWait,
     LeftoverHookWait,
     LostHookWait,
-    LostNodeWait,
     MissingNodeWait,
     PausedNodeWait,
-    RancherWait,
-    RebootWait,
     RefusedCordonWait,
 )
+from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.blockers.wait import DrainWait, EvacuationWait, LostNodeWait, RancherWait, RebootWait
 from upgrade_manager.facts import drain_hooks, node_obstacles
 from upgrade_manager.facts.evictions import BUDGET_GATE
 from upgrade_manager.facts.job_state import Progress
@@ -62,7 +58,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from upgrade_manager.api.blockers import Blocker
-    from upgrade_manager.blockers.wait import KnownWait, ReturnWait, Wait
+    from upgrade_manager.blockers.known_wait import KnownWait
+    from upgrade_manager.blockers.wait import ReturnWait, Wait
     from upgrade_manager.facts.job_state import JobState
     from upgrade_manager.facts.missing_nodes import MissingNode
     from upgrade_manager.kube.objects import Object

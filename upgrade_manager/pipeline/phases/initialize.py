@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_SERVICE_NAME, SETTING_SERVER_VERSION
 from upgrade_manager.api.names import image_problem, is_object_name
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.blockers.known_wait import CheckedNodeWait, CheckedServiceWait
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import CheckedNodeWait, CheckedServiceWait
 from upgrade_manager.facts import node_obstacles, versions
 from upgrade_manager.facts.machine_plan import draining_nodes
 from upgrade_manager.kube import objects

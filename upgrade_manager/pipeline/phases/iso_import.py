@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
-from upgrade_manager.blockers.wait import ImageWait, MissingImageWait
+from upgrade_manager.blockers.known_wait import MissingImageWait
+from upgrade_manager.blockers.wait import ImageWait
 from upgrade_manager.facts import image_import
 from upgrade_manager.facts.image_import import named
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_IMAGES

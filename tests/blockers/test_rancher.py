@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from upgrade_manager.api.keys import ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME, Component
 from upgrade_manager.blockers.finder import find_blockers
+from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.known_wait import LostHookWait
 from upgrade_manager.blockers.rancher import FINDERS
 from upgrade_manager.blockers.table import FINDERS as ALL
-from upgrade_manager.blockers.wait import DrainWait, RancherWait
+from upgrade_manager.blockers.wait import DrainWait, JobWait, RancherWait
+from upgrade_manager.facts.job_state import JobState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +31,8 @@ LOGS = (
 )
 STATUS = (
     "(1) Watch it: kubectl -n cattle-system rollout status deploy/rancher --timeout=30s "
-    "(2) Show its Pods: kubectl -n cattle-system get pods "
-    "(3) If its Pods hang, restart them: kubectl -n cattle-system rollout restart deploy/rancher"
+    "(2) Show the events of its Pods: kubectl describe pods -n cattle-system "
+    "(3) If they run but are not ready, restart them: kubectl -n cattle-system rollout restart deploy/rancher"
 )
 SCALE = "Start it: kubectl -n cattle-system scale deploy/rancher --replicas=1"
 DRAINED = "Secret fleet-local/m-machine-plan: Rancher has not drained node n1 and upgraded its Kubernetes"
@@ -84,6 +87,53 @@ def test_rancher_that_does_not_run_comes_first(view: FakeView, deployments: list
     assert found.message == f"Deployment cattle-system/rancher {state}; {NEXT}"
     assert found.remedy == remedy
     assert [one.resource.kind for one in view.read] == ["Deployment"]
+
+
+def cluster_upgrade(view: FakeView, *, age: float = 600, ready: int = 1) -> JobWait:
+    """Return the wait for a Job whose last step began so long ago."""
+    reported = {ANNOTATION_PROGRESS: "4/19 wait-for-rancher", ANNOTATION_PROGRESS_TIME: view.time(age)}
+    metadata = {"name": "j", "namespace": "ns", "creationTimestamp": view.time(900), "annotations": reported}
+    job = {"metadata": metadata, "status": {"startTime": view.time(900), "ready": ready}}
+    (wait,) = job_wait(JobState.of(job), work=Component.CLUSTER_UPGRADE, controllers=("rancher",))
+    assert isinstance(wait, JobWait)
+    return wait
+
+
+def stopped(view: FakeView, age: float, **spec: int) -> dict[str, Any]:
+    """Return a Deployment without an available replica, which became so at that age."""
+    condition = {"type": "Available", "status": "False", "lastTransitionTime": view.time(age)}
+    return {"spec": spec, "status": {"conditions": [condition]}}
+
+
+@pytest.mark.rule("blockers: a Rancher that does not run is named while the cluster upgrade waits, with its remedy")
+def test_cluster_upgrade_without_rancher_names_it(view: FakeView) -> None:
+    view.found["Deployment"] = [{"spec": {"replicas": 0}}]
+    (found,), (silent,) = blockers(view, cluster_upgrade(view)), blockers(view, planner(view))
+    assert found == replace(
+        silent,
+        message="Deployment cattle-system/rancher is scaled to 0 replicas; Job ns/j needs it",
+        remedy=SCALE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("age", "ready", "outage", "count"),
+    [
+        row(599, 1, 900, 0, id="a step of nearly ten minutes"),
+        row(600, 0, 900, 0, id="without a Pod"),
+        row(600, 1, 599, 0, id="Rancher is restarted"),
+        row(600, 1, 600, 1, id="Rancher does not start"),
+    ],
+)
+def test_cluster_upgrade_waits_for_rancher_at_first(
+    view: FakeView, age: float, ready: int, outage: float, count: int
+) -> None:
+    view.found["Deployment"] = [stopped(view, outage, replicas=1)]
+    assert len(blockers(view, cluster_upgrade(view, age=age, ready=ready))) == count
+
+
+def test_cluster_upgrade_with_rancher_has_no_blocker(view: FakeView) -> None:
+    assert blockers(view, cluster_upgrade(view)) == []
 
 
 @pytest.mark.rule("blockers: nodes that Rancher does not drain are one blocker, at once if Rancher has passed them")

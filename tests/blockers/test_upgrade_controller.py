@@ -19,8 +19,9 @@ DEPLOYMENT = "Deployment cattle-system/system-upgrade-controller"
 LOGS = "kubectl -n cattle-system logs deploy/system-upgrade-controller --tail=100 --timestamps"
 STATUS = (
     "(1) Watch it: kubectl -n cattle-system rollout status deploy/system-upgrade-controller --timeout=30s "
-    "(2) Show its Pods: kubectl -n cattle-system get pods "
-    "(3) If its Pods hang, restart them: kubectl -n cattle-system rollout restart deploy/system-upgrade-controller"
+    "(2) Show the events of its Pods: kubectl describe pods -n cattle-system "
+    "(3) If they run but are not ready, restart them: "
+    "kubectl -n cattle-system rollout restart deploy/system-upgrade-controller"
 )
 RESTART = "kubectl -n cattle-system rollout restart deploy/system-upgrade-controller"
 INSTALL = "Install it again: kubectl -n cattle-system get deploy"

@@ -108,6 +108,11 @@ def job_progress(wait: JobWait) -> timedelta | None:
     return wait.stepped - wait.since + timedelta(seconds=wait.expected) if wait.is_running else None
 
 
+def needed_controller(wait: JobWait) -> timedelta | None:
+    """Return the deadline of a Job that needs a controller, counted from its last step; None for another Job."""
+    return wait.stepped - wait.since + PLANNER if wait.is_running and wait.controllers else None
+
+
 def image_import(wait: ImageWait) -> timedelta:
     """Return the deadline of an import, counted from its last progress."""
     return wait.imported - wait.since + PROGRESS

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.facts.deployments import DeploymentProblem, available_since, deployment_problem
-from upgrade_manager.kube import objects
+from upgrade_manager.facts.deployments import available_since, outage_of
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import DEPLOYMENTS
 
@@ -29,34 +28,12 @@ class Outage(NamedTuple):
 
 def outage(view: View, namespace: str, name: str) -> Outage | None:
     """Return the outage of the Deployment; None if at least one replica is available."""
-    named = f"Deployment {namespace}/{name}"
-    deployment = _read(view, namespace, name)
-    problem = deployment_problem(deployment)
-    if problem is None:
-        return None
-    return Outage(f"{named} {problem}", _remedy(problem, namespace, name, deployment))
+    found = outage_of(_read(view, namespace, name), namespace, name)
+    return None if found is None else Outage(found.problem, steps(*found.ways_out))
 
 
-def _remedy(problem: DeploymentProblem, namespace: str, name: str, deployment: Object | None) -> str:
-    if problem is DeploymentProblem.ABSENT:
-        return f"Install it again: kubectl -n {namespace} get deploy"
-    if problem is DeploymentProblem.SCALED_DOWN:
-        return f"Start it: kubectl -n {namespace} scale deploy/{name} --replicas=1"
-    watch = f"Watch it: kubectl -n {namespace} rollout status deploy/{name} --timeout=30s"
-    labels = objects.strings(deployment, "spec", "selector", "matchLabels")
-    selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
-    show = f"Show its Pods: kubectl -n {namespace} get pods" + (f" -l {selector}" if selector else "")
-    hangs = f"If its Pods hang, restart them: {restart(namespace, name)}"
-    return steps(watch, show, hangs)
-
-
-def restart(namespace: str, name: str) -> str:
-    """Return the command that restarts a controller that hangs."""
-    return f"kubectl -n {namespace} rollout restart deploy/{name}"
-
-
-def has_just_started(view: View, namespace: str, name: str, *, within: timedelta) -> bool:
-    """Return True if the Deployment became available so recently that its work is not late yet."""
+def has_just_changed(view: View, namespace: str, name: str, *, within: timedelta) -> bool:
+    """Return True if the Deployment became available, or unavailable, so recently that its work is not late yet."""
     deployment = _read(view, namespace, name)
     since = None if deployment is None else available_since(deployment)
     return since is not None and view.now - since < within

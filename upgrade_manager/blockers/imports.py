@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.deadlines import START, at_once, image_import
-from upgrade_manager.blockers.deployments import outage, restart
+from upgrade_manager.blockers.deployments import outage
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import ImageWait
 from upgrade_manager.facts.condition_words import unmet_conditions
+from upgrade_manager.facts.deployments import restart
 from upgrade_manager.facts.image_import import import_obstacle
 from upgrade_manager.facts.pod_reason import POD_REASONS, start_progress
 from upgrade_manager.kube import objects

@@ -33,12 +33,20 @@ LABEL_JOB_NAME = "batch.kubernetes.io/job-name"
 
 
 def job_wait(
-    job: JobState, *, work: str, node: str = "", pods: str = "", finished: Collection[float] = (), way_out: str = ""
+    job: JobState,
+    *,
+    work: str,
+    node: str = "",
+    pods: str = "",
+    finished: Collection[float] = (),
+    way_out: str = "",
+    controllers: tuple[str, ...] = (),
 ) -> tuple[JobWait | SuspendedJobWait | FailingJobWait, ...]:
     """Return the wait for a Job of that component or type; nothing for a Job that has ended.
 
     `pods` selects the Pods of several Jobs, which then share one watch. `finished` are the durations, in seconds, of
     this plan's Jobs of that component or type. `way_out` is the command that ends a Job that hangs, if there is one.
+    `controllers` are the Deployments that the Job needs.
     """
     since = parse_time(job.created)
     if since is None or job.progress is not Progress.RUNNING:
@@ -59,6 +67,7 @@ def job_wait(
             is_running=job.running,
             pods=selector,
             way_out=way_out,
+            controllers=controllers,
         ),
     )
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.blockers.deadlines import evacuation
-from upgrade_manager.blockers.deployments import Outage, outage, restart
+from upgrade_manager.blockers.deployments import Outage, outage
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import EvacuationWait
+from upgrade_manager.facts.deployments import restart
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.kubevirt import KUBEVIRT
 from upgrade_manager.facts.label_selectors import one_of

@@ -1,6 +1,7 @@
-"""Finds the reason why Rancher does not drain the next node, or does not finish a node.
+"""Finds the reason why Rancher does not drain the next node, does not finish a node, or does not serve a Job.
 
-table.py lists the finder; pipeline/settings/rancher.py makes the patch after which Rancher drains nodes.
+table.py lists the finders; pipeline/settings/rancher.py makes the patch after which Rancher drains nodes, and
+pipeline/phases/cluster_upgrade.py names the Job that needs Rancher.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import CATTLE_SYSTEM, FLEET_LOCAL, PROVISIONING_CLUSTER
-from upgrade_manager.blockers.deadlines import PLANNER, lost_hook, planner, rancher_drain
-from upgrade_manager.blockers.deployments import has_just_started, outage, restart
+from upgrade_manager.blockers.deadlines import PLANNER, lost_hook, needed_controller, planner, rancher_drain
+from upgrade_manager.blockers.deployments import has_just_changed, outage
 from upgrade_manager.blockers.drains import drain_blockers
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.known_wait import LostHookWait
 from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import DrainWait, RancherWait
+from upgrade_manager.blockers.wait import DrainWait, JobWait, RancherWait
 from upgrade_manager.facts.condition_words import unmet_conditions
+from upgrade_manager.facts.deployments import restart
 from upgrade_manager.facts.rancher_cluster import LOGS, RANCHER, joined
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
@@ -27,6 +29,7 @@ from upgrade_manager.kube.resources import MACHINES, PROVISIONING_CLUSTERS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from upgrade_manager.blockers.deployments import Outage
     from upgrade_manager.blockers.object_view import View
     from upgrade_manager.blockers.wait import Wait
 
@@ -67,15 +70,9 @@ def _silent(view: View, wait: Wait, waits_for: str) -> Iterator[Blocker]:
     blocker = partial(Blocker, reason=BlockerReason.RANCHER_SILENT, node=wait.node, since=wait.progressed)
     stopped = outage(view, CATTLE_SYSTEM, RANCHER)
     if stopped:
-        yield blocker(
-            kind="Deployment",
-            namespace=CATTLE_SYSTEM,
-            name=RANCHER,
-            message=f"{stopped.problem}; {waits_for}",
-            remedy=stopped.remedy,
-        )
+        yield _stopped(wait, RANCHER, stopped, waits_for)
         return
-    if has_just_started(view, CATTLE_SYSTEM, RANCHER, within=PLANNER):
+    if has_just_changed(view, CATTLE_SYSTEM, RANCHER, within=PLANNER):
         return
     kind = wait.kind.object_kind
     reported = _reported(view, wait.node) or "Rancher does not report why"
@@ -88,6 +85,27 @@ def _silent(view: View, wait: Wait, waits_for: str) -> Iterator[Blocker]:
             f"Show its log: {LOGS}",
             f"If its last line is older than 10 minutes, Rancher hangs: {restart(CATTLE_SYSTEM, RANCHER)}",
         ),
+    )
+
+
+def _needed(view: View, wait: JobWait) -> Iterator[Blocker]:
+    """Yield the Deployments that the Job needs, and that have not run for as long as Rancher may take to act."""
+    for name in wait.controllers:
+        stopped = outage(view, CATTLE_SYSTEM, name)
+        if stopped and not has_just_changed(view, CATTLE_SYSTEM, name, within=PLANNER):
+            yield _stopped(wait, name, stopped, f"Job {wait.namespace}/{wait.name} needs it")
+
+
+def _stopped(wait: Wait, name: str, stopped: Outage, waits_for: str) -> Blocker:
+    return Blocker(
+        reason=BlockerReason.RANCHER_SILENT,
+        kind="Deployment",
+        namespace=CATTLE_SYSTEM,
+        name=name,
+        node=wait.node,
+        message=f"{stopped.problem}; {waits_for}",
+        remedy=stopped.remedy,
+        since=wait.progressed,
     )
 
 
@@ -123,5 +141,11 @@ FINDERS = (
         reasons=(BlockerReason.RANCHER_SILENT,),
         overdue=rancher_drain,
         find=_drain_blockers,
+    ),
+    Finder(
+        wait=JobWait,
+        reasons=(BlockerReason.RANCHER_SILENT,),
+        overdue=needed_controller,
+        find=_needed,
     ),
 )

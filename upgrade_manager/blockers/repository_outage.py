@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.deadlines import START, from_start
-from upgrade_manager.blockers.deployments import restart
 from upgrade_manager.blockers.finder import Finder, NotLate
 from upgrade_manager.blockers.pods import pod_blocker
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import DeploymentWait, ServiceWait
+from upgrade_manager.facts.deployments import pods_ways_out
 from upgrade_manager.facts.pod_reason import POD_REASONS, start_progress
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import PODS
@@ -48,17 +48,9 @@ def _unavailable(wait: RepositoryWait) -> Blocker:
         namespace=wait.namespace,
         name=wait.name,
         message=f"{kind} {wait.namespace}/{wait.name}: the upgrade repository does not serve ({wait.detail})",
-        remedy=steps(
-            show_pods(wait.namespace, wait.pods),
-            f"If they run but are not ready, restart them: {restart(wait.namespace, wait.deployment)}",
-        ),
+        remedy=steps(*pods_ways_out(wait.namespace, wait.deployment, wait.pods)),
         since=wait.since,
     )
-
-
-def show_pods(namespace: str, selector: str) -> str:
-    """Return the first remedy for a repository that does not serve, which the error of a failed request names, too."""
-    return f"Show the events of its Pods: kubectl describe pods -n {namespace} -l {selector}"
 
 
 FINDERS = tuple(

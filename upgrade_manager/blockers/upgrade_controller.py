@@ -11,11 +11,12 @@ from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.keys import MANAGED_SELECTOR, suc_node_label
 from upgrade_manager.api.text import name_list
 from upgrade_manager.blockers.deadlines import START, from_start
-from upgrade_manager.blockers.deployments import has_just_started, outage, restart
+from upgrade_manager.blockers.deployments import has_just_changed, outage
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.remedy import WEBHOOKS, steps
 from upgrade_manager.blockers.wait import PlanWait
 from upgrade_manager.blockers.warnings import latest_warning
+from upgrade_manager.facts.deployments import restart
 from upgrade_manager.facts.label_selectors import matches
 from upgrade_manager.facts.suc_nodes import hostname_problem, hostname_remedy
 from upgrade_manager.kube import objects
@@ -40,7 +41,7 @@ def _blockers(view: View, wait: PlanWait) -> Iterator[Blocker]:
         message = f"{stopped.problem}; Plan {wait.name} is not processed"
         yield _blocker(wait, kind="Deployment", name=_CONTROLLER, message=message, remedy=stopped.remedy)
         return
-    if has_just_started(view, wait.namespace, _CONTROLLER, within=START):
+    if has_just_changed(view, wait.namespace, _CONTROLLER, within=START):
         return
     nodes = view.objects(Selection(resource=NODES, label_selector=MANAGED_SELECTOR, metadata_only=True))
     excluded = [found for node in nodes if (found := _excluded(wait, node)) is not None]

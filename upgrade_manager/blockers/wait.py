@@ -110,6 +110,8 @@ class JobWait(Wait):
     is_running: bool = False
     #: The command that ends a Job that hangs; empty for a Job whose work the upgrade needs.
     way_out: str = ""
+    #: Deployments of namespace cattle-system without which the Job does not end.
+    controllers: tuple[str, ...] = ()
 
     @property
     def progressed(self) -> datetime:

@@ -1,9 +1,13 @@
-"""Outages of Deployments, for the finders of blockers and for the upgrade repository."""
+"""Outages of Deployments with their remedies, for the finders of blockers, the upgrade repository and the Jobs.
+
+blockers/deployments.py reads Deployments for the finders; the cluster upgrade (toolkit/charts/rollouts.py) waits for
+rollouts; the upgrade repository (blockers/repository_outage.py, pipeline/phases/repository.py) has the same remedies.
+"""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.kube import objects
@@ -31,6 +35,50 @@ def deployment_problem(deployment: Object | None) -> DeploymentProblem | None:
     if objects.number(deployment, "spec", "replicas") == 0:
         return DeploymentProblem.SCALED_DOWN
     return DeploymentProblem.UNAVAILABLE
+
+
+class DeploymentOutage(NamedTuple):
+    """The reason why a Deployment does nothing, and the remedies."""
+
+    #: A sentence that names the Deployment.
+    problem: str
+    ways_out: tuple[str, ...]
+
+
+def outage_of(deployment: Object | None, namespace: str, name: str) -> DeploymentOutage | None:
+    """Return the outage of the Deployment; None if at least one replica is available."""
+    problem = deployment_problem(deployment)
+    if problem is None:
+        return None
+    return DeploymentOutage(f"Deployment {namespace}/{name} {problem}", _ways_out(problem, namespace, name, deployment))
+
+
+def _ways_out(problem: DeploymentProblem, namespace: str, name: str, deployment: Object | None) -> tuple[str, ...]:
+    if problem is DeploymentProblem.ABSENT:
+        return (f"Install it again: kubectl -n {namespace} get deploy",)
+    if problem is DeploymentProblem.SCALED_DOWN:
+        return (f"Start it: kubectl -n {namespace} scale deploy/{name} --replicas=1",)
+    labels = objects.strings(deployment, "spec", "selector", "matchLabels")
+    selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    watch = f"Watch it: kubectl -n {namespace} rollout status deploy/{name} --timeout=30s"
+    return (watch, *pods_ways_out(namespace, name, selector))
+
+
+def pods_ways_out(namespace: str, name: str, selector: str) -> tuple[str, str]:
+    """Return the remedies for a Deployment whose Pods do not serve; the selector is empty if it is unknown."""
+    hangs = f"If they run but are not ready, restart them: {restart(namespace, name)}"
+    return show_pods(namespace, selector), hangs
+
+
+def show_pods(namespace: str, selector: str) -> str:
+    """Return the first of these remedies, which the error of a failed request names, too."""
+    selected = f" -l {selector}" if selector else ""
+    return f"Show the events of its Pods: kubectl describe pods -n {namespace}{selected}"
+
+
+def restart(namespace: str, name: str) -> str:
+    """Return the command that restarts a controller that hangs."""
+    return f"kubectl -n {namespace} rollout restart deploy/{name}"
 
 
 def available_since(deployment: Object) -> datetime | None:

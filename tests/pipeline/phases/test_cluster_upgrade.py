@@ -8,6 +8,7 @@ import pytest
 from hack import scenario as scenarios
 from tests.support.cluster.harvester import RELEASE
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition
+from upgrade_manager.blockers.wait import JobWait
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
@@ -67,6 +68,16 @@ async def test_finished_job_finishes_the_phase(cluster: Harvester, status: dict[
     await cluster.finish(JOBS, "up-cluster-upgrade", PLACE, started | status)
     result = await ClusterUpgrade().run(ctx)
     assert (replace(result, waits=()) if isinstance(result, Waiting) else result) == outcome
+
+
+@pytest.mark.rule("blockers: a Rancher that does not run is named while the cluster upgrade waits, with its remedy")
+async def test_job_that_runs_needs_rancher(cluster: Harvester) -> None:
+    ctx = cluster.context(await cluster.plan(status={"releaseMetadata": RELEASE}))
+    await ClusterUpgrade().run(ctx)
+    await cluster.finish(JOBS, "up-cluster-upgrade", PLACE, {"active": 1, "ready": 1})
+    result = await ClusterUpgrade().run(ctx)
+    assert isinstance(result, Waiting)
+    assert [wait.controllers for wait in result.waits if isinstance(wait, JobWait)] == [("rancher",)]
 
 
 @pytest.mark.rule("api: accepted: Progressing=True, reason is the phase value, message is what the phase waits for")

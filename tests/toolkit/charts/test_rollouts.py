@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.toolkit.cluster_upgrade import services
 from tests.support.toolkit.toolkit import toolkit_world
+from upgrade_manager.facts.deployments import outage_of
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS
 from upgrade_manager.toolkit.charts.cluster_resources import DAEMON_SETS
@@ -41,7 +42,7 @@ async def test_deployment(tmp_path: Path, status: dict[str, Any], words: str) ->
         assert await deployment_missing(world.client, "rancher", namespace=namespace) == (words and DEPLOYMENT + words)
         assert (
             await deployment_missing(world.client, "x", namespace=namespace)
-            == "Deployment cattle-system/x does not exist"
+            == "Deployment cattle-system/x does not exist. Install it again: kubectl -n cattle-system get deploy"
         )
 
 
@@ -70,10 +71,12 @@ async def test_daemon_set(tmp_path: Path, status: dict[str, Any], words: str) ->
         )
 
 
-@pytest.mark.rule("blockers: a Deployment without replicas is a wait for Jobs, with the words of the blocker")
+@pytest.mark.rule("blockers: a Deployment without replicas is a wait for Jobs, with the blocker's message and remedy")
 async def test_deployment_that_is_scaled_down_is_not_rolled_out(tmp_path: Path) -> None:
     async with toolkit_world(tmp_path, scenario=services()) as world:
         patch = MergePatch({"spec": {"replicas": 0}})
         await world.client.patch(DEPLOYMENTS, "rancher", patch, namespace="cattle-system")
         missing = await deployment_missing(world.client, "rancher", namespace="cattle-system")
-    assert missing == f"{DEPLOYMENT} is scaled to 0 replicas"
+    outage = outage_of({"spec": {"replicas": 0}}, "cattle-system", "rancher")
+    assert outage is not None
+    assert missing == f"{outage.problem}. {outage.ways_out[0]}"

@@ -9,6 +9,7 @@ from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.blockers.job_failures import job_failure_message
 from upgrade_manager.facts.job_state import JobState, Progress
+from upgrade_manager.facts.rancher_cluster import RANCHER
 from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.pipeline.ending import orphaned_jobs
 from upgrade_manager.pipeline.outcome import Completed, Failed, Phase
@@ -44,4 +45,5 @@ class ClusterUpgrade(Phase):
             return Completed()
         if state.progress is Progress.FAILED:
             return Failed(cause=f"cluster upgrade failed: {await job_failure_message(ctx.client, state)}")
-        return await job_progress(ctx, job, work=Component.CLUSTER_UPGRADE)
+        # Rancher upgrades the charts that the Job waits for, and its cluster has to be ready.
+        return await job_progress(ctx, job, work=Component.CLUSTER_UPGRADE, controllers=(RANCHER,))

@@ -30,10 +30,13 @@ def new_job_progress(ctx: ReconcileContext, name: str, *, backoff_limit: int, wo
     )
 
 
-async def job_progress(ctx: ReconcileContext, job: Object, *, work: str) -> Waiting:
-    """Report a Job of that component that has not finished, or whose result is not known yet."""
+async def job_progress(ctx: ReconcileContext, job: Object, *, work: str, controllers: tuple[str, ...] = ()) -> Waiting:
+    """Report a Job of that component that has not finished, or whose result is not known yet.
+
+    `controllers` are the Deployments that it needs, as in JobWait.
+    """
     state = JobState.of(job)
-    named, waits = f"Job {state.namespace}/{state.name}", job_wait(state, work=work)
+    named, waits = f"Job {state.namespace}/{state.name}", job_wait(state, work=work, controllers=controllers)
     if state.suspended or state.is_failing:
         return Waiting(message=f"{named}: {state.describe()}", waits=waits)
     ended = parse_time(state.completed) or ctx.now()

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, WITNESS_LABEL, Component
 from upgrade_manager.api.names import component_name, repo_service_name
 from upgrade_manager.api.timestamps import parse_time
-from upgrade_manager.blockers.repository_outage import show_pods
 from upgrade_manager.blockers.wait import DeploymentWait, JobWait, ServiceWait
-from upgrade_manager.facts.deployments import refused_pods
+from upgrade_manager.facts.deployments import refused_pods, show_pods
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.patch import MergePatch

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.facts.deployments import DeploymentProblem, deployment_problem
+from upgrade_manager.facts.deployments import DeploymentProblem, deployment_problem, outage_of
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import DEPLOYMENTS
 from upgrade_manager.toolkit.charts.cluster_resources import DAEMON_SETS
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 async def deployment_missing(client: Client, name: str, *, namespace: str) -> str:
     """Return the Pods of the Deployment that are not rolled out; empty once all Pods are rolled out."""
     obj = await client.find(DEPLOYMENTS, name, namespace=namespace)
-    if obj is None:
-        return f"Deployment {namespace}/{name} {DeploymentProblem.ABSENT}"
-    if deployment_problem(obj) is DeploymentProblem.SCALED_DOWN:
-        return f"Deployment {namespace}/{name} {DeploymentProblem.SCALED_DOWN}"
+    if obj is None or deployment_problem(obj) is DeploymentProblem.SCALED_DOWN:
+        outage = outage_of(obj, namespace, name)
+        return ". ".join([outage.problem, *outage.ways_out]) if outage else ""
     status, wanted = objects.status(obj), int(objects.spec(obj).get("replicas", 1))
     updated = int(status.get("updatedReplicas") or 0)
     # Pods of the previous template are deleted last.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.keys import Component, JobType
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.blockers import known
 from upgrade_manager.blockers.finder import find_blockers
@@ -119,6 +119,43 @@ def test_finished_pod_of_an_unfinished_job_is_named(
     text = "Job ns/j: Pod finished; waiting for the Job to be marked complete"
     named = [(one.reason, one.message, one.remedy, one.since) for one in blockers(view, job(view))]
     assert named == [("JobSlow", text, CONTROLLER, view.ago(age))] * count
+
+
+MET = {"type": "SuccessCriteriaMet", "status": "True"}
+
+
+@pytest.mark.rule("blockers: a Job whose Pod has succeeded is named, also while its status shows the Pod as running")
+@pytest.mark.parametrize("work", [JobType.PRE_DRAIN, Component.CLUSTER_UPGRADE])
+@pytest.mark.parametrize(
+    ("status", "age", "count"),
+    [
+        row({"succeeded": 1, "met": 59}, 700, 0, id="a moment ago"),
+        row({"succeeded": 1, "met": 60}, 700, 1, id="counted"),
+        row({"uncountedTerminatedPods": {"succeeded": ["u"]}, "met": 60}, 700, 1, id="not counted yet"),
+        row({"ready": 1}, 599, 0, id="not seen, young"),
+        row({"ready": 1}, 600, 1, id="not seen"),
+        row({"ready": 1}, 9000, 1, id="not seen, slow"),
+    ],
+)
+def test_success_that_is_not_marked_is_named(
+    view: FakeView, status: dict[str, Any], age: float, count: int, work: str
+) -> None:
+    met = [{**MET, "lastTransitionTime": view.time(status["met"])}] if "met" in status else []
+    done = pod(view, age=age, phase="Succeeded")
+    done["status"]["containerStatuses"] = [{"state": {"terminated": {"finishedAt": view.time(90)}}}]
+    view.found["Pod"] = [done]
+    found = blockers(view, job(view, age=age, conditions=met, **{**status, "met": None}), work=work)
+    text = "Job ns/j: Pod finished; waiting for the Job to be marked complete"
+    assert [(one.message, one.remedy, one.since) for one in found] == [(text, CONTROLLER, view.ago(90))] * count
+
+
+@pytest.mark.parametrize("is_readable", [True, False])
+def test_slow_job_is_named_also_if_its_pods_cannot_be_read(view: FakeView, *, is_readable: bool) -> None:
+    if not is_readable:
+        view.errors["Pod"] = "forbidden"
+    found = blockers(view, job(view, age=9000, ready=1))
+    assert [one.reason for one in found] == ["JobSlow"] * (1 if is_readable else 2)
+    assert "no progress since" in found[-1].message
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ EVACUATION = timedelta(minutes=10)
 REBOOT = timedelta(seconds=USUAL_REBOOT)
 #: A node that becomes Ready within this time after the end of its Job has not rebooted yet.
 SHUTDOWN = timedelta(seconds=30)
-#: The time in which Harvester reports further progress of an import, in whole percents.
+#: The time in which Harvester reports further progress of an import, in whole percents, and a Job may end.
 PROGRESS = timedelta(minutes=10)
 _AT_ONCE = timedelta(0)
 #: The time in which the caches of Nodes, Secrets and the Cluster show the same state, and a kubelet reports again.
@@ -106,6 +106,16 @@ def job_start(wait: JobWait) -> timedelta | None:
 def job_progress(wait: JobWait) -> timedelta | None:
     """Return the deadline of a running Job, counted from its last step; None before the Job runs."""
     return wait.stepped - wait.since + timedelta(seconds=wait.expected) if wait.is_running else None
+
+
+def job_end(wait: JobWait) -> timedelta | None:
+    """Return the deadline of the end of a running Job, after which its Pod may have succeeded; None before it runs.
+
+    Until the Job controller has seen the success, no watched object shows it.
+    """
+    if not wait.is_running:
+        return None
+    return wait.succeeded - wait.since + START if wait.succeeded else wait.stepped - wait.since + PROGRESS
 
 
 def needed_controller(wait: JobWait) -> timedelta | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.api.timestamps import format_time, parse_time
-from upgrade_manager.blockers.deadlines import START, job_progress, job_start
+from upgrade_manager.blockers.deadlines import START, job_end, job_progress, job_start
 from upgrade_manager.blockers.finder import Finder, NotLate
 from upgrade_manager.blockers.known_wait import SuspendedJobWait
 from upgrade_manager.blockers.object_view import Unreadable
@@ -65,6 +65,7 @@ def job_wait(
             stepped=parse_time(job.progressed) or since,
             expected=expected_seconds(work, finished),
             is_running=job.running,
+            succeeded=parse_time(job.succeeded),
             pods=selector,
             way_out=way_out,
             controllers=controllers,
@@ -87,13 +88,11 @@ def pods_of(job: str) -> str:
 
 def _start_blockers(view: View, wait: JobWait) -> Iterator[Blocker]:
     """Yield the reason why the Job's newest Pod does not run, or why the Job has no Pod. Raises NotLate."""
-    selected = view.objects(Selection(resource=PODS, namespace=wait.namespace, label_selector=wait.pods))
-    pods = [pod for pod in selected if objects.labels(pod).get(LABEL_JOB_NAME) == wait.name]
-    if not pods:
+    newest = _newest(view, wait)
+    if newest is None:
         yield _no_pod(view, wait)
         return
-    newest = max(pods, key=_created)
-    if objects.text(newest, "status", "phase") == "Succeeded":
+    if _has_succeeded(newest):
         yield from _unrecorded(view, wait, newest)
         return
     since = start_progress(newest) or wait.since
@@ -101,6 +100,23 @@ def _start_blockers(view: View, wait: JobWait) -> Iterator[Blocker]:
         # The Pod's start progressed after the wait began, if only by the rest of a second.
         raise NotLate(since + START)
     yield from filter(None, [pod_blocker(view, newest, node=wait.node, since=since)])
+
+
+def _newest(view: View, wait: JobWait) -> Object | None:
+    selected = view.objects(Selection(resource=PODS, namespace=wait.namespace, label_selector=wait.pods))
+    pods = [pod for pod in selected if objects.labels(pod).get(LABEL_JOB_NAME) == wait.name]
+    return max(pods, key=_created, default=None)
+
+
+def _has_succeeded(pod: Object) -> bool:
+    return objects.text(pod, "status", "phase") == "Succeeded"
+
+
+def _unmarked_blockers(view: View, wait: JobWait) -> Iterator[Blocker]:
+    """Yield the Job if its newest Pod has succeeded: a Job controller that hangs still shows the Pod as running."""
+    newest = _newest(view, wait)
+    if newest is not None and _has_succeeded(newest):
+        yield from _unrecorded(view, wait, newest)
 
 
 def _created(pod: Object) -> str:
@@ -162,7 +178,13 @@ def _absent_account(view: View, wait: JobWait) -> str:
     return "" if view.objects(accounts) else account
 
 
-def _slow_blockers(_: View, wait: JobWait) -> Iterator[Blocker]:
+def _slow_blockers(view: View, wait: JobWait) -> Iterator[Blocker]:
+    """Yield the Job, unless the finder of Pods that have succeeded names it."""
+    try:
+        if any(_unmarked_blockers(view, wait)):
+            return
+    except Unreadable:
+        pass  # the other finder reports the unreadable Pods
     yield _blocker(
         wait,
         BlockerReason.JOB_SLOW,
@@ -196,5 +218,6 @@ FINDERS = (
         overdue=job_start,
         find=_start_blockers,
     ),
+    Finder(wait=JobWait, reasons=(BlockerReason.JOB_SLOW,), overdue=job_end, find=_unmarked_blockers),
     Finder(wait=JobWait, reasons=(BlockerReason.JOB_SLOW,), overdue=job_progress, find=_slow_blockers),
 )

@@ -108,6 +108,8 @@ class JobWait(Wait):
     expected: float = 60.0
     #: True while the Job's Pod runs, and until the Job is complete.
     is_running: bool = False
+    #: The time at which the Job controller has seen the Pod's success; None before.
+    succeeded: datetime | None = None
     #: The command that ends a Job that hangs; empty for a Job whose work the upgrade needs.
     way_out: str = ""
     #: Deployments of namespace cattle-system without which the Job does not end.

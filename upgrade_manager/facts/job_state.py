@@ -66,6 +66,8 @@ class JobState:
     progressed: str = ""
     #: The time since which the Job fails, while its Pods terminate; empty for another Job.
     failing_since: str = ""
+    #: The time at which the Job controller has seen the success of its Pod; empty before, and once it is complete.
+    succeeded: str = ""
     #: The time of its completion; empty before.
     completed: str = ""
     #: The seconds from its start to its completion; None before, and if a time is missing.
@@ -101,10 +103,11 @@ class JobState:
             step=step if isinstance(step, str) and _STEP.fullmatch(step) else "",
             created=metadata.get("creationTimestamp") or "",
             started=started,
-            suspended_at=_suspension(conditions, "True"),
-            resumed=_suspension(conditions, "False"),
+            suspended_at=_met_at(conditions, "Suspended"),
+            resumed=_met_at(conditions, "Suspended", "False"),
             progressed=max((time for time in times if isinstance(time, str)), default=""),
             failing_since=_time(condition) if progress is Progress.RUNNING else "",
+            succeeded=_met_at(conditions, "SuccessCriteriaMet") if progress is Progress.RUNNING else "",
             completed=completed,
             seconds=_seconds(started, completed),
             running=progress is Progress.RUNNING and _has_pod(status),
@@ -173,9 +176,9 @@ def _seconds(started: str, completed: str) -> float | None:
     return seconds_between(begun, ended) if begun and ended else None
 
 
-def _suspension(conditions: list[dict[str, Any]], status: str) -> str:
-    """Return the time at which the Job was suspended (True) or resumed (False)."""
-    found = (one for one in conditions if one.get("type") == "Suspended" and one.get("status") == status)
+def _met_at(conditions: list[dict[str, Any]], type_: str, status: str = "True") -> str:
+    """Return the time at which the condition took that status; empty if it does not have it."""
+    found = (one for one in conditions if one.get("type") == type_ and one.get("status") == status)
     return next(map(_time, found), "")
 
 

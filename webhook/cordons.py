@@ -1,6 +1,7 @@
 """Nodes that an earlier plan left cordoned, by the unfinished drains on their machine-plan Secrets.
 
-checks/nodes.py and checks/vms.py accept these nodes, and no others; pipeline/ending/held_nodes.py leaves them.
+checks/nodes.py and checks/vms.py accept these nodes, and no others; pipeline/ending/held_nodes.py leaves them. The gate
+(nodes/gate.py) has the same rule, facts/machine_plan.py.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from webhook.cluster import NotInstalled
 from webhook.listings import MACHINE_PLANS, MACHINES, read_each
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from upgrade_manager.kube.objects import Object
     from webhook.cluster import ClusterReader
@@ -30,10 +31,4 @@ async def held_nodes(cluster: ClusterReader, nodes: Sequence[Object]) -> frozens
     secrets, machines = await read_each(cluster, MACHINE_PLANS, MACHINES)
     if isinstance(secrets, NotInstalled) or isinstance(machines, NotInstalled):
         return frozenset()
-    return machine_plan.draining_nodes(secrets, machines) & cordoned
-
-
-def uncordon(nodes: Sequence[Object], held: Collection[str]) -> Sequence[Object]:
-    """Return the nodes, of which these count as uncordoned."""
-    # The listing keeps no other field of the spec.
-    return [{**node, "spec": {}} if objects.name(node) in held else node for node in nodes] if held else nodes
+    return machine_plan.held_nodes(cordoned, secrets, machines)

@@ -9,14 +9,14 @@ from tests.support.cluster.nodes import OPTIONS, POST, POST_DRAIN, PRE, PRE_DRAI
 from upgrade_manager.facts.machine_plan import (
     Hook,
     acknowledgements,
-    draining_nodes,
+    begun_drains,
+    held_nodes,
     is_draining,
     is_pending,
     node_of,
     post_drain_hook,
     pre_drain_hook,
     tier_of,
-    with_hooks,
 )
 
 PENDING, ACKNOWLEDGED = Hook(requested=OPTIONS), Hook(requested=OPTIONS, acknowledged=OPTIONS)
@@ -117,7 +117,7 @@ def test_hooks_for_us_count_acknowledged_or_not() -> None:
         secret("built-in", "m", **{PRE_DRAIN: "{}"}),
         secret("none", "m"),
     ]
-    assert with_hooks(secrets) == ["acknowledged", "pending"]
+    assert begun_drains(secrets) == ["acknowledged", "pending"]
     assert [one["metadata"]["name"] for one in filter(is_pending, secrets)] == ["pending"]
 
 
@@ -136,5 +136,5 @@ def test_hooks_for_us_count_acknowledged_or_not() -> None:
 def test_node_is_draining_until_rancher_has_uncordoned_it(annotations: dict[str, str], *, expected: bool) -> None:
     one = secret("s", "m-n1", **annotations)
     assert is_draining(one) is expected
-    assert draining_nodes([one], [machine("m-n1", "n1")]) == ({"n1"} if expected else set())
-    assert draining_nodes([one], []) == set()
+    assert held_nodes(["n1"], [one], [machine("m-n1", "n1")]) == ({"n1"} if expected else set())
+    assert held_nodes(["n2"], [one], [machine("m-n1", "n1")]) == held_nodes(["n1"], [one], []) == set()

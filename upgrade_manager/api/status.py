@@ -274,8 +274,8 @@ class UpgradePlanStatus(ApiModel):
     )
     stale_hooks: list[str] = Field(
         default_factory=list,
-        description="Machine-plan Secrets with a drain hook of an earlier upgrade when this plan started its node "
-        "upgrade.",
+        description="Machine-plan Secrets with a drain that an earlier upgrade had begun when this plan started its "
+        "node upgrade.",
         json_schema_extra={
             "x-kubernetes-list-type": "set",
             "items": {"type": "string", "description": "Name of a Secret in fleet-local."},

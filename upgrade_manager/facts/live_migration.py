@@ -2,7 +2,8 @@
 
 The webhook's check `vms` refuses plans on clusters with such VMs, and the Jobs (toolkit/vms/vm_shutdown.py) stop
 such VMs before their node is drained. The webhook and the Jobs share this module, so that the webhook reports every VM
-that a Job would stop.
+that a Job would stop. VMs that only a cordon of an earlier upgrade keeps on their node are a warning of the webhook,
+and hold their node back at the gate (pipeline/node_upgrade/held_targets.py).
 """
 
 from __future__ import annotations
@@ -16,11 +17,32 @@ from upgrade_manager.facts.node_affinity import NodeSet
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from upgrade_manager.kube.objects import Object
 
 _AFFINITY = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+
+
+def uncordoned(nodes: Sequence[Object], names: Collection[str]) -> Sequence[Object]:
+    """Return the nodes, of which these count as schedulable for this rule."""
+    return [{**node, "spec": {}} if objects.name(node) in names else node for node in nodes] if names else nodes
+
+
+def waiting_vms(nodes: Sequence[Object], instances: Iterable[Object], held: Collection[str]) -> list[Object]:
+    """Return the instances whose only obstacle is that an earlier upgrade keeps the `held` nodes cordoned.
+
+    No upgrade stops such a VM: it waits until the held node is finished or uncordoned.
+    """
+    targets = MigrationTargets(uncordoned(nodes, held))
+    if not held or targets.is_single:
+        return []
+    return [one for one, _ in MigrationTargets(nodes).problems(instances) if not targets.problem(one)]
+
+
+def kept_cordoned(node: str, vms: str) -> str:
+    """Return the clause about the node whose cordon keeps these VMs where they are."""
+    return f"an earlier upgrade keeps {node} cordoned, and {vms} have no other node"
 
 
 class MigrationTargets:

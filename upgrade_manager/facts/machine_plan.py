@@ -38,7 +38,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import MACHINES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
@@ -132,10 +132,13 @@ def is_draining(secret: Mapping[str, Any]) -> bool:
     return is_requested or not REQUESTED.keys().isdisjoint(names)
 
 
-def draining_nodes(secrets: Iterable[Mapping[str, Any]], machines: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """Return the nodes whose drain with hooks for the manager has begun, and which Rancher has not uncordoned."""
+def held_nodes(
+    cordoned: Collection[str], secrets: Iterable[Mapping[str, Any]], machines: Iterable[Mapping[str, Any]]
+) -> frozenset[str]:
+    """Return which of the cordoned nodes an upgrade has cordoned: their drain with hooks for the manager has begun."""
     by_name = {str(machine["metadata"].get("name")): machine for machine in machines}
-    return frozenset(node for secret in secrets if is_draining(secret) and (node := node_of(secret, by_name)))
+    draining = {node_of(secret, by_name) for secret in secrets if is_draining(secret)}
+    return frozenset(draining.intersection(cordoned))
 
 
 def is_under_way(secret: Mapping[str, Any]) -> bool:
@@ -172,13 +175,9 @@ def acknowledgements(secret: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(key for key in REQUESTED if key in present)
 
 
-def with_hooks(secrets: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the names of the Secrets with a hook for the manager, acknowledged or not."""
-    return sorted(
-        secret["metadata"]["name"]
-        for secret in secrets
-        if pre_drain_hook(secret).requested or post_drain_hook(secret).requested
-    )
+def begun_drains(secrets: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the names of the Secrets with a drain that has begun, and that has hooks for the manager."""
+    return sorted(secret["metadata"]["name"] for secret in secrets if is_draining(secret))
 
 
 def _hook(secret: Mapping[str, Any], acknowledgement: str, member: str) -> Hook:
@@ -214,6 +213,8 @@ class MachinePlan:
     machine_ways_out: tuple[str, ...] = ()
     plan_error: str = ""
     drains: bool = False
+    #: True from the begin of a drain with hooks for the manager until Rancher has uncordoned the node.
+    has_begun: bool = False
     under_way: bool = False
     drain_error: str = ""
     pre_drain: Hook = NO_HOOK
@@ -228,7 +229,7 @@ class MachinePlan:
     def without_hooks(self) -> MachinePlan:
         """Return the Secret of a single node, on which an earlier upgrade of several nodes may have left hooks."""
         left = replace(self, pre_drain=NO_HOOK, post_drain=NO_HOOK, drain_error="", tier=None)
-        return replace(left, drains=False, under_way=False)
+        return replace(left, drains=False, has_begun=False, under_way=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,6 +312,7 @@ def _read_secret(secret: Object) -> MachinePlan:
         counted=objects.annotations_of(secret).get(ANNOTATION_ACKNOWLEDGED, ""),
         machine=machine_of(secret),
         drains=any(key in objects.annotations_of(secret) for key in (RKE_DRAIN_OPTIONS, RKE_PRE_DRAIN, RKE_POST_DRAIN)),
+        has_begun=is_draining(secret),
         under_way=is_under_way(secret),
         drain_error=objects.excerpt(secret, "metadata", "annotations", RKE_DRAIN_ERROR),
         pre_drain=pre_drain_hook(secret),

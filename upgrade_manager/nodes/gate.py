@@ -16,6 +16,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, FLEET_LOCAL, WITNESS_LABEL
+from upgrade_manager.api.text import name_list
+from upgrade_manager.facts.live_migration import kept_cordoned
 from upgrade_manager.facts.machine_plan import machine_nodes, plan_errors
 from upgrade_manager.facts.node_obstacles import NodeObstacle, agent_log, not_ready, not_ready_ways_out
 from upgrade_manager.kube import objects
@@ -85,8 +87,8 @@ class Surroundings:
     decided: Sequence[Decided]
     #: Nodes of Machines that cannot be observed or take no part, with the reason why they are not available.
     unavailable: Mapping[str, Closed] = field(default_factory=dict)
-    #: True if a node that takes no part is schedulable, such as a node that has joined.
-    has_joined: bool = False
+    #: Nodes whose VMs have no other node, each with these VMs in messages.
+    without_target: Mapping[str, str] = field(default_factory=dict)
     #: The row of Rancher, which is the same for all nodes; None while it is open.
     rancher: Closed | None = None
 
@@ -97,18 +99,23 @@ class Surroundings:
         decided: Sequence[Decided],
         *,
         missing: Mapping[str, MissingNode],
+        waiting: Mapping[str, Sequence[str]],
         rancher: Closed | None,
     ) -> Surroundings:
         """Read the nodes of Machines that take no part, if a decision depends on them.
 
-        `missing` are the nodes that cannot be observed, recorded or not.
+        `missing` are the nodes that cannot be observed, recorded or not. `waiting` are the VMs, by their node, that
+        only an earlier upgrade keeps there.
         """
         if not reads_others(decided):
             return cls(decided=decided, rancher=rancher)
         known = {view.name for view, _ in decided}
         found = {**{name: _away(name, one) for name, one in missing.items()}, **_away_beside(observed, known)}
-        joined = any(_takes_vms(node) for node in observed.nodes.list() if objects.name(node) not in known)
-        return cls(decided=decided, unavailable=found, has_joined=joined, rancher=rancher)
+        lacking = {node: f"VMs {name_list(vms)} of node {node}" for node, vms in waiting.items()}
+        if not any(_takes_vms(node) for node in observed.nodes.list() if objects.name(node) not in known):
+            names = (view.name for view, _ in decided if not has_target(view, decided))
+            lacking = {**{name: f"the VMs of node {name}" for name in names}, **lacking}
+        return cls(decided=decided, unavailable=found, without_target=lacking, rancher=rancher)
 
 
 def reads_others(decided: Iterable[Decided]) -> bool:
@@ -231,13 +238,14 @@ def _away(node: str, obstacle: NodeObstacle) -> Closed:
 def _targets(view: NodeView, around: Surroundings) -> Closed | None:
     """Close while an earlier drain of the upgrade keeps the only other nodes that could take the VMs cordoned."""
     held = next((pair for pair in around.decided if pair[0].name != view.name and pair[0].is_held), None)
-    if view.was_drained or held is None or around.has_joined or has_target(view, around.decided):
+    vms = around.without_target.get(view.name, "")
+    if view.was_drained or held is None or not vms:
         return None
     other, _ = held
     return Closed(
         row=GateRow.TARGETS,
         name=other.name,
-        why=f"an earlier drain has left it cordoned, and the VMs of node {view.name} have no other node",
+        why=kept_cordoned("it", vms),
         ways_out=(f"Let it take VMs: kubectl uncordon {other.name}",),
     )
 
@@ -249,11 +257,14 @@ def with_passing(closed: Mapping[str, Closed], decided: Sequence[Decided]) -> di
 
 
 def _is_passing(row: Closed, pairs: Mapping[str, Decided], view: NodeView) -> bool:
-    """Return True if the held node is being finished, and does not itself wait for the node that waits for it."""
+    """Return True if the held node is being finished, and does not itself wait for the node that waits for it.
+
+    Rancher may drain it without the manager, after a user has acknowledged its hook.
+    """
     if row.row is not GateRow.TARGETS:
         return False
     other, decision = pairs[row.name]
-    is_going_on = is_in_progress(other, decision) or any(map(starts_upgrade, decision.effects))
+    is_going_on = other.under_way or is_in_progress(other, decision) or any(map(starts_upgrade, decision.effects))
     return is_going_on and not waits_for_tier(other, decision, view)
 
 

@@ -95,8 +95,10 @@ class NodeView:
     secret_version: str = ""
     #: The release's Kubernetes while the node's is older; empty otherwise.
     kubernetes_wanted: str = ""
-    #: True if an earlier upgrade left a hook of the node pending.
+    #: True if an earlier upgrade has begun to drain the node.
     stale_hook: bool = False
+    #: True while a drain with hooks for the manager has begun.
+    has_begun_drain: bool = False
     #: The Machine that the node's machine-plan Secret belongs to; empty without such a Secret.
     machine: str = ""
     #: A clause about the Machine, as "it", for which the node must not be drained; empty without an obstacle.
@@ -128,8 +130,8 @@ class NodeView:
 
     @property
     def is_held(self) -> bool:
-        """True for a node that an earlier upgrade has left cordoned, with a hook that Rancher has not processed."""
-        return self.cordoned and self.stale_hook and (self.pre_drain.pending or bool(self.post_drain.requested))
+        """True for a node that an earlier upgrade has left cordoned, by the rule of machine_plan.held_nodes."""
+        return self.cordoned and self.stale_hook and self.has_begun_drain
 
     @property
     def was_drained(self) -> bool:

@@ -62,7 +62,7 @@ class Target(NamedTuple):
 
     release_os: str
     release_kubernetes: str
-    #: Secrets with a hook of an earlier upgrade.
+    #: Secrets with a drain that an earlier upgrade has begun.
     stale: frozenset[str]
     #: The time at which the phase began; empty if unknown.
     began: str = ""
@@ -207,6 +207,7 @@ class _CachedNode:
             jobs={},
             kubernetes_wanted=wanted if is_older(kubelet, wanted) else "",
             stale_hook=plan.secret in inputs.target.stale,
+            has_begun_drain=plan.has_begun,
             tier=plan.tier,
             paused=inputs.paused,
             restore_vms=inputs.restore_vms and not is_witness,

@@ -30,7 +30,7 @@ from upgrade_manager.facts import node_obstacles
 from upgrade_manager.nodes.model import AcknowledgeHook, Decision, RemoveJob, ResumeJob, StartJob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from upgrade_manager.nodes.model import Effect, NodeView
 
@@ -102,13 +102,13 @@ def held_back(view: NodeView, decision: Decision, *, reason: str) -> Decision:
 
 
 def one_at_a_time(
-    decisions: Iterable[tuple[NodeView, Decision]], *, has_joined: bool = False
+    decisions: Iterable[tuple[NodeView, Decision]], *, without_target: Collection[str] = ()
 ) -> list[tuple[NodeView, Decision]]:
     """Return the decisions in their order, without the steps that would make a second node unavailable.
 
     An acknowledgement, after which Rancher drains the node, takes the place of the one node like a start. Of several
-    nodes whose Jobs are complete, Rancher needs that of the lowest tier first. `has_joined` is True if a node that
-    takes no part takes VMs.
+    nodes whose Jobs are complete, Rancher needs that of the lowest tier first. `without_target` are nodes whose VMs
+    have no other node.
     """
     pairs = list(decisions)
     waiting = _waiting_drains(pairs)
@@ -120,7 +120,7 @@ def one_at_a_time(
             result.append((view, held_back(view, decision, reason=_until(waiting[view.name]))))
         elif not _starts_job(decision):
             result.append((view, decision))
-        elif other := _waits_for(view, busy, pairs, has_joined=has_joined):
+        elif other := _waits_for(view, busy, pairs, without_target):
             held = f"{view.name}: waiting {_until(other)}"
             result.append((view, replace(decision, state=None, effects=(), progress=held)))
         else:
@@ -182,11 +182,11 @@ def _is_started(view: NodeView) -> bool:
 
 
 def _waits_for(
-    view: NodeView, busy: Sequence[str], pairs: Sequence[tuple[NodeView, Decision]], *, has_joined: bool
+    view: NodeView, busy: Sequence[str], pairs: Sequence[tuple[NodeView, Decision]], without_target: Collection[str]
 ) -> str:
     """Return the node that must be upgraded before this node's Job starts; empty if the Job may start."""
     ignored = {view.name} | _behind(view, pairs)
-    return next((name for name in busy if name not in ignored), "") or _earlier_tier(view, pairs, has_joined=has_joined)
+    return next((name for name in busy if name not in ignored), "") or _earlier_tier(view, pairs, without_target)
 
 
 def _behind(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]]) -> frozenset[str]:
@@ -217,7 +217,7 @@ def _waits_for_rancher(view: NodeView, decision: Decision) -> bool:
     return is_drained or (decision.state is None and view.under_way and not view.post_drain.requested)
 
 
-def _earlier_tier(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]], *, has_joined: bool) -> str:
+def _earlier_tier(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]], without_target: Collection[str]) -> str:
     """Return a node of an earlier tier that is not done, if this node's hook is stale.
 
     A node of an earlier tier waits for this node if this node is the only one that could take its VMs, and is drained:
@@ -231,7 +231,7 @@ def _earlier_tier(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]], *,
         if _is_earlier(other, view)
         and not _is_done(other, decision)
         and not decision.is_forgotten
-        and not (view.was_drained and not has_joined and not has_target(other, pairs))
+        and not (view.was_drained and other.name in without_target)
     )
     return next(earlier, "")
 

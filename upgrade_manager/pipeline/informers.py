@@ -44,7 +44,7 @@ WRITE_TIMEOUT = 5.0
 CATCH_UP = 2.0
 #: Seconds for which the termination message of a failed attempt is cached: Pods are not watched.
 FAILURE_TTL = 60.0
-#: Seconds for which nodes outside the cache are not listed again.
+#: Seconds for which nodes outside the cache, and VMs, are not listed again.
 UNSEEN_TTL = 10.0
 #: Fields of a Job's status about its Pods.
 _POD_FIELDS = ("active", "succeeded", "uncountedTerminatedPods")
@@ -102,6 +102,8 @@ class PlanInformers:
         self.last_failures = TTLCache(ttl=FAILURE_TTL)
         #: The nodes that the cache of managed nodes does not show (node_upgrade/missing_nodes.py).
         self.unseen_nodes = TTLCache(ttl=UNSEEN_TTL)
+        #: The VMs that wait for a held node (node_upgrade/held_targets.py).
+        self.waiting_vms = TTLCache(ttl=UNSEEN_TTL)
         self.first_seen = FirstSeen()
 
     @property

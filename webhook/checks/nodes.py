@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.facts.live_migration import uncordoned
 from upgrade_manager.facts.node_obstacles import not_ready_ways_out
 from upgrade_manager.kube import objects
 from webhook.check import Check, Finding
-from webhook.cordons import held_nodes, uncordon
+from webhook.cordons import held_nodes
 from webhook.listings import NODES
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 async def _find(subject: Subject) -> list[Finding]:
     found = await subject.cluster.list(NODES)
-    nodes = uncordon(found, await held_nodes(subject.cluster, found))
+    nodes = uncordoned(found, await held_nodes(subject.cluster, found))
     if not nodes:
         return [Finding(message="The cluster has no nodes. Wait until one has joined: kubectl get nodes")]
     problems = {objects.name(node): list(_problems(node)) for node in nodes}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.text import name_list
-from upgrade_manager.facts.live_migration import MigrationTargets
+from upgrade_manager.facts.live_migration import MigrationTargets, kept_cordoned, uncordoned, waiting_vms
 from upgrade_manager.facts.vm_obstacles import has_machine, way_to_stop
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
 from webhook.check import Check, Finding
-from webhook.cordons import held_nodes, uncordon
+from webhook.cordons import held_nodes
 from webhook.listings import INSTANCES, NODES, read_all
 
 if TYPE_CHECKING:
@@ -26,26 +26,20 @@ async def _find(subject: Subject) -> list[Finding]:
         return []
     nodes, instances = await read_all(subject.cluster, NODES, INSTANCES)
     held = await held_nodes(subject.cluster, nodes)
-    targets = MigrationTargets(uncordon(nodes, held))
+    targets = MigrationTargets(uncordoned(nodes, held))
     if targets.is_single:
         return []  # no VM can be migrated: all are shut down
-    problems = list(targets.problems(instances))
-    found = [Finding(message=_message(instance, reason)) for instance, reason in problems]
-    return [*found, *_waiting(nodes, instances, held, known={objects.qualified_name(one) for one, _ in problems})]
+    found = [Finding(message=_message(instance, reason)) for instance, reason in targets.problems(instances)]
+    return [*found, *_waiting(nodes, instances, held)]
 
 
-def _waiting(
-    nodes: Sequence[Object], instances: Sequence[Object], held: Collection[str], *, known: Collection[str]
-) -> list[Finding]:
+def _waiting(nodes: Sequence[Object], instances: Sequence[Object], held: Collection[str]) -> list[Finding]:
     """Name the VMs whose only obstacle is a node that the upgrade itself has cordoned, and finishes first."""
-    now = MigrationTargets(nodes).problems(instances) if held else ()
-    names = [name for instance, _ in now if (name := objects.qualified_name(instance)) not in known]
+    names = sorted(map(objects.qualified_name, waiting_vms(nodes, instances, held)))
     if not names:
         return []
-    text = (
-        f"VMs {name_list(sorted(names))} have no other node while an earlier upgrade keeps {name_list(sorted(held))} "
-        "cordoned. This plan finishes that first, and then migrates them"
-    )
+    clause = kept_cordoned(name_list(sorted(held)), f"VMs {name_list(names)}")
+    text = f"{clause[0].upper()}{clause[1:]}. This plan finishes that first, and then migrates them"
     return [Finding(message=text, denies=False)]
 
 

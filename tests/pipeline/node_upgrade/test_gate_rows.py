@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.pipeline.node_upgrade.test_gate import NOW, RELEASE_KUBERNETES, patch_machine
-from tests.support.cluster.cluster_reader import named
+from tests.support.cluster.cluster_reader import MemoryReader, find, named
+from tests.support.cluster.instances import affinity, instance, zone
 from tests.support.cluster.nodes import OPTIONS, PRE
 from upgrade_manager.api.keys import MANAGED_LABEL, RKE_ETCD_ROLE, RKE_INIT_NODE, RKE_WORKER_ROLE, WITNESS_LABEL
 from upgrade_manager.blockers.known_wait import MissingNodeWait, UnavailableNodeWait
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.facts.missing_nodes import unlabelled, without_node
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import NODES
+from upgrade_manager.kube.resources import MACHINES, NODES, SECRETS, VIRTUAL_MACHINE_INSTANCES
 from upgrade_manager.pipeline.outcome import Waiting
+from webhook.checks.vms import CHECK
 
 if TYPE_CHECKING:
     from tests.support.managers.node_upgrade import NodeUpgradeRun
@@ -71,6 +74,71 @@ async def test_node_held_at_its_pre_drain_hook_is_no_target(stage: NodeUpgradeRu
     await stage.cordon("n2", cordoned=False)
     assert await target_waits(stage) == []
     assert await stage.jobs() == ["pre-drain-n1"]
+
+
+async def bound_vm(stage: NodeUpgradeRun, *zones: str, on: str = "n1") -> None:
+    """Create default/db on that node; with zones, it runs on nodes of these zones only."""
+    for node in ("n1", "n2", "n3"):
+        await stage.client.patch(NODES, node, MergePatch({"metadata": {"labels": {"zone": f"z-{node}"}}}))
+    bound = instance(affinity(*map(zone, zones)) if zones else None, on=on)
+    await stage.cluster.put(VIRTUAL_MACHINE_INSTANCES, bound)
+
+
+@TARGETS
+@pytest.mark.rule("nodes: webhook and gate let the same VMs wait for a node that an earlier upgrade holds")
+@pytest.mark.parametrize(
+    ("zones", "on", "targets"),
+    [
+        pytest.param(["z-n1", "z-n2"], "n1", ["n2"], id="the held node alone"),
+        pytest.param(["z-n1", "z-n3"], "n1", [], id="another node"),
+        pytest.param([], "n1", [], id="any node"),
+        pytest.param(["z-n1"], "n1", [], id="no other node, which is not the upgrade's work"),
+        pytest.param(["z-n3", "z-n2"], "n3", [], id="on another node"),
+    ],
+)
+async def test_vm_that_only_a_held_node_takes_holds_its_node_back(
+    stage: NodeUpgradeRun, zones: list[str], on: str, targets: list[str]
+) -> None:
+    await in_two_tiers(stage, pre=OPTIONS)
+    await bound_vm(stage, *zones, on=on)
+    found = await asyncio.gather(*map(stage.client.list, (SECRETS, MACHINES, NODES, VIRTUAL_MACHINE_INSTANCES)))
+    secrets, machines, nodes, instances = (one.items for one in found)
+    await stage.enter()
+    await stage.run()
+    await stage.rancher("n1", pre=OPTIONS)
+    assert await target_waits(stage) == targets
+    assert await stage.jobs() == (["pre-drain-n1"] if not targets else [])
+    reader = MemoryReader({SECRETS: secrets, MACHINES: machines, NODES: nodes, VIRTUAL_MACHINE_INSTANCES: instances})
+    warned = any("VMs default/db have no other node" in one for one in await find(CHECK, reader))
+    assert (warned and on == "n1") is bool(targets)
+
+
+@TARGETS
+async def test_held_node_that_rancher_drains_is_no_blocker(stage: NodeUpgradeRun) -> None:
+    """A user has acknowledged its hook: Rancher uncordons it at the end of its drain."""
+    await set_up(stage, "n1", "n2", "n3")
+    await stage.rancher("n2", pre=OPTIONS)
+    await stage.cordon("n2", cordoned=True)
+    await stage.client.patch(NODES, "n3", MergePatch({"metadata": {"labels": {WITNESS_LABEL: "true"}}}))
+    await stage.enter()
+    await stage.run()
+    acknowledged = {PRE: OPTIONS, "rke.cattle.io/drain-options": OPTIONS}
+    await stage.patch_secret("n2", {"metadata": {"annotations": acknowledged}})
+    await stage.rancher("n1", pre=OPTIONS)
+    assert await target_waits(stage) == []
+    assert "pre-drain-n1" not in await stage.jobs()
+
+
+@TARGETS
+async def test_held_node_goes_first_if_a_vm_needs_it(stage: NodeUpgradeRun) -> None:
+    """Rancher has drained it, and finishes it at once; the VM moves there afterwards."""
+    await in_two_tiers(stage, post=OPTIONS)
+    await bound_vm(stage, "z-n1", "z-n2")
+    await stage.enter()
+    await stage.run()
+    await stage.rancher("n1", pre=OPTIONS)
+    await stage.run()
+    assert await stage.jobs() == ["pre-drain-n2"]
 
 
 @TARGETS

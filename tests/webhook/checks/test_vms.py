@@ -66,7 +66,7 @@ HELD = {
     MACHINES: [named("m-n2", "fleet-local", status={"nodeRef": {"name": "n2"}})],
 }
 WAITING = (
-    "VMs default/db have no other node while an earlier upgrade keeps n2 cordoned. This plan finishes that first, and "
+    "An earlier upgrade keeps n2 cordoned, and VMs default/db have no other node. This plan finishes that first, and "
     "then migrates them"
 )
 

@@ -25,7 +25,7 @@ from upgrade_manager.nodes.node_view import Observed, Target, decide_all
 from upgrade_manager.nodes.sequencing import is_gated, one_at_a_time, starts_upgrade
 from upgrade_manager.pipeline import job_ledger, ledger
 from upgrade_manager.pipeline.errors import BadCluster
-from upgrade_manager.pipeline.node_upgrade import drain_entries, vm_restore
+from upgrade_manager.pipeline.node_upgrade import drain_entries, held_targets, vm_restore
 from upgrade_manager.pipeline.node_upgrade.effects import apply_effect, remove_acknowledgements
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import unknown_pause_nodes
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import find_all_missing, find_beside, held_by, report_left
@@ -94,7 +94,7 @@ class NodeUpgrade(Phase):
         if ctx.status["singleNode"] is None:
             # Rancher upgrades the nodes of all Machines, also a node whose managed label is missing at this moment.
             names += machine_nodes(machines.list())
-            ctx.status["staleHooks"] = machine_plan.with_hooks(secrets.list()) or None
+            ctx.status["staleHooks"] = machine_plan.begun_drains(secrets.list()) or None
         for name in sorted(set(names)):
             if ctx.status.node_state(name) is None:
                 ctx.status.move_node(name, NodeState.IMAGE_PRELOADED)
@@ -248,9 +248,10 @@ async def _decide(ctx: ReconcileContext, state: State) -> None:
         raise BadCluster("status.nodeUpgradeStatuses lists no nodes to upgrade; delete this plan and create a new one")
     state.set_back = rancher.set_back(ctx, state.requested) if state.requested is not None else None
     absent = {**state.missing, **await find_beside(ctx, state.observed, decisions)}
-    around = Surroundings.of(state.observed, decisions, missing=absent, rancher=state.set_back)
+    waiting = await held_targets.find_waiting(ctx, state.observed, decisions)
+    around = Surroundings.of(state.observed, decisions, missing=absent, waiting=waiting, rancher=state.set_back)
     decisions, closed = hold_back(decisions, around)
-    state.decisions = one_at_a_time(decisions, has_joined=around.has_joined)
+    state.decisions = one_at_a_time(decisions, without_target=around.without_target)
     state.closed = with_passing(closed, state.decisions)
 
 

@@ -10,7 +10,7 @@ from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.blockers.known_wait import CheckedNodeWait, CheckedServiceWait
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts import node_obstacles, versions
-from upgrade_manager.facts.machine_plan import draining_nodes
+from upgrade_manager.facts.machine_plan import held_nodes
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SETTINGS, VERSIONS
 from upgrade_manager.pipeline.errors import MissingObject
@@ -140,7 +140,7 @@ async def _last_schedulable(ctx: ReconcileContext, nodes: Sequence[Object]) -> l
     if ctx.status["singleNode"] or not cordoned or len(nodes) - len(cordoned) > 1:
         return []
     secrets, machines = await ctx.watch_all(MACHINE_PLANS, LOCAL_MACHINES)
-    held = draining_nodes(secrets.list(), machines.list())
+    held = held_nodes(cordoned, secrets.list(), machines.list())
     last = [name for name in map(objects.name, nodes) if name not in cordoned or name in held]
     if len(last) != 1:
         return []

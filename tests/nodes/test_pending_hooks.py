@@ -12,6 +12,7 @@ from tests.support.cluster.nodes import POST as HOOK
 from tests.support.cluster.nodes import POST_DRAIN as REQUEST
 from upgrade_manager.api.keys import ANNOTATION_MACHINE
 from upgrade_manager.facts.drain_hooks import leftover_hook
+from upgrade_manager.facts.missing_nodes import unlabelled
 from upgrade_manager.nodes.node_view import Observed
 from upgrade_manager.nodes.pending_hooks import delays, describe_delays
 
@@ -28,7 +29,9 @@ FOREIGN = json.dumps({"postDrainHooks": [{"annotation": "example.com/a"}]})
 EARLIER = "is pending, but the Node names another Machine than old"
 OPTIONS_BEFORE = json.dumps({"preDrainHooks": [{"annotation": PRE}]})
 OTHERS = "other controllers have not acknowledged their hooks: example.com/a (Secret fleet-local/s)"
-UNMANAGED = f"is pending, but the node does not exist or lacks the label harvesterhci.io/managed=true {ACKNOWLEDGE}"
+UNMANAGED = f"is pending, but the node takes no part: {unlabelled('n3').why} {ACKNOWLEDGE}"
+#: A node without the managed label.
+MISSING = {"n3": unlabelled("n3")}
 
 
 def remaining(*secrets: dict[str, Any], cordoned: Sequence[str] = (), multi_node: bool = True, limit: int = 3) -> str:
@@ -39,7 +42,8 @@ def remaining(*secrets: dict[str, Any], cordoned: Sequence[str] = (), multi_node
         machines=store_of([machine("new"), *(machine(f"m-{name}", name) for name in ("n1", "n2", "n3"))]),
         jobs=store_of([]),
     )
-    return describe_delays(delays(observed, cordoned=cordoned, multi_node=multi_node), limit=limit)
+    found = delays(observed, cordoned=cordoned, multi_node=multi_node, missing=MISSING)
+    return describe_delays(found, limit=limit)
 
 
 @pytest.mark.rule(
@@ -138,6 +142,6 @@ def test_hook_of_an_earlier_machine_is_named(named: str, annotations: dict[str, 
         jobs=store_of([]),
     )
     (key,) = annotations.keys() - {HOOK}
-    found = describe_delays(delays(observed, cordoned=[], multi_node=True), limit=3)
+    found = describe_delays(delays(observed, cordoned=[], multi_node=True, missing={}), limit=3)
     remedy = f" (acknowledge it: {leftover_hook('s', key)})" if state == EARLIER else ""
     assert found == f"n1: {key} of Secret fleet-local/s {state}{remedy}"

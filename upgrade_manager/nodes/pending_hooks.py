@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import (
     ANNOTATION_MACHINE,
     FLEET_LOCAL,
-    MANAGED_SELECTOR,
     RKE_DRAIN_OPTIONS,
     RKE_POST_DRAIN,
     RKE_PRE_DRAIN,
@@ -26,8 +25,9 @@ from upgrade_manager.facts.drain_hooks import leftover_hook
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from upgrade_manager.facts.missing_nodes import MissingNode
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
     from upgrade_manager.nodes.node_view import Observed
@@ -68,17 +68,19 @@ class Delay:
         return f"{self.node}: {self.problem}" + (f" (acknowledge it: {self.remedy})" if self.remedy else "")
 
 
-def delays(observed: Observed, *, cordoned: Iterable[str], multi_node: bool) -> list[Delay]:
+def delays(
+    observed: Observed, *, cordoned: Iterable[str], multi_node: bool, missing: Mapping[str, MissingNode]
+) -> list[Delay]:
     """Return the hooks that delay the end, ordered by node, and the cordoned nodes.
 
     The manager acknowledges hooks of managed nodes in a `multi_node` upgrade. A Secret without a Machine or a node is
-    skipped: Rancher does not process it.
+    skipped: Rancher does not process it. `missing` are the nodes with a pending hook that cannot be observed.
     """
-    managed, pairs = set(observed.nodes.derive(objects.name)), _by_node(observed.secrets, observed.machines)
+    pairs = _by_node(observed.secrets, observed.machines)
     earlier = _of_earlier_machines(pairs, observed.nodes)
     found, drained = [], set()
     for node, secret in pairs:
-        why = _unacknowledged(node, secret, managed, earlier, multi_node=multi_node)
+        why = _unacknowledged(node, secret, missing, earlier, multi_node=multi_node)
         for key in _delaying(secret, multi_node=multi_node, acknowledges=not why):
             found.append(_delay(node, secret, key, leftover=why))
             drained.add(node)
@@ -94,13 +96,13 @@ def _of_earlier_machines(pairs: Iterable[tuple[str, Object]], nodes: Store) -> f
 
 
 def _unacknowledged(
-    node: str, secret: Object, managed: Collection[str], earlier: Collection[str], *, multi_node: bool
+    node: str, secret: Object, missing: Mapping[str, MissingNode], earlier: Collection[str], *, multi_node: bool
 ) -> str:
     """Return why the manager does not acknowledge the Secret's hooks; empty if it does."""
     if not multi_node:
         return "is pending since an earlier upgrade"
-    if node not in managed:
-        return f"is pending, but the node does not exist or lacks the label {MANAGED_SELECTOR}"
+    if node in missing:
+        return f"is pending, but the node takes no part: {missing[node].why}"
     if objects.name(secret) in earlier:
         return f"is pending, but the Node names another Machine than {machine_plan.machine_of(secret)}"
     return ""

@@ -155,8 +155,8 @@ async def test_remaining_hooks_are_reported_with_node_and_state(stage: NodeUpgra
     assert await stage.waiting() == (
         f"n1: {place}/s-n1 is acknowledged; waiting for Rancher to uncordon the node; "
         f"n2: {place}/s-n2 is acknowledged; waiting for Rancher to uncordon the node; "
-        f"n3: {place}/s-n3 is pending, but the node does not exist or lacks the label "
-        f"harvesterhci.io/managed=true (acknowledge it: {leftover_hook('s-n3', 'rke.cattle.io/post-drain')}); "
+        f"n3: {place}/s-n3 is pending, but the node takes no part: its Node does not exist, but Machine "
+        f"fleet-local/m-n3 does (acknowledge it: {leftover_hook('s-n3', 'rke.cattle.io/post-drain')}); "
         "2 more (4 of 4 nodes done)"
     )
     await stage.rancher("n2", post=None)

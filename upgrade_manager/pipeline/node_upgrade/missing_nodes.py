@@ -18,11 +18,12 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES
 from upgrade_manager.nodes.gate import reads_others
 from upgrade_manager.nodes.model import Decision, NodeView
+from upgrade_manager.nodes.pending_hooks import held_nodes
 from upgrade_manager.pipeline import ledger
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from upgrade_manager.api.node_states import NodeState
     from upgrade_manager.facts.missing_nodes import MissingNode
@@ -52,7 +53,17 @@ async def find_beside(ctx: ReconcileContext, observed: Observed, decided: Sequen
         return {}
     known = {view.name for view, _ in decided}
     nodes = machine_plan.machine_nodes(observed.machines.list())
-    names = sorted(name for name in nodes if name not in known and observed.nodes.get(name) is None)
+    return await _find_missing_of(ctx, observed, [name for name in nodes if name not in known])
+
+
+async def find_hooked(ctx: ReconcileContext, observed: Observed) -> dict[str, MissingNode]:
+    """Return the nodes with a pending hook that cannot be observed, so that the manager does not acknowledge it."""
+    hooked = held_nodes(observed.secrets, observed.machines)
+    return await _find_missing_of(ctx, observed, [node for node, _ in hooked])
+
+
+async def _find_missing_of(ctx: ReconcileContext, observed: Observed, nodes: Iterable[str]) -> dict[str, MissingNode]:
+    names = sorted({name for name in nodes if observed.nodes.get(name) is None})
     found = await find_all_missing(ctx, names) if names else {}
     return {name: missing for name, missing in found.items() if missing}
 

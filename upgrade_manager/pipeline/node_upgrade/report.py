@@ -25,6 +25,7 @@ from upgrade_manager.nodes.next_node import next_node_message, undrained
 from upgrade_manager.nodes.pending_hooks import delays, describe_delays
 from upgrade_manager.nodes.sequencing import paused_message
 from upgrade_manager.pipeline.node_upgrade.gate_waits import gate_waits
+from upgrade_manager.pipeline.node_upgrade.missing_nodes import find_hooked
 from upgrade_manager.pipeline.node_upgrade.waits import NodeWaits
 from upgrade_manager.pipeline.outcome import Completed, Waiting
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, node_job_name
@@ -142,7 +143,8 @@ async def describe_progress(ctx: ReconcileContext, state: State) -> Completed | 
             shown, found = _between_nodes(ctx, state, waits)
     else:
         cordoned = [view.name for view, _ in state.decisions if view.cordoned]
-        delaying = delays(state.observed, cordoned=cordoned, multi_node=state.single is None)
+        hooked = await find_hooked(ctx, state.observed)
+        delaying = delays(state.observed, cordoned=cordoned, multi_node=state.single is None, missing=hooked)
         shown, found = describe_delays(delaying, limit=MAX_NAMED_NODES), waits.of_delays(delaying)
     if not shown and state.set_back is None:
         return Completed()

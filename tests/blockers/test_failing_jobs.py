@@ -12,6 +12,7 @@ from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.wait import FailingJobWait
 from upgrade_manager.facts.job_state import JobState
+from upgrade_manager.facts.node_obstacles import check_kubelet
 
 if TYPE_CHECKING:
     from tests.blockers.conftest import FakeView
@@ -46,7 +47,7 @@ def pod(*, phase: str = "Running", node: str = "n1", job: str = "j") -> dict[str
     }
 
 
-STUCK = "Show why: kubectl describe pod -n ns p"
+STUCK = "Show its events: kubectl describe pod -n ns p"
 
 
 @pytest.mark.rule("blockers: a Job that has failed, and whose Pod does not terminate, is named with the Pod")
@@ -56,7 +57,7 @@ STUCK = "Show why: kubectl describe pod -n ns p"
         row(
             [pod()],
             "its Pod p does not end on node n1",
-            f"(1) {STUCK} (2) Check the kubelet of node n1 (3) If the node is off and stays so: {FORCE}",
+            f"(1) {STUCK} (2) {check_kubelet('n1')} (3) If the node is off and stays so: {FORCE}",
             id="on a node",
         ),
         row([pod(phase="Pending", node="")], "its Pod p does not end", STUCK, id="not scheduled"),

@@ -13,6 +13,7 @@ from upgrade_manager.blockers.rancher import FINDERS
 from upgrade_manager.blockers.table import FINDERS as ALL
 from upgrade_manager.blockers.wait import DrainWait, JobWait, RancherWait
 from upgrade_manager.facts.job_state import JobState
+from upgrade_manager.facts.node_obstacles import awaits_drain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,7 @@ row = pytest.param
 NEXT = "waiting for Rancher to drain the next node"
 LOGS = (
     "(1) Show its log: kubectl -n cattle-system logs -l app=rancher --tail=100 --prefix --timestamps "
-    "(2) If its last line is older than 10 minutes, Rancher hangs: "
+    "(2) If its last line is older than 10 minutes, it hangs: "
     "kubectl -n cattle-system rollout restart deploy/rancher"
 )
 STATUS = (
@@ -35,7 +36,7 @@ STATUS = (
     "(3) If they run but are not ready, restart them: kubectl -n cattle-system rollout restart deploy/rancher"
 )
 SCALE = "Start it: kubectl -n cattle-system scale deploy/rancher --replicas=1"
-DRAINED = "Secret fleet-local/m-machine-plan: Rancher has not drained node n1 and upgraded its Kubernetes"
+DRAINED = f"Secret fleet-local/m-machine-plan: {awaits_drain('node n1')}"
 SILENT = "Rancher does not report why"
 
 

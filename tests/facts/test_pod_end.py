@@ -3,11 +3,12 @@ from __future__ import annotations
 import pytest
 
 from tests.support.cluster.cluster_reader import named
+from upgrade_manager.facts.node_obstacles import check_kubelet
 from upgrade_manager.facts.pod_end import unended
 from upgrade_manager.facts.removal import repair_controller
 
-SHOW = "Show why: kubectl describe pod -n ns p"
-KUBELET = "Check the kubelet of node n1"
+SHOW = "Show its events: kubectl describe pod -n ns p"
+KUBELET = check_kubelet("n1")
 FORCE = "If the node is off and stays so: kubectl delete pod -n ns p --force --grace-period=0"
 TRACKED = "batch.kubernetes.io/job-tracking"
 row = pytest.param

@@ -17,7 +17,7 @@ from upgrade_manager.blockers.wait import FailingJobWait
 from upgrade_manager.facts.final_phases import is_final
 from upgrade_manager.facts.job_state import failed_but
 from upgrade_manager.facts.pod_end import unended
-from upgrade_manager.facts.removal import CONTROLLER_LOGS
+from upgrade_manager.facts.removal import CHECK_JOB_CONTROLLER
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import PODS
@@ -38,7 +38,7 @@ def _blockers(view: View, wait: FailingJobWait) -> Iterator[Blocker]:
         yield _blocker(wait, f"its Pod {objects.name(pod)} {why}", remedy=steps(*ways_out))
     else:
         why = "its Pods have ended, and the Job controller does not mark it as failed"
-        yield _blocker(wait, why, remedy=f"Check the Job controller: {CONTROLLER_LOGS}")
+        yield _blocker(wait, why, remedy=CHECK_JOB_CONTROLLER)
 
 
 def _blocker(wait: FailingJobWait, why: str, *, remedy: str) -> Blocker:

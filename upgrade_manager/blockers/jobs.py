@@ -16,7 +16,7 @@ from upgrade_manager.blockers.wait import FailingJobWait, JobWait
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.facts.job_state import NO_POD, POD_FINISHED, SUSPENDED, JobState, Progress
 from upgrade_manager.facts.pod_reason import POD_REASONS, finished_at, pod_reason, start_progress
-from upgrade_manager.facts.removal import CONTROLLER_LOGS
+from upgrade_manager.facts.removal import CHECK_JOB_CONTROLLER
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import JOBS, PODS, SERVICE_ACCOUNTS
@@ -131,7 +131,7 @@ def _unrecorded(view: View, wait: JobWait, pod: Object) -> Iterator[Blocker]:
             wait,
             BlockerReason.JOB_SLOW,
             message=POD_FINISHED,
-            remedy=f"Check the Job controller: {CONTROLLER_LOGS}",
+            remedy=CHECK_JOB_CONTROLLER,
             since=since,
         )
 
@@ -141,7 +141,7 @@ def _no_pod(view: View, wait: JobWait) -> Blocker:
     if words:
         reason, do = words, _permit(view, wait)
     else:
-        reason, do = "the Job has no Warning event", f"Check the Job controller: {CONTROLLER_LOGS}"
+        reason, do = "the Job has no Warning event", CHECK_JOB_CONTROLLER
     return _blocker(
         wait,
         BlockerReason.JOB_HAS_NO_POD,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.blockers import Blocker, BlockerReason
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.taints import untaint_steps
-from upgrade_manager.facts.pod_reason import crashes, lacks_config, pod_reason, unpulled_image
+from upgrade_manager.facts.node_obstacles import RESTART_RKE2, RKE2_AGENT, check_kubelet
+from upgrade_manager.facts.pod_reason import crashes, lacks_config, pod_reason, show_events, unpulled_image
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 
     from upgrade_manager.blockers.object_view import View
     from upgrade_manager.kube.objects import Object
-
-#: The folder of RKE2's logs on a node, and the command that restarts its kubelet and containerd.
-_AGENT = "/var/lib/rancher/rke2/agent"
-_RESTART = "systemctl restart rke2-server, on a worker rke2-agent"
 
 
 def pod_blocker(view: View, pod: Object, *, node: str, since: datetime) -> Blocker | None:
@@ -60,15 +57,15 @@ def _remedy(view: View, reason: BlockerReason, pod: Object, *, node: str) -> Ite
     elif lacks_config(pod):
         yield "Create the ConfigMap or Secret that the container refers to"
     else:
-        yield f"Check containerd on node {node}: tail -n 50 {_AGENT}/containerd/containerd.log"
-        yield f"If it hangs, check its disk, and restart it there: {_RESTART}"
-    yield f"Show its events: kubectl describe pod {place}"
+        yield f"Check containerd on node {node}: tail -n 50 {RKE2_AGENT}/containerd/containerd.log"
+        yield f"If it hangs, check its disk, and restart it there: {RESTART_RKE2}"
+    yield show_events(pod)
 
 
 def _delayed_by(node: str) -> Iterator[str]:
     if node:
-        yield f"Check the kubelet on node {node}: tail -n 50 {_AGENT}/logs/kubelet.log"
-        yield f"If it hangs, restart it there: {_RESTART}"
+        yield check_kubelet(node)
+        yield f"If it hangs, restart it there: {RESTART_RKE2}"
     else:
         yield "Check the scheduler: kubectl -n kube-system get pods -l component=kube-scheduler"
         yield "If none is Ready, restart rke2-server on the control-plane nodes: systemctl restart rke2-server"

@@ -20,7 +20,8 @@ from upgrade_manager.blockers.object_view import Unreadable
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import DrainWait, JobWait, RancherWait
 from upgrade_manager.facts.condition_words import unmet_conditions
-from upgrade_manager.facts.deployments import restart
+from upgrade_manager.facts.deployments import hangs
+from upgrade_manager.facts.node_obstacles import awaits_drain
 from upgrade_manager.facts.rancher_cluster import LOGS, RANCHER, joined
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
@@ -47,7 +48,7 @@ def _drain_blockers(view: View, wait: DrainWait) -> Iterator[Blocker]:
     except Unreadable:
         is_known = True  # the other finder reports the unreadable objects
     if not is_known:
-        yield from _silent(view, wait, f"Rancher has not drained node {wait.node} and upgraded its Kubernetes")
+        yield from _silent(view, wait, awaits_drain(f"node {wait.node}"))
 
 
 def _lost_hooks(view: View, wait: LostHookWait) -> Iterator[Blocker]:
@@ -81,10 +82,7 @@ def _silent(view: View, wait: Wait, waits_for: str) -> Iterator[Blocker]:
         namespace=wait.namespace,
         name=wait.name,
         message=f"{kind} {wait.namespace}/{wait.name}: {waits_for} ({reported})",
-        remedy=steps(
-            f"Show its log: {LOGS}",
-            f"If its last line is older than 10 minutes, Rancher hangs: {restart(CATTLE_SYSTEM, RANCHER)}",
-        ),
+        remedy=steps(*hangs(LOGS, CATTLE_SYSTEM, RANCHER, after="10 minutes")),
     )
 
 

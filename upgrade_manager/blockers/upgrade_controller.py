@@ -16,7 +16,7 @@ from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.remedy import WEBHOOKS, steps
 from upgrade_manager.blockers.wait import PlanWait
 from upgrade_manager.blockers.warnings import latest_warning
-from upgrade_manager.facts.deployments import restart
+from upgrade_manager.facts.deployments import hangs, restart
 from upgrade_manager.facts.label_selectors import matches
 from upgrade_manager.facts.suc_nodes import hostname_problem, hostname_remedy
 from upgrade_manager.kube import objects
@@ -84,8 +84,8 @@ def _silence(view: View, wait: PlanWait, nodes: Sequence[Object]) -> tuple[str, 
         return f"all nodes have its label {label} already, perhaps of an earlier Plan of its name", clear
     if _is_refused(view, wait, plan):
         return "the API server refuses its Jobs", _trial(wait)
-    hangs = f"If its last line is older than a minute, it hangs: {restart(wait.namespace, _CONTROLLER)}"
-    return "the controller does not report why", steps(f"Show its log: {_logs(wait)}", hangs)
+    ways_out = hangs(_logs(wait), wait.namespace, _CONTROLLER, after="a minute")
+    return "the controller does not report why", steps(*ways_out)
 
 
 def _is_refused(view: View, wait: PlanWait, plan: Object) -> bool:

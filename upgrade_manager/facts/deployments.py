@@ -81,6 +81,12 @@ def restart(namespace: str, name: str) -> str:
     return f"kubectl -n {namespace} rollout restart deploy/{name}"
 
 
+def hangs(log: str, namespace: str, name: str, *, after: str) -> tuple[str, str]:
+    """Return the remedies for a controller that does nothing: its log, and a restart if it logs nothing for so long."""
+    restarts = f"If its last line is older than {after}, it hangs: {restart(namespace, name)}"
+    return f"Show its log: {log}", restarts
+
+
 def available_since(deployment: Object) -> datetime | None:
     """Return the time of the last change of the Deployment's availability; None if the Deployment lacks the time."""
     return parse_time(objects.text(objects.condition(deployment, "Available"), "lastTransitionTime"))

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+#: The folder of RKE2's logs on a node, and the command that restarts its kubelet and containerd.
+RKE2_AGENT = "/var/lib/rancher/rke2/agent"
+RESTART_RKE2 = "systemctl restart rke2-server, on a worker rke2-agent"
 #: The plan's list of nodes that wait for the user.
 PAUSE_LIST = "spec.nodeUpgradeOption.pauseNodes"
 
@@ -67,6 +70,11 @@ def agent_log(node: str) -> str:
     return f"Show the agent's log on node {node}: journalctl -u rancher-system-agent --no-pager -n 100"
 
 
+def check_kubelet(node: str) -> str:
+    """Return the first remedy for a kubelet that does not start or end the containers of a Pod."""
+    return f"Check the kubelet on node {node}: tail -n 50 {RKE2_AGENT}/logs/kubelet.log"
+
+
 def not_ready(since: str) -> str:
     """Return the clause about a node that is not Ready since that time, which is empty if unknown."""
     return f"it has not been Ready since {since}" if since else "it is not Ready"
@@ -111,18 +119,28 @@ def draining(secret: str) -> str:
 FORGOTTEN = "Rancher has removed its drain hooks before its upgrade ended"
 
 
-def cordon_refused(error: str) -> str:
+def cordon_refused(error: str, cordoned: Sequence[str] = ()) -> NodeObstacle:
     """Return why Rancher sets no hook on a node: the API server refuses to cordon the node.
 
     Harvester's webhook refuses to cordon the last schedulable node (pkg/webhook/resources/node/validator.go).
+    `cordoned` are the nodes that are cordoned already.
     """
-    return f"Rancher cannot cordon it ({error})"
+    return NodeObstacle(why=f"Rancher cannot cordon it ({error})", ways_out=(_uncordon_another(cordoned),))
 
 
 def last_schedulable(cordoned: Sequence[str]) -> NodeObstacle:
     """Return why a node cannot be drained while users have cordoned all others; `cordon_refused` has the rule."""
     why = f"no other node is schedulable ({name_list(cordoned)}: cordoned), so that Harvester refuses its cordon"
-    return NodeObstacle(why=why, ways_out=(f"kubectl uncordon {cordoned[0]}",))
+    return NodeObstacle(why=why, ways_out=(_uncordon_another(cordoned),))
+
+
+def _uncordon_another(cordoned: Sequence[str]) -> str:
+    return f"Uncordon another node: kubectl uncordon {cordoned[0]}" if cordoned else "Uncordon another node"
+
+
+def awaits_drain(node: str = "it") -> str:
+    """Return the state of a node whose pre-drain hook is acknowledged."""
+    return f"waiting for Rancher to drain {node} and upgrade its Kubernetes"
 
 
 def undrained(kubernetes: str, *, nodes: int = 1) -> str:

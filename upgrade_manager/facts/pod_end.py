@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.final_phases import is_final
+from upgrade_manager.facts.node_obstacles import check_kubelet
+from upgrade_manager.facts.pod_reason import show_events
 from upgrade_manager.facts.removal import repair_controller
 from upgrade_manager.kube import objects
 
@@ -41,13 +43,13 @@ def unended(pod: Object) -> UnendedPod:
 
 def _ways_out(pod: Object, node: str, held: list[str]) -> Iterator[str]:
     """Yield the remedies; the Pod of a node that is up is never deleted by force, because it may write the OS."""
-    named = f"-n {objects.namespace(pod)} {objects.name(pod)}"
-    yield f"Show why: kubectl describe pod {named}"
+    yield show_events(pod)
     if node and not (held and is_final(pod)):
-        yield f"Check the kubelet of node {node}"
+        yield check_kubelet(node)
     if held:
         yield repair_controller(held)
     elif node:
+        named = f"-n {objects.namespace(pod)} {objects.name(pod)}"
         yield f"If the node is off and stays so: kubectl delete pod {named} --force --grace-period=0"
 
 

@@ -74,6 +74,11 @@ def unpulled_image(pod: Object) -> str:
     return next(filter(None, names), "")
 
 
+def show_events(pod: Object) -> str:
+    """Return the remedy that shows more details of a Pod that does not start or end."""
+    return f"Show its events: kubectl describe pod -n {objects.namespace(pod)} {objects.name(pod)}"
+
+
 def start_progress(pod: Object) -> datetime | None:
     """Return the time of the last progress of the Pod's start; restarts of its containers do not count."""
     times = [objects.text(pod, "metadata", "creationTimestamp")]

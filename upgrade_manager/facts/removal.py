@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Shows the log of the garbage collector and of the Job controller.
 CONTROLLER_LOGS = "kubectl -n kube-system logs -l component=kube-controller-manager --tail=20 --prefix"
+#: The remedy for a Job without a Pod, and for one that is not marked as complete or failed.
+CHECK_JOB_CONTROLLER = f"Check the Job controller: {CONTROLLER_LOGS}"
 #: The finalizers that the garbage collector removes once the dependents of the object are deleted, or have no owner.
 _COLLECTED = frozenset({"foregroundDeletion", "orphan"})
 

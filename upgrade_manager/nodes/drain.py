@@ -55,7 +55,7 @@ def _before_drain(view: NodeView) -> Decision:
     if view.pre_drain.requested and not view.post_drain.requested:
         return Decision(state=None, progress=f"{view.name}: {_after_pre_drain(view)}", holds=True)
     if view.cordon_error:
-        refused = f"{view.name}: {node_obstacles.cordon_refused(view.cordon_error)}"
+        refused = f"{view.name}: {node_obstacles.cordon_refused(view.cordon_error).why}"
         return Decision(state=None, progress=refused, holds=True)
     others = view.pre_drain.others
     waits = node_obstacles.foreign_hooks(view.secret, others) if others else "waiting for Rancher to drain it"
@@ -119,7 +119,7 @@ def _pre_drain(view: NodeView) -> Decision:
 def _after_pre_drain(view: NodeView) -> str:
     if view.pre_drain.others:
         return node_obstacles.foreign_hooks(view.secret, view.pre_drain.others)
-    return "waiting for Rancher to drain it and upgrade its Kubernetes"
+    return node_obstacles.awaits_drain()
 
 
 def _post_drain(view: NodeView, release_os: str) -> Decision:

@@ -285,9 +285,8 @@ class NodeWaits:
         """Return the wait of a node that Rancher cannot cordon: Harvester keeps one node schedulable."""
         nodes = self.observed.nodes.list()
         cordoned = sorted(objects.name(one) for one in nodes if objects.is_true(one, "spec", "unschedulable"))
-        remedy = f"Uncordon another node: kubectl uncordon {cordoned[0]}" if cordoned else "Uncordon another node"
-        detail = node_obstacles.cordon_refused(error)
-        return known_wait(self.ctx, RefusedCordonWait, node, detail=detail, remedy=remedy)
+        found = node_obstacles.cordon_refused(error, cordoned)
+        return known_wait(self.ctx, RefusedCordonWait, node, detail=found.why, remedy=found.ways_out[0])
 
     def _foreign(self, view: NodeView, others: Sequence[str]) -> Wait:
         detail = node_obstacles.foreign_hooks(view.secret, others)

@@ -145,7 +145,7 @@ async def _last_schedulable(ctx: ReconcileContext, nodes: Sequence[Object]) -> l
     if len(last) != 1:
         return []
     obstacle = node_obstacles.last_schedulable([name for name in cordoned if name != last[0]])
-    return [f"node {last[0]}: {obstacle.why}. Run {obstacle.ways_out[0]}"]
+    return [f"node {last[0]}: {obstacle.why}. {obstacle.ways_out[0]}"]
 
 
 def _check_image_name(ctx: ReconcileContext) -> Failed | None:

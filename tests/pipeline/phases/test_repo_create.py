@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.managers.phase_results import shown
+from upgrade_manager.blockers.known_wait import RemovedServiceWait
+from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import DEPLOYMENTS, ENDPOINT_SLICES, SERVICES
 from upgrade_manager.pipeline.errors import ForeignObject, RetryError
 from upgrade_manager.pipeline.outcome import Completed, Waiting
 from upgrade_manager.pipeline.phases.repo_create import RepoCreate
-from upgrade_manager.pipeline.phases.repository import beside
+from upgrade_manager.pipeline.phases.repository import beside, ensure
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.repository import repository_deployment
 from upgrade_manager.resources.toolkit import ToolkitImage
@@ -170,6 +172,20 @@ async def test_foreign_deployment_is_not_adopted(cluster: Harvester, *, labelled
     await cluster.put(DEPLOYMENTS, foreign)
     with pytest.raises(ForeignObject, match="belongs to UpgradePlan up"):
         await RepoCreate().run(ctx)
+
+
+@pytest.mark.rule("blockers: objects of a plan that has ended are named if they are not removed")
+async def test_service_that_is_not_removed_is_named(cluster: Harvester, created: ReconcileContext) -> None:
+    await set_status(cluster)
+    held = MergePatch({"metadata": {"finalizers": ["example.com/held"]}})
+    await cluster.client.patch(SERVICES, "up-repo", held, namespace=PLACE)
+    await cluster.client.delete(SERVICES, "up-repo", namespace=PLACE)
+    for result in (await ensure(created), await RepoCreate().run(created)):
+        assert isinstance(result, Waiting)
+        (wait,) = result.waits
+        assert isinstance(wait, RemovedServiceWait)
+        assert wait.detail.endswith("it is being deleted, and its finalizer example.com/held holds it")
+        assert "Find out why the controller of example.com/held" in wait.remedy
 
 
 REFUSED, OTHER = RetryError("refused"), RetryError("other")

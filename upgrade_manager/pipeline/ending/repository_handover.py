@@ -85,18 +85,23 @@ async def ensure(ctx: ReconcileContext, resource: Resource, manifest: Object) ->
 
 
 def _being_removed(ctx: ReconcileContext, resource: Resource, found: Object) -> Waiting:
-    kind, name = _WAITS[resource.kind], objects.name(found)
-    began = parse_time(objects.metadata(found).get("deletionTimestamp"))
-    wait = kind(
-        namespace=HARVESTER_SYSTEM,
-        name=name,
-        since=began or first_seen(ctx, kind, name),
-        detail=f"an UpgradePlan that has ended has left it, and {removal(found)}",
-        remedy=steps(*ways_out(resource, found)),
-    )
+    wait = removal_wait(ctx, resource, found, detail=f"an UpgradePlan that has ended has left it, and {removal(found)}")
     named = f"{resource.kind} {objects.qualified_name(found)}"
     message = f"{named} of an UpgradePlan that has ended is being removed"
     return Waiting(message=message, after=REMOVAL_RETRY, waits=(wait,))
+
+
+def removal_wait(ctx: ReconcileContext, resource: Resource, found: Object, *, detail: str) -> KnownWait:
+    """Return the wait for the removal of an object of the repository, after which it is created again."""
+    kind, name = _WAITS[resource.kind], objects.name(found)
+    began = parse_time(objects.metadata(found).get("deletionTimestamp"))
+    return kind(
+        namespace=HARVESTER_SYSTEM,
+        name=name,
+        since=began or first_seen(ctx, kind, name),
+        detail=detail,
+        remedy=steps(*ways_out(resource, found)),
+    )
 
 
 def _is_handed_over(found: Object) -> bool:

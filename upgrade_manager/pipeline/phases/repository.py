@@ -14,6 +14,7 @@ from upgrade_manager.api.names import component_name, repo_service_name
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.wait import DeploymentWait, JobWait, ServiceWait
 from upgrade_manager.facts.deployments import refused_pods, show_pods
+from upgrade_manager.facts.removal import removal
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.patch import MergePatch
@@ -81,15 +82,16 @@ async def _ensure_objects(ctx: ReconcileContext) -> Waiting | None:
     deployment = await _ensure_deployment(ctx)
     if isinstance(deployment, Waiting):
         return deployment
-    after = None if await _endpoint_slices(ctx) else await _ensure_service(ctx)
-    if after is None:
-        return None
-    name = repo_service_name(ctx.owner.name)
-    return Waiting(
-        message=f"Service {HARVESTER_SYSTEM}/{name} is being deleted, and is created again afterwards",
-        after=after,
-        waits=_wait(ctx, ServiceWait, name, None, "it is being deleted"),
-    )
+    removed = None if await _endpoint_slices(ctx) else await _ensure_service(ctx)
+    return None if removed is None else _being_removed(ctx, removed)
+
+
+def _being_removed(ctx: ReconcileContext, service: Object) -> Waiting:
+    """Return Waiting for the removal of a Service that another client deletes."""
+    message = f"Service {objects.qualified_name(service)} is being deleted, and is created again afterwards"
+    detail = f"the upgrade repository needs it again, and {removal(service)}"
+    waits = (repository_handover.removal_wait(ctx, SERVICES, service, detail=detail),)
+    return Waiting(message=message, after=DELETION_RETRY, waits=waits)
 
 
 def beside(result: PhaseResult, repository: Waiting | None) -> PhaseResult:
@@ -156,15 +158,15 @@ async def _endpoint_slices(ctx: ReconcileContext) -> list[Object]:
     return [slice_ for slice_ in slices if objects.owner_uid(slice_)]
 
 
-async def _ensure_service(ctx: ReconcileContext) -> float | None:
-    """Create the Service if it does not exist; return the seconds to wait if it is being deleted."""
+async def _ensure_service(ctx: ReconcileContext) -> Object | None:
+    """Create the Service if it does not exist; return it if it is being deleted."""
     found = await ctx.client.find(
         SERVICES, repo_service_name(ctx.owner.name), namespace=HARVESTER_SYSTEM, metadata_only=True
     )
     if found is None:
         await ctx.ensure(SERVICES, repository_service(ctx.owner))
         return None
-    return DELETION_RETRY if objects.is_deleting(found) else None
+    return found if objects.is_deleting(found) else None
 
 
 async def _create(ctx: ReconcileContext, *, replicas: int) -> Waiting | None:
@@ -206,13 +208,14 @@ def _unavailable_since(deployment: Object) -> object:
 async def _await_endpoint(ctx: ReconcileContext, slices: Sequence[Object]) -> Waiting:
     """Wait for a ready endpoint, and recreate the Service if it was deleted."""
     service = repo_service_name(ctx.owner.name)
-    after = await _ensure_service(ctx)
+    removed = await _ensure_service(ctx)
+    if removed is not None:
+        return _being_removed(ctx, removed)
     known = sum(len(slice_.get("endpoints") or []) for slice_ in slices)
     detail = f"0 of {known} endpoints ready" if slices else "its EndpointSlice does not exist"
     return Waiting(
         message=f"Service {HARVESTER_SYSTEM}/{service}: waiting for a ready endpoint",
         detail=detail,
-        after=after,
         waits=_wait(ctx, ServiceWait, service, None, detail),
     )
 

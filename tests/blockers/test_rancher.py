@@ -13,7 +13,7 @@ from upgrade_manager.blockers.rancher import FINDERS
 from upgrade_manager.blockers.table import FINDERS as ALL
 from upgrade_manager.blockers.wait import DrainWait, JobWait, RancherWait
 from upgrade_manager.facts.job_state import JobState
-from upgrade_manager.facts.node_obstacles import awaits_drain
+from upgrade_manager.facts.node_obstacles import AWAITS_DRAIN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ STATUS = (
     "(3) If they run but are not ready, restart them: kubectl -n cattle-system rollout restart deploy/rancher"
 )
 SCALE = "Start it: kubectl -n cattle-system scale deploy/rancher --replicas=1"
-DRAINED = f"Secret fleet-local/m-machine-plan: {awaits_drain('node n1')}"
+DRAINED = f"Secret fleet-local/m-machine-plan: {AWAITS_DRAIN.format('node n1')}"
 SILENT = "Rancher does not report why"
 
 

@@ -21,7 +21,7 @@ from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.blockers.wait import DrainWait, JobWait, RancherWait
 from upgrade_manager.facts.condition_words import unmet_conditions
 from upgrade_manager.facts.deployments import hangs
-from upgrade_manager.facts.node_obstacles import awaits_drain
+from upgrade_manager.facts.node_obstacles import AWAITS_DRAIN
 from upgrade_manager.facts.rancher_cluster import LOGS, RANCHER, joined
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
@@ -48,7 +48,7 @@ def _drain_blockers(view: View, wait: DrainWait) -> Iterator[Blocker]:
     except Unreadable:
         is_known = True  # the other finder reports the unreadable objects
     if not is_known:
-        yield from _silent(view, wait, awaits_drain(f"node {wait.node}"))
+        yield from _silent(view, wait, AWAITS_DRAIN.format(f"node {wait.node}"))
 
 
 def _lost_hooks(view: View, wait: LostHookWait) -> Iterator[Blocker]:

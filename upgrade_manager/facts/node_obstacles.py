@@ -138,9 +138,8 @@ def _uncordon_another(cordoned: Sequence[str]) -> str:
     return f"Uncordon another node: kubectl uncordon {cordoned[0]}" if cordoned else "Uncordon another node"
 
 
-def awaits_drain(node: str = "it") -> str:
-    """Return the state of a node whose pre-drain hook is acknowledged."""
-    return f"waiting for Rancher to drain {node} and upgrade its Kubernetes"
+#: The state of a node whose pre-drain hook is acknowledged.
+AWAITS_DRAIN = "waiting for Rancher to drain {} and upgrade its Kubernetes"
 
 
 def undrained(kubernetes: str, *, nodes: int = 1) -> str:

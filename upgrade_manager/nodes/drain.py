@@ -119,7 +119,7 @@ def _pre_drain(view: NodeView) -> Decision:
 def _after_pre_drain(view: NodeView) -> str:
     if view.pre_drain.others:
         return node_obstacles.foreign_hooks(view.secret, view.pre_drain.others)
-    return node_obstacles.awaits_drain()
+    return node_obstacles.AWAITS_DRAIN.format("it")
 
 
 def _post_drain(view: NodeView, release_os: str) -> Decision:

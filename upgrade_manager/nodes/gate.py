@@ -123,6 +123,15 @@ def reads_others(decided: Iterable[Decided]) -> bool:
     return any(is_gated(view, effect) for view, decision in decided for effect in decision.effects)
 
 
+def unobserved_beside(observed: Observed, decided: Sequence[Decided]) -> list[str]:
+    """Return the nodes of Machines that take no part and cannot be observed, if a decision depends on them."""
+    if not reads_others(decided):
+        return []
+    known = {view.name for view, _ in decided}
+    nodes = machine_nodes(observed.machines.list())
+    return [name for name in nodes if name not in known and observed.nodes.get(name) is None]
+
+
 def _away_beside(observed: Observed, known: Collection[str]) -> dict[str, Closed]:
     """Return the nodes that take no part and are away, such as nodes that join, each with its row."""
     found = {}

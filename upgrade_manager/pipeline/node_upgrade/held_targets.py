@@ -24,14 +24,13 @@ if TYPE_CHECKING:
 
 
 async def find_waiting(
-    ctx: ReconcileContext, observed: Observed, decided: Sequence[Decided]
+    ctx: ReconcileContext, observed: Observed, decided: Sequence[Decided], *, held: Collection[str]
 ) -> Mapping[str, Sequence[str]]:
-    """Return the VMs that wait for a held node, by the node on which they run, if a decision depends on them.
+    """Return the VMs that wait for these held nodes, by the node on which they run, if a decision depends on them.
 
     They are listed once for all nodes, and again after a while, or after a cordon: no VM comes to a cordoned node.
     """
-    held = {view.name for view, _ in decided if view.is_held}
-    if not held or not reads_others(decided):
+    if not reads_others(decided):
         return {}
     nodes = observed.nodes.list()
     cordoned = sorted(objects.name(one) for one in nodes if objects.is_true(one, "spec", "unschedulable"))

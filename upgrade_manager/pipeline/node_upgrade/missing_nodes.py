@@ -16,7 +16,6 @@ from upgrade_manager.facts import machine_plan
 from upgrade_manager.facts.missing_nodes import UNCACHED, unlabelled, without_node
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES
-from upgrade_manager.nodes.gate import reads_others
 from upgrade_manager.nodes.model import Decision, NodeView
 from upgrade_manager.nodes.pending_hooks import held_nodes
 from upgrade_manager.pipeline import ledger
@@ -47,24 +46,16 @@ async def find_all_missing(ctx: ReconcileContext, nodes: Sequence[str]) -> dict[
     return {node: await _find_missing(ctx, node, managed=known.get(node)) for node in nodes}
 
 
-async def find_beside(ctx: ReconcileContext, observed: Observed, decided: Sequence[Decided]) -> dict[str, MissingNode]:
-    """Return the nodes of Machines that take no part and cannot be observed, if a decision depends on them."""
-    if not reads_others(decided):
-        return {}
-    known = {view.name for view, _ in decided}
-    nodes = machine_plan.machine_nodes(observed.machines.list())
-    return await _find_missing_of(ctx, observed, [name for name in nodes if name not in known])
-
-
 async def find_hooked(ctx: ReconcileContext, observed: Observed) -> dict[str, MissingNode]:
     """Return the nodes with a pending hook that cannot be observed, so that the manager does not acknowledge it."""
     hooked = held_nodes(observed.secrets, observed.machines)
-    return await _find_missing_of(ctx, observed, [node for node, _ in hooked])
+    names = [node for node, _ in hooked if observed.nodes.get(node) is None]
+    return await find_missing_of(ctx, names) if names else {}
 
 
-async def _find_missing_of(ctx: ReconcileContext, observed: Observed, nodes: Iterable[str]) -> dict[str, MissingNode]:
-    names = sorted({name for name in nodes if observed.nodes.get(name) is None})
-    found = await find_all_missing(ctx, names) if names else {}
+async def find_missing_of(ctx: ReconcileContext, nodes: Iterable[str]) -> dict[str, MissingNode]:
+    """Return why each of these nodes of Machines cannot be observed."""
+    found = await find_all_missing(ctx, sorted({*nodes}))
     return {name: missing for name, missing in found.items() if missing}
 
 

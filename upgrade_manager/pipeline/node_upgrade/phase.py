@@ -19,16 +19,15 @@ from upgrade_manager.facts.missing_nodes import WITHOUT_NODE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.nodes.anomalies import AnomalyLog
-from upgrade_manager.nodes.gate import Surroundings, hold_back, with_passing
+from upgrade_manager.nodes.gate import Surroundings, hold_back, unobserved_beside, with_passing
 from upgrade_manager.nodes.model import AcknowledgeHook, Decision, NodeView, RestoreVMs
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all
 from upgrade_manager.nodes.sequencing import is_gated, one_at_a_time, starts_upgrade
 from upgrade_manager.pipeline import job_ledger, ledger
 from upgrade_manager.pipeline.errors import BadCluster
-from upgrade_manager.pipeline.node_upgrade import drain_entries, held_targets, vm_restore
+from upgrade_manager.pipeline.node_upgrade import drain_entries, held_targets, missing_nodes, vm_restore
 from upgrade_manager.pipeline.node_upgrade.effects import apply_effect, remove_acknowledgements
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import unknown_pause_nodes
-from upgrade_manager.pipeline.node_upgrade.missing_nodes import find_all_missing, find_beside, held_by, report_left
 from upgrade_manager.pipeline.node_upgrade.report import (
     describe_begin,
     describe_progress,
@@ -238,17 +237,19 @@ async def _decide(ctx: ReconcileContext, state: State) -> None:
     await _record_requests(ctx, decisions)
     recorded = {single} if single else ctx.status.known_nodes()
     unseen = sorted(recorded - {view.name for view, _ in decisions})
-    for name, missing in (await find_all_missing(ctx, unseen)).items() if unseen else ():
+    for name, missing in (await missing_nodes.find_all_missing(ctx, unseen)).items() if unseen else ():
         if missing or single:
             state.missing[name] = missing or WITHOUT_NODE
-            decisions.append(held_by(name, ctx.status.node_state(name), state.missing[name]))
+            decisions.append(missing_nodes.held_by(name, ctx.status.node_state(name), state.missing[name]))
         else:
-            report_left(ctx, name)
+            missing_nodes.report_left(ctx, name)
     if not decisions:
         raise BadCluster("status.nodeUpgradeStatuses lists no nodes to upgrade; delete this plan and create a new one")
     state.set_back = rancher.set_back(ctx, state.requested) if state.requested is not None else None
-    absent = {**state.missing, **await find_beside(ctx, state.observed, decisions)}
-    waiting = await held_targets.find_waiting(ctx, state.observed, decisions)
+    beside = unobserved_beside(state.observed, decisions)
+    absent = {**state.missing, **(await missing_nodes.find_missing_of(ctx, beside) if beside else {})}
+    held = {view.name for view, _ in decisions if view.is_held}
+    waiting = await held_targets.find_waiting(ctx, state.observed, decisions, held=held) if held else {}
     around = Surroundings.of(state.observed, decisions, missing=absent, waiting=waiting, rancher=state.set_back)
     decisions, closed = hold_back(decisions, around)
     state.decisions = one_at_a_time(decisions, without_target=around.without_target)

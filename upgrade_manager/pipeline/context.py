@@ -351,6 +351,12 @@ class ReconcileContext:
             self.metrics.recorded(self.raw, reached)
         return True
 
+    async def persist_pinned(self) -> None:
+        """Write the status before a step, or compare the plan without a change. Raises PreconditionFailed."""
+        read = objects.resource_version(self.raw)
+        if not await self.persist() and await plan_objects.version(self.client, UPGRADE_PLANS, self.owner.name) != read:
+            raise PreconditionFailed(f"UpgradePlan {self.owner.name} has changed")
+
     async def _write_plan(self, patch: MergePatch, *, subresource: str) -> None:
         pinned, before = patch.at(objects.resource_version(self.raw)), self.raw
         try:
@@ -371,10 +377,7 @@ class ReconcileContext:
         """Raise PreconditionFailed if the object of a pinned patch has changed; else a webhook refused the patch."""
         if not isinstance(patch, MergePatch) or not patch.resource_version:
             return
-        # The object is listed, because the manager may not get every kind by name.
-        selector = f"metadata.name={name}"
-        listed = self.client.list(resource, namespace=namespace, field_selector=selector, metadata_only=True)
-        if [objects.resource_version(one) for one in (await listed).items] != [patch.resource_version]:
+        if await plan_objects.version(self.client, resource, name, namespace=namespace) != patch.resource_version:
             raise PreconditionFailed(str(conflict)) from conflict
 
     def _record_write(self, resource: Resource, written: Object) -> None:

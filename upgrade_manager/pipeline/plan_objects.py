@@ -54,6 +54,16 @@ async def create(client: Client, resource: Resource, manifest: Object) -> Object
         pause *= 2
 
 
+async def version(client: Client, resource: Resource, name: str, *, namespace: str = "") -> str:
+    """Return the object's resourceVersion on the API server; empty if the object does not exist.
+
+    The object is listed, because the manager may not get every kind by name.
+    """
+    selector = f"metadata.name={name}"
+    listed = await client.list(resource, namespace=namespace, field_selector=selector, metadata_only=True)
+    return next(map(objects.resource_version, listed.items), "")
+
+
 async def remove(client: Client, resource: Resource, name: str, *, namespace: str, uid: str) -> None:
     """Delete the object of that uid, if it still exists; a user may have created another object of that name.
 

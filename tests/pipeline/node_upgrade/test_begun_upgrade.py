@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from tests.support.managers.node_upgrade import PLACE
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import PreconditionFailed
+from upgrade_manager.kube.errors import Conflict, PreconditionFailed
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, PROVISIONING_CLUSTERS, UPGRADE_PLANS
 from upgrade_manager.pipeline.context import ReconcileContext
@@ -125,14 +126,48 @@ async def test_node_that_goes_down_meanwhile_holds_the_start(
     assert await stage.jobs() == []
 
 
+async def deleted_plan(stage: NodeUpgradeRun) -> ReconcileContext:
+    """Let a user delete the plan, and return the context of a manager whose cache does not show that."""
+    await stage.client.patch(UPGRADE_PLANS, "up", MergePatch({"metadata": {"finalizers": ["example.com/held"]}}))
+    ctx = await stage.context()
+    await stage.client.delete(UPGRADE_PLANS, "up")
+    return ctx
+
+
 @pytest.mark.rule("nodes: a plan that is being deleted acknowledges nothing")
 async def test_plan_that_is_being_deleted_acknowledges_nothing(stage: NodeUpgradeRun) -> None:
     await stage.begin("n1", "n2")
     await stage.request("n1", "pre")
     await stage.finish("n1", "pre-drain")
-    await stage.client.patch(UPGRADE_PLANS, "up", MergePatch({"metadata": {"finalizers": ["example.com/held"]}}))
-    ctx = await stage.context()
-    await stage.client.delete(UPGRADE_PLANS, "up")
+    ctx = await deleted_plan(stage)
     with pytest.raises(PreconditionFailed):
         await stage.phase.run(ctx)
     assert await stage.acknowledgements("n1") == {}
+
+
+async def crash_before(stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the manager record a step and die before it writes the step."""
+    with monkeypatch.context() as crashing:
+        crashing.setattr(
+            "upgrade_manager.pipeline.node_upgrade.phase.apply_effect", AsyncMock(side_effect=Conflict("a crash"))
+        )
+        with pytest.raises(Conflict):
+            await stage.run()
+
+
+@pytest.mark.rule("nodes: a plan that is being deleted acknowledges nothing")
+@pytest.mark.parametrize("job", ["absent", "complete"])
+async def test_recorded_step_of_a_plan_that_is_being_deleted(
+    stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch, job: str
+) -> None:
+    """The step is recorded, so that there is no status to write, which would conflict."""
+    await stage.begin("n1", "n2")
+    await stage.rancher("n1", pre=OPTIONS)
+    if job == "complete":
+        await stage.run()
+        await stage.finish("n1", "pre-drain")
+    await crash_before(stage, monkeypatch)
+    ctx, before = await deleted_plan(stage), await stage.jobs()
+    with pytest.raises(PreconditionFailed, match="UpgradePlan up has changed"):
+        await stage.phase.run(ctx)
+    assert (await stage.jobs(), await stage.acknowledgements("n1")) == (before, {})

@@ -345,7 +345,7 @@ async def _pass_gate(ctx: ReconcileContext, state: State) -> None:
     begun = [view for view, effect in steps if starts_upgrade(effect)]
     if begun:
         await drain_entries.record(ctx, begun)
-    await ctx.persist()
+    await ctx.persist_pinned()
     if state.single is None:
         await ctx.informers.confirm(ctx.client, MANAGED_NODES, *ctx.informers.interrupted(*_READ_BY_GATE))
     # A write that the API server throttles is decided again, because the gate may close meanwhile.

@@ -8,13 +8,15 @@ import pytest
 
 from tests.support.cluster.nodes import OPTIONS, PRE
 from upgrade_manager.kube.errors import Throttled, Transient
-from upgrade_manager.kube.resources import NODES
+from upgrade_manager.kube.resources import MACHINES, NODES
 from upgrade_manager.kube.transport import Response
+from upgrade_manager.pipeline.node_upgrade.missing_nodes import find_all_missing
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 
 if TYPE_CHECKING:
     from tests.support.managers.node_upgrade import NodeUpgradeRun
     from upgrade_manager.kube.transport import Request
+    from upgrade_manager.pipeline.context import ReconcileContext
 
 OLD_OS = "Harvester v1.6.1"
 
@@ -112,3 +114,25 @@ async def test_throttled_step_is_decided_again(
     await stage.run()
     taken = (1, {} if prepare is start else {PRE: OPTIONS})
     assert await steps(stage) == (taken if change is nothing else before)
+
+
+@pytest.mark.rule("nodes: the gate is passed again immediately before the step is written")
+async def test_node_that_goes_down_during_a_decision_holds_the_step(
+    stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last decision lists the Nodes, because n3 has left."""
+    await start(stage)
+    await stage.client.delete(NODES, "n3")
+    await stage.client.delete(MACHINES, "m-n3", namespace="fleet-local")
+    lists = 0
+
+    async def slow(ctx: ReconcileContext, nodes: list[str]) -> Any:
+        nonlocal lists
+        lists += 1
+        if lists == 2:
+            await lose(stage)
+        return await find_all_missing(ctx, nodes)
+
+    monkeypatch.setattr("upgrade_manager.pipeline.node_upgrade.phase.find_all_missing", slow)
+    await stage.run()
+    assert (lists > 2, await stage.jobs()) == (True, [])

@@ -358,10 +358,13 @@ async def _pass_gate(ctx: ReconcileContext, state: State) -> None:
 
 
 async def _still_passes(ctx: ReconcileContext, state: State, view: NodeView, effect: Effect) -> bool:
-    """Decide again from the caches, which the writes since the decision have outdated; the step follows at once."""
-    latest = await _observe(ctx, state.handled)
-    await _decide(ctx, latest)
-    return any(one.name == view.name and effect in _gated(one, decision) for one, decision in latest.decisions)
+    """Decide again, until no cache has changed during the requests of the decision; the step follows at once."""
+    while True:
+        latest = await _observe(ctx, state.handled)
+        versions = latest.versions
+        await _decide(ctx, latest)
+        if (await _observe(ctx, state.handled)).versions == versions:
+            return any(one.name == view.name and effect in _gated(one, decision) for one, decision in latest.decisions)
 
 
 async def _restore_vms(ctx: ReconcileContext, state: State) -> None:

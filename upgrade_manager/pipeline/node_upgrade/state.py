@@ -59,3 +59,10 @@ class State:
     set_back: Closed | None = None
     #: Recorded nodes that cannot be observed; `_decide` sets the field together with the decisions.
     missing: dict[str, MissingNode] = field(default_factory=dict)
+
+    @property
+    def versions(self) -> tuple[object, ...]:
+        """The versions of what the gate reads."""
+        observed = self.observed
+        stores = (observed.nodes, observed.secrets, observed.machines, observed.jobs)
+        return *(store.resource_version for store in stores), self.requested

@@ -264,11 +264,6 @@ class Machine:
 NO_MACHINE_PLAN = MachinePlan()
 
 
-def plan_errors(machines: Store) -> dict[str, str]:
-    """Return the nodes of the Machines whose plan Rancher cannot apply, each with Rancher's message."""
-    return {one.node: one.plan_error for one in machines.derive(Machine.of) if one.node and one.plan_error}
-
-
 def machine_plans(secrets: Store, known: Mapping[str, Machine]) -> Mapping[str, list[MachinePlan]]:
     """Return the Secrets by node; Secrets without a Machine or a node are skipped."""
     result: dict[str, list[MachinePlan]] = {}

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, FLEET_LOCAL, WITNESS_LABEL
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.live_migration import kept_cordoned
-from upgrade_manager.facts.machine_plan import machine_nodes, plan_errors
+from upgrade_manager.facts.machine_plan import Machine
 from upgrade_manager.facts.node_obstacles import NodeObstacle, agent_log, not_ready, not_ready_ways_out
 from upgrade_manager.kube import objects
 from upgrade_manager.nodes.model import AcknowledgeHook
@@ -128,23 +128,30 @@ def unobserved_beside(observed: Observed, decided: Sequence[Decided]) -> list[st
     if not reads_others(decided):
         return []
     known = {view.name for view, _ in decided}
-    nodes = machine_nodes(observed.machines.list())
-    return [name for name in nodes if name not in known and observed.nodes.get(name) is None]
+    nodes = {machine.node for machine in observed.machines.derive(Machine.of)} - known - {""}
+    return sorted(name for name in nodes if observed.nodes.get(name) is None)
 
 
 def _away_beside(observed: Observed, known: Collection[str]) -> dict[str, Closed]:
-    """Return the nodes that take no part and are away, such as nodes that join, each with its row."""
+    """Return the nodes that take no part and are away, such as nodes that join or leave, each with its row."""
     found = {}
-    errors = plan_errors(observed.machines)
-    for name in machine_nodes(observed.machines.list()):
+    for machine in observed.machines.derive(Machine.of):
+        name = machine.node
         node = observed.nodes.get(name)
         if name in known or node is None:
             continue
         if not objects.is_condition_true(node, "Ready"):
             found[name] = down(name, "")
-        elif name in errors:
-            found[name] = _without_plan(name, errors[name])
+        elif machine.plan_error:
+            found[name] = _without_plan(name, machine.plan_error)
     return found
+
+
+def _without_node(machine: Machine) -> Closed:
+    why = "its Machine exists, but its Node does not exist or lacks the managed label"
+    if not machine.problem:
+        return _away(machine.node, why)
+    return replace(_away(machine.node, f"{why}. Of the Machine: {machine.problem}"), ways_out=machine.ways_out)
 
 
 def _takes_vms(node: Object) -> bool:

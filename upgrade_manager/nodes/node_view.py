@@ -89,7 +89,7 @@ class Recorded(Protocol):
 def decide_all(
     recorded: Recorded, observed: Observed, *, plan_uid: str, single: str | None, spec: UpgradePlanSpec, target: Target
 ) -> list[Decided]:
-    """Decide about every node that was recorded when the phase began, and about every node with a pending hook.
+    """Decide about every node that was recorded when the phase began, and about every node that Rancher drains.
 
     In a cluster of a `single` node only that node takes part: Rancher does not upgrade nodes that join it.
     """
@@ -102,7 +102,7 @@ def decide_all(
         plan = counting(plans.get(cached.name, []), known.get(cached.machine), node=cached.name)
         if cached.name == single:
             plan = plan.without_hooks()
-        takes_part = recorded.has_node(cached.name) or plan.pending
+        takes_part = recorded.has_node(cached.name) or plan.pending or plan.under_way
         if cached.name == single or (takes_part and not single):
             inputs = _Inputs(
                 recorded.node_state(cached.name),

@@ -180,6 +180,51 @@ async def test_refused_plan_of_a_joined_node_closes_the_gate(stage: NodeUpgradeR
     assert await stage.jobs() == []
 
 
+async def leave_with_node(stage: NodeUpgradeRun) -> None:
+    await stage.report("n4", os=OLD_OS, ready="Unknown")
+
+
+async def leave_without_node(stage: NodeUpgradeRun) -> None:
+    await stage.client.delete(NODES, "n4")
+
+
+@pytest.mark.rule("nodes: a node that takes no part, such as one that joined, holds others back like any other")
+@pytest.mark.parametrize("leave", [leave_with_node, leave_without_node])
+async def test_joined_node_that_leaves_again_closes_the_gate(stage: NodeUpgradeRun, leave: Any) -> None:
+    """It is a member of etcd until its Machine is deleted."""
+    await set_up(stage, "n1", "n2", "n3")
+    await stage.enter()
+    await stage.run()
+    await join(stage, "n4")
+    await leave(stage)
+    await patch_machine(stage, "m-n4", {"metadata": {"finalizers": ["example.com/held"]}})
+    await stage.client.delete(MACHINES, "m-n4", namespace="fleet-local")
+    result = await stage.request("n1", "pre")
+    assert isinstance(result, Waiting)
+    assert ("n4", WaitKind.UNAVAILABLE_NODE) in {(wait.name, wait.kind) for wait in result.waits}
+    assert await stage.jobs() == []
+    await patch_machine(stage, "m-n4", {"metadata": {"finalizers": None}})
+    await stage.run()
+    assert await stage.jobs() == ["pre-drain-n1"]
+
+
+@pytest.mark.rule("nodes: a node that takes no part, such as one that joined, holds others back like any other")
+@pytest.mark.parametrize("hooks", [OPTIONS, "{}"], ids=["acknowledged by a user", "without our hooks"])
+async def test_joined_node_that_rancher_drains_holds_others_back(stage: NodeUpgradeRun, hooks: str) -> None:
+    await set_up(stage, "n1", "n2")
+    await stage.enter()
+    await stage.run()
+    await join(stage, "n4")
+    drain = {"rke.cattle.io/drain-options": hooks, "rke.cattle.io/pre-drain": hooks, PRE: hooks}
+    await stage.patch_secret("n4", {"metadata": {"annotations": drain}})
+    await stage.cordon("n4", cordoned=True)
+    await stage.request("n1", "pre")
+    assert await stage.jobs() == []
+    await stage.patch_secret("n4", {"metadata": {"annotations": dict.fromkeys(drain)}})
+    await stage.run()
+    assert await stage.jobs() == ["pre-drain-n1"]
+
+
 @pytest.mark.rule("nodes: a hook counts on the Secret of the Machine that the Node names, and on no other")
 async def test_hook_of_another_machine_is_not_acknowledged(stage: NodeUpgradeRun) -> None:
     await set_up(stage, "n1", "n2")

@@ -16,6 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, FLEET_LOCAL, WITNESS_LABEL
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.live_migration import kept_cordoned
 from upgrade_manager.facts.machine_plan import Machine
@@ -147,16 +148,9 @@ def _away_beside(observed: Observed, known: Collection[str]) -> dict[str, Closed
     return found
 
 
-def _without_node(machine: Machine) -> Closed:
-    why = "its Machine exists, but its Node does not exist or lacks the managed label"
-    if not machine.problem:
-        return _away(machine.node, why)
-    return replace(_away(machine.node, f"{why}. Of the Machine: {machine.problem}"), ways_out=machine.ways_out)
-
-
 def _takes_vms(node: Object) -> bool:
-    is_cordoned = objects.is_true(node, "spec", "unschedulable")
-    return not is_cordoned and WITNESS_LABEL not in objects.labels(node)
+    is_schedulable = objects.is_condition_true(node, "Ready") and not objects.is_true(node, "spec", "unschedulable")
+    return is_schedulable and WITNESS_LABEL not in objects.labels(node)
 
 
 Row: TypeAlias = "Callable[[NodeView, Surroundings], Closed | None]"
@@ -252,18 +246,25 @@ def _away(node: str, obstacle: NodeObstacle) -> Closed:
 
 
 def _targets(view: NodeView, around: Surroundings) -> Closed | None:
-    """Close while an earlier drain of the upgrade keeps the only other nodes that could take the VMs cordoned."""
-    held = next((pair for pair in around.decided if pair[0].name != view.name and pair[0].is_held), None)
+    """Close while drains of the upgrade keep the only other nodes that could take the VMs cordoned."""
+    found = (pair for pair in around.decided if pair[0].name != view.name and _stays_cordoned(*pair))
+    held = next(found, None)
     vms = around.without_target.get(view.name, "")
     if view.was_drained or held is None or not vms:
         return None
     other, _ = held
+    paused = f"it is paused after Rancher has cordoned it, and {vms} have no other node"
     return Closed(
         row=GateRow.TARGETS,
         name=other.name,
-        why=kept_cordoned("it", vms),
+        why=kept_cordoned("it", vms) if other.is_held else paused,
         ways_out=(f"Let it take VMs: kubectl uncordon {other.name}",),
     )
+
+
+def _stays_cordoned(view: NodeView, decision: Decision) -> bool:
+    is_paused = decision.state is NodeState.UPGRADE_PAUSED and view.pre_drain.pending
+    return view.is_held or (is_paused and view.cordoned)
 
 
 def with_passing(closed: Mapping[str, Closed], decided: Sequence[Decided]) -> dict[str, Closed]:

@@ -16,7 +16,7 @@ from upgrade_manager.blockers.known_wait import MissingNodeWait, UnavailableNode
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.facts.missing_nodes import unlabelled, without_node
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import MACHINES, NODES, SECRETS, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import MACHINES, NODES, SECRETS, UPGRADE_PLANS, VIRTUAL_MACHINE_INSTANCES
 from upgrade_manager.pipeline.outcome import Waiting
 from webhook.checks.vms import CHECK
 
@@ -142,6 +142,26 @@ async def test_held_node_goes_first_if_a_vm_needs_it(stage: NodeUpgradeRun) -> N
 
 
 @TARGETS
+async def test_node_paused_at_its_hook_is_no_target(stage: NodeUpgradeRun) -> None:
+    """Rancher drains n1 again, for instance after a change of the registries setting."""
+    await set_up(stage, "n1", "n2", "n3")
+    await roles(stage, "n1", RKE_ETCD_ROLE, RKE_INIT_NODE)
+    await roles(stage, "n2", RKE_WORKER_ROLE)
+    await stage.client.patch(NODES, "n3", MergePatch({"metadata": {"labels": {WITNESS_LABEL: "true"}}}))
+    await stage.client.patch(UPGRADE_PLANS, "up", MergePatch({"spec": {"nodeUpgradeOption": {"pauseNodes": ["n2"]}}}))
+    await stage.enter()
+    await stage.run()
+    await stage.move(n1="PostDrained")
+    await stage.request("n2", "pre")
+    await stage.rancher("n1", pre=OPTIONS)
+    assert await target_waits(stage) == ["n2"]
+    assert await stage.jobs() == ["pre-drain-n2"]
+    await stage.cordon("n2", cordoned=False)
+    assert await target_waits(stage) == []
+    assert await stage.jobs() == ["pre-drain-n1", "pre-drain-n2"]
+
+
+@TARGETS
 async def test_drained_vms_need_no_target(stage: NodeUpgradeRun) -> None:
     """A user cordons the last target after the VMs have left: the drain goes on."""
     await in_two_tiers(stage, pre=OPTIONS, post=OPTIONS)
@@ -177,6 +197,21 @@ async def test_refused_plan_of_a_joined_node_closes_the_gate(stage: NodeUpgradeR
     result = await stage.request("n1", "pre")
     assert isinstance(result, Waiting)
     assert ("n4", WaitKind.UNAVAILABLE_NODE) in {(wait.name, wait.kind) for wait in result.waits}
+    assert await stage.jobs() == []
+
+
+@TARGETS
+async def test_joining_node_that_is_not_ready_is_no_target(stage: NodeUpgradeRun) -> None:
+    """Its Machine does not name it yet."""
+    await set_up(stage, "n1", "n2", kubelet=OLD_KUBERNETES)
+    await stage.rancher("n2", post=OPTIONS)
+    await stage.cordon("n2", cordoned=True)
+    await stage.enter()
+    await stage.run()
+    await stage.cluster.nodes("n4")
+    await stage.report("n4", os=OLD_OS, ready="False")
+    await stage.rancher("n1", pre=OPTIONS)
+    assert await target_waits(stage) == ["n2"]
     assert await stage.jobs() == []
 
 

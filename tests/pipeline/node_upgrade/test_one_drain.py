@@ -90,7 +90,7 @@ async def test_job_that_a_user_resumes_waits_for_a_node_that_is_down(stage: Node
 @pytest.mark.rule("nodes: a drain is not acknowledged while another node is drained, reboots or is NotReady")
 @pytest.mark.parametrize("first", ["n1", "n2"])
 async def test_one_of_two_complete_jobs_is_acknowledged_by_tier(stage: NodeUpgradeRun, first: str) -> None:
-    await begin(stage, "n1", "n2")
+    await begin(stage, "n1", "n2", "n3")
     second = {"n1": "n2", "n2": "n1"}[first]
     await roles(stage, first, RKE_ETCD_ROLE)
     await roles(stage, second, RKE_WORKER_ROLE)
@@ -147,7 +147,7 @@ async def test_drain_that_waits_for_its_cordon_holds_no_node_back(stage: NodeUpg
 
 @pytest.mark.rule("nodes: a plan that fails acknowledges no further drain")
 async def test_plan_that_fails_drains_no_further_node(stage: NodeUpgradeRun) -> None:
-    await begin(stage, "n1", "n2")
+    await begin(stage, "n1", "n2", "n3")
     await pause(stage, "n1")
     await stage.request("n1", "pre")
     await stage.request("n2", "pre")
@@ -157,4 +157,4 @@ async def test_plan_that_fails_drains_no_further_node(stage: NodeUpgradeRun) -> 
     await stage.fail("n2", "pre-drain")
     assert isinstance(await stage.run(), Failed)
     assert await stage.acknowledgements("n1") == {}
-    assert await stage.states() == {"n1": "PreDraining", "n2": "PreDrainFailed"}
+    assert await stage.states() == {"n1": "PreDraining", "n2": "PreDrainFailed", "n3": "ImagePreloaded"}

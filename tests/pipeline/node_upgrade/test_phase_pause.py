@@ -104,6 +104,9 @@ async def test_deleted_suspended_job_is_recreated(stage: NodeUpgradeRun) -> None
 @pytest.mark.rule("nodes: the Progressing message names paused nodes")
 async def test_message_names_paused_and_running_nodes(stage: NodeUpgradeRun) -> None:
     await begun(stage, "n1", "n3")
+    # A node that has joined takes the VMs of n2.
+    await stage.cluster.nodes("n4")
+    await stage.report("n4")
     for node in ("n1", "n2", "n3"):
         await stage.rancher(node, pre=OPTIONS)
     message = await stage.waiting()

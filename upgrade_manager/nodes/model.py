@@ -90,6 +90,8 @@ class NodeView:
     #: The record of the node's requests, and True if it must be written before other steps.
     requests: Requests = field(default_factory=Requests)
     is_used_up: bool = False
+    #: True if the manager itself has acknowledged the pre-drain hook of the present request.
+    has_passed: bool = False
     #: The Secret's counter, and the Secret's resourceVersion.
     counted: str = ""
     secret_version: str = ""
@@ -135,8 +137,8 @@ class NodeView:
 
     @property
     def was_drained(self) -> bool:
-        """True for a held node that an earlier upgrade has drained, so that no VMs have to leave it."""
-        return self.is_held and bool(self.post_drain.requested)
+        """True for a node that Rancher has drained and not uncordoned yet, so that no VMs have to leave it."""
+        return self.cordoned and bool(self.post_drain.requested)
 
     @property
     def os_upgrade(self) -> JobState | None:

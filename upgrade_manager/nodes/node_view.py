@@ -217,7 +217,9 @@ class _CachedNode:
 
 def _with_request(view: NodeView, inputs: _Inputs) -> NodeView:
     """Return the view with its request, and with the Jobs that answer the request."""
-    numbered, plan = _number(inputs), inputs.machine_plan
+    plan = inputs.machine_plan
+    counted = machine_plan.counted_requests(plan.counted, inputs.plan_uid)
+    numbered = _number(inputs, counted)
     number = numbered.number
     request = machine_plan.request_id(plan.uid, number) if plan.secret and not inputs.is_single else ""
     jobs, old = _split_jobs(inputs, request, number)
@@ -229,13 +231,13 @@ def _with_request(view: NodeView, inputs: _Inputs) -> NodeView:
         request=request,
         requests=numbered.record,
         is_used_up=numbered.is_used_up,
+        has_passed=0 < number <= counted,
         counted=plan.counted,
         secret_version=plan.version,
     )
 
 
-def _number(inputs: _Inputs) -> Numbered:
-    counted = machine_plan.counted_requests(inputs.machine_plan.counted, inputs.plan_uid)
+def _number(inputs: _Inputs, counted: int) -> Numbered:
     runs = any(
         job.job_type is JobType.PRE_DRAIN and job.state.progress is Progress.RUNNING and not job.state.suspended
         for job in inputs.jobs

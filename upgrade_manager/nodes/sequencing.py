@@ -82,10 +82,10 @@ def is_gated(view: NodeView, effect: Effect) -> bool:
     """Return True for the steps that lead to a drain or to a reboot; an acknowledged post-drain hook ends the drain.
 
     The gate lets the acknowledgement of the pre-drain hook pass, and with it the post-drain Job. A node that an earlier
-    upgrade has drained has no such acknowledgement.
+    upgrade has drained, or whose hook another client has acknowledged, has no such acknowledgement.
     """
     if isinstance(effect, StartJob) and effect.job_type is JobType.POST_DRAIN:
-        return view.pre_drain.pending or not view.request_number
+        return view.pre_drain.pending or not view.has_passed
     return starts_upgrade(effect) or _is_acknowledgement(effect)
 
 

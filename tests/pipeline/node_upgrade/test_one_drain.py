@@ -9,9 +9,10 @@ import pytest
 from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from tests.support.managers.node_upgrade import PLACE
 from upgrade_manager.api.keys import RKE_ETCD_ROLE, RKE_INIT_NODE, RKE_WORKER_ROLE
+from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, UPGRADE_PLANS
-from upgrade_manager.pipeline.outcome import Failed
+from upgrade_manager.pipeline.outcome import Failed, Waiting
 
 if TYPE_CHECKING:
     from tests.support.managers.node_upgrade import NodeUpgradeRun
@@ -143,6 +144,25 @@ async def test_drain_that_waits_for_its_cordon_holds_no_node_back(stage: NodeUpg
     await annotate(stage, "n1", **{DRAIN_OPTIONS: OPTIONS})
     await stage.request("n2", "pre")
     assert await stage.jobs() == ["pre-drain-n2"]
+
+
+@pytest.mark.rule("nodes: the reboot of a node that an earlier upgrade has drained passes the gate")
+async def test_node_acknowledged_by_a_user_does_not_reboot_while_another_is_away(stage: NodeUpgradeRun) -> None:
+    """The gate has held the acknowledgement back, so that it has not let the reboot pass."""
+    await begin(stage, "n1", "n2", "n3")
+    await stage.request("n1", "pre")
+    await stage.report("n3", os=OLD_OS, ready="False")
+    await stage.complete("n1", "pre-drain")
+    assert await stage.acknowledgements("n1") == {}
+    await annotate(stage, "n1", **{PRE: OPTIONS})
+    await stage.run()
+    result = await stage.request("n1", "post")
+    assert "post-drain-n1" not in await stage.jobs()
+    assert isinstance(result, Waiting)
+    assert (WaitKind.UNAVAILABLE_NODE, "n3") in {(wait.kind, wait.name) for wait in result.waits}
+    await stage.report("n3", os=OLD_OS)
+    await stage.run()
+    assert "post-drain-n1" in await stage.jobs()
 
 
 @pytest.mark.rule("nodes: a plan that fails acknowledges no further drain")

@@ -178,3 +178,20 @@ async def test_plan_that_fails_drains_no_further_node(stage: NodeUpgradeRun) -> 
     assert isinstance(await stage.run(), Failed)
     assert await stage.acknowledgements("n1") == {}
     assert await stage.states() == {"n1": "PreDraining", "n2": "PreDrainFailed", "n3": "ImagePreloaded"}
+
+
+@pytest.mark.rule("nodes: a plan that fails acknowledges no further drain")
+async def test_plan_that_fails_reboots_no_further_node(stage: NodeUpgradeRun) -> None:
+    """Until a plan runs again, no node reboots."""
+    await begin(stage, "n1", "n2", "n3")
+    await pause(stage, "n1")
+    await stage.request("n1", "pre")
+    await stage.request("n2", "pre")
+    await stage.complete("n2", "pre-drain")
+    await resume_by_hand(stage, "n1")
+    await stage.run()
+    await stage.fail("n1", "pre-drain")
+    await stage.rancher("n2", post=OPTIONS)
+    assert isinstance(await stage.run(), Failed)
+    assert "post-drain-n2" not in await stage.jobs()
+    assert await stage.states() == {"n1": "PreDrainFailed", "n2": "PreDrained", "n3": "ImagePreloaded"}

@@ -20,7 +20,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.nodes.anomalies import AnomalyLog
 from upgrade_manager.nodes.gate import Surroundings, hold_back, unobserved_beside, with_passing
-from upgrade_manager.nodes.model import AcknowledgeHook, Decision, NodeView, RestoreVMs
+from upgrade_manager.nodes.model import AcknowledgeHook, Decision, NodeView, RestoreVMs, StartJob
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all
 from upgrade_manager.nodes.sequencing import is_gated, one_at_a_time, starts_upgrade
 from upgrade_manager.pipeline import job_ledger, ledger
@@ -274,8 +274,11 @@ async def _keep_hooks(ctx: ReconcileContext, state: State) -> None:
 
 
 async def _apply_effects(ctx: ReconcileContext, state: State) -> None:
-    """Record the nodes' states, and apply the effects that pass no gate."""
+    """Record the nodes' states, and apply the effects that pass no gate; a plan that fails starts no further Job."""
+    fails = any(decision.failure for _, decision in state.decisions)
     for view, decision in state.decisions:
+        if fails and any(isinstance(effect, StartJob) for effect in decision.effects):
+            continue
         for effect in decision.effects:
             if not is_gated(view, effect) and not isinstance(effect, RestoreVMs):
                 await apply_effect(ctx, view, effect)

@@ -217,9 +217,10 @@ def _cordon(view: NodeView, _: Surroundings) -> Closed | None:
 def _other_node(view: NodeView, around: Surroundings) -> Closed | None:
     """Close while another node is away: two control-plane nodes away cost etcd its quorum, which Rancher permits."""
     for other, decision in around.decided:
-        if other.name == view.name or other.name in around.unavailable or is_in_progress(other, decision):
+        if other.name == view.name or other.name in around.unavailable:
             continue
-        if not other.ready:
+        # The order of nodes waits for a node in progress that is not Ready.
+        if not other.ready and not is_in_progress(other, decision):
             return down(other.name, other.ready_since)
         if other.plan_error:
             return _without_plan(other.name, other.plan_error)

@@ -11,12 +11,13 @@ from tests.pipeline.node_upgrade.test_gate import NOW, RELEASE_KUBERNETES, patch
 from tests.support.cluster.cluster_reader import MemoryReader, find, named
 from tests.support.cluster.instances import affinity, instance, zone
 from tests.support.cluster.nodes import OPTIONS, PRE
+from tests.support.managers.node_upgrade import PLACE
 from upgrade_manager.api.keys import MANAGED_LABEL, RKE_ETCD_ROLE, RKE_INIT_NODE, RKE_WORKER_ROLE, WITNESS_LABEL
 from upgrade_manager.blockers.known_wait import MissingNodeWait, UnavailableNodeWait
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.facts.missing_nodes import unlabelled, without_node
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import MACHINES, NODES, SECRETS, UPGRADE_PLANS, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import JOBS, MACHINES, NODES, SECRETS, UPGRADE_PLANS, VIRTUAL_MACHINE_INSTANCES
 from upgrade_manager.pipeline.outcome import Waiting
 from webhook.checks.vms import CHECK
 
@@ -213,6 +214,26 @@ async def test_joining_node_that_is_not_ready_is_no_target(stage: NodeUpgradeRun
     await stage.rancher("n1", pre=OPTIONS)
     assert await target_waits(stage) == ["n2"]
     assert await stage.jobs() == []
+
+
+@pytest.mark.rule("nodes: a closed row of the gate holds back the acknowledgement of a pre-drain hook")
+async def test_refused_plan_of_a_node_in_progress_closes_the_gate(stage: NodeUpgradeRun) -> None:
+    """A user has resumed the Job of n1 while n2 is drained."""
+    await set_up(stage, "n1", "n2", "n3")
+    await stage.client.patch(UPGRADE_PLANS, "up", MergePatch({"spec": {"nodeUpgradeOption": {"pauseNodes": ["n1"]}}}))
+    await stage.enter()
+    await stage.run()
+    for node in ("n1", "n2"):
+        await stage.request(node, "pre")
+    resumed = MergePatch({"spec": {"suspend": False}})
+    await stage.client.patch(JOBS, "up-node-upgrade-pre-drain-n1", resumed, namespace=PLACE)
+    await stage.run()
+    applied: Any = {"type": "PlanApplied", "status": "False", "message": "error", "lastTransitionTime": NOW}
+    await patch_machine(stage, "m-n2", {"status": {"conditions": [applied]}}, subresource="status")
+    result = await stage.complete("n1", "pre-drain")
+    assert isinstance(result, Waiting)
+    assert ("n2", WaitKind.UNAVAILABLE_NODE) in {(wait.name, wait.kind) for wait in result.waits}
+    assert await stage.acknowledgements("n1") == {}
 
 
 async def leave_with_node(stage: NodeUpgradeRun) -> None:

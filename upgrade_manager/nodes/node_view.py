@@ -25,6 +25,7 @@ from upgrade_manager.api.keys import (
     JobType,
 )
 from upgrade_manager.api.names import label_value
+from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.facts import machine_plan
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.facts.kubernetes import is_older
@@ -37,7 +38,6 @@ from upgrade_manager.resources import owner
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from upgrade_manager.api.node_states import NodeState
     from upgrade_manager.api.spec import UpgradePlanSpec
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.store import Store
@@ -295,7 +295,7 @@ def _split_jobs(inputs: _Inputs, request: str, number: int) -> tuple[dict[JobTyp
     jobs: dict[JobType, JobState] = {}
     old: dict[JobType, JobState] = {}
     for job in inputs.jobs:
-        is_current = _upgrades_os(job, inputs.machine_plan) or _answers(
+        is_current = _upgrades_os(job, inputs) or _answers(
             job.state, job.job_type, request, number=number, is_done=is_done
         )
         (jobs if is_current else old)[job.job_type] = job.state
@@ -310,13 +310,17 @@ def _jobs(jobs: Store, plan_uid: str) -> Mapping[str, list[_NodeJob]]:
     return result
 
 
-def _upgrades_os(job: _NodeJob, plan: MachinePlan) -> bool:
+def _upgrades_os(job: _NodeJob, inputs: _Inputs) -> bool:
     """Return True for a post-drain Job that may be writing the OS, or whose drain has not ended.
 
-    Such a Job is never replaced, also if another client has removed the acknowledgement of its pre-drain hook.
+    Such a Job is never replaced, also if another client has removed the acknowledgement of its pre-drain hook. It
+    counts also after the Secret was created again without the drain.
     """
+    plan = inputs.machine_plan
     is_in_drain = plan.pre_drain.pending and bool(plan.post_drain.requested)
-    return job.job_type is JobType.POST_DRAIN and (job.state.progress is Progress.RUNNING or is_in_drain)
+    is_cut_off = inputs.state is NodeState.POST_DRAINING and not plan.drains
+    is_needed = job.state.progress is Progress.RUNNING or is_in_drain or is_cut_off
+    return job.job_type is JobType.POST_DRAIN and is_needed
 
 
 def _answers(job: JobState, job_type: JobType, request: str, *, number: int, is_done: bool) -> bool:

@@ -13,7 +13,7 @@ from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, PreconditionFailed
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import JOBS, PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import JOBS, PROVISIONING_CLUSTERS, SECRETS, UPGRADE_PLANS
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.outcome import Waiting
 from upgrade_manager.pipeline.selections import MACHINE_PLANS
@@ -74,6 +74,25 @@ async def test_restored_cluster_is_a_blocker(stage: NodeUpgradeRun) -> None:
         assert WaitKind.CHANGED_CLUSTER in {wait.kind for wait in result.waits}
     assert (await job_uid(stage), await stage.generation()) == (first, 4)
     assert await stage.acknowledgements("n1") == {PRE: OPTIONS}
+
+
+@pytest.mark.rule("nodes: a post-drain Job that may be writing the OS is never removed")
+async def test_post_drain_job_counts_after_its_secret_was_created_again(stage: NodeUpgradeRun) -> None:
+    """Rancher creates the Secret without the drain, so that no hook follows."""
+    first = await post_draining(stage)
+    await stage.client.delete(SECRETS, "s-n1", namespace="fleet-local")
+    labels = {"rke.cattle.io/machine-name": "m-n1"}
+    metadata = {"name": "s-n1", "namespace": "fleet-local", "labels": labels}
+    await stage.cluster.put(SECRETS, {"metadata": metadata, "type": "rke.cattle.io/machine-plan", "data": {}})
+    await stage.cordon("n1", cordoned=False)
+    await stage.run()
+    await stage.complete("n1", "post-drain")
+    assert (await job_uid(stage), (await stage.states())["n1"]) == (first, "WaitingReboot")
+    await stage.request("n2", "pre")
+    assert "pre-drain-n2" not in await stage.jobs()
+    await stage.reboot("n1")
+    await stage.run()
+    assert ((await stage.states())["n1"], "pre-drain-n2" in await stage.jobs()) == ("PostDrained", True)
 
 
 @pytest.mark.rule("nodes: an upgrade that has started a node is not started again, whatever the Cluster shows")

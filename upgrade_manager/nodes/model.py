@@ -126,6 +126,11 @@ class NodeView:
         return bool(self.kubernetes_wanted)
 
     @property
+    def may_be_acknowledged(self) -> bool:
+        """True if the acknowledgement of the pre-drain hook is recorded, and the cache may not show it yet."""
+        return self.pre_drain.pending and 0 < self.request_number <= self.requests.acknowledged
+
+    @property
     def is_upgraded(self) -> bool:
         """True for a node that is recorded as done, by the node upgrade or with a state of the image clean-up."""
         return self.state is not None and self.state.upgraded

@@ -274,7 +274,8 @@ def _is_away(view: NodeView, decision: Decision) -> bool:
     is_busy = is_in_progress(view, decision)
     is_past = is_busy and _state_before(view, decision) in _PAST_DRAIN
     is_lost = _is_lost(view, decision) and not view.ready
-    return is_past or is_lost or (is_busy and not view.ready) or _is_under_way(view, decision)
+    is_down = is_lost or (is_busy and not view.ready)
+    return is_past or is_down or view.may_be_acknowledged or _is_under_way(view, decision)
 
 
 def _is_under_way(view: NodeView, decision: Decision) -> bool:

@@ -13,6 +13,7 @@ from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, UPGRADE_PLANS
 from upgrade_manager.pipeline.outcome import Failed, Waiting
+from upgrade_manager.pipeline.selections import MACHINE_PLANS
 
 if TYPE_CHECKING:
     from tests.support.managers.node_upgrade import NodeUpgradeRun
@@ -195,3 +196,20 @@ async def test_plan_that_fails_reboots_no_further_node(stage: NodeUpgradeRun) ->
     assert isinstance(await stage.run(), Failed)
     assert "post-drain-n2" not in await stage.jobs()
     assert await stage.states() == {"n1": "PreDrainFailed", "n2": "PreDrained", "n3": "ImagePreloaded"}
+
+
+@pytest.mark.rule("nodes: a drain is not acknowledged while another node is drained, reboots or is NotReady")
+async def test_acknowledgement_that_no_cache_shows_holds_others_back(stage: NodeUpgradeRun) -> None:
+    """The watch of the Secrets hangs after the first of two acknowledgements."""
+    await begin(stage, "n1", "n2", "n3")
+    await pause(stage, "n1")
+    await stage.request("n1", "pre")
+    await stage.request("n2", "pre")
+    await resume_by_hand(stage, "n1")
+    await stage.run()
+    await stage.cluster.observed.freeze(MACHINE_PLANS)
+    await stage.complete("n2", "pre-drain")
+    assert await stage.acknowledgements("n2") == {PRE: OPTIONS}
+    await stage.complete("n1", "pre-drain")
+    assert await stage.acknowledgements("n1") == {}
+    assert "n1: waiting until node n2 is upgraded and Ready" in await stage.waiting()

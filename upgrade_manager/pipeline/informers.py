@@ -42,6 +42,8 @@ SYNC_TIMEOUT = 10.0
 WRITE_TIMEOUT = 5.0
 #: Seconds in which a reopened watch sends the changes since its interruption.
 CATCH_UP = 2.0
+#: Seconds in which a watch that has just been opened may not have sent the changes since its interruption.
+JUST_OPENED = 0.5
 #: Seconds for which the termination message of a failed attempt is cached: Pods are not watched.
 FAILURE_TTL = 60.0
 #: Seconds for which nodes outside the cache, and VMs, are not listed again.
@@ -149,9 +151,9 @@ class PlanInformers:
         return all(informer.following_for >= CATCH_UP for informer in decisive)
 
     def interrupted(self, *specs: InformerSpec) -> list[InformerSpec]:
-        """Return those whose watch is not open."""
+        """Return those whose watch is not open, or was opened so recently that changes may be missing."""
         running = [(spec, self._running[spec].informer) for spec in specs if spec in self._running]
-        return [spec for spec, informer in running if not informer.following_for]
+        return [spec for spec, informer in running if informer.following_for < JUST_OPENED]
 
     async def confirm(self, client: Client, *specs: InformerSpec) -> None:
         """Raise Transient unless the stores show what the API server returns now, for a step that nothing undoes.

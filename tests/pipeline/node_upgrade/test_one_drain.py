@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from tests.support.managers.node_upgrade import PLACE
 from upgrade_manager.api.keys import RKE_ETCD_ROLE, RKE_INIT_NODE, RKE_WORKER_ROLE
 from upgrade_manager.blockers.wait import WaitKind
+from upgrade_manager.kube.errors import Conflict, Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, UPGRADE_PLANS
 from upgrade_manager.pipeline.outcome import Failed, Waiting
@@ -199,8 +201,31 @@ async def test_plan_that_fails_reboots_no_further_node(stage: NodeUpgradeRun) ->
 
 
 @pytest.mark.rule("nodes: a drain is not acknowledged while another node is drained, reboots or is NotReady")
-async def test_acknowledgement_that_no_cache_shows_holds_others_back(stage: NodeUpgradeRun) -> None:
-    """The watch of the Secrets hangs after the first of two acknowledgements."""
+async def test_recorded_acknowledgement_holds_others_back(
+    stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manager dies after the record: the acknowledgement may be written, and the cache may not show it yet."""
+    await begin(stage, "n1", "n2", "n3")
+    await pause(stage, "n1")
+    await stage.request("n1", "pre")
+    await stage.request("n2", "pre")
+    await resume_by_hand(stage, "n1")
+    await stage.run()
+    await stage.finish("n2", "pre-drain")
+    with monkeypatch.context() as crashing:
+        crashing.setattr(
+            "upgrade_manager.pipeline.node_upgrade.phase.apply_effect", AsyncMock(side_effect=Conflict("a crash"))
+        )
+        with pytest.raises(Conflict):
+            await stage.run()
+    await stage.complete("n1", "pre-drain")
+    assert (await stage.acknowledgements("n1"), await stage.acknowledgements("n2")) == ({}, {PRE: OPTIONS})
+    assert "n1: waiting until node n2 is upgraded and Ready" in await stage.waiting()
+
+
+@pytest.mark.rule("nodes: no node starts while Rancher drains another one, also if others acknowledged its hook")
+async def test_secrets_are_compared_while_two_nodes_have_hooks(stage: NodeUpgradeRun) -> None:
+    """A user acknowledges the hook of n2 while the watch of the Secrets hangs."""
     await begin(stage, "n1", "n2", "n3")
     await pause(stage, "n1")
     await stage.request("n1", "pre")
@@ -208,8 +233,8 @@ async def test_acknowledgement_that_no_cache_shows_holds_others_back(stage: Node
     await resume_by_hand(stage, "n1")
     await stage.run()
     await stage.cluster.observed.freeze(MACHINE_PLANS)
-    await stage.complete("n2", "pre-drain")
-    assert await stage.acknowledgements("n2") == {PRE: OPTIONS}
-    await stage.complete("n1", "pre-drain")
+    await annotate(stage, "n2", **{PRE: OPTIONS})
+    await stage.finish("n1", "pre-drain")
+    with pytest.raises(Transient, match="the watch of secrets is behind the API server"):
+        await stage.run()
     assert await stage.acknowledgements("n1") == {}
-    assert "n1: waiting until node n2 is upgraded and Ready" in await stage.waiting()

@@ -20,7 +20,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.nodes.anomalies import AnomalyLog
 from upgrade_manager.nodes.gate import Surroundings, hold_back, unobserved_beside, with_passing
-from upgrade_manager.nodes.model import AcknowledgeHook, Decision, NodeView, RestoreVMs, StartJob
+from upgrade_manager.nodes.model import AcknowledgeHook, Decision, NodeView, RestoreVMs
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all
 from upgrade_manager.nodes.sequencing import is_gated, one_at_a_time, starts_upgrade
 from upgrade_manager.pipeline import job_ledger, ledger
@@ -274,11 +274,8 @@ async def _keep_hooks(ctx: ReconcileContext, state: State) -> None:
 
 
 async def _apply_effects(ctx: ReconcileContext, state: State) -> None:
-    """Record the nodes' states, and apply the effects that pass no gate; a plan that fails starts no further Job."""
-    fails = any(decision.failure for _, decision in state.decisions)
-    for view, decision in state.decisions:
-        if fails and any(isinstance(effect, StartJob) for effect in decision.effects):
-            continue
+    """Record the nodes' states, and apply the effects that pass no gate."""
+    for view, decision in state.applied:
         for effect in decision.effects:
             if not is_gated(view, effect) and not isinstance(effect, RestoreVMs):
                 await apply_effect(ctx, view, effect)
@@ -350,7 +347,9 @@ async def _pass_gate(ctx: ReconcileContext, state: State) -> None:
         await drain_entries.record(ctx, begun)
     await ctx.persist_pinned()
     if state.single is None:
-        await ctx.informers.confirm(ctx.client, MANAGED_NODES, *ctx.informers.interrupted(*_READ_BY_GATE))
+        found = ctx.informers.interrupted(*_READ_BY_GATE)
+        secrets = [MACHINE_PLANS] if state.has_several_drains and MACHINE_PLANS not in found else []
+        await ctx.informers.confirm(ctx.client, MANAGED_NODES, *secrets, *found)
     # A write that the API server throttles is decided again, because the gate may close meanwhile.
     once = replace(ctx, client=ctx.client.without_retries())
     for view, effect in steps:

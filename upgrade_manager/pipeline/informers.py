@@ -21,6 +21,7 @@ from upgrade_manager.api.keys import (
 )
 from upgrade_manager.blockers.first_seen import FirstSeen
 from upgrade_manager.facts.taints import has_drain_taint
+from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.informer import version_number
 from upgrade_manager.kube.objects import key, resource_version
@@ -42,6 +43,8 @@ SYNC_TIMEOUT = 10.0
 WRITE_TIMEOUT = 5.0
 #: Seconds in which a reopened watch sends the changes since its interruption.
 CATCH_UP = 2.0
+#: Seconds after which a comparison of stores is so old that the plan is compared, too.
+CONFIRM_TIME = 1.0
 #: Seconds in which a watch that has just been opened may not have sent the changes since its interruption.
 JUST_OPENED = 0.5
 #: Seconds for which the termination message of a failed attempt is cached: Pods are not watched.
@@ -155,14 +158,17 @@ class PlanInformers:
         running = [(spec, self._running[spec].informer) for spec in specs if spec in self._running]
         return [spec for spec, informer in running if informer.following_for < JUST_OPENED]
 
-    async def confirm(self, client: Client, *specs: InformerSpec) -> None:
+    async def confirm(self, client: Client, *specs: InformerSpec) -> bool:
         """Raise Transient unless the stores show what the API server returns now, for a step that nothing undoes.
 
         A watch may hang for IDLE_TIMEOUT before its informer notices. Versions are compared: of the objects, only the
-        metadata are listed. A store that is behind has WRITE_TIMEOUT to catch up.
+        metadata are listed. A store that is behind has WRITE_TIMEOUT to catch up. Return False if that took so long
+        that other objects may have changed.
         """
+        began = loop_time()
         for spec in specs:
             await self._confirm(client, spec)
+        return loop_time() - began < CONFIRM_TIME
 
     async def _confirm(self, client: Client, spec: InformerSpec) -> None:
         page = partial(client.list_page, replace(spec, metadata_only=True))

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.cluster.nodes import OPTIONS, PRE
-from upgrade_manager.kube.errors import Throttled, Transient
-from upgrade_manager.kube.resources import MACHINES, NODES
+from upgrade_manager.kube.errors import PreconditionFailed, Throttled, Transient
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import MACHINES, NODES, UPGRADE_PLANS
 from upgrade_manager.kube.transport import Response
+from upgrade_manager.pipeline.informers import WRITE_TIMEOUT
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import find_all_missing
 from upgrade_manager.pipeline.selections import MANAGED_NODES
 
 if TYPE_CHECKING:
     from tests.support.managers.node_upgrade import NodeUpgradeRun
+    from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.transport import Request
     from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.informers import InformerSpec
 
 OLD_OS = "Harvester v1.6.1"
 
@@ -136,3 +141,23 @@ async def test_node_that_goes_down_during_a_decision_holds_the_step(
     monkeypatch.setattr("upgrade_manager.pipeline.node_upgrade.phase.find_all_missing", slow)
     await stage.run()
     assert (lists > 2, await stage.jobs()) == (True, [])
+
+
+@pytest.mark.rule("nodes: a plan that is being deleted acknowledges nothing")
+async def test_plan_that_is_deleted_during_a_slow_comparison(
+    stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await drain(stage)
+    held = MergePatch({"metadata": {"finalizers": ["example.com/held"]}})
+    await stage.client.patch(UPGRADE_PLANS, "up", held)
+    confirm = stage.cluster.observed._confirm
+
+    async def slow(client: Client, spec: InformerSpec) -> None:
+        await stage.client.delete(UPGRADE_PLANS, "up")
+        await asyncio.sleep(WRITE_TIMEOUT)
+        await confirm(client, spec)
+
+    monkeypatch.setattr(stage.cluster.observed, "_confirm", slow)
+    with pytest.raises(PreconditionFailed):
+        await stage.run()
+    assert await stage.acknowledgements("n1") == {}

@@ -349,7 +349,8 @@ async def _pass_gate(ctx: ReconcileContext, state: State) -> None:
     if state.single is None:
         found = ctx.informers.interrupted(*_READ_BY_GATE)
         secrets = [MACHINE_PLANS] if state.has_several_drains and MACHINE_PLANS not in found else []
-        await ctx.informers.confirm(ctx.client, MANAGED_NODES, *secrets, *found)
+        if not await ctx.informers.confirm(ctx.client, *secrets, *found, MANAGED_NODES):
+            await ctx.persist_pinned()
     # A write that the API server throttles is decided again, because the gate may close meanwhile.
     once = replace(ctx, client=ctx.client.without_retries())
     for view, effect in steps:

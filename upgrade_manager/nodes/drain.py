@@ -166,9 +166,8 @@ def _done(view: NodeView) -> Decision:
 def _acknowledge(view: NodeView, hook: Hook, annotation: str) -> tuple[Effect, ...]:
     if not hook.pending:
         return ()
-    if annotation == ANNOTATION_PRE_HOOK:
-        return (AcknowledgeHook.of_drain(view),)
-    return (AcknowledgeHook(secret=view.secret, annotation=annotation, value=hook.requested),)
+    is_drain = annotation == ANNOTATION_PRE_HOOK
+    return (AcknowledgeHook.of_drain(view) if is_drain else AcknowledgeHook.of_return(view),)
 
 
 def unfinished_job(view: NodeView, job_type: JobType, *, running: NodeState, failed: NodeState) -> Decision | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK, JobType
+from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, JobType
 from upgrade_manager.facts.machine_plan import NO_HOOK, Hook
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class AcknowledgeHook:
     value: str
     #: The number of the request; 0 for a post-drain hook, which belongs to the request of its pre-drain hook.
     number: int = 0
-    #: The counter and the acknowledgement that the Secret has before; empty without them.
+    #: The counter that the Secret has before, and the acknowledgement of a pre-drain hook; empty without them.
     counted: str = ""
     acknowledged: str = ""
 
@@ -204,6 +204,12 @@ class AcknowledgeHook:
             counted=view.counted,
             acknowledged=view.pre_drain.acknowledged,
         )
+
+    @classmethod
+    def of_return(cls, view: NodeView) -> AcknowledgeHook:
+        """Return the acknowledgement of the node's post-drain hook."""
+        value = view.post_drain.requested
+        return cls(secret=view.secret, annotation=ANNOTATION_POST_HOOK, value=value, counted=view.counted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, TAINT_KUBEVIRT_DRAIN, JobType
+from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN, JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.facts.node_obstacles import foreign_hooks
@@ -60,8 +60,7 @@ def _pre_drain(view: NodeView, job: JobState | None) -> Decision:
 def _post_drain(view: NodeView) -> Decision:
     # The Job is removed before the acknowledgement, so that Rancher's next hook starts another Job.
     remove = RemoveJob(node=view.name, job_type=JobType.PRE_DRAIN)
-    value = view.post_drain.requested
-    acknowledge = AcknowledgeHook(secret=view.secret, annotation=ANNOTATION_POST_HOOK, value=value)
+    acknowledge = AcknowledgeHook.of_return(view)
     if view.restore_vms and JobType.RESTORE_VM in view.old_jobs:
         return _hold(view, "replacing its restore-vm Job", RemoveJob(node=view.name, job_type=JobType.RESTORE_VM))
     # The VMs are started before the acknowledgement, after which no object shows that they are owed.

@@ -8,7 +8,9 @@ import pytest
 
 from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from tests.support.managers.node_upgrade import PLACE, NodeUpgradeRun
-from upgrade_manager.api.keys import JobType
+from upgrade_manager.api.keys import ANNOTATION_ACKNOWLEDGED, JobType
+from upgrade_manager.facts.machine_plan import request_count
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Invalid
 from upgrade_manager.kube.resources import JOBS, SECRETS
 from upgrade_manager.pipeline.context import ReconcileContext
@@ -39,6 +41,21 @@ async def test_outdated_hook_is_not_acknowledged(stage: NodeUpgradeRun, value: s
     stage.cluster.observed.thaw()
     await stage.run()
     assert await stage.acknowledgements("n1") == ({PRE: value} if value else {})
+
+
+@pytest.mark.rule("nodes: a hook that Rancher has changed or removed meanwhile is not acknowledged")
+async def test_post_drain_hook_of_another_request_is_not_acknowledged(stage: NodeUpgradeRun) -> None:
+    """A user ended the drain that the cache shows, another leader acknowledged the next one, with an equal hook."""
+    await stage.begin("n1", "n2")
+    for hook in ("pre", "post"):
+        await stage.request("n1", hook)
+        await stage.complete("n1", f"{hook}-drain")
+    await stage.cluster.observed.freeze(MACHINE_PLANS)
+    counted = request_count(objects.uid(await stage.plan()), 2)
+    await stage.patch_secret("n1", {"metadata": {"annotations": {ANNOTATION_ACKNOWLEDGED: counted}}})
+    await stage.reboot("n1")
+    await stage.run()
+    assert await stage.acknowledgements("n1") == {PRE: OPTIONS}
 
 
 async def test_hook_of_a_deleted_secret_is_not_acknowledged(stage: NodeUpgradeRun) -> None:

@@ -121,7 +121,7 @@ async def _acknowledge(ctx: ReconcileContext, hook: AcknowledgeHook) -> bool:
     """Acknowledge a hook, unless Rancher has changed or removed the hook, about which the next reconcile decides."""
     requested = machine_plan.REQUESTED[hook.annotation]
     # A Secret that shows another request, such as to an earlier leader, differs in the counter or the acknowledgement.
-    before = {requested: hook.value, **({ANNOTATION_ACKNOWLEDGED: hook.counted or None} if hook.number else {})}
+    before = {requested: hook.value, ANNOTATION_ACKNOWLEDGED: hook.counted or None}
     if hook.number:
         before[hook.annotation] = hook.acknowledged or None
     values = {hook.annotation: hook.value}

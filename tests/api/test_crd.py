@@ -142,7 +142,7 @@ def test_field_limits(path: str, expected: dict[str, Any]) -> None:
         (".status", ["blockers cleanupPending conditions currentPhase phaseTransitionTimestamps isoImageID",
                      "estimatedCompletion ledger",
                      "nodeUpgradeStatuses originals previousVersion provisionGeneration releaseMetadata singleNode",
-                     "staleHooks version", "createdBy toolkitImage checksums"]),
+                     "sameKubernetes staleHooks version", "createdBy toolkitImage checksums"]),
         (".status.checksums", ["isoChecked checked message files"]),
             (".status.toolkitImage", ["repository tag digest kind guessed annotatedImage annotatedKind"]),
         (".status.releaseMetadata", ["harvester harvesterChart os kubernetes rancher monitoringChart",

@@ -176,8 +176,8 @@ EDITS = (
     ),
     Edit(
         file="tests/support/managers/stall_matrix.py",
-        old='"hook-lost", "Cluster", "local", deadline=600.0),\n',
-        new='"hook-lost", "Cluster", "local", deadline=600.0),\n'
+        old='"hook-lost", "Cluster", "local", deadline=5.0),\n',
+        new='"hook-lost", "Cluster", "local", deadline=5.0),\n'
         '    _object("node in maintenance", "maintenance", "Node", "node-", deadline=60.0),\n',
     ),
     Edit(file="tests/blockers/test_maintenance.py", new=TEST),

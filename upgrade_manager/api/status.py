@@ -272,6 +272,15 @@ class UpgradePlanStatus(ApiModel):
     release_metadata: ReleaseMetadata = Field(
         default_factory=ReleaseMetadata, description="Versions of the new release's components, read from its ISO."
     )
+    same_kubernetes: list[str] = Field(
+        default_factory=list,
+        description="Nodes that may have run the release's Kubernetes before the node upgrade began; absent if "
+        "unknown. Rancher has to drain all others.",
+        json_schema_extra={
+            "x-kubernetes-list-type": "set",
+            "items": {"type": "string", "description": "Name of a node."},
+        },
+    )
     stale_hooks: list[str] = Field(
         default_factory=list,
         description="Machine-plan Secrets with a drain that an earlier upgrade had begun when this plan started its "

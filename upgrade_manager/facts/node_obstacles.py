@@ -142,6 +142,14 @@ def _uncordon_another(cordoned: Sequence[str]) -> str:
 AWAITS_DRAIN = "waiting for Rancher to drain {} and upgrade its Kubernetes"
 
 
+def upgraded_undrained(kubernetes: str) -> str:
+    """Return the clause about a node whose Kubernetes Rancher has upgraded while its pre-drain hook is pending."""
+    return (
+        f"Rancher has upgraded its Kubernetes to {kubernetes} before its drain, because the drain hooks were missing "
+        "from spec.rkeConfig.upgradeStrategy meanwhile. Its drain continues"
+    )
+
+
 def undrained(kubernetes: str, *, nodes: int = 1) -> str:
     """Return why nodes that run the release's Kubernetes wait; drain_hooks.drain_again has the remedy."""
     subject, them = ("it runs", "it") if nodes == 1 else ("they run", "them")

@@ -8,7 +8,8 @@ from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from tests.support.managers.node_upgrade import NodeUpgradeRun
 from upgrade_manager.blockers.known_wait import LostHookWait, RefusedCordonWait
 from upgrade_manager.blockers.wait import DrainWait, Wait
-from upgrade_manager.kube.resources import MACHINES, NODES
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import MACHINES, NODES, PROVISIONING_CLUSTERS
 from upgrade_manager.pipeline.outcome import Completed, Waiting
 
 OLD, NEW = "v1.32.4+rke2r1", "v1.33.5+rke2r1"
@@ -99,17 +100,83 @@ async def test_drain_of_a_done_node_that_hangs_is_a_wait(stage: NodeUpgradeRun) 
 
 
 @pytest.mark.rule("blockers: nodes that Rancher does not drain are one blocker, at once if Rancher has passed them")
-@pytest.mark.parametrize(("third", "is_certain"), [(OLD, True), (NEW, False)], ids=["passed", "same Kubernetes"])
-async def test_undrained_nodes_are_one_wait(stage: NodeUpgradeRun, third: str, *, is_certain: bool) -> None:
-    await stage.set_up("n1", "n2", "n3")
-    for node, kubelet in zip(("n1", "n2", "n3"), (NEW, NEW, third), strict=True):
-        await stage.report(node, os="Harvester v1.6.1", kubelet=kubelet)
-    await stage.enter()
-    await stage.run()
+@pytest.mark.parametrize(
+    ("before", "after", "names", "is_certain"),
+    [
+        pytest.param((OLD, OLD, OLD), (NEW, NEW, OLD), "n1, n2", True, id="another node is older"),
+        pytest.param((OLD, OLD, OLD), (NEW, NEW, NEW), "n1, n2, n3", True, id="no node is older"),
+        pytest.param((NEW, NEW, OLD), (NEW, NEW, NEW), "n3", True, id="two ran it before"),
+        pytest.param((NEW, NEW, OLD), (NEW, NEW, OLD), "n1, n2", False, id="Rancher drains them for the generation"),
+        pytest.param((NEW, NEW, NEW), (NEW, NEW, NEW), "n1, n2, n3", False, id="same Kubernetes"),
+    ],
+)
+async def test_undrained_nodes_are_one_wait(
+    stage: NodeUpgradeRun, before: tuple[str, ...], after: tuple[str, ...], names: str, *, is_certain: bool
+) -> None:
+    await begin_with(stage, before)
+    await report_all(stage, after)
     (wait,) = await waits(stage)
     assert isinstance(wait, LostHookWait)
-    assert (wait.name, wait.is_certain, wait.detail[:7]) == (
-        "local",
-        is_certain,
-        "n1, n2:" if is_certain else "n1, n2,",
-    )
+    assert (wait.name, wait.is_certain, wait.detail.partition(":")[0]) == ("local", is_certain, names)
+    generation = MergePatch({"spec": {"rkeConfig": {"provisionGeneration": 9}}})
+    await stage.client.patch(PROVISIONING_CLUSTERS, "local", generation, namespace="fleet-local")
+    (wait,) = await waits(stage)
+    assert isinstance(wait, LostHookWait)
+    # As the remedy asks: Rancher drains all nodes again.
+    assert not wait.is_certain
+
+
+async def begin_with(stage: NodeUpgradeRun, kubelets: tuple[str, ...]) -> None:
+    """Begin the phase with these versions of Kubernetes."""
+    await stage.set_up("n1", "n2", "n3")
+    await report_all(stage, kubelets)
+    await stage.enter()
+    await stage.run()
+
+
+async def report_all(stage: NodeUpgradeRun, kubelets: tuple[str, ...]) -> None:
+    for node, kubelet in zip(("n1", "n2", "n3"), kubelets, strict=True):
+        await stage.report(node, os="Harvester v1.6.1", kubelet=kubelet)
+
+
+@pytest.mark.parametrize(("third", "is_certain"), [(OLD, True), (NEW, False)], ids=["another is older", "none is"])
+async def test_plan_without_a_record_is_certain_by_an_older_node(
+    stage: NodeUpgradeRun, third: str, *, is_certain: bool
+) -> None:
+    """An earlier version of the manager has begun the plan."""
+    await begin_with(stage, (OLD, OLD, OLD))
+    ctx = await stage.context()
+    ctx.status["sameKubernetes"] = None
+    await ctx.persist()
+    await report_all(stage, (NEW, NEW, third))
+    (wait,) = await waits(stage)
+    assert isinstance(wait, LostHookWait)
+    assert wait.is_certain is is_certain
+
+
+@pytest.mark.rule("nodes: a node whose drain Rancher has forgotten is named, and holds no other node back")
+@pytest.mark.parametrize(("kubelet", "is_certain"), [(NEW, True), (OLD, False)])
+async def test_forgotten_drain_is_certain_with_the_new_kubernetes(
+    stage: NodeUpgradeRun, kubelet: str, *, is_certain: bool
+) -> None:
+    await begin_with(stage, (OLD, OLD, OLD))
+    await stage.request("n1", "pre")
+    await forget(stage, "n1")
+    await stage.report("n1", os="Harvester v1.6.1", kubelet=kubelet)
+    (wait,) = [wait for wait in await waits(stage) if isinstance(wait, LostHookWait)]
+    assert wait.is_certain is is_certain
+
+
+@pytest.mark.rule("nodes: a pending hook of a node that Rancher has upgraded undrained is acknowledged and named")
+@pytest.mark.parametrize(
+    ("before", "is_named"), [(OLD, True), (NEW, False)], ids=["upgraded meanwhile", "same Kubernetes"]
+)
+async def test_pending_hook_of_an_upgraded_node_is_named(stage: NodeUpgradeRun, before: str, *, is_named: bool) -> None:
+    await begin_with(stage, (before, OLD, OLD))
+    await stage.request("n1", "pre")
+    await stage.report("n1", os="Harvester v1.6.1", kubelet=NEW)
+    await stage.run()
+    entry = (await stage.status())["nodeUpgradeStatuses"]["n1"]
+    assert (entry["state"], entry.get("reason") == "UpgradedUndrained") == ("PreDraining", is_named)
+    await stage.complete("n1", "pre-drain")
+    assert PRE in await stage.acknowledgements("n1")

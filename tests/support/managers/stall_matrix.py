@@ -366,7 +366,7 @@ CELLS = (
     _object("volume without a disk for a replica", "volume", "Volume", "pvc-", deadline=600.0, repair=1.0),
     _object("Job that a user suspends", "suspended", "Job", "upgrade-cluster-upgrade", deadline=60.0),
     _object("node that a user uncordons", "uncordoned", "Node", "node-", deadline=5.0),
-    _object("node that Rancher does not drain", "hook-lost", "Cluster", "local", deadline=600.0),
+    _object("node that Rancher does not drain", "hook-lost", "Cluster", "local", deadline=5.0),
 )
 
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import MANAGED_SELECTOR, manage_command
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.text import name_list
+from upgrade_manager.facts.kubernetes import is_older
 from upgrade_manager.facts.machine_plan import machine_nodes
 from upgrade_manager.facts.pairing import unknown_nodes
 from upgrade_manager.kube import objects
+from upgrade_manager.nodes.next_node import kubelet_of
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.node_upgrade import missing_nodes
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES
@@ -25,6 +27,17 @@ if TYPE_CHECKING:
 def single_node(nodes: Sequence[Object]) -> str | None:
     """Return the name of the only managed node; None if there are several."""
     return objects.name(nodes[0]) if len(nodes) == 1 else None
+
+
+def record_kubernetes(ctx: ReconcileContext, nodes: Store, names: Iterable[str]) -> None:
+    """Record the nodes of the upgrade that may run the release's Kubernetes already, before Rancher begins.
+
+    Rancher drains the others when it upgrades their Kubernetes: such a node that runs the release's without a drain has
+    lost its hooks (nodes/next_node.py).
+    """
+    release = (ctx.status["releaseMetadata"] or {}).get("kubernetes") or ""
+    older = {name for name, kubelet in nodes.derive(kubelet_of) if is_older(kubelet, release)}
+    ctx.status["sameKubernetes"] = sorted(set(names) - older)
 
 
 async def check_managed(ctx: ReconcileContext, nodes: Iterable[str]) -> None:

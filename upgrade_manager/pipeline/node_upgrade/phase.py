@@ -27,7 +27,7 @@ from upgrade_manager.pipeline import job_ledger, ledger
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.node_upgrade import drain_entries, held_targets, missing_nodes, vm_restore
 from upgrade_manager.pipeline.node_upgrade.effects import apply_effect, remove_acknowledgements
-from upgrade_manager.pipeline.node_upgrade.managed_nodes import unknown_pause_nodes
+from upgrade_manager.pipeline.node_upgrade.managed_nodes import record_kubernetes, unknown_pause_nodes
 from upgrade_manager.pipeline.node_upgrade.report import (
     describe_begin,
     describe_progress,
@@ -94,6 +94,7 @@ class NodeUpgrade(Phase):
             # Rancher upgrades the nodes of all Machines, also a node whose managed label is missing at this moment.
             names += machine_nodes(machines.list())
             ctx.status["staleHooks"] = machine_plan.begun_drains(secrets.list()) or None
+            record_kubernetes(ctx, nodes, names)
         for name in sorted(set(names)):
             if ctx.status.node_state(name) is None:
                 ctx.status.move_node(name, NodeState.IMAGE_PRELOADED)

@@ -25,6 +25,7 @@ from upgrade_manager.nodes.next_node import next_node_message, undrained
 from upgrade_manager.nodes.pending_hooks import delays, describe_delays
 from upgrade_manager.nodes.sequencing import paused_message
 from upgrade_manager.pipeline.node_upgrade.gate_waits import gate_waits
+from upgrade_manager.pipeline.node_upgrade.lost_hooks import report_undrained
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import find_hooked
 from upgrade_manager.pipeline.node_upgrade.waits import NodeWaits
 from upgrade_manager.pipeline.outcome import Completed, Waiting
@@ -51,7 +52,8 @@ _MAX_USER = 100
 
 
 def report_milestones(ctx: ReconcileContext, decisions: Iterable[Decided]) -> None:
-    """Record the milestones that nodes have reached, each once."""
+    """Record the milestones that nodes have reached, each once, and nodes that Rancher has upgraded undrained."""
+    report_undrained(ctx, (view for view, _ in decisions))
     for view, decision in decisions:
         # Nearly all nodes of a large cluster are done, or wait for Rancher.
         if (not view.jobs and decision.state is None) or _is_done(ctx, view.name):

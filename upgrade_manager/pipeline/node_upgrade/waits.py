@@ -1,7 +1,6 @@
 """The waits of the node upgrade, which the finders of blockers read.
 
-report.py names these waits; blockers/table.py has the
-finders.
+report.py names these waits; blockers/table.py has the finders, lost_hooks.py the nodes that Rancher does not drain.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from upgrade_manager.api.keys import (
     JobType,
 )
 from upgrade_manager.api.node_states import NodeState
-from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.deadlines import PLANNER
 from upgrade_manager.blockers.jobs import job_wait
@@ -28,7 +26,6 @@ from upgrade_manager.blockers.known_wait import (
     CordonedNodeWait,
     ForeignHookWait,
     LeftoverHookWait,
-    LostHookWait,
     MissingNodeWait,
     PausedNodeWait,
     RefusedCordonWait,
@@ -38,19 +35,18 @@ from upgrade_manager.blockers.wait import DrainWait, EvacuationWait, LostNodeWai
 from upgrade_manager.facts import drain_hooks, node_obstacles
 from upgrade_manager.facts.evictions import BUDGET_GATE
 from upgrade_manager.facts.job_state import Progress
-from upgrade_manager.facts.kubernetes import is_older
 from upgrade_manager.facts.vm_obstacles import EVACUATION
 from upgrade_manager.facts.volumes import VOLUME_GATE
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.nodes.drain import runs_release
 from upgrade_manager.nodes.model import AcknowledgeHook
-from upgrade_manager.nodes.next_node import kubelet_of
 from upgrade_manager.nodes.node_view import finished_seconds
 from upgrade_manager.nodes.pending_hooks import DelayKind
 from upgrade_manager.nodes.sequencing import FIRST_JOBS
 from upgrade_manager.pipeline.blocker_report import first_seen, known_blockers
 from upgrade_manager.pipeline.node_upgrade.job_waits import JOB_EFFECTS, job_waits
+from upgrade_manager.pipeline.node_upgrade.lost_hooks import LostHooks
 from upgrade_manager.pipeline.settings import rancher
 
 if TYPE_CHECKING:
@@ -115,29 +111,17 @@ class NodeWaits:
         if not undrained:
             yield self._rancher(since, detail=detail)
             return
-        # While another node runs an older Kubernetes, Rancher has upgraded these nodes in this upgrade, and is done.
-        is_certain = any(is_older(kubelet, kubernetes) for _, kubelet in self.observed.nodes.derive(kubelet_of))
-        why = f"{name_list(undrained)}: {node_obstacles.undrained(kubernetes, nodes=len(undrained))}"
-        yield self._lost_hooks(why, since=since, is_certain=is_certain)
+        yield self._hooks.undrained(undrained, kubernetes=kubernetes, since=since)
 
     def of_forgotten(self, decided: Iterable[Decided]) -> Iterator[Wait]:
         """Yield the wait for nodes whose drain Rancher has forgotten."""
-        names = sorted(view.name for view, decision in decided if decision.is_forgotten)
-        if names:
-            began = self.ctx.informers.first_seen.since(("forgotten", *names), now=self.ctx.now())
-            yield self._lost_hooks(f"{name_list(names)}: {node_obstacles.FORGOTTEN}", since=began, is_certain=False)
+        views = [view for view, decision in decided if decision.is_forgotten]
+        if views:
+            yield self._hooks.forgotten(views)
 
-    def _lost_hooks(self, why: str, *, since: datetime, is_certain: bool) -> Wait:
-        requested = self.ctx.status["provisionGeneration"] or 0
-        generation = rancher.generation(self.cluster) if self.cluster else requested
-        return LostHookWait(
-            namespace=FLEET_LOCAL,
-            name=PROVISIONING_CLUSTER,
-            since=since,
-            detail=why,
-            remedy=drain_hooks.drain_again(generation),
-            is_certain=is_certain,
-        )
+    @property
+    def _hooks(self) -> LostHooks:
+        return LostHooks(ctx=self.ctx, nodes=self.observed.nodes, cluster=self.cluster)
 
     def of_delays(self, found: Iterable[Delay]) -> Iterator[Wait]:
         """Yield the waits for hooks and cordoned nodes that delay the end, when all nodes are done."""

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upgrade_manager.api.text import MAX_NAMES, MESSAGE_LIMIT, bounded_line, name_list
+from upgrade_manager.api.text import (
+    MAX_NAMES,
+    MESSAGE_LIMIT,
+    bounded_line,
+    name_list,
+    success_message,
+    success_remarks,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,3 +56,15 @@ def test_list_of_names_is_short(count: int, text: str) -> None:
     found = name_list([f"n{number}" for number in range(count)])
     assert found.endswith(text)
     assert found.count(",") == max(0, min(count, MAX_NAMES) - 1)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "remarks", "text"),
+    [
+        (1, "", "Upgraded in 2 s (1 node)"),
+        (3, "Node n1 left. VMs (2) are off", "Upgraded in 2 s (3 nodes). Node n1 left. VMs (2) are off"),
+    ],
+)
+def test_success_has_its_remarks_after_the_nodes(nodes: int, remarks: str, text: str) -> None:
+    assert success_message("Upgraded in 2 s", nodes=nodes, remarks=remarks) == text
+    assert success_remarks(text) == remarks

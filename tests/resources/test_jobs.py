@@ -113,6 +113,13 @@ def test_restore_job() -> None:
     )
 
 
+def test_restore_job_of_a_node_that_left_runs_anywhere() -> None:
+    left, stays = (restore_job(OWNER, SETTINGS, node="n1", has_left=one)["spec"] for one in (True, False))
+    pod = stays["template"]["spec"]
+    assert pod.pop("nodeName") == "n1"
+    assert left == stays
+
+
 def test_long_node_name_is_shortened_except_in_the_pod() -> None:
     job = node_job(OWNER, SETTINGS, node=LONG_NODE, job_type=JobType.PRE_DRAIN)
     pod = job["spec"]["template"]["spec"]

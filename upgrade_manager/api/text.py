@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 MESSAGE_LIMIT = 1000
 #: Names that a list shows.
 MAX_NAMES = 10
+#: The remarks after the count of nodes in a success's message.
+_REMARKS = re.compile(r"\([0-9]+ nodes?\)\. (.+)")
 
 
 def one_line(text: str) -> str:
@@ -31,3 +34,15 @@ def name_list(names: Sequence[str]) -> str:
     """Return the names, shortened to MAX_NAMES."""
     more = len(names) - MAX_NAMES
     return ", ".join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def success_message(upgraded: str, *, nodes: int, remarks: str) -> str:
+    """Return the final message of Progressing; `remarks` has what users have to do about what was not settled."""
+    text = f"{upgraded} ({nodes} node{'s' if nodes != 1 else ''})"
+    return f"{text}. {remarks}" if remarks else text
+
+
+def success_remarks(message: str) -> str:
+    """Return the remarks in a message of `success_message`, for displays; empty without any."""
+    found = _REMARKS.search(message)
+    return found[1] if found else ""

@@ -123,7 +123,7 @@ class View:
     waiting: str
     #: An error that is retried; empty otherwise.
     last_error: str
-    #: The cause of the plan's failure or block, or of images that were not removed; empty otherwise.
+    #: The cause of the plan's failure or block, or what a success has left to users; empty otherwise.
     cause: str
     #: The plan is being deleted.
     deleting: bool

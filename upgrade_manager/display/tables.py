@@ -144,7 +144,8 @@ def _facts(view: View, *, with_all: bool) -> Iterator[tuple[str, str, str]]:
         yield "expected end", _expectation(view.estimated_completion, view.now), ""
     yield "progress", bar(view.progress), ""
     waiting = view.waiting or (_NOT_ACCEPTED if view.state is PlanState.PENDING else "")
-    states = (("now", waiting, ""), ("error", view.last_error, "red"), ("cause", view.cause, "red"))
+    cause = "left to do" if view.state is PlanState.SUCCEEDED else "cause"
+    states = (("now", waiting, ""), ("error", view.last_error, "red"), (cause, view.cause, "red"))
     yield from ((label, text, style) for label, text, style in states if text)
 
 

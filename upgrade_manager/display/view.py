@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from upgrade_manager.api.node_states import NodeState, state_of
 from upgrade_manager.api.phases import FAILED, PHASES, SUCCEEDED, skipped_phases
 from upgrade_manager.api.progress import progress_ratio
-from upgrade_manager.api.text import one_line
+from upgrade_manager.api.text import one_line, success_remarks
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace, expected_end
 from upgrade_manager.display.milestones import Milestones, event_time, recorded_milestones
@@ -201,8 +201,9 @@ def _target(plan: Object) -> str:
 def _cause(plan: Object, state: PlanState) -> str:
     if state is PlanState.FAILED:
         return _message(plan, "Progressing")
-    if state is PlanState.SUCCEEDED and _is_true(plan, _IMAGES_NOT_REMOVED):
-        return _message(plan, _IMAGES_NOT_REMOVED)
+    if state is PlanState.SUCCEEDED:
+        images = _message(plan, _IMAGES_NOT_REMOVED) if _is_true(plan, _IMAGES_NOT_REMOVED) else ""
+        return ". ".join(filter(None, (success_remarks(_message(plan, "Progressing")), images)))
     return _message(plan, "Available") if state is PlanState.BLOCKED else ""
 
 

@@ -30,7 +30,7 @@ from upgrade_manager.api.in_progress import wait_command
 from upgrade_manager.api.node_states import node_entry, state_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
 from upgrade_manager.api.status import record_phase
-from upgrade_manager.api.text import MESSAGE_LIMIT, bounded_line
+from upgrade_manager.api.text import MESSAGE_LIMIT, bounded_line, success_message
 from upgrade_manager.api.timestamps import format_duration, parse_time, seconds_between
 from upgrade_manager.kube.patch import merge_diff
 from upgrade_manager.nodes.model import Requests
@@ -279,10 +279,9 @@ class StatusPatch:
         self.record(SUCCEEDED)
         self._status.update({"cleanupPending": True, "estimatedCompletion": None})
         self._condition(AVAILABLE, FALSE, EXECUTED, "The upgrade succeeded")
-        nodes, duration = self._done_nodes(), format_duration(self.seconds_since(self._entry_time(0)))
-        count = f"{nodes} node{'s' if nodes != 1 else ''}"
-        text = f"Upgraded {self._route(target)} in {duration} ({count})"
-        text = f"{text}. {remarks}" if remarks else text
+        duration = format_duration(self.seconds_since(self._entry_time(0)))
+        text = f"Upgraded {self._route(target)} in {duration}"
+        text = success_message(text, nodes=self._done_nodes(), remarks=remarks)
         self._condition(PROGRESSING, FALSE, SUCCEEDED, text, limit=MAX_MESSAGE)
         self.healthy()
 

@@ -95,14 +95,20 @@ def node_job(
     return job
 
 
-def restore_job(owner: Owner, settings: JobSettings, *, node: str, request: str = "") -> dict[str, Any]:
-    """Build the Job that restarts the VMs that were shut down for that request, through the KubeVirt API."""
+def restore_job(
+    owner: Owner, settings: JobSettings, *, node: str, request: str = "", has_left: bool = False
+) -> dict[str, Any]:
+    """Build the Job that restarts the VMs that were shut down for that request, through the KubeVirt API.
+
+    It runs on the node; if that `has_left` for good, on any node.
+    """
     job = _node_manifest(owner, node=node, job_type=JobType.RESTORE_VM)
     job["metadata"]["labels"] |= {LABEL_REQUEST: request} if request else {}
     restore = container(settings, ["upgrade-toolkit"], []) | {
         "args": ["restore-vm", "--node", node, "--upgrade", owner.name],
     }
-    job["spec"] = job_spec(job, settings, {"nodeName": node, "containers": [restore]})
+    place = {} if has_left else {"nodeName": node}
+    job["spec"] = job_spec(job, settings, {**place, "containers": [restore]})
     job["spec"]["activeDeadlineSeconds"] = RESTORE_DEADLINE
     return job
 

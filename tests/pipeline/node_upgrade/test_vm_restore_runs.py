@@ -18,8 +18,6 @@ from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
     JOBS,
     KUBEVIRTS,
-    MACHINES,
-    NODES,
     UPGRADE_PLANS,
     VIRTUAL_MACHINE_INSTANCES,
     VIRTUAL_MACHINES,
@@ -321,21 +319,6 @@ async def test_vms_of_a_node_that_is_drained_again_run_at_the_end() -> None:
         assert await instance_phase(stage) == "Running"
 
 
-@pytest.mark.rule("nodes: a success names the VMs of a node that left, and counts the nodes that are upgraded")
-async def test_node_that_left_is_not_counted_and_its_vms_are_named() -> None:
-    async with Simulation(cluster()) as simulation, started(simulation) as stage:
-        await stage.until_node("PostDraining", node="node-1")
-        for resource, name, place in (
-            (MACHINES, await machine_of(stage, "node-1"), "fleet-local"),
-            (NODES, "node-1", ""),
-        ):
-            await stage.client.delete(resource, name, namespace=place)
-        plan = await stage.succeed()
-        left = "(2 nodes). Node node-1 left during the upgrade"
-        assert condition(plan, "Progressing")[2].endswith(f"{left}. {OFF}: default/fixed")
-        assert [event["count"] for event in await stage.events("NodeLeft")] == [1]
-
-
 @pytest.mark.rule("blockers: a VM that was stopped for the upgrade and does not run again is LedgerUnsettled")
 async def test_vm_that_does_not_start_holds_the_success() -> None:
     async with Simulation(cluster()) as simulation, started(simulation, RESTORING) as stage:
@@ -357,8 +340,3 @@ def reasons(plan: Object) -> list[str]:
 async def instance_phase(stage: UpgradeRun) -> str:
     found = await stage.client.get(VIRTUAL_MACHINE_INSTANCES, "fixed", namespace="default")
     return str(objects.status(found)["phase"])
-
-
-async def machine_of(stage: UpgradeRun, node: str) -> str:
-    machines = (await stage.client.list(MACHINES, namespace="fleet-local")).items
-    return next(objects.name(one) for one in machines if objects.status(one)["nodeRef"]["name"] == node)

@@ -131,16 +131,18 @@ def _left(ctx: ReconcileContext) -> Iterator[str]:
 
 
 def vms_off(ctx: ReconcileContext) -> Iterator[str]:
-    """Yield the sentence that names every VM that is off; with restoreVM record it in events of a few VMs each."""
+    """Yield the sentence that names every VM that is off.
+
+    VMs that should run are named in events, too, of a few each: with restoreVM, and those of nodes that left.
+    """
     entries = ledger.entries(ctx, LedgerKind.STOPPED_VM)
     if not entries:
         return
     text = "VMs that were stopped for the upgrade are off; start them"
     # The event about a restore-vm Job that failed has named the VMs of its node.
-    restores = ctx.plan.spec.restore_vm
-    silent = [
-        one for one in entries if restores and ctx.status.node_reason(one.get("node", "")) != vm_restore.EVENT_REASON
-    ]
+    left = {one.get("node") for one in ledger.entries(ctx, LedgerKind.NODE_LEFT)}
+    expected = [one for one in entries if ctx.plan.spec.restore_vm or one.get("node") in left]
+    silent = [one for one in expected if ctx.status.node_reason(one.get("node", "")) != vm_restore.EVENT_REASON]
     ctx.events.vms(ctx.raw, "VMsOff", text, sorted(map(vm_of, silent)))
     yield f"{text}: {', '.join(sorted(map(vm_of, entries)))}"
 

@@ -244,6 +244,7 @@ async def _decide(ctx: ReconcileContext, state: State) -> None:
             decisions.append(missing_nodes.held_by(name, ctx.status.node_state(name), state.missing[name]))
         else:
             missing_nodes.report_left(ctx, name)
+            state.left.append(name)
     if not decisions:
         raise BadCluster("status.nodeUpgradeStatuses lists no nodes to upgrade; delete this plan and create a new one")
     state.set_back = rancher.set_back(ctx, state.requested) if state.requested is not None else None
@@ -377,6 +378,7 @@ async def _restore_vms(ctx: ReconcileContext, state: State) -> None:
         if decision.state is not None and _restores_vms(decision):
             await vm_restore.start(ctx, view.name, request=view.request)
             ctx.status.move_node(view.name, decision.state, message=decision.message)
+    await vm_restore.start_of_left(ctx, state.left)
     for view in [view for view, decision in moved_nodes(state.decisions) if decision.is_done]:
         await drain_entries.finish(ctx, view)
 

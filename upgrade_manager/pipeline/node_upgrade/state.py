@@ -60,6 +60,8 @@ class State:
     set_back: Closed | None = None
     #: Recorded nodes that cannot be observed; `_decide` sets the field together with the decisions.
     missing: dict[str, MissingNode] = field(default_factory=dict)
+    #: Recorded nodes that have left for good; `_decide` sets the field, too.
+    left: list[str] = field(default_factory=list)
 
     @property
     def applied(self) -> list[Decided]:

@@ -12,6 +12,7 @@ import structlog
 
 from upgrade_manager.api.conditions import MAX_MESSAGE
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LABEL_JOB_TYPE, JobType
+from upgrade_manager.api.ledger import LedgerKind
 from upgrade_manager.api.names import restore_vm_config_map
 from upgrade_manager.blockers.job_failures import job_failure_message
 from upgrade_manager.facts.job_state import JobState, Progress
@@ -19,7 +20,7 @@ from upgrade_manager.facts.vm_start import not_restarted
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, Terminal
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS
-from upgrade_manager.pipeline import job_ledger
+from upgrade_manager.pipeline import job_ledger, ledger
 from upgrade_manager.pipeline.errors import ForeignObject
 from upgrade_manager.pipeline.selections import UPGRADE_JOBS
 from upgrade_manager.resources.jobs import node_job_name, restore_job
@@ -41,7 +42,20 @@ def restores_vms(job: Object) -> bool:
     return objects.labels(job).get(LABEL_JOB_TYPE) == JobType.RESTORE_VM
 
 
-async def start(ctx: ReconcileContext, node: str, *, request: str) -> None:
+async def start_of_left(ctx: ReconcileContext, nodes: Iterable[str]) -> None:
+    """Create the Jobs that start the VMs of nodes that have left for good elsewhere, each once.
+
+    KubeVirt chooses their nodes. A VM that needs its former node stays a blocker until a user stops or changes it.
+    """
+    owing = {entry.get("node") for entry in ledger.entries(ctx, LedgerKind.STOPPED_VM)}
+    left = [node for node in nodes if node in owing] if ctx.plan.spec.restore_vm else []
+    existing = {job.name for job in await _jobs(ctx)} if left else set()
+    for node in left:
+        if _job_name(ctx, node) not in existing:
+            await start(ctx, node, request="", has_left=True)
+
+
+async def start(ctx: ReconcileContext, node: str, *, request: str, has_left: bool = False) -> None:
     """Create the node's Job for that request, if VMs are listed for the node.
 
     Raises KubeError only for retryable errors.
@@ -52,7 +66,8 @@ async def start(ctx: ReconcileContext, node: str, *, request: str) -> None:
         vms = listed_vms(found, node) if found is not None else []
         if found is not None and vms:
             await _label(ctx, found)
-            await ctx.ensure(JOBS, restore_job(ctx.owner, ctx.job_settings, node=node, request=request))
+            job = restore_job(ctx.owner, ctx.job_settings, node=node, request=request, has_left=has_left)
+            await ctx.ensure(JOBS, job)
     except (Terminal, ForeignObject) as error:
         _warn(ctx, node, str(error), vms)
 

@@ -23,6 +23,7 @@ from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import end_state
 from tests.support.managers.announcements import steps
 from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, restarted
+from tests.support.managers.success_promise import SuccessPromise
 from tests.support.managers.sweep import Sweep, shares
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, node_states, phases_of
 from tests.support.random_runs import acts_on_objects, acts_on_settings
@@ -55,6 +56,8 @@ class Ending:
     repeated: list[tuple[str, str]]
     events: Counter[str]
     warnings: list[str]
+    #: Broken clauses of what a success implies.
+    broken: list[str]
 
 
 async def _no_user(_: UpgradeRun) -> None:
@@ -125,6 +128,8 @@ class Case:
     since: str = ""
     #: Reasons of the Warning events of every run.
     warned: tuple[str, ...] = ()
+    #: True if users change settings, which then stay so.
+    changes_settings: bool = False
     #: Names of the objects that every run creates twice.
     repeated: tuple[str, ...] = ()
 
@@ -184,6 +189,7 @@ SPECIAL = {
         user=partial(_at_the_last_node, act=_change_settings),
         since=RANCHER,
         warned=("SettingNotRestored",) * 2,
+        changes_settings=True,
     ),
     "a list of VMs of an earlier plan": Case(
         spec={**BY_VERSION, "restoreVM": True},
@@ -207,7 +213,7 @@ DEFAULT = [
 async def _upgrade(case: Case, interruption: Interruption = UNDISTURBED) -> tuple[Ending, list[str]]:
     """Return the end of a run, and the writes of its first manager."""
     async with Simulation(case.scenario, scale=0) as simulation, asyncio.TaskGroup() as group:
-        stage = await UpgradeRun.set_up(simulation)
+        stage, promise = await UpgradeRun.set_up(simulation), await SuccessPromise.of(simulation)
         acting = group.create_task(case.user(stage))
         await case.before(stage)
         async with restarted(stage, [interruption]) as managers:
@@ -215,10 +221,11 @@ async def _upgrade(case: Case, interruption: Interruption = UNDISTURBED) -> tupl
             phase = await stage.until_ended()
             await asyncio.sleep(FAREWELL)
         acting.cancel()
-        return await _ending(stage, phase), managers.lives[0].wire.writes
+        broken = await promise.broken(settings=not case.changes_settings)
+        return await _ending(stage, phase, broken), managers.lives[0].wire.writes
 
 
-async def _ending(stage: UpgradeRun, phase: str) -> Ending:
+async def _ending(stage: UpgradeRun, phase: str, broken: list[str]) -> Ending:
     plan, events = await stage.plan(), await stage.events()
     return Ending(
         phase=phase,
@@ -228,6 +235,7 @@ async def _ending(stage: UpgradeRun, phase: str) -> Ending:
         repeated=[name for name, count in Counter(stage.ledger.created).items() if count > 1],
         events=steps(events),
         warnings=sorted(f"{event['reason']} {event['message']}" for event in events if event["type"] == "Warning"),
+        broken=broken,
     )
 
 
@@ -276,6 +284,7 @@ def _without_errors(ending: Ending) -> Ending:
 
 def _check(ending: Ending, golden: Ending, crash: str) -> None:
     assert ending.phase == SUCCEEDED, crash
+    assert ending.broken == [], crash
     assert ending.recorded == [*PHASE_VALUES, SUCCEEDED], crash
     assert ending == golden, crash
     assert sum(count for event, count in ending.events.items() if event.startswith(OWN)) == 2 * len(PHASES) + 1, crash

@@ -78,6 +78,7 @@ TEST = """
 from __future__ import annotations
 
 from hack.simulation import Simulation
+from tests.support.managers.success_promise import SuccessPromise
 from tests.support.managers.upgrade import UpgradeRun, condition
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -94,7 +95,7 @@ async def label(stage: UpgradeRun, value: str | None) -> None:
 
 async def test_node_in_maintenance_is_named_until_it_is_not() -> None:
     async with Simulation() as simulation:
-        stage = await UpgradeRun.set_up(simulation)
+        stage, promise = await UpgradeRun.set_up(simulation), await SuccessPromise.of(simulation)
         async with stage.life() as life:
             def blocked() -> float | None:
                 life.metrics.refresh()
@@ -114,6 +115,7 @@ async def test_node_in_maintenance_is_named_until_it_is_not() -> None:
             await stage.until_plan(lambda plan: not objects.is_condition_true(plan, "Stalled"), seconds=30)
             assert blocked() == 0
             await stage.succeed()
+            assert await promise.broken() == []
         events = [event["reason"] for event in await stage.events()]
         assert (events.count(REASON), events.count("BlockerCleared")) == (1, 1)
 """

@@ -50,6 +50,7 @@ from rich.console import Console
 
 from hack import virtual_time
 from hack.simulation import Simulation
+from tests.support.managers.success_promise import SuccessPromise
 from tests.support.managers.upgrade import UpgradeRun, condition
 from upgrade_manager.display.page import to_html
 from upgrade_manager.display.report import report
@@ -74,7 +75,7 @@ async def shown(stage: UpgradeRun) -> tuple[str, str]:
 
 async def test_upgrade_waits_in_the_phase_and_shows_it() -> None:
     async with Simulation() as simulation:
-        stage = await UpgradeRun.set_up(simulation)
+        stage, promise = await UpgradeRun.set_up(simulation), await SuccessPromise.of(simulation)
         async with stage.life() as life:
             await cordon(stage, on=True)
             await stage.create_plan()
@@ -91,6 +92,7 @@ async def test_upgrade_waits_in_the_phase_and_shows_it() -> None:
             assert "NodeCheck" in page
             await cordon(stage, on=False)
             await stage.succeed()
+            assert await promise.broken() == []
             labels = {"phase": "NodeCheck", "outcome": "completed"}
             assert sample("harvester_upgrade_phase_duration_seconds_count", labels) == 1
         row, _ = await shown(stage)

@@ -74,7 +74,7 @@ test-display: setup ## Run the tests that need Chromium or tmux, which are insta
 .PHONY: sweep
 sweep: setup ## Crash managers at every write, and lose every event of a watch; the tests visit every twelfth or tenth
 	@$(PYTEST) --tier sweep tests/pipeline/test_crash_sweep.py tests/pipeline/test_crash_sweep_ends.py \
-		tests/pipeline/test_watch_sweep.py tests/pipeline/test_failures.py $(TEST_ARGS)
+		tests/pipeline/test_crash_sweep_ledger.py tests/pipeline/test_watch_sweep.py tests/pipeline/test_failures.py $(TEST_ARGS)
 
 .PHONY: real-kube
 real-kube: setup ## Build a real control plane into the user's cache, once (about 5 minutes)

@@ -22,7 +22,7 @@ _PASSING = {
 _VOLATILE = {
     "uid", "resourceVersion", "secretVersion", "rebooted", "creationTimestamp", "lastTransitionTime", "lastUpdateTime",
     "lastHeartbeatTime", "phaseTransitionTimestamp", "managedFields", "bootID", "generation", "observedGeneration",
-    "last-apply-time",
+    "last-apply-time", "since", "startTime", "completionTime", "lastProbeTime",
     "rke.cattle.io/plan-probes-passed", "success-count",
 }  # fmt: skip
 #: Duration of an upgrade, in the message of a succeeded plan.

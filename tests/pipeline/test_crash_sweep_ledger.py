@@ -1,0 +1,213 @@
+"""The manager is interrupted at every write of what it owes: its ledger, what passes on, and what it takes over.
+
+Each story has a range of writes, from one mark to the next; the managers' other writes are those of
+test_crash_sweep.py and test_crash_sweep_ends.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+import pytest
+
+from hack.simulation import Simulation
+from tests.pipeline.ending.test_passing_on import KEEPING
+from tests.pipeline.ending.test_takeover import began
+from tests.support.cluster.cluster_state import end_state
+from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
+from tests.support.managers.earlier_snapshots import Earlier
+from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, restarted
+from tests.support.managers.success_promise import SuccessPromise
+from tests.support.managers.sweep import Sweep
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun
+from upgrade_manager import __version__
+from upgrade_manager.api.image_name import ImageName
+from upgrade_manager.api.keys import ANNOTATION_ACKNOWLEDGED, ToolkitKind
+from upgrade_manager.api.ledger import PASSED, of_kind, recorded_entries
+from upgrade_manager.api.toolkit_image import ToolkitConfig
+from upgrade_manager.cli.options import RunOptions
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
+from upgrade_manager.pipeline.controller import COMPONENT
+
+Mark = Callable[[], None]
+Act = Callable[[UpgradeRun, Mark], Awaitable[None]]
+#: Virtual seconds after the end, in which events are sent again.
+FAREWELL = 60.0
+OWN = RunOptions(
+    toolkit=ToolkitConfig(version=__version__, kind=ToolkitKind.OWN, image=ImageName(repository="me/own"), tag="v9")
+)
+#: VMs that have to be shut down.
+FIXED: dict[str, Any] = {
+    "vms": {
+        "count": 0,
+        "machines": [{"name": f"vm-{i}", "node": f"node-{i}", "migratable": False} for i in range(3)],
+    }
+}
+RESTORING: dict[str, Any] = {**BY_VERSION, "restoreVM": True}
+
+
+async def _succeed(stage: UpgradeRun, mark: Mark) -> None:
+    """Interrupt the node upgrade."""
+    await stage.create_plan(RESTORING)
+    await stage.until_recorded("NodeUpgrading")
+    mark()
+    await stage.until_recorded("NodeUpgraded")
+    mark()
+    await stage.until_ended()
+
+
+async def _keep_images(stage: UpgradeRun, mark: Mark) -> None:
+    """Interrupt the clean-up of images, of which one node's fails."""
+    await stage.create_plan()
+    await stage.until_recorded("CleaningUp")
+    mark()
+    await stage.until_ended()
+
+
+async def _pass_on(stage: UpgradeRun, mark: Mark) -> None:
+    """Fail, and interrupt the acceptance of the next plan up to its first node."""
+    await stage.create_plan()
+    await stage.until_ended()
+    await asyncio.sleep(FAREWELL)
+    _scenario(stage).repair()
+    mark()
+    following = replace(stage, name="next")
+    await following.create_plan()
+    await following.until_recorded("ISODownloading")
+    mark()
+    await following.until_ended()
+
+
+async def _delete(stage: UpgradeRun, mark: Mark) -> None:
+    """Interrupt the deletion in mid-drain, and the acceptance of the next plan."""
+    await stage.create_plan()
+    await stage.until_node("PreDrained")
+    mark()
+    await stage.client.delete(UPGRADE_PLANS, stage.name)
+    await stage.until("deleted")
+    following = replace(stage, name="next")
+    await following.create_plan()
+    await following.until_recorded("ISODownloading")
+    mark()
+    await following.until_ended()
+
+
+async def _take_over(stage: UpgradeRun, mark: Mark) -> None:
+    """Interrupt the first writes of a manager that finds an earlier one's plan."""
+    mark()
+    await stage.until_ended()
+
+
+def _scenario(stage: UpgradeRun) -> RepairableScenario:
+    scenario = stage.simulation.scenario
+    assert isinstance(scenario, RepairableScenario)
+    return scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """An upgrade that is interrupted between two marks."""
+
+    act: Act
+    changes: dict[str, Any] = field(default_factory=dict)
+    options: RunOptions = field(default_factory=RunOptions)
+    #: The most writes that are interrupted.
+    most: int = 100
+    #: Another manager that begins the plan.
+    earlier: Earlier | None = None
+
+    async def prepare(self, simulation: Simulation) -> UpgradeRun:
+        if self.earlier is not None:
+            return await began(simulation, BY_VERSION, "NodeUpgrading", manager=self.earlier)
+        return replace(await UpgradeRun.set_up(simulation), options=self.options)
+
+
+STORIES = {
+    "VMs that the manager records": Story(act=_succeed, changes=FIXED),
+    "VMs that our toolkit records": Story(act=_succeed, changes=FIXED, options=OWN),
+    "images that stay": Story(act=_keep_images, changes=fault("image-cleanup", SECOND)),
+    "a failed plan's debts": Story(act=_pass_on, changes={**FIXED, **KEEPING, **fault("post-drain", SECOND)}),
+    "a deleted plan's debts": Story(act=_delete, changes={**FIXED, **KEEPING}),
+    **{f"a plan of {one}": Story(act=_take_over, earlier=one, most=25) for one in Earlier},
+}
+AFTER, LOST = "killed after", "no response to"
+DEFAULT = [("a failed plan's debts", AFTER)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """The end of a story."""
+
+    state: dict[str, Any]
+    #: Reasons and messages of the manager's Warning events, each once.
+    warnings: frozenset[tuple[str, str]]
+    #: Broken clauses of what a success implies.
+    broken: list[str]
+
+
+async def _tell(story: Story, interruption: Interruption = UNDISTURBED) -> tuple[Ending, list[str], list[int]]:
+    """Return the end, the writes of the first manager, and their numbers at the marks."""
+    marks: list[int] = []
+    async with Simulation(RepairableScenario.of(**story.changes), scale=0) as simulation:
+        promise = await SuccessPromise.of(simulation)
+        stage = await story.prepare(simulation)
+        async with restarted(stage, [interruption]) as managers:
+            await asyncio.sleep(0)
+            await story.act(stage, lambda: marks.append(len(managers.lives[0].wire.writes)))
+            await asyncio.sleep(FAREWELL)
+        events = [one for one in (await stage.client.list(EVENTS)).items if one["source"].get("component") == COMPONENT]
+        warned = {(one["reason"], one["message"]) for one in events if one["type"] == "Warning"}
+        ending = Ending(
+            state=_without_uids(await end_state(simulation)),
+            warnings=frozenset((reason, text) for reason, text in warned if reason != "ReconcileError"),
+            broken=await promise.broken(settings=story.earlier is not Earlier.GO),
+        )
+        return ending, managers.lives[0].wire.writes, marks
+
+
+def _without_uids(state: dict[str, Any]) -> dict[str, Any]:
+    """Remove the counters of requests, which have the uid of a plan that is created at a random time."""
+    for one in state.values():
+        objects.annotations_of(one).pop(ANNOTATION_ACKNOWLEDGED, None)
+    return state
+
+
+def _check(ending: Ending, golden: Ending, crash: str) -> None:
+    plans = [one for title, one in ending.state.items() if title.startswith("UpgradePlan ")]
+    for status in map(objects.status, plans):
+        assert of_kind(recorded_entries(status), *PASSED) == [], crash
+    assert "Succeeded" in [objects.status(one)["currentPhase"] for one in plans], crash
+    assert ending.broken == [], crash
+    assert ending.warnings == golden.warnings, crash
+    assert ending.state == golden.state, crash
+
+
+@pytest.mark.rule(
+    "nodes: Succeeded requires the ledger to be settled; VMs that are off are named in the final condition",
+    "nodes: the next accepted plan copies what passes on, and only its copy counts",
+    "pipeline: every reconcile can be interrupted and repeated with the same outcome",
+    "pipeline: a lost API response does not change the outcome",
+)
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        pytest.param(*one, id=", ".join(one), marks=[] if one in DEFAULT else pytest.mark.full)
+        for one in product(STORIES, (AFTER, LOST))
+    ],
+)
+async def test_interruption_loses_no_debt(name: str, how: str, sweep: Sweep) -> None:
+    story = STORIES[name]
+    golden, writes, marks = await _tell(story)
+    _check(golden, golden, "undisturbed")
+    first = marks[0] + 1
+    last = min(marks[1] if len(marks) > 1 else len(writes), marks[0] + story.most)
+    for write in sweep.points(first, last):
+        interruption = Interruption(lose_at=write) if how == LOST else Interruption(die_at=write, after=True)
+        ending, _, _ = await _tell(story, interruption)
+        _check(ending, golden, f"{how} write {write} of {last}: {writes[write - 1]}")

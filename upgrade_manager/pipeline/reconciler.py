@@ -193,8 +193,9 @@ class PlanReconciler:
             if ctx.status["ledger"] is None:
                 await earlier_records.adopt(ctx)
             if not ctx.informers.is_taken_over:
-                await take_over(ctx)
+                # The response to the write that accepts the plan may have been lost.
                 await passing_on.release(ctx, map(self._other, self._plans.store.list()))
+                await take_over(ctx)
         if not ctx.status["toolkitImage"] and toolkit_image.adopt(ctx):
             await self._persist(ctx)
             toolkit_image.report(ctx)
@@ -269,8 +270,6 @@ class PlanReconciler:
             return RequeueAfter(RESTORE_RETRY)
         await self._hold_others(ctx, others)
         await ctx.claim()
-        # An earlier version has not created objects for this plan.
-        ctx.informers.is_taken_over = True
         ctx.record_creator()
         await self._engine.begin(ctx)
         ctx.status.accept(PhaseName.INITIALIZE.active, ctx.target, inherited=passing_on.inherited(others))
@@ -278,6 +277,8 @@ class PlanReconciler:
         await self._persist(ctx)
         log.info("upgrade started")
         await passing_on.release(ctx, map(self._other, others))
+        # An earlier version has not created objects for this plan.
+        ctx.informers.is_taken_over = True
         return None
 
     def _other(self, plan: Object) -> ReconcileContext:

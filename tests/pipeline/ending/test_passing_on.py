@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from hack.apiserver.call import Call
+from hack.faults.middleware import NoHook
 from hack.simulation import Simulation
 from tests.pipeline.ending.test_settlement import SINCE, stopped, vm
 from tests.pipeline.settings.test_rancher import local, stored
@@ -15,10 +17,12 @@ from tests.support.cluster.harvester import Harvester
 from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate, fault
 from tests.support.managers.upgrade import BY_VERSION, condition, started
 from upgrade_manager.api.keys import ANNOTATION_LEDGER, JobType
-from upgrade_manager.api.ledger import LedgerKind, new_entry
+from upgrade_manager.api.ledger import PASSED, LedgerKind, new_entry, of_kind, recorded_entries
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import EVENTS, JOBS, NODES, PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.kube.transport import Response
 from upgrade_manager.pipeline import ledger
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending import passing_on
@@ -209,3 +213,33 @@ async def test_deleted_plan_passes_its_taint_on(simulate: Simulate) -> None:
         cluster = await stage.client.get(PROVISIONING_CLUSTERS, "local", namespace="fleet-local")
         assert ANNOTATION_LEDGER not in objects.annotations_of(cluster)
         assert (await taints(simulation), objects.status(done)["ledger"]) == ([], [])
+
+
+class LosingAcceptance(NoHook):
+    """Loses the response to the write that accepts a plan, once."""
+
+    def __init__(self, plan: str) -> None:
+        self._path = f"{plan}/status"
+        self.is_lost = False
+
+    async def after(self, number: int, call: Call, response: Response) -> None:
+        _ = number
+        if call.path.endswith(self._path) and not self.is_lost and b"Initializing" in response.body:
+            self.is_lost = True
+            raise Transient("the response was lost")
+
+
+@pytest.mark.rule("nodes: the next accepted plan copies what passes on, and only its copy counts")
+async def test_lost_response_to_the_acceptance_leaves_no_copy(simulate: Simulate) -> None:
+    scenario = RepairableScenario.of(**fault("post-drain", SECOND), **KEEPING)
+    async with simulate(scenario) as simulation, started(simulation) as stage:
+        await stage.fail()
+        scenario.repair()
+        losing = simulation.middleware.hook = LosingAcceptance("next")
+        following = replace(stage, name="next")
+        await following.create_plan()
+        await following.until("ISODownloading")
+        assert losing.is_lost
+        plan = await stage.plan()
+        assert of_kind(recorded_entries(objects.status(plan)), *PASSED) == []
+        assert condition(plan, "Degraded")[2].endswith(". UpgradePlan next has taken over")

@@ -22,6 +22,7 @@ from upgrade_manager.api.keys import (
     ANNOTATION_PRE_HOOK,
     FLEET_LOCAL,
     RKE_CONTROL_PLANE_ROLE,
+    RKE_DRAIN_DONE,
     RKE_DRAIN_ERROR,
     RKE_DRAIN_OPTIONS,
     RKE_ETCD_ROLE,
@@ -170,9 +171,20 @@ def request_id(secret_uid: str, number: int) -> str:
 
 
 def acknowledgements(secret: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the manager's annotation keys on the Secret; before an upgrade, an earlier upgrade has left these keys."""
+    """Return the keys of the acknowledgements that an earlier upgrade has left, and that Rancher may still read.
+
+    Once Rancher has drained the node, it does not wait for the pre-drain hook: the acknowledgement shows that the node
+    is under way, and Rancher removes it when it uncordons the node.
+    """
     present = secret["metadata"].get("annotations") or {}
-    return tuple(key for key in REQUESTED if key in present)
+    read = REQUESTED.keys() - ({ANNOTATION_PRE_HOOK} if _is_drained(present) else set())
+    return tuple(key for key in REQUESTED if key in present and key in read)
+
+
+def _is_drained(annotations: Mapping[str, str]) -> bool:
+    options = annotations.get(RKE_DRAIN_OPTIONS)
+    keys = (RKE_DRAIN_DONE, RKE_PRE_DRAIN, ANNOTATION_PRE_HOOK)
+    return bool(options) and all(annotations.get(key) == options for key in keys)
 
 
 def begun_drains(secrets: Iterable[Mapping[str, Any]]) -> list[str]:

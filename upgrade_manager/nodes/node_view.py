@@ -56,6 +56,11 @@ class Observed:
     machines: Store
     jobs: Store
 
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The versions of the stores."""
+        return tuple(store.resource_version for store in (self.nodes, self.secrets, self.machines, self.jobs))
+
 
 class Target(NamedTuple):
     """The inputs that all nodes share."""

@@ -166,6 +166,18 @@ def _drained_before(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]]) 
     return next(earlier, "")
 
 
+def applied(pairs: Sequence[tuple[NodeView, Decision]]) -> Sequence[tuple[NodeView, Decision]]:
+    """Return the decisions to apply: a plan that fails starts no Job, because no node reboots after its end."""
+    if not any(decision.failure for _, decision in pairs):
+        return pairs
+    return [pair for pair in pairs if not any(isinstance(effect, StartJob) for effect in pair[1].effects)]
+
+
+def has_several_drains(pairs: Iterable[tuple[NodeView, Decision]]) -> bool:
+    """Return True if several nodes have annotations of drains, of which their Secrets show the order."""
+    return sum(view.drains for view, _ in pairs) > 1
+
+
 def paused_message(decisions: Iterable[tuple[NodeView, Decision]]) -> str:
     """Return the message about paused nodes, which Rancher cordons before it sets their hooks."""
     views = [view for view, decision in decisions if decision.state is NodeState.UPGRADE_PAUSED]

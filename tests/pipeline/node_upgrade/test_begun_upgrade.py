@@ -77,7 +77,7 @@ async def test_restored_cluster_is_a_blocker(stage: NodeUpgradeRun) -> None:
 
 
 @pytest.mark.rule("nodes: a post-drain Job that may be writing the OS is never removed")
-async def test_post_drain_job_counts_after_its_secret_was_created_again(stage: NodeUpgradeRun) -> None:
+async def test_post_drain_job_counts_for_a_secret_created_again(stage: NodeUpgradeRun) -> None:
     """Rancher creates the Secret without the drain, so that no hook follows."""
     first = await post_draining(stage)
     await stage.client.delete(SECRETS, "s-n1", namespace="fleet-local")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.pipeline.node_upgrade.test_gate import RELEASE_KUBERNETES
-from tests.support.cluster.nodes import OPTIONS, POST
+from tests.support.cluster.nodes import OPTIONS, POST, PRE
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.pipeline.outcome import Waiting
 
@@ -64,3 +64,23 @@ async def test_held_node_that_is_back_is_finished(stage: NodeUpgradeRun, hooks: 
     for _ in range(3):
         await stage.run()
     assert (await stage.acknowledgements("n2")).get(POST) == OPTIONS
+
+
+@pytest.mark.rule("nodes: a drain is not acknowledged while another node is drained, reboots or is NotReady")
+async def test_node_that_an_earlier_upgrade_has_drained_is_under_way(stage: NodeUpgradeRun) -> None:
+    """Rancher upgrades its Kubernetes, and waits for no pre-drain hook of it."""
+    await stage.set_up("n1", "n2", "n3")
+    for node in ("n1", "n2", "n3"):
+        await away(stage, node, ready="True")
+        if node != "n3":
+            await stage.rancher(node, pre=OPTIONS)
+    drained = dict.fromkeys((PRE, "rke.cattle.io/drain-options", "rke.cattle.io/drain-done"), OPTIONS)
+    await stage.patch_secret("n2", {"metadata": {"annotations": drained}})
+    await stage.enter()
+    for _ in range(2):
+        await stage.run()
+    assert (await stage.acknowledgements("n2"), await stage.jobs()) == ({PRE: OPTIONS}, [])
+    await stage.patch_secret("n2", {"metadata": {"annotations": dict.fromkeys(drained)}})
+    await stage.rancher("n2", pre=None)
+    await stage.run()
+    assert await stage.jobs() == ["pre-drain-n1"]

@@ -150,7 +150,7 @@ async def test_drain_that_waits_for_its_cordon_holds_no_node_back(stage: NodeUpg
 
 
 @pytest.mark.rule("nodes: the reboot of a node that an earlier upgrade has drained passes the gate")
-async def test_node_acknowledged_by_a_user_does_not_reboot_while_another_is_away(stage: NodeUpgradeRun) -> None:
+async def test_node_that_a_user_acknowledged_does_not_reboot(stage: NodeUpgradeRun) -> None:
     """The gate has held the acknowledgement back, so that it has not let the reboot pass."""
     await begin(stage, "n1", "n2", "n3")
     await stage.request("n1", "pre")

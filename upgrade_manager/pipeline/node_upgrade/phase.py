@@ -22,7 +22,7 @@ from upgrade_manager.nodes.anomalies import AnomalyLog
 from upgrade_manager.nodes.gate import Surroundings, hold_back, unobserved_beside, with_passing
 from upgrade_manager.nodes.model import AcknowledgeHook, Decision, NodeView, RestoreVMs
 from upgrade_manager.nodes.node_view import Observed, Target, decide_all
-from upgrade_manager.nodes.sequencing import is_gated, one_at_a_time, starts_upgrade
+from upgrade_manager.nodes.sequencing import applied, has_several_drains, is_gated, one_at_a_time, starts_upgrade
 from upgrade_manager.pipeline import job_ledger, ledger
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.node_upgrade import drain_entries, held_targets, missing_nodes, vm_restore
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 #: The phase values with which milestones are recorded.
 _PHASES = frozenset({PhaseName.NODE_UPGRADE.active, PhaseName.NODE_UPGRADE.completed})
-#: What the gate reads beside the nodes.
+#: The stores that the gate reads beside the Nodes.
 _READ_BY_GATE = (LOCAL_MACHINES, LOCAL_CLUSTER, MACHINE_PLANS, UPGRADE_JOBS)
 log = structlog.get_logger(__name__)
 
@@ -105,17 +105,8 @@ class NodeUpgrade(Phase):
         state = await _observe(ctx, self._handled_of(ctx))
         if state.single is None:
             state.cluster = await rancher.watched_cluster(ctx)
-        for step in (
-            _begin,
-            self._log_anomalies,
-            _decide,
-            _report,
-            _keep_hooks,
-            _apply_effects,
-            _fail,
-            _pass_gate,
-            _restore_vms,
-        ):
+        before = (_begin, self._log_anomalies, _decide, _report)
+        for step in (*before, _keep_hooks, _apply_effects, _fail, _pass_gate, _restore_vms):
             result = await step(ctx, state)
             if result is not None:
                 return result
@@ -277,7 +268,7 @@ async def _keep_hooks(ctx: ReconcileContext, state: State) -> None:
 
 async def _apply_effects(ctx: ReconcileContext, state: State) -> None:
     """Record the nodes' states, and apply the effects that pass no gate."""
-    for view, decision in state.applied:
+    for view, decision in applied(state.decisions):
         for effect in decision.effects:
             if not is_gated(view, effect) and not isinstance(effect, RestoreVMs):
                 await apply_effect(ctx, view, effect)
@@ -350,7 +341,7 @@ async def _pass_gate(ctx: ReconcileContext, state: State) -> None:
     await ctx.persist_pinned()
     if state.single is None:
         found = ctx.informers.interrupted(*_READ_BY_GATE)
-        secrets = [MACHINE_PLANS] if state.has_several_drains and MACHINE_PLANS not in found else []
+        secrets = [MACHINE_PLANS] if has_several_drains(state.decisions) and MACHINE_PLANS not in found else []
         if not await ctx.informers.confirm(ctx.client, *secrets, *found, MANAGED_NODES):
             await ctx.persist_pinned()
     # A write that the API server throttles is decided again, because the gate may close meanwhile.
@@ -366,9 +357,10 @@ async def _still_passes(ctx: ReconcileContext, state: State, view: NodeView, eff
     """Decide again, until no cache has changed during the requests of the decision; the step follows at once."""
     while True:
         latest = await _observe(ctx, state.handled)
-        versions = latest.versions
+        versions = latest.observed.versions
         await _decide(ctx, latest)
-        if (await _observe(ctx, state.handled)).versions == versions:
+        now = await _observe(ctx, state.handled)
+        if (now.observed.versions, now.requested) == (versions, latest.requested):
             return any(one.name == view.name and effect in _gated(one, decision) for one, decision in latest.decisions)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from upgrade_manager.nodes.model import StartJob
 from upgrade_manager.pipeline.node_upgrade.contest import Contest
 
 if TYPE_CHECKING:
@@ -62,22 +61,3 @@ class State:
     missing: dict[str, MissingNode] = field(default_factory=dict)
     #: Recorded nodes that have left for good; `_decide` sets the field, too.
     left: list[str] = field(default_factory=list)
-
-    @property
-    def applied(self) -> list[Decided]:
-        """The decisions to apply: a plan that fails starts no further Job, because no node reboots after its end."""
-        if not any(decision.failure for _, decision in self.decisions):
-            return self.decisions
-        return [pair for pair in self.decisions if not any(isinstance(one, StartJob) for one in pair[1].effects)]
-
-    @property
-    def has_several_drains(self) -> bool:
-        """True if Rancher drains several nodes, or waits for them: their Secrets decide which one may be drained."""
-        return sum(view.drains for view, _ in self.decisions) > 1
-
-    @property
-    def versions(self) -> tuple[object, ...]:
-        """The versions of what the gate reads."""
-        observed = self.observed
-        stores = (observed.nodes, observed.secrets, observed.machines, observed.jobs)
-        return *(store.resource_version for store in stores), self.requested

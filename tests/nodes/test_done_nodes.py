@@ -94,6 +94,14 @@ def test_taint_of_a_repeated_drain_is_removed(change: dict[str, Hook], effects: 
     assert (decision.effects, decision.holds) == (effects, True)
 
 
+@pytest.mark.rule("nodes: a node that Rancher cannot cordon is named at once, with the node to uncordon")
+@pytest.mark.parametrize(("drains", "holds"), [(True, True), (False, False)], ids=["begun", "left over"])
+def test_refused_cordon_of_a_done_node_holds_the_phase(*, drains: bool, holds: bool) -> None:
+    decision = decide(replace(DONE, cordon_error="last node", drains=drains))
+    progress = "n1: Rancher cannot cordon it (last node)" if holds else ""
+    assert decision == Decision(state=NodeState.POST_DRAINED, progress=progress, holds=holds)
+
+
 def start(name: str, *, kind: JobType = JobType.PRE_DRAIN, repeated: bool = False) -> Decision:
     effects = (StartJob(node=name, job_type=kind, repeated=repeated),)
     return Decision(

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster.nodes import VIEW
+from tests.support.cluster.nodes import COMPLETE, RUNNING, VIEW
 from upgrade_manager.api.keys import JobType
 from upgrade_manager.api.node_states import NodeState
-from upgrade_manager.nodes.model import Decision, NodeView, ResumeJob, StartJob
+from upgrade_manager.facts.machine_plan import NO_HOOK, Hook
+from upgrade_manager.nodes.model import AcknowledgeHook, Decision, NodeView, ResumeJob, StartJob
 from upgrade_manager.nodes.sequencing import IN_PROGRESS, one_at_a_time, paused_message
 
 
@@ -146,6 +147,63 @@ def test_repeated_drain_waits_for_a_drained_node_unless(
 ) -> None:
     pairs = [(node("a", NodeState.POST_DRAINED, tier=tier), decision), other]
     assert started(one_at_a_time(pairs)) == begun
+
+
+HOOK = Hook(requested="D")
+AGAIN: dict[str, Any] = {"state": NodeState.POST_DRAINED, "drains": True, "pre_drain": HOOK, "tier": 1}
+PREPARED: dict[str, Any] = {
+    "state": NodeState.PRE_DRAINING,
+    "pre_drain": HOOK,
+    "tier": 3,
+    "jobs": {JobType.PRE_DRAIN: COMPLETE},
+}
+HELD = Decision(state=NodeState.POST_DRAINED, holds=True)
+
+
+def acknowledge(view: NodeView) -> Decision:
+    return Decision(state=NodeState.PRE_DRAINED, effects=(AcknowledgeHook.of_drain(view),))
+
+
+@pytest.mark.rule("nodes: a node is not drained before a node of an earlier tier that Rancher drains again")
+@pytest.mark.parametrize(
+    ("done", "prepared", "acting"),
+    [
+        row({}, {}, [], id="its hook is pending"),
+        row({"pre_drain": NO_HOOK, "cordon_error": "refused"}, {}, [], id="it cannot be cordoned"),
+        row({"pre_drain": NO_HOOK}, {}, ["b"], id="no hook is pending"),
+        row({"drains": False, "pre_drain": NO_HOOK, "cordon_error": "refused"}, {}, ["b"], id="its drain has ended"),
+        row({"tier": 3}, {}, ["b"], id="it is of the same tier"),
+        row({}, {"post_drain": HOOK}, ["b"], id="the node was drained before"),
+    ],
+)
+def test_drain_waits_for_a_repeated_drain_of_an_earlier_tier(
+    done: dict[str, Any], prepared: dict[str, Any], acting: list[str]
+) -> None:
+    later = node("b", **{**PREPARED, **prepared})
+    assert started(one_at_a_time([(node("a", **{**AGAIN, **done}), HELD), (later, acknowledge(later))])) == acting
+
+
+@pytest.mark.rule("nodes: a node is not drained before a node of an earlier tier that Rancher drains again")
+@pytest.mark.parametrize(
+    ("change", "begun"),
+    [
+        row({}, ["a"], id="its Job is complete"),
+        row({"jobs": {}}, ["a"], id="its Job was removed"),
+        row({"jobs": {JobType.PRE_DRAIN: RUNNING}}, [], id="its Job runs"),
+        row({"old_jobs": {JobType.PRE_DRAIN: RUNNING}}, [], id="an earlier Job runs"),
+        row({"ready": False}, [], id="it is not Ready"),
+        row({"tier": 1}, [], id="it is of the same tier"),
+    ],
+)
+def test_repeated_drain_waits_for_a_prepared_node_unless(change: dict[str, Any], begun: list[str]) -> None:
+    waiting = Decision(state=NodeState.PRE_DRAINING, holds=True)
+    pairs = [(node("a", **AGAIN), REPEATED), (node("b", **{**PREPARED, **change}), waiting)]
+    assert started(one_at_a_time(pairs)) == begun
+
+
+def test_one_of_two_nodes_starts_of_which_one_is_drained_again() -> None:
+    pairs = [(node("a", **AGAIN), REPEATED), (node("b", **{**PREPARED, "jobs": {}}), start("b"))]
+    assert started(one_at_a_time(pairs)) == ["b"]
 
 
 @pytest.mark.parametrize(

@@ -15,16 +15,17 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, FLEET_LOCAL, WITNESS_LABEL
+from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, FLEET_LOCAL, WITNESS_LABEL, JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.live_migration import kept_cordoned
 from upgrade_manager.facts.machine_plan import Machine
 from upgrade_manager.facts.node_obstacles import NodeObstacle, agent_log, not_ready, not_ready_ways_out
 from upgrade_manager.kube import objects
-from upgrade_manager.nodes.model import AcknowledgeHook
+from upgrade_manager.nodes.model import AcknowledgeHook, RemoveJob, RemoveTaint
 from upgrade_manager.nodes.sequencing import (
     IN_PROGRESS,
+    drained_before,
     has_target,
     held_back,
     is_gated,
@@ -184,7 +185,24 @@ def _held(view: NodeView, decision: Decision, closed: Closed) -> Decision:
     if closed.row is GateRow.RANCHER:
         kept = tuple(effect for effect in decision.effects if not _is_post_drain(effect))
         decision = replace(decision, effects=kept)
+    elif _is_prepared(view, decision) and not view.cordoned:
+        decision = replace(decision, effects=_prepare_again(view))
     return held_back(view, decision, reason=f"for {closed}")
+
+
+def _is_prepared(view: NodeView, decision: Decision) -> bool:
+    """Return True if the node's pre-drain Job is complete, and its pre-drain hook would be acknowledged."""
+    is_due = any(isinstance(effect, AcknowledgeHook) and effect.number for effect in decision.effects)
+    return is_due and JobType.PRE_DRAIN in view.jobs and not view.post_drain.requested
+
+
+def _prepare_again(view: NodeView) -> tuple[Effect, ...]:
+    """Run the Job once more after the next cordon: a node that was uncordoned takes VMs, which the Job has not seen.
+
+    Without its taint the node takes the VMs of a node for which a user has uncordoned it (row of targets).
+    """
+    taint = (RemoveTaint(node=view.name),) if view.tainted else ()
+    return (*taint, RemoveJob(node=view.name, job_type=JobType.PRE_DRAIN))
 
 
 def _is_post_drain(effect: Effect) -> bool:
@@ -248,17 +266,19 @@ def _away(node: str, obstacle: NodeObstacle) -> Closed:
 
 def _targets(view: NodeView, around: Surroundings) -> Closed | None:
     """Close while drains of the upgrade keep the only other nodes that could take the VMs cordoned."""
-    found = (pair for pair in around.decided if pair[0].name != view.name and _stays_cordoned(*pair))
-    held = next(found, None)
+    others = [pair for pair in around.decided if pair[0].name != view.name]
+    held = next(
+        (pair for pair in others if _stays_cordoned(*pair) or (view.is_upgraded and _awaits_drain(pair[0]))), None
+    )
     vms = around.without_target.get(view.name, "")
     if view.was_drained or held is None or not vms:
         return None
     other, _ = held
-    paused = f"it is paused after Rancher has cordoned it, and {vms} have no other node"
+    drained = f"it is cordoned for its own drain, and {vms} have no other node"
     return Closed(
         row=GateRow.TARGETS,
         name=other.name,
-        why=kept_cordoned("it", vms) if other.is_held else paused,
+        why=kept_cordoned("it", vms) if other.is_held else drained,
         ways_out=(f"Let it take VMs: kubectl uncordon {other.name}",),
     )
 
@@ -268,8 +288,13 @@ def _stays_cordoned(view: NodeView, decision: Decision) -> bool:
     return view.is_held or (is_paused and view.cordoned)
 
 
+def _awaits_drain(view: NodeView) -> bool:
+    """Return True for a node whose drain began before Rancher drained a done node again; a user may uncordon it."""
+    return view.cordoned and view.pre_drain.pending
+
+
 def with_passing(closed: Mapping[str, Closed], decided: Sequence[Decided]) -> dict[str, Closed]:
-    """Mark the rows of targets that the upgrade itself opens, by the decisions that are carried out."""
+    """Mark the rows that the upgrade itself opens, by the decisions that are carried out."""
     pairs = {pair[0].name: pair for pair in decided}
     return {node: replace(row, is_passing=_is_passing(row, pairs, pairs[node][0])) for node, row in closed.items()}
 
@@ -277,8 +302,11 @@ def with_passing(closed: Mapping[str, Closed], decided: Sequence[Decided]) -> di
 def _is_passing(row: Closed, pairs: Mapping[str, Decided], view: NodeView) -> bool:
     """Return True if the held node is being finished, and does not itself wait for the node that waits for it.
 
-    Rancher may drain it without the manager, after a user has acknowledged its hook.
+    Rancher may drain it without the manager, after a user has acknowledged its hook. A node that a user has uncordoned
+    for the VMs of another one is cordoned again after that one's upgrade.
     """
+    if row.row is GateRow.CORDON:
+        return bool(drained_before(view, list(pairs.values())))
     if row.row is not GateRow.TARGETS:
         return False
     other, decision = pairs[row.name]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN, JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.facts.job_state import Progress
-from upgrade_manager.facts.node_obstacles import foreign_hooks
+from upgrade_manager.facts.node_obstacles import cordon_refused, foreign_hooks
 from upgrade_manager.nodes.model import AcknowledgeHook, Decision, RemoveJob, RemoveTaint, RestoreVMs, StartJob
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def decide(view: NodeView) -> Decision | None:
     if view.pre_drain.pending:
         return _pre_drain(view, job)
     if not is_repeated:
-        return None
+        return _begun(view)
     if view.pre_drain.requested and not view.post_drain.pending:
         others = view.pre_drain.others
         return _hold(view, foreign_hooks(view.secret, others) if others else "Rancher drains it again")
@@ -40,6 +40,12 @@ def decide(view: NodeView) -> Decision | None:
         return _post_drain(view)
     # Rancher has ended the drain without a post-drain hook.
     return _hold(view, "removing its repeated pre-drain Job", RemoveJob(node=view.name, job_type=JobType.PRE_DRAIN))
+
+
+def _begun(view: NodeView) -> Decision | None:
+    """Hold the phase while Rancher cannot cordon the node, with which each drain begins."""
+    is_refused = view.drains and view.cordon_error
+    return _hold(view, cordon_refused(view.cordon_error).why) if is_refused else None
 
 
 def _pre_drain(view: NodeView, job: JobState | None) -> Decision:

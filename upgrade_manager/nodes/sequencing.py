@@ -27,6 +27,7 @@ from upgrade_manager.api.keys import ANNOTATION_PRE_HOOK, JobType
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts import node_obstacles
+from upgrade_manager.facts.job_state import Progress
 from upgrade_manager.nodes.model import AcknowledgeHook, Decision, RemoveJob, ResumeJob, StartJob
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _waiting_drains(pairs: Sequence[tuple[NodeView, Decision]]) -> dict[str, str
     for view, decision in sorted(pairs, key=_rancher_order):
         if any(map(_is_acknowledgement, decision.effects)):
             ignored = {view.name} | _behind(view, pairs)
-            other = next((name for name in away if name not in ignored), "") or _drained_before(view, pairs)
+            other = next((name for name in away if name not in ignored), "") or drained_before(view, pairs)
             if other:
                 waiting[view.name] = other
             else:
@@ -154,14 +155,12 @@ def _rancher_order(pair: tuple[NodeView, Decision]) -> tuple[bool, int, str]:
     return tier is None, tier or 0, pair[0].name
 
 
-def _drained_before(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]]) -> str:
-    """Return a node of an earlier tier whose pre-drain Job runs; empty without such a node."""
+def drained_before(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]]) -> str:
+    """Return a node of an earlier tier that Rancher drains before this node; empty without such a node."""
+    if view.post_drain.requested:
+        return ""
     earlier = (
-        other.name
-        for other, decision in pairs
-        if _is_earlier(other, view)
-        and is_in_progress(other, decision)
-        and _state_before(other, decision) is NodeState.PRE_DRAINING
+        other.name for other, decision in pairs if _is_earlier(other, view) and _is_drained_first(other, decision)
     )
     return next(earlier, "")
 
@@ -176,6 +175,13 @@ def applied(pairs: Sequence[tuple[NodeView, Decision]]) -> Sequence[tuple[NodeVi
 def has_several_drains(pairs: Iterable[tuple[NodeView, Decision]]) -> bool:
     """Return True if several nodes have annotations of drains, of which their Secrets show the order."""
     return sum(view.drains for view, _ in pairs) > 1
+
+
+def _is_drained_first(view: NodeView, decision: Decision) -> bool:
+    """Return True if the node's pre-drain Job runs, or if Rancher drains the node again."""
+    if is_in_progress(view, decision):
+        return _state_before(view, decision) is NodeState.PRE_DRAINING
+    return _is_done(view, decision) and view.drains and (view.pre_drain.pending or bool(view.cordon_error))
 
 
 def paused_message(decisions: Iterable[tuple[NodeView, Decision]]) -> str:
@@ -202,20 +208,27 @@ def _waits_for(
 
 
 def _behind(view: NodeView, pairs: Sequence[tuple[NodeView, Decision]]) -> frozenset[str]:
-    """Return the drained nodes of later tiers, which are Ready, and wait until Rancher has finished this node's tier.
+    """Return the nodes of later tiers that are Ready, and to which nothing happens before this node's tier is finished.
 
-    They may be drained already if Rancher drains an upgraded node again, or after an earlier upgrade.
+    They may be drained already, or prepared, if Rancher drains an upgraded node again, or after an earlier upgrade.
     """
     return frozenset(
         other.name
         for other, found in pairs
-        if _is_earlier(view, other) and other.ready and _waits_for_rancher(other, found)
+        if _is_earlier(view, other) and other.ready and _waits_for_tier(other, found)
     )
 
 
 def waits_for_tier(view: NodeView, decision: Decision, earlier: NodeView) -> bool:
-    """Return True for a drained node that Rancher upgrades only after the other node's tier."""
-    return _is_earlier(earlier, view) and _waits_for_rancher(view, decision)
+    """Return True for a node that is upgraded only after the other node's tier."""
+    return _is_earlier(earlier, view) and _waits_for_tier(view, decision)
+
+
+def _waits_for_tier(view: NodeView, decision: Decision) -> bool:
+    """Return True for a node that Rancher has drained, or whose drain waits, and on which no Job runs."""
+    is_prepared = view.pre_drain.pending and not view.post_drain.requested and not _starts_job(decision)
+    is_idle = all(job.progress is not Progress.RUNNING for job in (*view.jobs.values(), *view.old_jobs.values()))
+    return _waits_for_rancher(view, decision) or (is_prepared and is_idle and view.state in IN_PROGRESS)
 
 
 def _is_earlier(view: NodeView, other: NodeView) -> bool:

@@ -143,7 +143,10 @@ async def test_closed_row_holds_the_start_back(  # a table
     assert await stage.jobs() == ["pre-drain-n1"]
 
 
-@pytest.mark.rule("nodes: a closed row of the gate holds back the acknowledgement of a pre-drain hook")
+@pytest.mark.rule(
+    "nodes: a closed row of the gate holds back the acknowledgement of a pre-drain hook",
+    "nodes: a pre-drain Job runs again if its node was uncordoned after it",
+)
 @pytest.mark.parametrize(("close", "open_", "kind", "name", "remedy"), ROWS)
 async def test_closed_row_holds_the_acknowledgement_back(  # a table
     stage: NodeUpgradeRun, close: Any, open_: Any, kind: str, name: str, remedy: str
@@ -161,6 +164,11 @@ async def test_closed_row_holds_the_acknowledgement_back(  # a table
     if close is delete_machine:
         # The Secret of the new Machine is another request.
         assert await stage.jobs() == []
+    elif close is uncordon:
+        # VMs may be back on the node.
+        assert await stage.acknowledgements("n1") == {}
+        await stage.complete("n1", "pre-drain")
+        assert await stage.acknowledgements("n1") == {PRE: OPTIONS}
     else:
         assert await stage.acknowledgements("n1") == {PRE: OPTIONS}
 

@@ -218,8 +218,9 @@ async def test_begun_drain_holds_the_end(
     else:
         result = await clean(done, exits=where == "end")
     assert isinstance(result, Waiting)
-    text = f"n1: Rancher drains it ({DRAIN_OPTIONS} of {HELD})"
-    assert result.message == f"{text} (2 of 2 nodes done)"
+    is_refused = kind is RefusedCordonWait
+    text = "Rancher cannot cordon it (no)" if is_refused else f"Rancher drains it ({DRAIN_OPTIONS} of {HELD})"
+    assert result.message == f"n1: {text} ({1 if is_refused else 2} of 2 nodes done)"
     assert kind in {type(wait) for wait in result.waits}
 
 

@@ -19,10 +19,12 @@ from upgrade_manager.api.keys import KIND as _PLAN_KIND
 from upgrade_manager.api.keys import (
     LABEL_ACTIVE,
     LABEL_COMPONENT,
+    LABEL_JOB_TYPE,
     LABEL_PLAN,
     LABEL_PLAN_UID,
     LABEL_REQUEST,
     Component,
+    JobType,
 )
 from upgrade_manager.cli.application import USER_AGENT
 from upgrade_manager.kube import objects
@@ -110,10 +112,21 @@ class RequestAudit(Forwarding):
             self._removal(request, call)
         elif before is not None and call.resource not in _FREE:
             after = await self._now(call)
+            if call.verb == "delete":
+                await self._deletion(call, before)
             if call.resource == PLANS and not call.subresource:
                 for violation in self._plans.changed(json.loads(response.body)):
                     self._broken(call, violation)
             self._change(call, before, after)
+
+    async def _deletion(self, call: Call, before: Object) -> None:
+        """Let the manager run a pre-drain Job again whose node was uncordoned, because VMs may be back on the node."""
+        if objects.labels(before).get(LABEL_JOB_TYPE) != JobType.PRE_DRAIN:
+            return
+        path = f"/api/v1/nodes/{objects.spec(before)['template']['spec']['nodeName']}"
+        response = await self._inner.send(Request(method="GET", path=path, headers={"accept": "application/json"}))
+        if response.status in _OK and not objects.spec(json.loads(response.body)).get("unschedulable"):
+            self._recreatable(call)
 
     def _recreatable(self, call: Call) -> None:
         """Let the manager create again what others delete."""

@@ -12,7 +12,7 @@ from tests.support.random_runs.undoing import undone
 from upgrade_manager.api.keys import ANNOTATION_POST_HOOK, ANNOTATION_PRE_HOOK, FLEET_LOCAL, PROVISIONING_CLUSTER
 from upgrade_manager.facts.machine_plan import REQUESTED
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.errors import AlreadyExists, NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import MACHINES, NODES, PROVISIONING_CLUSTERS, SECRETS
 
@@ -69,7 +69,9 @@ async def machine_stuck(stage: UpgradeRun, act: Interference) -> None:
         await stage.client.patch(MACHINES, name, patch, namespace=FLEET_LOCAL)
 
     async with undone(release):
-        await stage.client.create(MACHINES, stuck)
+        # Another act on the node, or an attempt that the API server has interrupted, may have created it.
+        with suppress(AlreadyExists):
+            await stage.client.create(MACHINES, stuck)
         status = MergePatch({"status": machine["status"]})
         await stage.client.patch(MACHINES, name, status, namespace=FLEET_LOCAL, subresource="status")
         await stage.client.delete(MACHINES, name, namespace=FLEET_LOCAL)

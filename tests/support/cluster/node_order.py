@@ -50,27 +50,40 @@ class _Node:
     reboots: set[str] = field(default_factory=set)
     #: True if a Job upgrades a single node's Kubernetes.
     single: bool = False
+    #: True once the node is upgraded, so that a plan that ends gives Rancher's strategy back.
+    done: bool = False
 
 
 #: The phases in which nodes are upgraded, or drained again by Rancher.
 _UPGRADING = frozenset({"NodeUpgrading", "NodeUpgraded", "CleaningUp", "CleanedUp"})
+#: The phases in which Rancher's strategy is given back, or is being so.
+_GIVEN_BACK = frozenset({"NodeUpgraded", "CleaningUp", "CleanedUp"})
 
 
 class NodeOrder:
     """Records everything that happens to a node out of turn.
 
     `loose` says that others change Rancher's strategy, after which Rancher upgrades nodes by itself; `restarted` are
-    nodes that others restart; `by_hand` says that others answer hooks.
+    nodes that others restart; `by_hand` says that others answer hooks; `set_back` says that others set an older
+    Kubernetes.
     """
 
     def __init__(
-        self, storage: Storage, *, release_os: str, loose: bool, restarted: Collection[str], by_hand: bool = False
+        self,
+        storage: Storage,
+        *,
+        release_os: str,
+        loose: bool,
+        restarted: Collection[str],
+        by_hand: bool = False,
+        set_back: bool = False,
     ) -> None:
         self._storage = storage
         self._release_os = release_os
         self._loose = loose
         self._restarted = restarted
         self._by_hand = by_hand
+        self._set_back = set_back
         self._nodes: defaultdict[str, _Node] = defaultdict(_Node)
         #: The uid of the plan that runs; empty without one.
         self._running = ""
@@ -164,6 +177,7 @@ class NodeOrder:
         if node and runs != self._release_os and not self._by_hand:
             self._broken(f"the post-drain hook of {name} is acknowledged while it runs {runs}")
         self._nodes[name].busy = ""
+        self._nodes[name].done = True
 
     def _drained(self, name: str, annotations: dict[str, str]) -> None:
         if ANNOTATION_PRE_HOOK in plans.hooks(annotations[plans.DRAIN_OPTIONS], "preDrainHooks"):
@@ -178,7 +192,9 @@ class NodeOrder:
             return
         old, new = (objects.status(one).get("nodeInfo") or {} for one in (before, now))
         node = self._nodes[name]
-        is_its_turn = node.acknowledged or node.single or self._loose
+        # After the node upgrade Rancher has its own strategy again, by which it follows a user's Kubernetes undrained.
+        is_users = self._set_back and node.done and self._phase in _GIVEN_BACK
+        is_its_turn = node.acknowledged or node.single or self._loose or is_users
         if old.get("kubeletVersion") != new.get("kubeletVersion") and not is_its_turn:
             self._broken(f"{name} is upgraded to {new['kubeletVersion']} without a drain")
         if old.get("bootID") == new.get("bootID") or name in self._restarted:

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 CHANGES_STRATEGY = frozenset({"strategy removed", "strategy edited"})
 #: Interference after which a node may be drained before its Job has prepared it.
 BY_HAND = "a hook answered by hand"
+#: Interference after which Rancher downgrades nodes whose strategy is given back.
+SET_BACK = "Kubernetes set back"
 #: Interference after which the generation is.
-CHANGES_GENERATION = frozenset({"all nodes planned again", "all nodes planned twice", "Kubernetes set back", BY_HAND})
+CHANGES_GENERATION = frozenset({"all nodes planned again", "all nodes planned twice", SET_BACK, BY_HAND})
 #: Interference after which a node boots once more.
 RESTARTS = "a done node restarted"
 #: Interference after which a node may not be as the upgrade has left it.
@@ -57,7 +59,7 @@ class Interference:
 
 #: Drawn apart, so that the other decisions of a seed stay as they were.
 NEWER: dict[str, Callable[[UpgradeRun, Interference], Awaitable[None]]] = {
-    "Kubernetes set back": acts_on_rancher.kubernetes_set_back,
+    SET_BACK: acts_on_rancher.kubernetes_set_back,
     "a Job suspended": acts_on_objects.job_suspended,
     "a Machine stuck": acts_on_rancher.machine_stuck,
     BY_HAND: acts_on_rancher.hook_answered,

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 #: Virtual seconds between two readings, after which a blocker does not pass by itself.
 _INTERVAL = 300.0
-_FOLLOWED = {BlockerReason.CORDON_REFUSED, BlockerReason.NO_MIGRATION_TARGET, BlockerReason.NODE_UNCORDONED}
+#: The reasons of the blockers whose remedy is a cordon, or its end.
+FOLLOWED = {BlockerReason.CORDON_REFUSED, BlockerReason.NO_MIGRATION_TARGET, BlockerReason.NODE_UNCORDONED}
 _COMMAND = re.compile(r"kubectl (?P<verb>cordon|uncordon) (?P<node>[a-z0-9-]+)")
 
 
@@ -47,5 +48,5 @@ def _commands(plans: list[objects.Object]) -> Iterator[tuple[str, str]]:
     for plan in plans:
         for blocker in read_blockers(objects.status(plan).get("blockers")):
             found = _COMMAND.search(blocker.remedy)
-            if blocker.reason in _FOLLOWED and found:
+            if blocker.reason in FOLLOWED and found:
                 yield found["verb"], found["node"]

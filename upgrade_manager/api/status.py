@@ -48,6 +48,9 @@ class DrainStatus(ApiModel):
         description="The resourceVersion of the machine-plan Secret before the manager's latest acknowledgement.",
     )
     rebooted: int = Field(default=0, description="Number of the request whose post-drain Job is complete.")
+    uncordoned: int = Field(
+        default=0, description="Number of the request whose node was uncordoned after its drain, and is drained again."
+    )
 
 
 class NodeUpgradeStatus(ApiModel):

@@ -165,9 +165,9 @@ def request_count(plan_uid: str, number: int) -> str:
     return f"{plan_uid} {number}"
 
 
-def request_id(secret_uid: str, number: int) -> str:
-    """Return the label of the Jobs that answer the request."""
-    return f"{secret_uid[:_UID]}.{number}"
+def request_id(secret_uid: str, number: int, *, again: bool = False) -> str:
+    """Return the label of the Jobs that answer the request, `again` if its node was uncordoned after the drain."""
+    return f"{secret_uid[:_UID]}.{number}{'.again' if again else ''}"
 
 
 def acknowledgements(secret: Mapping[str, Any]) -> tuple[str, ...]:

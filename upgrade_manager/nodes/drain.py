@@ -98,6 +98,8 @@ def _is_pre_drained(view: NodeView) -> bool:
     job = view.jobs.get(JobType.PRE_DRAIN)
     if job is not None:
         return job.progress is Progress.COMPLETE
+    if view.request_number and view.requests.uncordoned == view.request_number:
+        return False
     # The Job may have been deleted, but its completion is recorded.
     return view.state is not None and view.state.group >= NodeState.PRE_DRAINED.group
 

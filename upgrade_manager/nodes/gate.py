@@ -226,9 +226,11 @@ def _machine(view: NodeView, _: Surroundings) -> Closed | None:
 
 
 def _cordon(view: NodeView, _: Surroundings) -> Closed | None:
-    if view.cordoned or not view.pre_drain.pending:
+    if view.cordoned or not (view.pre_drain.pending or view.post_drain.pending):
         return None
     why = "it was uncordoned while Rancher waits to drain it"
+    if not view.pre_drain.pending:
+        why = "it was uncordoned after its drain, so that VMs may be back"
     return Closed(row=GateRow.CORDON, name=view.name, why=why, ways_out=(f"kubectl cordon {view.name}",))
 
 

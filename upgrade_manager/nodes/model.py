@@ -29,13 +29,15 @@ class Requests:
     secret_version: str = ""
     #: The number of the request whose post-drain Job is complete.
     rebooted: int = 0
+    #: The number of the request whose node was uncordoned after its drain, so that VMs may be back.
+    uncordoned: int = 0
 
     @classmethod
     def read(cls, entry: Mapping[str, Any]) -> Requests:
         """Read the member `drain` of the status entry; an entry of an earlier version has none."""
         found = entry.get("drain")
         values = found if isinstance(found, dict) else {}
-        numbers = {name: values.get(name) for name in ("seen", "acknowledged", "generation", "rebooted")}
+        numbers = {name: values.get(name) for name in ("seen", "acknowledged", "generation", "rebooted", "uncordoned")}
         counts = {name: number for name, number in numbers.items() if isinstance(number, int) and number > 0}
         version = values.get("secretVersion")
         return cls(**counts, secret_version=version if isinstance(version, str) else "")
@@ -48,6 +50,7 @@ class Requests:
             "generation": self.generation,
             "secretVersion": self.secret_version,
             "rebooted": self.rebooted,
+            "uncordoned": self.uncordoned,
         }
         return {key: value for key, value in values.items() if value}
 

@@ -225,8 +225,12 @@ def _with_request(view: NodeView, inputs: _Inputs) -> NodeView:
     plan = inputs.machine_plan
     counted = machine_plan.counted_requests(plan.counted, inputs.plan_uid)
     numbered = _number(inputs, counted)
-    number = numbered.number
-    request = machine_plan.request_id(plan.uid, number) if plan.secret and not inputs.is_single else ""
+    number, record = numbered.number, numbered.record
+    if _is_uncordoned(view, inputs, number):
+        record = replace(record, uncordoned=number)
+    again = bool(number) and record.uncordoned == number
+    has_requests = plan.secret and not inputs.is_single
+    request = machine_plan.request_id(plan.uid, number, again=again) if has_requests else ""
     jobs, old = _split_jobs(inputs, request, number)
     return replace(
         view,
@@ -234,12 +238,22 @@ def _with_request(view: NodeView, inputs: _Inputs) -> NodeView:
         old_jobs=old,
         request_number=number,
         request=request,
-        requests=numbered.record,
+        requests=record,
         is_used_up=numbered.is_used_up,
         has_passed=0 < number <= counted,
         counted=plan.counted,
         secret_version=plan.version,
     )
+
+
+def _is_uncordoned(view: NodeView, inputs: _Inputs, number: int) -> bool:
+    """Return True for a node that a user has uncordoned after its drain, before its operating system is upgraded.
+
+    Harvester keeps one node schedulable, so that Rancher cannot drain a node of an earlier tier again before.
+    """
+    plan, is_begun = inputs.machine_plan, any(job.job_type is JobType.POST_DRAIN for job in inputs.jobs)
+    is_drained = bool(plan.pre_drain.requested) and not plan.pre_drain.pending and view.state is NodeState.PRE_DRAINED
+    return bool(number) and is_drained and not view.cordoned and not is_begun
 
 
 def _number(inputs: _Inputs, counted: int) -> Numbered:

@@ -13,7 +13,12 @@ from tests.support.cluster.instances import affinity, instance, zone
 from tests.support.cluster.nodes import OPTIONS, PRE
 from tests.support.managers.node_upgrade import PLACE
 from upgrade_manager.api.keys import MANAGED_LABEL, RKE_ETCD_ROLE, RKE_INIT_NODE, RKE_WORKER_ROLE, WITNESS_LABEL
-from upgrade_manager.blockers.known_wait import MissingNodeWait, RefusedCordonWait, UnavailableNodeWait
+from upgrade_manager.blockers.known_wait import (
+    MissingNodeWait,
+    RefusedCordonWait,
+    UnavailableNodeWait,
+    UncordonedNodeWait,
+)
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.facts.missing_nodes import unlabelled, without_node
 from upgrade_manager.kube.patch import MergePatch
@@ -404,3 +409,30 @@ async def test_prepared_node_is_no_target_of_a_node_drained_again(stage: NodeUpg
     for _ in range(2):
         assert await target_waits(stage) == []
     assert await stage.jobs() == ["pre-drain-n1"]
+
+
+@pytest.mark.rule("nodes: a pre-drain Job runs again if its node was uncordoned after it")
+async def test_drained_node_that_was_uncordoned_is_prepared_again(stage: NodeUpgradeRun) -> None:
+    """Rancher does not drain it again, and upgrades its Kubernetes with the VMs that have come."""
+    await set_up(stage, "n1", "n2", "n3", kubelet=OLD_KUBERNETES)
+    await stage.enter()
+    await stage.run()
+    await stage.request("n1", "pre")
+    await stage.complete("n1", "pre-drain")
+    await stage.cordon("n1", cordoned=False)
+    await stage.run()
+    await stage.report("n1", os=OLD_OS, kubelet=RELEASE_KUBERNETES)
+    await stage.patch_secret("n1", {"metadata": {"annotations": {"rke.cattle.io/post-drain": OPTIONS}}})
+    for _ in range(3):
+        result = await stage.run()
+    assert isinstance(result, Waiting)
+    (wait,) = [wait for wait in result.waits if isinstance(wait, UncordonedNodeWait)]
+    detail, remedy = "it was uncordoned after its drain, so that VMs may be back", "kubectl cordon n1"
+    assert (wait.name, wait.detail, wait.remedy) == ("n1", detail, remedy)
+    assert await stage.jobs() == []
+    await stage.cordon("n1", cordoned=True)
+    await stage.run()
+    assert await stage.jobs() == ["pre-drain-n1"]
+    await stage.complete("n1", "pre-drain")
+    assert "post-drain-n1" in await stage.jobs()
+    assert (await stage.states())["n1"] == "PostDraining"

@@ -129,6 +129,9 @@ class Thinning:
                 return line
 
     def _lost(self, line: bytes) -> bool:
+        if not line.endswith(b"\n"):
+            # Another fault has torn it.
+            return False
         kind = json.loads(line)["type"]
         chosen = kind in self._action.types if self._action.types else kind in {"ADDED", "MODIFIED", "DELETED"}
         return chosen and self._random.random() < self._action.probability

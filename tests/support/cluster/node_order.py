@@ -16,6 +16,7 @@ from hack.apiserver.history import Entry
 from hack.apiserver.storage import Storage
 from hack.virtual_time import virtual_now
 from upgrade_manager.api.keys import (
+    ANNOTATION_ACKNOWLEDGED,
     ANNOTATION_POST_HOOK,
     ANNOTATION_PRE_HOOK,
     LABEL_JOB_TYPE,
@@ -151,7 +152,9 @@ class NodeOrder:
         if _answers(new, plans.PRE_DRAIN, ANNOTATION_PRE_HOOK) and not _answers(
             old, plans.PRE_DRAIN, ANNOTATION_PRE_HOOK
         ):
-            self._pre_drained(name)
+            # The manager counts the requests that it acknowledges, in the same write.
+            is_counted = old.get(ANNOTATION_ACKNOWLEDGED) != new.get(ANNOTATION_ACKNOWLEDGED)
+            self._pre_drained(name, by_user=self._by_hand and not is_counted)
         if _answers(new, plans.POST_DRAIN, ANNOTATION_POST_HOOK) and not _answers(
             old, plans.POST_DRAIN, ANNOTATION_POST_HOOK
         ):
@@ -162,15 +165,15 @@ class NodeOrder:
             self._nodes[name].prepared.clear()
             self._nodes[name].acknowledged = ""
 
-    def _pre_drained(self, name: str) -> None:
-        if not self._running:
+    def _pre_drained(self, name: str, *, by_user: bool) -> None:
+        if not self._running and not by_user:
             self._broken(f"the pre-drain hook of {name} is acknowledged without a plan")
-        elif self._running not in self._nodes[name].prepared and not self._by_hand:
+        elif self._running not in self._nodes[name].prepared and not by_user:
             self._broken(f"the pre-drain hook of {name} is acknowledged before its Job is complete")
         self._nodes[name].acknowledged = self._running or "none"
 
     def _post_drained(self, name: str) -> None:
-        if not self._running:
+        if not self._running and not self._by_hand:
             self._broken(f"the post-drain hook of {name} is acknowledged without a plan")
         node = self._storage.get("nodes", ("", name))
         runs = objects.status(node.object)["nodeInfo"]["osImage"] if node else "nothing"

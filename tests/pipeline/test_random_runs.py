@@ -123,6 +123,19 @@ async def test_resumption_without_a_plan_is_found(changes: dict[str, Any], found
     assert len(order.violations) == found
 
 
+async def test_reboot_of_a_node_with_machines_is_found() -> None:
+    machines = [{"name": "vm", "node": "node-0"}]
+    async with Simulation(RepairableScenario.of(vms={"count": 0, "machines": machines})) as simulation:
+        order = NodeOrder(simulation.server.storage, release_os="Harvester v1.8.0", loose=False, restarted=())
+        await asyncio.sleep(10)
+        labels = {LABEL_JOB_TYPE: JobType.POST_DRAIN, LABEL_PLAN_UID: "deleted"}
+        metadata = {"name": "job", "namespace": HARVESTER_SYSTEM, "labels": labels}
+        template = {"spec": {"nodeName": "node-0", "restartPolicy": "Never", "containers": [CONTAINER]}}
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
+        await simulation.client().create(JOBS, job)
+    assert order.violations[-1].endswith("Job job will reboot node-0 with the VMs ['vm']")
+
+
 async def test_untrue_success_is_found() -> None:
     async with Simulation() as simulation:
         truth = SuccessTruth(simulation.server.storage, simulation.scenario, lateness=3, steady=True)

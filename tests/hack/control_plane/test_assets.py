@@ -41,7 +41,9 @@ def test_incomplete_cache_is_an_error(tmp_path: Path, cached: Assets, missing: s
         find_assets({"XDG_CACHE_HOME": str(tmp_path)})
 
 
-@pytest.mark.parametrize(("mode", "missing"), [(0o755, "kube-controller-manager"), (0o644, "etcd, kube-apiserver, .*")])
+@pytest.mark.parametrize(
+    ("mode", "missing"), [(0o755, "kube-controller-manager, kube-scheduler, .*"), (0o644, "etcd, .*")]
+)
 def test_missing_programs_are_named(tmp_path: Path, mode: int, missing: str) -> None:
     folder = programs(tmp_path / "mine", "etcd", "kube-apiserver", "kubectl", mode=mode)
     with pytest.raises(AssetsError, match=rf"lacks {missing}: .* unset KUBEBUILDER_ASSETS and run `make real-kube`$"):

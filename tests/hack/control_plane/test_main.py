@@ -98,9 +98,14 @@ def test_programs_and_crds_are_built_once(machine: Machine) -> None:
     assert sorted(path.stem for path in assets.crds.iterdir()) == crds
     assert machine.cached == ["crds", "programs"]
     *builds, download = machine.calls
-    assert [call.rsplit("/", 1)[1] for call in builds] == ["v3", *PROGRAMS[1:]]
+    assert [call.split(" -o ")[1].rsplit("/out/", 1)[1] for call in builds] == [
+        "etcd go.etcd.io/etcd/server/v3",
+        *(f"{name} k8s.io/kubernetes/cmd/{name}" for name, module in PROGRAMS.items() if module == "kubernetes"),
+        "system-upgrade-controller .",
+    ]
     assert all("-mod=readonly -trimpath" in call for call in builds)
-    assert all(call.startswith("kubernetes") and "version.gitVersion=v1." in call for call in builds[1:])
+    assert [call.split()[0] for call in builds] == [*PROGRAMS.values()]
+    assert all("version.gitVersion=v1." in call for call in builds[1:-1])
     assert download.count("@v") == len(FILES)
     assert program.provision(machine.environ) == assets
     assert machine.calls == []

@@ -38,6 +38,7 @@ from hack.actors.upgrade_controller import UpgradeController
 from hack.actors.virt_api import VirtApi
 from hack.actors.virtual_machines import VirtualMachineController
 from hack.actors.vm_orders import HEALTH_PATH, PATH, VirtualMachineOrders
+from hack.actors.volumes import VolumeController
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,21 +57,25 @@ if TYPE_CHECKING:
 
 #: The controllers of kube-controller-manager.
 _KUBERNETES = (DeploymentController, EndpointSliceController, JobController, DisruptionController)
+#: Actors of other projects that the real API server and controllers need, and the simulated ones do not.
+_WITH_REAL_ONES = (VirtApi, VolumeController)
+#: Further actors that a backend with the real controllers does not need.
+_REPLACED = (Scheduler, UpgradeController)
 
 
 class ActorRegistry:
     """All actors of one cluster.
 
-    `kubernetes` enables the actors of kube-controller-manager, which a backend with the real one does not need; that
-    one needs virt-api instead, whose webhook the embedded server has built in. `containers` makes those of Jobs and SUC
-    Plans, and `servers` replaces those of Deployments.
+    `controllers` enables the actors of kube-controller-manager, kube-scheduler and the system-upgrade-controller,
+    which a backend with the real ones does not need; that one needs others instead. `containers` makes those of Jobs
+    and SUC Plans, and `servers` replaces those of Deployments.
     """
 
     def __init__(
         self,
         context: ActorContext,
         *,
-        kubernetes: bool = True,
+        controllers: bool = True,
         containers: ContainersFactory,
         servers: ServersFactory = SimulatedServers,
     ) -> None:
@@ -104,8 +109,8 @@ class ActorRegistry:
         )
         kinds += (Rancher, Harvester) if context.scenario.services else ()
         kinds += (NodeDown,) if context.scenario.harvester.node_down else ()
-        core = _KUBERNETES if kubernetes else (VirtApi,)
-        self._actors += [(kind.__name__, kind(context.for_actor(kind.__name__))) for kind in (*kinds, *core)]
+        kinds = (*kinds, *_KUBERNETES) if controllers else _with_real_ones(kinds)
+        self._actors += [(kind.__name__, kind(context.for_actor(kind.__name__))) for kind in kinds]
 
     def answer(self, handlers: Handlers) -> None:
         """Register the paths that kubelets and KubeVirt serve behind the API server."""
@@ -126,3 +131,7 @@ class ActorRegistry:
             group.create_task(self._context.caches.run(), name="caches")
             for name, actor in self._actors:
                 group.create_task(actor.run(), name=name)
+
+
+def _with_real_ones(kinds: tuple[Callable[[ActorContext], Actor], ...]) -> tuple[Callable[[ActorContext], Actor], ...]:
+    return (*(kind for kind in kinds if kind not in _REPLACED), *_WITH_REAL_ONES)

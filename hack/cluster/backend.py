@@ -8,8 +8,10 @@ if TYPE_CHECKING:
     from datetime import datetime
     from types import TracebackType
 
+    from hack.actors.freezer import Freezer
     from hack.apiserver.admission import Stage
     from hack.apiserver.handlers import Handlers
+    from hack.scenario import Scenario
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Transport
 
@@ -25,7 +27,7 @@ class Backend(Protocol):
     token: str
     #: Paths that actors serve behind the API server.
     handlers: Handlers
-    #: True if kube-controller-manager runs; otherwise actors simulate it.
+    #: True if the controllers of `hack.control_plane` run; otherwise actors simulate them.
     has_controllers: bool
     #: The number of parallel requests that creates the initial objects fastest.
     concurrency: int
@@ -40,6 +42,10 @@ class Backend(Protocol):
 
     def admit(self, stage: Stage) -> None:
         """Let a validating stage of admission see all writes; a real API server has only webhooks."""
+        ...
+
+    def configure(self, scenario: Scenario, freezer: Freezer) -> None:
+        """Take the scenario's settings for controllers that are not actors, and what it freezes."""
         ...
 
     async def define(self, further: list[Object]) -> None:

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from datetime import datetime
     from types import TracebackType
 
+    from hack.actors.freezer import Freezer
     from hack.apiserver.admission import Stage
     from hack.apiserver.posting import Poster
+    from hack.scenario import Scenario
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Transport
 
@@ -59,6 +61,9 @@ class EmbeddedBackend:
     def admit(self, stage: Stage) -> None:
         """See Backend."""
         self.server.chain.validating.append(stage)
+
+    def configure(self, scenario: Scenario, freezer: Freezer) -> None:
+        """Do nothing: actors read the scenario, and freeze, themselves."""
 
     async def define(self, further: list[Object]) -> None:
         """Install the reduced definitions of hack/crds and further ones."""

@@ -74,7 +74,7 @@ class Population:
         )
         self._nodes = context.caches.of(NODES).store
         self.registry = ActorRegistry(
-            context, kubernetes=not backend.has_controllers, containers=containers, servers=servers
+            context, controllers=not backend.has_controllers, containers=containers, servers=servers
         )
         self.registry.answer(backend.handlers)
         proxy_services(backend.handlers, self.registry.repository)
@@ -93,6 +93,7 @@ class Population:
         further = [*service_crds()] if self._scenario.services else []
         further += operator_crds() if self._scenario.operators else []
         further += [our_crd()] if install_crds else []
+        self._backend.configure(self._scenario, self.freezer)
         await self._backend.define(further)
         await seeds.create()
 

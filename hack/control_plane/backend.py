@@ -13,11 +13,13 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Self
 
 from hack.apiserver.handlers import Handlers
+from hack.control_plane import flags
 from hack.control_plane.assets import AssetsError
 from hack.control_plane.authorized_handlers import AuthorizedHandlers
-from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLER_MANAGER
+from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLERS, SCHEDULER, UPGRADE_CONTROLLER
 from hack.control_plane.definitions import define
 from hack.crds.foreign import foreign_crds
+from hack.scenario import UpgradeController
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.config import ClientConfig, TlsConfig
@@ -30,12 +32,16 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from hack.actors.freezer import Freezer
     from hack.apiserver.admission import Stage
     from hack.control_plane.assets import Assets
     from hack.control_plane.control_plane import ControlPlane
+    from hack.scenario import Scenario
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.transport import Transport
 
+#: The processes of actors that are simulated on the embedded API server.
+_PROCESSES = {"Scheduler": SCHEDULER, "UpgradeController": UPGRADE_CONTROLLER}
 #: Seconds between two checks of the processes.
 _CHECK_INTERVAL = 1.0
 _RESPONSE_TIMEOUT = 10.0
@@ -46,7 +52,7 @@ _AGGREGATED_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroup
 
 
 class RealBackend:
-    """kube-controller-manager runs Deployments, Jobs, EndpointSlices, garbage collection and TTLs.
+    """The real controllers run: kube-controller-manager, kube-scheduler and the system-upgrade-controller.
 
     Raises ControlPlaneError, in a group, when a process ends unexpectedly.
     """
@@ -61,7 +67,24 @@ class RealBackend:
         self._admin, self._as_caller = direct(plane, token=ADMIN.token), direct(plane)
         self.transport: Transport = AuthorizedHandlers(self._admin, handlers=self.handlers)
         self.client_transport: Transport = AuthorizedHandlers(self._as_caller, handlers=self.handlers)
+        self._settings = UpgradeController()
+        #: Processes that hang.
+        self._paused: set[str] = set()
         self._stack = AsyncExitStack()
+
+    def configure(self, scenario: Scenario, freezer: Freezer) -> None:
+        """Take the scenario's settings for the real controllers, which hang while their actors are frozen."""
+        self._settings = scenario.upgrade_controller
+        freezer.subscribe(lambda _: self._follow(freezer))
+
+    def _follow(self, freezer: Freezer) -> None:
+        for actor, process in _PROCESSES.items():
+            if freezer.is_frozen(actor) and process not in self._paused:
+                self._paused.add(process)
+                self._plane.pause(process)
+            elif not freezer.is_frozen(actor) and process in self._paused:
+                self._paused.remove(process)
+                self._plane.resume(process)
 
     def now(self) -> datetime:
         """Return the wall time."""
@@ -81,19 +104,28 @@ class RealBackend:
         await self.on_crds_established()
 
     async def on_crds_established(self) -> None:
-        """Start the controllers: the garbage collector discovers later kinds only after half a minute."""
-        await asyncio.to_thread(self._plane.start, CONTROLLER_MANAGER)
+        """Start the controllers: the garbage collector discovers later kinds only after half a minute.
+
+        The system-upgrade-controller replaces the definition of its kind by its own.
+        """
+        await asyncio.to_thread(self._start_controllers)
+
+    def _start_controllers(self) -> None:
+        self._plane.configure(UPGRADE_CONTROLLER, **flags.upgrade_controller(self._settings))
+        for name in CONTROLLERS:
+            self._plane.start(name)
+            (self._plane.pause if name in self._paused else self._plane.resume)(name)
 
     async def stop_api_server(self) -> None:
         """Kill it, and the controllers with it: they would retry ever more rarely."""
-        for name in (API_SERVER, CONTROLLER_MANAGER):
+        for name in (API_SERVER, *CONTROLLERS):
             await asyncio.to_thread(self._plane.kill, name)
 
     async def start_api_server(self) -> None:
         """Start what was killed."""
         await asyncio.to_thread(self._plane.start, API_SERVER)
         if self.has_controllers:
-            await asyncio.to_thread(self._plane.start, CONTROLLER_MANAGER)
+            await asyncio.to_thread(self._start_controllers)
 
     async def objects(self) -> list[Object]:
         """Return every object of every kind."""

@@ -1,4 +1,7 @@
-"""The real Kubernetes control plane as processes on this machine: etcd, kube-apiserver, kube-controller-manager."""
+"""The real Kubernetes control plane as processes on this machine, with the system-upgrade-controller.
+
+`flags` has the processes' command lines, and `supervisor` runs them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import http.client
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -22,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 from hack.control_plane import flags
 from hack.control_plane.certificates import Authority, client_context
 from hack.control_plane.kubeconfig import kubeconfig, write
+from upgrade_manager.api.keys import CATTLE_SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +37,10 @@ if TYPE_CHECKING:
 ETCD = "etcd"
 API_SERVER = "kube-apiserver"
 CONTROLLER_MANAGER = "kube-controller-manager"
+SCHEDULER = "kube-scheduler"
+UPGRADE_CONTROLLER = "system-upgrade-controller"
+#: Processes that work on the API server's objects.
+CONTROLLERS = (CONTROLLER_MANAGER, SCHEDULER, UPGRADE_CONTROLLER)
 #: Half as many garbage collections, for half as much memory again: a ninth of kube-apiserver's processor time.
 _GO_RUNTIME = {"GOGC": "200"}
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
@@ -66,7 +75,7 @@ ADMIN = Account(token="control-plane-admin", name="admin", groups=("system:maste
 
 
 class ControlPlane:
-    """Runs etcd and kube-apiserver while its context is entered; `start` adds the controller manager.
+    """Runs etcd and kube-apiserver while its context is entered; `start` adds controllers.
 
     Calls block until they have succeeded. All data is in one temporary folder, which is removed however this process
     ends. `api_flags` are added to kube-apiserver's. Raises ControlPlaneError.
@@ -84,6 +93,8 @@ class ControlPlane:
         self._ports: dict[str, int] = {}
         #: Processes that have to be alive.
         self._running: set[str] = set()
+        #: Of each process, its further variables.
+        self._environs: dict[str, dict[str, str]] = {}
         #: Callers come from several threads; the supervisor takes one command at a time.
         self._lock = threading.Lock()
 
@@ -126,11 +137,19 @@ class ControlPlane:
     ) -> None:
         self._stop()
 
+    def configure(self, name: str, **environ: str) -> None:
+        """Set the variables of a process, for its next start; kill it if it runs with others."""
+        if name in self._running and self._environs.get(name, {}) != environ:
+            self.kill(name)
+        self._environs[name] = environ
+
     def start(self, name: str, *more: str) -> None:
         """Start a process that does not run, with more flags, and wait until it is ready."""
         if name in self._running:
             return
-        response = self._command("start", name, argv=[str(self.assets.folder / name), *self._flags(name), *more])
+        argv = [str(self.assets.folder / name), *self._flags(name), *more]
+        self._ready_file(name).unlink(missing_ok=True)
+        response = self._command("start", name, argv=argv, environ=self._environs.get(name, {}))
         if "error" in response:
             raise ControlPlaneError(f"{name} cannot be started: {response['error']}")
         self._wait_until_ready(name)
@@ -140,6 +159,16 @@ class ControlPlane:
         """Send SIGKILL and wait for the end."""
         self._running.discard(name)
         self._command("kill", name)
+
+    def pause(self, name: str) -> None:
+        """Stop a running process without ending it."""
+        if name in self._running:
+            self._command("signal", name, number=signal.SIGSTOP)
+
+    def resume(self, name: str) -> None:
+        """Continue a paused process."""
+        if name in self._running:
+            self._command("signal", name, number=signal.SIGCONT)
 
     def check(self) -> None:
         """Raise ControlPlaneError when a process has ended that was not killed."""
@@ -184,7 +213,9 @@ class ControlPlane:
             time.sleep(_READY_INTERVAL)
 
     def _is_ready(self, name: str) -> bool:
-        if name == CONTROLLER_MANAGER:
+        if name == UPGRADE_CONTROLLER:
+            return self._ready_file(name).exists()
+        if name in CONTROLLERS:
             return True
         address = ("127.0.0.1", self._ports[name])
         connection = (
@@ -212,7 +243,15 @@ class ControlPlane:
             return [*needed, *self._api_flags]
         path = self.folder / "kubeconfig"
         write(path, kubeconfig(server=self.url, authority=self.certificate, token=ADMIN.token))
+        if name == UPGRADE_CONTROLLER:
+            return [str(path), CATTLE_SYSTEM, name]
+        if name == SCHEDULER:
+            return flags.scheduler(kubeconfig=path)
         return flags.controller_manager(folder=self.folder, kubeconfig=path)
+
+    def _ready_file(self, name: str) -> Path:
+        """Return the file that our program of the system-upgrade-controller writes when it is ready."""
+        return self.folder / f"{name}.ready"
 
     def _command(self, do: str, name: str, **more: Any) -> Any:
         stdin, stdout = self._supervisor.stdin, self._supervisor.stdout

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from hack.control_plane.certificates import Authority
     from hack.control_plane.control_plane import Account
+    from hack.scenario import UpgradeController
 
 #: The controllers whose work the simulated cluster leaves to the real ones.
 CONTROLLERS = (
@@ -93,6 +94,28 @@ def controller_manager(*, folder: Path, kubeconfig: Path) -> list[str]:
         "--kube-api-burst=2000",
         "--profiling=false",
     ]
+
+
+def scheduler(*, kubeconfig: Path) -> list[str]:
+    """Return the flags for a scheduler without rate limit and port."""
+    return [
+        f"--kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        "--secure-port=0",
+        "--kube-api-qps=1000",
+        "--kube-api-burst=2000",
+        "--profiling=false",
+    ]
+
+
+def upgrade_controller(settings: UpgradeController) -> dict[str, str]:
+    """Return the variables of the system-upgrade-controller, which set the defaults of its Jobs."""
+    return {
+        "SYSTEM_UPGRADE_JOB_ACTIVE_DEADLINE_SECONDS": str(settings.deadline),
+        "SYSTEM_UPGRADE_JOB_BACKOFF_LIMIT": str(settings.backoff_limit),
+        "SYSTEM_UPGRADE_JOB_IMAGE_PULL_POLICY": settings.pull_policy,
+        "SYSTEM_UPGRADE_JOB_TTL_SECONDS_AFTER_FINISH": str(settings.ttl),
+    }
 
 
 def write_files(folder: Path, authority: Authority, accounts: Iterable[Account]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -34,19 +35,22 @@ class Supervisor:
         """Execute one command and return the response: a pid, an exit code (null while running) or an error."""
         name = command["name"]
         if command["do"] == "start":
-            return self._start(name, command["argv"])
+            return self._start(name, command["argv"], command["environ"])
         child = self._children[name]
+        if command["do"] == "signal":
+            child.send_signal(command["number"])
         if command["do"] == "kill":
             child.kill()
             child.wait()
         return {"code": child.poll()}
 
-    def _start(self, name: str, argv: list[str]) -> Mapping[str, Any]:
+    def _start(self, name: str, argv: list[str], environ: Mapping[str, str]) -> Mapping[str, Any]:
         with (self._folder / f"{name}.log").open("ab") as log:
             try:
                 child = subprocess.Popen(  # the arguments are our parent's
                     argv,
                     cwd=self._folder,
+                    env=os.environ | environ,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,

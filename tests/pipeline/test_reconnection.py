@@ -16,7 +16,7 @@ from hack.apiserver.call import call_of
 from hack.cluster.backend import Backend
 from hack.cluster.embedded_backend import EmbeddedBackend, virtual_backend
 from hack.cluster.impersonation import ActingAs
-from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLER_MANAGER, ControlPlane
+from hack.control_plane.control_plane import ADMIN, API_SERVER, CONTROLLERS, ControlPlane
 from hack.faults.breakable_transport import BreakableTransport
 from hack.faults.forwarding import Forwarding
 from hack.simulation import Simulation
@@ -161,8 +161,8 @@ def server(request: pytest.FixtureRequest) -> Iterator[UnreliableServer]:
     try:
         yield UnreliableReal(plane)
     finally:
-        plane.start(API_SERVER)
-        plane.start(CONTROLLER_MANAGER)
+        for name in (API_SERVER, *CONTROLLERS):
+            plane.start(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from hack.control_plane import control_plane
 from hack.control_plane.assets import Assets, find_assets
 from hack.control_plane.control_plane import (
     API_SERVER,
-    CONTROLLER_MANAGER,
+    CONTROLLERS,
     ControlPlane,
     ControlPlaneError,
 )
@@ -101,7 +101,8 @@ def test_unexpected_exit_is_reported_and_a_kill_is_not(plane: ControlPlane) -> N
 @pytest.mark.assets
 def test_stop_leaves_no_process_and_no_folder(temporary: Path) -> None:
     with ControlPlane(find_assets(os.environ)) as plane:
-        plane.start(CONTROLLER_MANAGER)
-        assert len(started_with(str(plane.folder))) == 4
+        for name in CONTROLLERS:
+            plane.start(name)
+        assert len(started_with(str(plane.folder))) == 6
     assert started_with(str(plane.folder)) == []
     assert list(temporary.iterdir()) == []

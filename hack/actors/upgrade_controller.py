@@ -2,7 +2,10 @@
 
 It has two loops, as the real one: Plans select nodes and write Jobs; Jobs report to their Plan and are deleted while
 their node is not in status.applying. The loops do not wait for each other, so a Job that is created paused is mostly
-deleted and created again, as observed with the real controller.
+deleted and created again, as observed with the real controller. A node that loses its label is selected again, but its
+complete Job stays as it is and is not run again (v0.20.1, pkg/upgrade/handle_upgrade.go: Jobs are written once for each
+resourceVersion of the Plan, and the Job does not differ). When the Job expires, its deletion sets the label again
+(handle_batch.go), and the Plan completes.
 """
 
 from __future__ import annotations
@@ -51,8 +54,8 @@ class UpgradeController:
         #: Held while a Job is checked or written: the real controller is slow enough
         #: never to delete a Job that it just started, and the simulated one must not either.
         self._held: dict[str, asyncio.Lock] = {}
-        #: Uids of complete Jobs whose nodes have their label: a repeat replaces that Job.
-        self._counted: dict[str, None] = {}
+        #: Complete Jobs that were deleted in the foreground, as expired ones are.
+        self._expired: dict[str, Object] = {}
         self._plans_cache.subscribe(self._plan_changed)
         self._jobs_cache.subscribe(self._job_changed)
         self._nodes_cache.subscribe(self._node_changed)
@@ -77,10 +80,10 @@ class UpgradeController:
 
     def _job_changed(self, change: Change) -> None:
         job = change.obj
-        if change.kind.value == "deleted":
-            self._counted.pop(objects.uid(job), None)
         if not self._is_managed(job):
             return
+        if change.kind.value != "deleted" and _is_expired(job):
+            self._expired[objects.name(job)] = job
         self._enqueue_job(job)
         self._plans.add(objects.labels(job)[suc_job.LABEL_PLAN])
 
@@ -184,18 +187,13 @@ class UpgradeController:
         existing = self._jobs_cache.store.get(name, self._namespace)
         if existing is None:
             await self._client.create(JOBS, wanted)
-        elif self._is_done_again(plan, existing, node) or _has_other_template(existing, wanted):
+        elif _has_other_template(existing, wanted):
             await self._delete(existing)
             await self._client.create(JOBS, wanted)
         else:
             changed = _changes(objects.spec(existing), objects.spec(wanted))
             if changed:
                 await self._client.patch(JOBS, name, MergePatch({"spec": changed}), namespace=self._namespace)
-
-    def _is_done_again(self, plan: Object, job: Object, node: Object) -> bool:
-        """Report whether a user removed the label that the Job set: since the selection it can only appear."""
-        now = self._nodes_cache.store.get(objects.name(node)) or node
-        return objects.uid(job) in self._counted and suc_node_label(objects.name(plan)) not in objects.labels(now)
 
     async def _write(self, plan: Object, status: Object) -> Object:
         written = await self._client.update(SUC_PLANS, {**plan, "status": status}, subresource="status")
@@ -213,9 +211,11 @@ class UpgradeController:
 
     async def _sync_job(self, name: str) -> RequeueAfter:
         job = self._jobs_cache.store.get(name, self._namespace)
-        if job is None or objects.is_deleting(job):
-            if job is None:
-                self._held.pop(name, None)
+        if job is None:
+            self._held.pop(name, None)
+        expired = self._expired.pop(name, None)
+        job = job or expired
+        if job is None or (objects.is_deleting(job) and not _is_expired(job)):
             return None
         plan = await self._plan_of(job)
         node = self._nodes_cache.store.get(objects.labels(job).get(suc_job.LABEL_NODE) or "")
@@ -244,7 +244,6 @@ class UpgradeController:
         label = suc_node_label(objects.name(plan))
         digest = objects.labels(job).get(label) or ""
         if objects.labels(node).get(label) == digest:
-            self._counted[objects.uid(job)] = None
             self._plans.add(objects.name(plan))
             return None
         labels = {**objects.labels(node), label: digest}
@@ -252,7 +251,6 @@ class UpgradeController:
         written = await self._client.update(NODES, new)
         self._record(plan, "Normal", "JobComplete", f"Job completed on Node {objects.name(node)}")
         await self._nodes_cache.seen(written)
-        self._counted[objects.uid(job)] = None
         self._plans.add(objects.name(plan))
         return None
 
@@ -281,6 +279,10 @@ class UpgradeController:
 
     def _record(self, plan: Object, type_: str, reason: str, message: str) -> None:
         self._events.record(plan, type_=type_, reason=reason, message=message)
+
+
+def _is_expired(job: Object) -> bool:
+    return objects.is_deleting(job) and objects.is_condition_true(job, "Complete")
 
 
 def _same_labels(change: Change) -> bool:

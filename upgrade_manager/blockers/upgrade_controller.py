@@ -18,7 +18,7 @@ from upgrade_manager.blockers.wait import PlanWait
 from upgrade_manager.blockers.warnings import latest_warning
 from upgrade_manager.facts.deployments import hangs, restart
 from upgrade_manager.facts.label_selectors import matches
-from upgrade_manager.facts.suc_nodes import hostname_problem, hostname_remedy
+from upgrade_manager.facts.suc_nodes import UPGRADE_CONTROLLER, hostname_problem, hostname_remedy
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.pager import Selection
 from upgrade_manager.kube.resources import EVENTS, NODES, SUC_PLANS
@@ -29,19 +29,18 @@ if TYPE_CHECKING:
     from upgrade_manager.blockers.object_view import View
     from upgrade_manager.kube.objects import Object
 
-_CONTROLLER = "system-upgrade-controller"
 #: The value of a Plan's label by which users exclude a node.
 _DISABLED = "disabled"
 
 
 def _blockers(view: View, wait: PlanWait) -> Iterator[Blocker]:
     """Yield the controller if it does not run; else the nodes that the controller does not process, and the Plan."""
-    stopped = outage(view, wait.namespace, _CONTROLLER)
+    stopped = outage(view, wait.namespace, UPGRADE_CONTROLLER)
     if stopped:
         message = f"{stopped.problem}; Plan {wait.name} is not processed"
-        yield _blocker(wait, kind="Deployment", name=_CONTROLLER, message=message, remedy=stopped.remedy)
+        yield _blocker(wait, kind="Deployment", name=UPGRADE_CONTROLLER, message=message, remedy=stopped.remedy)
         return
-    if has_just_changed(view, wait.namespace, _CONTROLLER, within=START):
+    if has_just_changed(view, wait.namespace, UPGRADE_CONTROLLER, within=START):
         return
     nodes = view.objects(Selection(resource=NODES, label_selector=MANAGED_SELECTOR, metadata_only=True))
     excluded = [found for node in nodes if (found := _excluded(wait, node)) is not None]
@@ -73,7 +72,7 @@ def _silence(view: View, wait: PlanWait, nodes: Sequence[Object]) -> tuple[str, 
     found = view.objects(Selection(resource=SUC_PLANS, namespace=wait.namespace, field_selector=selector))
     plan = found[0] if found else {}
     if not objects.items(plan, "status", "conditions"):
-        return "the controller has set no condition", restart(wait.namespace, _CONTROLLER)
+        return "the controller has set no condition", restart(wait.namespace, UPGRADE_CONTROLLER)
     other = [one for one in nodes if not matches(objects.value(plan, "spec", "nodeSelector"), objects.labels(one))]
     if other:
         delete = f"kubectl delete {SUC_PLANS.name} -n {wait.namespace} {wait.name}"
@@ -84,7 +83,7 @@ def _silence(view: View, wait: PlanWait, nodes: Sequence[Object]) -> tuple[str, 
         return f"all nodes have its label {label} already, perhaps of an earlier Plan of its name", clear
     if _is_refused(view, wait, plan):
         return "the API server refuses its Jobs", _trial(wait)
-    ways_out = hangs(_logs(wait), wait.namespace, _CONTROLLER, after="a minute")
+    ways_out = hangs(_logs(wait), wait.namespace, UPGRADE_CONTROLLER, after="a minute")
     return "the controller does not report why", steps(*ways_out)
 
 
@@ -101,7 +100,7 @@ def _is_refused(view: View, wait: PlanWait, plan: Object) -> bool:
 
 
 def _logs(wait: PlanWait) -> str:
-    return f"kubectl -n {wait.namespace} logs deploy/{_CONTROLLER} --tail=100 --timestamps"
+    return f"kubectl -n {wait.namespace} logs deploy/{UPGRADE_CONTROLLER} --tail=100 --timestamps"
 
 
 def _trial(wait: PlanWait) -> str:

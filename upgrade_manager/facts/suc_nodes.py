@@ -14,6 +14,9 @@ from upgrade_manager.kube import objects
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
+#: The controller's Deployment, in cattle-system.
+UPGRADE_CONTROLLER = "system-upgrade-controller"
+
 
 def hostname_problem(node: Object) -> str:
     """Return the difference between hostname label and node name, on which the controller hangs; empty if equal."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,8 @@ from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.blockers.wait import WaitKind
 from upgrade_manager.facts.job_state import Progress
-from upgrade_manager.kube.resources import PODS
+from upgrade_manager.facts.suc_nodes import UPGRADE_CONTROLLER
+from upgrade_manager.kube.resources import DEPLOYMENTS, PODS, SUC_PLANS
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.plan_jobs import (
@@ -21,7 +23,9 @@ from upgrade_manager.pipeline.phases.plan_jobs import (
     follow_plan,
     plan_condition_message,
     plan_progress,
+    unlabelled_nodes,
 )
+from upgrade_manager.resources.suc_plan import image_preload_plan
 
 if TYPE_CHECKING:
     from tests.support.cluster.harvester import Harvester
@@ -311,3 +315,73 @@ async def test_it_waits_for_the_jobs_or_for_the_next_one(
 ) -> None:
     (wait,) = (await waiting(ctx, OLD, *jobs)).waits
     assert (wait.kind, format_time(wait.since)) == (kind, since)
+
+
+@pytest.mark.parametrize(
+    ("applying", "jobs", "found"),
+    [
+        row(["n1"], [job("n1", "Complete"), job("n2", "Complete")], ["n1"], id="selected again"),
+        row(["n1", "n2"], [job("n1", "Complete"), job("n2")], [], id="another node runs"),
+        row([], [job("n1", "Complete")], [], id="not selected yet"),
+        row(["n2"], [job("n2", "Complete")], [], id="label is there"),
+        row(["n1"], [job("n2", "Complete")], [], id="no Job yet"),
+    ],
+)
+def test_unlabelled_nodes_have_a_complete_job(
+    applying: list[str], jobs: list[dict[str, Any]], found: list[str]
+) -> None:
+    raw = plan("False", "SyncJob")
+    raw["status"]["applying"] = applying
+    label = {suc_node_label("up-image-preload"): "hash"}
+    nodes = [{"metadata": {"name": name, "labels": label if name == "n2" else {}}} for name in ("n1", "n2")]
+    assert unlabelled_nodes(raw, plan_progress(raw, map(PlanJob.of, jobs)), nodes) == found
+
+
+async def put_controller(cluster: Harvester, *, available: int, since: str) -> None:
+    condition = {"type": "Available", "status": "True", "lastTransitionTime": since}
+    manifest = {
+        "metadata": {"name": UPGRADE_CONTROLLER, "namespace": "cattle-system"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "suc"}},
+            "template": {"metadata": {"labels": {"app": "suc"}}, "spec": {"containers": [{"name": "suc"}]}},
+        },
+    }
+    conditions = [condition] if since else []
+    await cluster.put(DEPLOYMENTS, manifest, status={"availableReplicas": available, "conditions": conditions})
+
+
+BEFORE = "2025-12-01T00:00:00Z"
+
+
+@pytest.mark.rule("pipeline: a node that loses its SUC Plan's label while other nodes run gets its Job again")
+@pytest.mark.parametrize(
+    ("ago", "since", "available", "after"),
+    [
+        row(1, BEFORE, 1, 31, id="the controller has time to label the nodes"),
+        row(40, BEFORE, 1, None, id="labels stay away"),
+        row(40, BEFORE, 0, 32, id="the controller does not run"),
+        row(40, "", 1, None, id="time of its start is unknown"),
+        row(40, "now", 1, 32, id="the controller has just started"),
+        row(40, "no Deployment", 0, 32, id="the controller is absent"),
+    ],
+)
+async def test_plan_of_unlabelled_nodes_is_removed(
+    cluster: Harvester, ago: int, since: str, available: int, after: float | None
+) -> None:
+    ctx = cluster.context(await cluster.plan())
+    await cluster.nodes("n1", "n2")
+    if since != "no Deployment":
+        since = format_time(ctx.now()) if since == "now" else since
+        await put_controller(cluster, available=available, since=since)
+    raw = await cluster.put(SUC_PLANS, image_preload_plan(ctx.owner, ctx.plan_settings, concurrency=2))
+    raw |= {"status": {"conditions": [], "applying": ["n1", "n2"]}}
+    jobs = [job(name, "Complete", owner=raw["metadata"]["uid"]) for name in ("n1", "n2")]
+    for one in jobs:
+        time = format_time(ctx.now() - timedelta(seconds=ago))
+        one["status"]["conditions"][0]["lastTransitionTime"] = time
+    found = await waiting(ctx, raw, *jobs)
+    assert found.after == (None if after is None else pytest.approx(after, abs=1))
+    exists = await cluster.client.find(SUC_PLANS, raw["metadata"]["name"], namespace="cattle-system") is not None
+    assert exists == (after is not None)
+    repeated = "" if exists else "; it is repeated, because n1, n2 lost the Plan's label"
+    assert found.message.endswith(f"image preload done on 2 of 2 nodes{repeated}")

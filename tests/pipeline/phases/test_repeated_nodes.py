@@ -10,6 +10,7 @@ import pytest
 from hack.scenario import UpgradeController, load
 from hack.simulation import Simulation
 from tests.support.cluster.simulate import Simulate
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun
 from tests.support.programs.polling import eventually
 from upgrade_manager.api.keys import CATTLE_SYSTEM, suc_node_label
 from upgrade_manager.kube import objects
@@ -69,3 +70,23 @@ async def test_controller_does_not_repeat_a_complete_job(simulate: Simulate) -> 
         await eventually(partial(has, "Complete"), seconds=2 * TTL)
         assert label in objects.labels(await client.get(NODES, "node-1"))
         assert (await jobs(simulation)).keys() <= before.keys()
+
+
+@pytest.mark.servers
+@pytest.mark.rule("pipeline: a node that loses its SUC Plan's label while other nodes run gets its Job again")
+async def test_node_without_its_label_gets_its_job_again(simulate: Simulate) -> None:
+    """A user removes it, or the Node object is created again, before the controller has served the other nodes."""
+    async with simulate() as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        label = suc_node_label(f"{stage.name}-image-preload")
+
+        async def first_labelled() -> str:
+            nodes = (await stage.client.list(NODES)).items
+            return next((objects.name(node) for node in nodes if label in objects.labels(node)), "")
+
+        async with stage.life():
+            await stage.create_plan(BY_VERSION | {"imagePreloadOption": {"concurrency": 1}})
+            node = await eventually(first_labelled)
+            await stage.client.patch(NODES, node, MergePatch({"metadata": {"labels": {label: None}}}))
+            await stage.succeed()
+        assert stage.ledger.names("plans") == [f"{stage.name}-image-preload"] * 2 + [f"{stage.name}-image-cleanup"]

@@ -13,17 +13,19 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_COMPONENT, suc_node_label
+from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_COMPONENT, Component, suc_node_label
 from upgrade_manager.api.names import MAX_LABEL
-from upgrade_manager.api.timestamps import parse_time
+from upgrade_manager.api.text import name_list
+from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.blockers.job_failures import job_failure_message
 from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.wait import PlanWait
 from upgrade_manager.facts.condition_words import condition_words
+from upgrade_manager.facts.deployments import available_since, deployment_problem
 from upgrade_manager.facts.job_state import JobState, Progress
-from upgrade_manager.facts.suc_nodes import hostname_problem, hostname_remedy
+from upgrade_manager.facts.suc_nodes import UPGRADE_CONTROLLER, hostname_problem, hostname_remedy
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import NODES, SUC_PLANS
+from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, NODES, SUC_PLANS
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes, unmanaged
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 LABEL_SUC_NODE = "upgrade.cattle.io/node"
 #: The controller's label for the Plan of a Job or Pod.
 LABEL_SUC_PLAN = "upgrade.cattle.io/plan"
+#: Seconds in which the controller labels the node of a complete Job, and further ones for each node.
+_LABEL_SECONDS, _NODE_SECONDS = 30.0, 1.0
 #: Nodes that a message names.
 MAX_NAMED_NODES = 3
 #: The Plan's conditions that must be True before the controller creates Jobs.
@@ -160,7 +164,53 @@ async def follow_plan(
     # The message uses recorded states, because each change of a Job would cause a write.
     running = [node for node in managed if ctx.status.node_state(node) is states.running]
     message = waiting.message + _running_on(running) + await _warning(ctx, progress)
+    waiting = replace(waiting, message=message)
+    unlabelled = unlabelled_nodes(plan, progress, nodes)
+    return await _repeat(ctx, plan, progress, unlabelled, waiting=waiting) if unlabelled else waiting
+
+
+def unlabelled_nodes(plan: Object, progress: SucProgress, nodes: Iterable[Object]) -> list[str]:
+    """Return the nodes that the controller serves although their Jobs are complete, once no Job runs.
+
+    The controller labels such a node within moments. A node whose label a user has removed, or that was registered
+    again, is selected again, but its Job is not repeated: when the Job expires, the controller takes it for the result.
+    """
+    if any(job.state.progress is not Progress.COMPLETE for job in progress.jobs.values()):
+        return []
+    label, applying = suc_node_label(objects.name(plan)), objects.items(plan, "status", "applying")
+    missing = (objects.name(node) for node in nodes if label not in objects.labels(node))
+    return [name for name in missing if name in applying and name in progress.jobs]
+
+
+async def _repeat(
+    ctx: ReconcileContext, plan: Object, progress: SucProgress, nodes: list[str], *, waiting: Waiting
+) -> Waiting:
+    """Remove the Plan with its Jobs if the labels stay away, so that the next reconcile creates it again."""
+    left = await _seconds_to_label(ctx, progress, len(nodes))
+    if left > 0:
+        return replace(waiting, after=left)
+    selector = ctx.owner.suc_selector(Component(objects.labels(plan)[LABEL_COMPONENT]))
+    # The Jobs go with the Plan: a new Plan would find those of its names, and not repeat them.
+    for resource in (SUC_PLANS, JOBS):
+        await ctx.remove_all(resource, namespace=CATTLE_SYSTEM, selector=selector)
+    message = f"{waiting.message}; it is repeated, because {name_list(nodes)} lost the Plan's label"
     return replace(waiting, message=message)
+
+
+async def _seconds_to_label(ctx: ReconcileContext, progress: SucProgress, nodes: int) -> float:
+    """Return how long a controller that runs still has to label the nodes of the Jobs that are complete."""
+    limit = _LABEL_SECONDS + _NODE_SECONDS * nodes
+    times = (parse_time(job.state.completed) for job in progress.jobs.values())
+    ended = max((time for time in times if time is not None), default=ctx.now())
+    left = limit - seconds_between(ended, ctx.now())
+    if left > 0:
+        return left
+    selector = f"metadata.name={UPGRADE_CONTROLLER}"
+    found = await ctx.client.list(DEPLOYMENTS, namespace=CATTLE_SYSTEM, field_selector=selector)
+    controller = found.items[0] if found.items else None
+    if controller is None or deployment_problem(controller) is not None:
+        return limit
+    return limit - seconds_between(available_since(controller) or ended, ctx.now())
 
 
 def new_plan_wait(ctx: ReconcileContext, plan: str) -> tuple[PlanWait, ...]:

@@ -1,12 +1,18 @@
-"""kube-scheduler: binds Pods to nodes that their tolerations, affinity and volumes allow."""
+"""kube-scheduler: binds Pods to nodes that their tolerations and affinity allow, once their claims exist.
+
+Order and messages of the rules are those of kube-scheduler v1.35.4 (pkg/scheduler/framework/plugins), observed on the
+real API server. A node that is not Ready is refused for its taints only.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from hack.actors.caches import BY_NODE
 from hack.actors.conditions import TRANSITION, with_condition
+from hack.actors.container_work import claims_of
 from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.kinds import BINDINGS
 from hack.actors.pod_failures import PodFailures
@@ -16,7 +22,7 @@ from upgrade_manager.api.keys import LABEL_HOSTNAME
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import NODES, PODS
+from upgrade_manager.kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
@@ -35,12 +41,14 @@ class Scheduler:
         self._client = context.client("kube-scheduler")
         self._pods = context.caches.of(PODS)
         self._nodes = context.caches.of(NODES)
+        self._claims = context.caches.of(PERSISTENT_VOLUME_CLAIMS)
         self._loop: ControllerLoop[tuple[str, str]] = context.loop("scheduler", self._bind, workers=1)
         self._timers = Timers()
         self._failures = PodFailures(context, self._client, component="default-scheduler")
         self._pods.subscribe(self._pod_changed)
-        self._nodes.subscribe(self._node_changed)
-        #: Unschedulable Pods, which are requeued when a node changes or a Pod is deleted.
+        self._nodes.subscribe(self._wake_on)
+        self._claims.subscribe(self._wake_on)
+        #: Unschedulable Pods, which are requeued when a node or a claim changes, or a Pod is deleted.
         self._waiting: dict[tuple[str, str], None] = {}
 
     async def run(self) -> None:
@@ -57,7 +65,7 @@ class Scheduler:
         elif change.kind.value == "deleted" or is_over(change.obj):
             self._wake()
 
-    def _node_changed(self, _: Change) -> None:
+    def _wake_on(self, _: Change) -> None:
         self._wake()
 
     def _wake(self) -> None:
@@ -115,23 +123,35 @@ class Scheduler:
 
     def _choose(self, pod: Object) -> tuple[str, str]:
         """Return the node for the Pod, or an empty string and the reason."""
-        reasons: dict[str, int] = {}
+        missing = self._missing_claim(pod)
+        if missing:
+            return "", f'{self._available()}: persistentvolumeclaim "{missing}" not found. not found'
         best: tuple[int, int, str] | None = None
-        nodes = self._candidates(pod)
-        for node in nodes:
-            why = self._refusal(pod, node)
-            if why:
-                reasons[why] = reasons.get(why, 0) + 1
+        for node in self._candidates(pod):
+            if self._refusal(pod, node):
                 continue
             name = objects.name(node)
             others = [one for one in self._pods.by_index(BY_NODE, name) if not is_over(one)]
             peers = sum(1 for one in others if objects.owner_uid(one) == objects.owner_uid(pod))
             rank = (peers, len(others), name)
             best = rank if best is None or rank < best else best
-        if best is not None:
-            return best[2], ""
-        listed = ", ".join(f"{count} {why}" for why, count in reasons.items())
-        return "", f"0/{len(nodes)} nodes are available: {listed}."
+        return (best[2], "") if best is not None else ("", self._refusals(pod))
+
+    def _missing_claim(self, pod: Object) -> str:
+        """Return the first claim that does not exist."""
+        namespace = objects.namespace(pod)
+        return next((name for name in claims_of(pod) if self._claims.store.get(name, namespace) is None), "")
+
+    def _available(self) -> str:
+        return f"0/{len(self._nodes.store.list())} nodes are available"
+
+    def _refusals(self, pod: Object) -> str:
+        """Count the nodes by the reason against each."""
+        nodes = self._nodes.store.list()
+        reasons = Counter(self._refusal(pod, node) for node in nodes)
+        listed = ", ".join(sorted(f"{count} {why}" for why, count in reasons.items()))
+        preemption = f"{self._available()}: {len(nodes)} Preemption is not helpful for scheduling."
+        return f"{self._available()}: {listed}. no new claims to deallocate, preemption: {preemption}"
 
     def _candidates(self, pod: Object) -> list[Object]:
         """Return the one node that affinity names, or all nodes: evaluating the others costs time."""
@@ -143,13 +163,11 @@ class Scheduler:
         return self._nodes.store.list()
 
     def _refusal(self, pod: Object, node: Object) -> str:
-        if not fits_node(pod, node):
-            return "node(s) didn't match Pod's node affinity/selector"
         why = refusal(pod, node)
         if why:
             return why
-        if not objects.is_condition_true(node, "Ready"):
-            return "node(s) were not ready"
+        if not fits_node(pod, node):
+            return "node(s) didn't match Pod's node affinity/selector"
         if self._is_kept_apart(pod, objects.name(node)):
             return "node(s) didn't match pod anti-affinity rules"
         if not self._has_companions(pod, objects.name(node)):

@@ -67,13 +67,12 @@ def _covers(toleration: Object, taint: Object) -> bool:
 
 def refusal(pod: Object, node: Object) -> str:
     """Return the scheduler's reason against the node, or an empty string."""
-    taints = list(objects.spec(node).get("taints") or ())
-    if objects.spec(node).get("unschedulable"):
-        taints.append({"key": UNSCHEDULABLE, "effect": NO_SCHEDULE})
-    for taint in taints:
-        if taint.get("effect") in {NO_SCHEDULE, NO_EXECUTE} and not tolerates(pod, taint):
-            value = f": {taint['value']}" if taint.get("value") else ""
-            return f"node(s) had untolerated taint(s) {{{taint.get('key')}{value}}}"
+    cordon = {"key": UNSCHEDULABLE, "effect": NO_SCHEDULE}
+    if objects.spec(node).get("unschedulable") and not tolerates(pod, cordon):
+        return "node(s) were unschedulable"
+    taints = objects.spec(node).get("taints") or ()
+    if any(taint.get("effect") in {NO_SCHEDULE, NO_EXECUTE} and not tolerates(pod, taint) for taint in taints):
+        return "node(s) had untolerated taint(s)"
     return ""
 
 

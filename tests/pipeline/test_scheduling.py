@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, PODS
 
+#: Seconds in which a scheduler binds a Pod.
+HANG = 2.0
 UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "operator": "Exists"}
 PREEMPTION = (
     "no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
@@ -81,3 +84,18 @@ async def test_pod_is_bound_or_refused(simulate: Simulate, spec: dict[str, Any],
 
         await eventually(is_decided)
         assert await decision(simulation) == decided
+
+
+@pytest.mark.servers
+async def test_frozen_scheduler_binds_once_it_is_thawed(simulate: Simulate) -> None:
+    async with simulate() as simulation:
+        simulation.freezer.freeze("Scheduler")
+        await simulation.client().create(PODS, pod())
+        await asyncio.sleep(HANG)
+        assert await decision(simulation) == ("", "")
+        simulation.freezer.thaw("Scheduler")
+
+        async def is_bound() -> bool:
+            return bool((await decision(simulation))[0])
+
+        await eventually(is_bound)

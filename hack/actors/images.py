@@ -1,4 +1,8 @@
-"""Harvester's image controller with CDI: downloads an image into a volume, with retries and a limit."""
+"""Harvester's image controller with CDI: downloads an image into a volume, with retries and a limit.
+
+An image whose name an earlier one had waits until that one's claim is gone, which is as long as Pods use it
+(containerized-data-importer v1.61.0, pkg/controller/datavolume/controller-base.go, validatePVC).
+"""
 
 from __future__ import annotations
 
@@ -42,11 +46,17 @@ class ImageController(NamespacedController):
     def __init__(self, context: ActorContext) -> None:
         super().__init__(context, VIRTUAL_MACHINE_IMAGES, user_agent="harvester-image-controller", loop="images")
         self._claims = context.caches.of(PERSISTENT_VOLUME_CLAIMS)
+        self._claims.subscribe(self._claim_changed)
 
     def _changed(self, change: Change) -> None:
         super()._changed(change)
         if change.kind.value == "deleted":
             self._timers.forget(objects.uid(change.obj))
+
+    def _claim_changed(self, change: Change) -> None:
+        """Reconcile the image of a deleted claim, which has the claim's name."""
+        if change.kind.value == "deleted":
+            self._loop.add(objects.key(change.obj))
 
     async def _reconcile(self, key: Key) -> RequeueAfter:
         image = self._cached(key)
@@ -146,7 +156,8 @@ class ImageController(NamespacedController):
         conditions = objects.status(image).get("conditions") or []
         conditions = with_condition(conditions, "Imported", "True", reason="Imported", at=at)
         conditions = with_condition(conditions, "RetryLimitExceeded", "False", at=at)
-        await self._make_claim(image)
+        if not await self._make_claim(image):
+            return None
         await self._write(
             image,
             {
@@ -162,12 +173,13 @@ class ImageController(NamespacedController):
             await self._make_claim(image)
         return None
 
-    async def _make_claim(self, image: Object) -> None:
+    async def _make_claim(self, image: Object) -> bool:
+        """Create the claim; return False while the claim of an earlier image exists."""
         claim = claim_of(image)
         try:
             written = await self._client.create(PERSISTENT_VOLUME_CLAIMS, claim)
         except AlreadyExists:
-            return
+            return await self._has_claim(image)
         bound = {"phase": "Bound", "accessModes": claim["spec"]["accessModes"], "capacity": {"storage": str(_SIZE)}}
         await self._client.patch(
             PERSISTENT_VOLUME_CLAIMS,
@@ -176,6 +188,12 @@ class ImageController(NamespacedController):
             namespace=objects.namespace(written),
             subresource="status",
         )
+        return True
+
+    async def _has_claim(self, image: Object) -> bool:
+        name, namespace = objects.name(image), objects.namespace(image)
+        found = await self._client.find(PERSISTENT_VOLUME_CLAIMS, name, namespace=namespace)
+        return found is not None and objects.owner_uid(found) == objects.uid(image)
 
     async def _write(self, image: Object, body: Object) -> None:
         patch = MergePatch(body).at(objects.resource_version(image))

@@ -146,6 +146,7 @@ async def test_killed_program_leaves_no_process_and_no_folder(
 
 @pytest.mark.assets
 @pytest.mark.real_loop
+@pytest.mark.timeout(180)
 async def test_program_ends_when_its_api_server_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     process, _ = await _ready(tmp_path / "config", "--api", "real")

@@ -10,6 +10,8 @@ from tests.support.programs.kustomize import DEFAULT, files
 pytestmark = [pytest.mark.real_loop, pytest.mark.servers, pytest.mark.full]
 
 FILES = [str(path) for path in files(DEFAULT) if path.parent.name != "crds"]
+#: Ends the warning about a policy of an earlier test, which kubectl did not create.
+PATCHED = "The missing annotation will be patched automatically."
 NAMESPACES = ("cattle-system", "fleet-local", "harvester-system", "longhorn-system")
 
 
@@ -21,4 +23,5 @@ async def test_manifests_are_valid(cluster: Cluster) -> None:
     # Policies of an earlier test are kept (tests/support/server/cluster_reset.py).
     done = {line.partition(" ")[2] for line in outcome.lines}
     assert done <= {f"{verb} (server dry run)" for verb in ("created", "configured", "unchanged")}
-    assert outcome.err == ""
+    warnings = [line for line in outcome.err.splitlines() if not line.endswith(PATCHED)]
+    assert warnings == []

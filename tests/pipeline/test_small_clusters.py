@@ -27,6 +27,8 @@ pytestmark = pytest.mark.sampled
 JOB = "upgrade-node-upgrade-single-node-upgrade-node-0"
 #: The states of one node of several; some may pass unobserved.
 DRAINED = ["PreDraining", "PreDrained", "PostDraining", "WaitingReboot", "PostDrained"]
+#: States that may be over before the manager sees them.
+SHORT = {"WaitingReboot", "ImageCleaning"}
 INTERVAL = "replica-replenishment-wait-interval"
 
 
@@ -76,13 +78,8 @@ async def test_single_node_reboots_with_manager_and_api_server(simulate: Simulat
     assert len(manager.lives) == 2
     assert objects.status(plan)["singleNode"] == "node-0"
     assert "provisionGeneration" not in objects.status(plan)
-    states = recorder.states["node-0"]
-    assert [state for state in states if state != "WaitingReboot"][-4:] == [
-        "SingleNodeUpgrading",
-        "SingleNodeUpgraded",
-        "ImageCleaning",
-        "ImageCleaned",
-    ]
+    states = [state for state in recorder.states["node-0"] if state not in SHORT]
+    assert states[-3:] == ["SingleNodeUpgrading", "SingleNodeUpgraded", "ImageCleaned"]
     # The Job patches the version; the manager asks Rancher for nothing.
     assert objects.spec(after)["rkeConfig"] == objects.spec(before)["rkeConfig"]
     assert objects.spec(after)["kubernetesVersion"] == "v1.35.2+rke2r1"

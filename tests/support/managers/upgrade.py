@@ -250,13 +250,20 @@ class UpgradeRun:
             return
         clock = asyncio.get_running_loop().time
         async with asyncio.timeout(REAL_STUCK):
-            state, since = lasting(await stored(self.simulation)), clock()
+            state, since = await self._collected(), clock()
             while clock() - since < REAL_FAREWELL:
                 await asyncio.sleep(REAL_FAREWELL / 3)
-                found = await stored(self.simulation)
-                now = lasting(found)
-                if now != state or not is_collected(found):
+                now = await self._collected()
+                if now != state or now is None:
                     state, since = now, clock()
+
+    async def _collected(self) -> dict[str, Any] | None:
+        """Return the lasting objects; None while garbage is there, or the API server reboots with its node."""
+        try:
+            found = await stored(self.simulation)
+        except Transient:
+            return None
+        return lasting(found) if is_collected(found) else None
 
     async def patch_cluster(self, **members: Any) -> None:
         """Merge members into the rkeConfig of Rancher's cluster, as a user does."""

@@ -14,6 +14,7 @@ from upgrade_manager.api.keys import (
     LONGHORN_SYSTEM,
     MACHINE_PLAN_SECRET_TYPE,
     PROVISIONING_CLUSTER,
+    SETTING_SERVER_VERSION,
 )
 from upgrade_manager.facts.vm_obstacles import has_machine
 from upgrade_manager.kube import objects, resources
@@ -173,6 +174,9 @@ MANAGED_CHARTS = Listing(
     resource=resources.MANAGED_CHARTS,
     namespace=FLEET_LOCAL,
     slim=keep("spec.paused", "status.summary.nonReadyResources", condition="Ready"),
+)
+SERVER_VERSION = Listing(
+    resource=resources.SETTINGS, field_selector=f"metadata.name={SETTING_SERVER_VERSION}", slim=keep("value", "default")
 )
 ADDONS = Listing(resource=resources.ADDONS, slim=keep("spec.enabled", "status.status", condition="OperationFailed"))
 

@@ -154,6 +154,7 @@ def test_manager_has_no_permission_of_the_webhook() -> None:
     of_checks = {one.resource for one in of_webhook() if (one.resource, one.verb) not in own}
     assert of_checks == {
         "addons.harvesterhci.io",
+        "settings.harvesterhci.io",
         "schedulevmbackups.harvesterhci.io",
         "virtualmachinebackups.harvesterhci.io",
         "upgrades.harvesterhci.io",

@@ -1,12 +1,18 @@
-"""Harvester's Version objects, which name the releases.
+"""Harvester's Version objects, which name the releases, and its Setting of the release that runs.
 
 The webhook (webhook/checks/version.py) and the first phase (pipeline/phases/initialize.py) call it.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VERSIONS
+
+if TYPE_CHECKING:
+    from upgrade_manager.kube.objects import Object
 
 LIST = f"kubectl get {VERSIONS.name} -n {HARVESTER_SYSTEM}"
 
@@ -19,6 +25,11 @@ def missing(name: str) -> str:
 def without_url(name: str) -> str:
     """Return the message about a Version that names no ISO, with the remedy."""
     return f"{named(name)} lacks spec.isoURL. Set it to the URL of the ISO"
+
+
+def running(setting: Object) -> str:
+    """Return the release that the cluster runs, as Harvester's Setting server-version has it; empty if it has none."""
+    return objects.text(setting, "value") or objects.text(setting, "default")
 
 
 def named(name: str) -> str:

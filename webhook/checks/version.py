@@ -1,6 +1,7 @@
 """The plan names a release: an image, or a Version that exists; one without a checksum is a warning.
 
-A release that an earlier plan has begun is finished before another one (release/unfinished.py).
+A release that an earlier plan has begun is finished before another one (release/unfinished.py), and the steps from the
+running release must be known (release/migrations/pairs.py).
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.names import is_object_name
 from upgrade_manager.facts import versions
 from upgrade_manager.kube import objects
+from upgrade_manager.release.migrations import pairs
 from upgrade_manager.release.unfinished import UnfinishedUpgrade
 from webhook.check import Check, Finding
 from webhook.cluster import NotInstalled
-from webhook.listings import CLUSTERS, NODES, read_each, version
+from webhook.listings import CLUSTERS, NODES, SERVER_VERSION, read_all, read_each, version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,20 +30,29 @@ async def _find(subject: Subject) -> list[Finding]:
         return []
     if not name:
         return [Finding(message="Required. Set it to the name of a Version, or set spec.image")]
-    # An invalid name could break the selector.
-    found = await subject.cluster.list(version(name)) if is_object_name(name) else []
-    if found and (refusal := await _unfinished(subject, name)):
-        return [Finding(message=f"{refusal}. Set it to that release")]
-    return list(_warnings(name, found[0])) if found else [Finding(message=versions.missing(name))]
+    if not is_object_name(name):
+        # It could break the selector.
+        return [Finding(message=versions.missing(name))]
+    found, settings = await read_all(subject.cluster, version(name), SERVER_VERSION)
+    if not found:
+        return [Finding(message=versions.missing(name))]
+    refusal = await _refusal(subject, name, running="".join(map(versions.running, settings[:1])))
+    return [Finding(message=refusal)] if refusal else list(_warnings(name, found[0]))
 
 
-async def _unfinished(subject: Subject, name: str) -> str:
-    """Return why an earlier plan's upgrade permits no such release; empty if it does, or there is none."""
+async def _refusal(subject: Subject, name: str, *, running: str) -> str:
+    """Return why the cluster cannot be upgraded to the release, with the remedy; empty if it can."""
+    current = running
     clusters, nodes = await read_each(subject.cluster, CLUSTERS, NODES)
-    if isinstance(clusters, NotInstalled) or isinstance(nodes, NotInstalled) or not clusters:
-        return ""
-    unfinished = UnfinishedUpgrade.of(clusters[0])
-    return unfinished.refusal(name, nodes, is_name=True) if unfinished else ""
+    if not isinstance(clusters, NotInstalled) and not isinstance(nodes, NotInstalled) and clusters:
+        unfinished = UnfinishedUpgrade.of(clusters[0])
+        if unfinished is not None and unfinished.behind(nodes):
+            refused = unfinished.refusal(name, nodes, is_name=True)
+            if refused:
+                return f"{refused}. Set it to that release"
+            current = unfinished.previous
+    unknown = pairs.refusal(current, name) if current and not subject.spec.force else ""
+    return f"The upgrade from {current} to {name} is not allowed: {unknown}. {pairs.FORCED}" if unknown else ""
 
 
 def _warnings(name: str, found: Object) -> Iterator[Finding]:

@@ -25,17 +25,19 @@ MARK = "plan.upgrade.cattle.io/up-image-preload"
 @pytest.mark.rule(
     "api: force skips the version check before ImagePreload",
     "pipeline: ImagePreload is entered only for an allowed version step",
+    "pipeline: a pair of releases whose steps are not known is refused",
     "pipeline: spec.force skips the version check",
 )
 @pytest.mark.parametrize("force", [False, True], ids=["guarded", "forced"])
 @pytest.mark.parametrize(
     ("current", "target", "minimum", "denied"),
     [
-        pytest.param("v1.6.1", "v1.7.0", "v1.6.1", "", id="supported"),
+        pytest.param("v1.7.1", "v1.8.0", "v1.7.1", "", id="supported"),
         pytest.param("v1.6.1", "v1.7.0", "v1.6.2", "upgrade to v1.6.2 or later first", id="minimum version"),
         pytest.param("v1.6.1", "v1.5.0", "", "downgrades are not supported", id="downgrade"),
         pytest.param("v1.6.1", "v1.6.1", "", "all nodes run it already", id="the running version"),
         pytest.param("v1.7.0", "v1.7.0", "", "", id="nodes that a failed upgrade left behind"),
+        pytest.param("v1.8.0", "v1.9.0", "", "the steps from v1.8 to v1.9 are provisional", id="provisional pair"),
     ],
 )
 async def test_eligibility_is_checked_unless_forced(

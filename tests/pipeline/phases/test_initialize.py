@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 async def prepared(cluster: Harvester, *, url: str = "https://x/a.iso", checksum: str = "", **setting: str) -> None:
     await put_version(cluster, "v1.7.0", isoURL=url, **({"isoChecksum": checksum} if checksum else {}))
-    await cluster.put(SETTINGS, {"metadata": {"name": "server-version"}, **(setting or {"value": "v1.6.1"})})
+    await cluster.put(SETTINGS, {"metadata": {"name": "server-version"}, **(setting or {"value": "v1.7.0-rc2"})})
 
 
 async def put_version(cluster: Harvester, name: str, **spec: str) -> None:
@@ -48,7 +48,7 @@ async def test_version_running_version_and_cluster_are_recorded(cluster: Harvest
     assert await Initialize().run(ctx) == Completed()
     assert ctx.status.difference() == {
         "version": {"isoURL": "https://x/a.iso", "isoChecksum": "ab" * 64},
-        "previousVersion": "v1.6.1",
+        "previousVersion": "v1.7.0-rc2",
     }
 
 
@@ -58,13 +58,13 @@ async def test_version_running_version_and_cluster_are_recorded(cluster: Harvest
     "pipeline: exactly one managed node makes a single-node cluster",
 )
 async def test_one_managed_node_makes_a_single_node_cluster(cluster: Harvester) -> None:
-    await prepared(cluster, value="", default="v1.6.0")
+    await prepared(cluster, value="", default="v1.7.0-rc1")
     await cluster.nodes("n1")
     await cluster.nodes("unmanaged", **{"harvesterhci.io/managed": "false"})
     ctx = cluster.context(await cluster.plan())
     outcome = await Initialize().run(ctx)
     assert ctx.status["singleNode"] == "n1"
-    assert ctx.status["previousVersion"] == "v1.6.0"
+    assert ctx.status["previousVersion"] == "v1.7.0-rc1"
     assert ctx.status["version"] == {"isoURL": "https://x/a.iso"}
     assert outcome == Completed()
 
@@ -179,7 +179,7 @@ async def test_preflight_decides(cluster: Harvester, answer: Any, outcome: type[
     found = await Initialize().run(ctx)
     assert isinstance(found, outcome)
     assert text in (found.cause if isinstance(found, Failed) else found.message)
-    assert ctx.status["previousVersion"] == "v1.6.1"
+    assert ctx.status["previousVersion"] == "v1.7.0-rc2"
 
 
 @pytest.mark.parametrize(
@@ -217,18 +217,22 @@ async def test_recorded_version_counts_after_the_version_is_deleted(cluster: Har
 @pytest.mark.rule(
     "pipeline: Initialize fails when the Version cannot be reached from the running version",
     "pipeline: Initialize fails when all nodes run the version already",
+    "pipeline: a pair of releases whose steps are not known is refused",
     "pipeline: spec.force skips the version check",
 )
 @pytest.mark.parametrize("force", [False, True], ids=["guarded", "forced"])
 @pytest.mark.parametrize(
     ("target", "minimum", "running", "denied"),
     [
-        pytest.param("v1.7.0", "v1.6.0", "v1.6.1", "", id="supported"),
+        pytest.param("v1.7.0", "v1.7.0-rc1", "v1.7.0-rc2", "", id="supported"),
+        pytest.param("v1.8.0", "v1.7.0", "v1.7.1", "", id="supported pair"),
+        pytest.param("v1.9.0", "", "v1.7.1", "the steps between these releases are unknown", id="unknown pair"),
+        pytest.param("v1.7.0", "", "v1.6.1", "the step from v1.6 to v1.7 is not supported", id="refused pair"),
         pytest.param("v1.6.0", "", "v1.6.1", "downgrades are not supported", id="downgrade"),
         pytest.param("v1.7.0", "v1.6.2", "v1.6.1", "upgrade to v1.6.2 or later first", id="minimum version"),
         pytest.param("v1.6.1", "", "v1.6.1", "all nodes run it already", id="the running version"),
         pytest.param("v1.7.0", "", "v1.7.0", "", id="nodes that a failed upgrade left behind"),
-        pytest.param("daily", "v1.9.0", "v1.6.1", "", id="development build"),
+        pytest.param("daily", "v1.9.0", "v1.6.1", "daily is no release, and its steps are unknown", id="build"),
     ],
 )
 async def test_version_is_checked_before_the_download(

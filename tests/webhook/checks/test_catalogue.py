@@ -28,7 +28,7 @@ SCENARIOS = [
 SPEC = {"version": "v1.8.0", "image": "iso", "nodeUpgradeOption": {"pauseNodes": ["n1"]}}
 #: The kinds that each check reads.
 READS = {
-    "version": (resources.VERSIONS,),  # and, for a Version that exists, nodes and Rancher's cluster
+    "version": (resources.VERSIONS, resources.SETTINGS),  # and, for a Version that exists, nodes and Rancher's cluster
     "image": (resources.VIRTUAL_MACHINE_IMAGES,),
     "pause list": (resources.NODES,),
     "toolkit image": (),

@@ -7,7 +7,7 @@ import pytest
 from tests.support.cluster.cluster_reader import MemoryReader, assert_messages, find, named
 from tests.support.managers.toolkit_config import TOOLKIT
 from upgrade_manager.api.keys import ANNOTATION_UNFINISHED_UPGRADE
-from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, VERSIONS
+from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, SETTINGS, VERSIONS
 from upgrade_manager.release.unfinished import UnfinishedUpgrade
 from webhook.check import Outcome, Subject
 from webhook.checks.version import CHECK
@@ -45,6 +45,7 @@ async def test_invalid_name_is_not_sent_as_a_selector() -> None:
 
 
 UNFINISHED = UnfinishedUpgrade(previous="v1.7.1", release="v1.8.0", os="Harvester v1.8.0")
+UNKNOWN_BEGIN = UnfinishedUpgrade(previous="v1.6.1", release="v1.8.0", os="Harvester v1.8.0")
 REFUSAL = (
     "The upgrade from v1.7.1 to v1.8.0 has begun, and n2 does not run v1.8.0 yet. Until then only v1.8.0 or a patch of "
     "it is accepted, not v1.9.0. Set it to that release"
@@ -94,3 +95,36 @@ async def test_version_without_a_url_is_a_warning() -> None:
     [result] = await run_checks([CHECK], subject)
     text = "Version harvester-system/v1.8.0 lacks spec.isoURL. Set it to the URL of the ISO"
     assert (result.outcome, result.warnings) == (Outcome.WARNING, (text,))
+
+
+@pytest.mark.rule("admission: a plan for a release whose steps from the running one are not known is denied")
+@pytest.mark.parametrize(
+    ("running", "spec", "expected"),
+    [
+        pytest.param("v1.7.1", {}, [], id="known"),
+        pytest.param(
+            "v1.6.1", {}, ["The upgrade from v1.6.1 to v1.8.0 is not allowed: the steps between"], id="unknown"
+        ),
+        pytest.param("v1.6.1", {"force": True}, [], id="forced"),
+        pytest.param("v1.6.1", {"image": "iso"}, [], id="an image, whose release is unknown"),
+        pytest.param("", {}, [], id="no running version"),
+    ],
+)
+async def test_unknown_pair(running: str, spec: dict[str, Any], expected: list[str]) -> None:
+    setting = {"metadata": {"name": "server-version"}, "value": running}
+    reader = MemoryReader({VERSIONS: [named("v1.8.0", "harvester-system", **CHECKED)], SETTINGS: [setting]})
+    assert_messages(await find(CHECK, reader, version="v1.8.0", **spec), expected)
+
+
+async def test_pair_begins_at_the_release_that_nodes_still_run() -> None:
+    setting = {"metadata": {"name": "server-version"}, "value": "v1.8.0"}
+    objects = {
+        VERSIONS: [named("v1.8.1", "harvester-system", **CHECKED)],
+        SETTINGS: [setting],
+        PROVISIONING_CLUSTERS: [
+            named("local", "fleet-local", annotations={ANNOTATION_UNFINISHED_UPGRADE: UNKNOWN_BEGIN.annotation()})
+        ],
+        NODES: [named("n1", status={"nodeInfo": {"osImage": "Harvester v1.6.1"}})],
+    }
+    [message] = await find(CHECK, MemoryReader(objects), version="v1.8.1")
+    assert message.startswith("The upgrade from v1.6.1 to v1.8.1 is not allowed: ")

@@ -12,6 +12,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.pipeline.outcome import Failed
 from upgrade_manager.pipeline.selections import MACHINE_PLANS, MANAGED_NODES
 from upgrade_manager.pipeline.settings import unfinished_upgrade
+from upgrade_manager.release.migrations import pairs
 from upgrade_manager.release.version import check_eligibility
 
 if TYPE_CHECKING:
@@ -23,16 +24,17 @@ if TYPE_CHECKING:
 
 
 async def check_upgrade_path(ctx: ReconcileContext, *, target: str, minimum: str) -> Failed | None:
-    """Fail if Harvester does not support the upgrade to the target, unless spec.force is set."""
+    """Fail if Harvester does not support the upgrade, or the releases' steps are unknown, unless spec.force is set."""
     if ctx.plan.spec.force:
         return None
     current = ctx.status["previousVersion"] or ""
     refusal = check_eligibility(current, target, minimum)
     if refusal is None and current == target and await _is_upgraded(ctx, target):
         refusal = "all nodes run it already"
-    if refusal is None:
+    refusal = refusal or pairs.refusal(current, target)
+    if not refusal:
         return None
-    advice = "Create a plan for another release; spec.force: true skips this check"
+    advice = f"Create a plan for another release; {pairs.FORCED}"
     return Failed(cause=f"upgrade from {current} to {target} is not allowed: {refusal}. {advice}")
 
 

@@ -173,8 +173,8 @@ async def _read_version(ctx: ReconcileContext) -> Failed | None:
 
 async def _running_version(ctx: ReconcileContext) -> str:
     setting = await ctx.client.find(SETTINGS, SETTING_SERVER_VERSION) or {}
-    version = setting.get("value") or setting.get("default")
+    version = versions.running(setting)
     if not version:
         logs = f"kubectl logs -n {HARVESTER_SYSTEM} deployment/harvester"
         raise MissingObject(f"Setting {SETTING_SERVER_VERSION} lacks a value, which Harvester sets. Run {logs}")
-    return str(version)
+    return version

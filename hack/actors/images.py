@@ -1,7 +1,7 @@
 """Harvester's image controller with CDI: downloads an image into a volume, with retries and a limit.
 
-An image whose name an earlier one had waits until that one's claim is gone, which is as long as Pods use it
-(containerized-data-importer v1.61.0, pkg/controller/datavolume/controller-base.go, validatePVC).
+An image whose name an earlier one had waits until that one's claim is deleted, which Pods that use it delay
+(containerized-data-importer, pkg/controller/datavolume/controller-base.go, validatePVC).
 """
 
 from __future__ import annotations

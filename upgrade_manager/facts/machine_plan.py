@@ -174,7 +174,8 @@ def acknowledgements(secret: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the keys of the acknowledgements that an earlier upgrade has left, and that Rancher may still read.
 
     Once Rancher has drained the node, it does not wait for the pre-drain hook: the acknowledgement shows that the node
-    is under way, and Rancher removes it when it uncordons the node.
+    is under way, and Rancher removes it when it uncordons the node. A node that waits for its post-drain hook is
+    finished by the next plan, whose own request the acknowledgement must not answer.
     """
     present = secret["metadata"].get("annotations") or {}
     read = REQUESTED.keys() - ({ANNOTATION_PRE_HOOK} if _is_drained(present) else set())
@@ -184,7 +185,8 @@ def acknowledgements(secret: Mapping[str, Any]) -> tuple[str, ...]:
 def _is_drained(annotations: Mapping[str, str]) -> bool:
     options = annotations.get(RKE_DRAIN_OPTIONS)
     keys = (RKE_DRAIN_DONE, RKE_PRE_DRAIN, ANNOTATION_PRE_HOOK)
-    return bool(options) and all(annotations.get(key) == options for key in keys)
+    is_upgrading = bool(options) and RKE_POST_DRAIN not in annotations
+    return is_upgrading and all(annotations.get(key) == options for key in keys)
 
 
 def begun_drains(secrets: Iterable[Mapping[str, Any]]) -> list[str]:

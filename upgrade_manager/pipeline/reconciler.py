@@ -164,8 +164,7 @@ class PlanReconciler:
 
     def _succeeded(self, ctx: ReconcileContext) -> None:
         """Remember the plan as this reconcile leaves it, because the reconcile has reported each of its writes."""
-        uid = ctx.owner.uid
-        self._reported[uid] = _reportable(ctx.raw)
+        self._reported[uid := ctx.owner.uid] = _reportable(ctx.raw)
         self._parsed[uid] = ctx.plan
         if uid in self._failing:
             self._failing.discard(uid)

@@ -3,4 +3,13 @@
 The pipeline, the toolkit and the webhook read it; nothing in here knows an upgrade.
 """
 
-__all__ = ["errors", "image_lists", "release_file", "repository_client", "service_proxy", "unfinished", "version"]
+__all__ = [
+    "errors",
+    "image_lists",
+    "migrations",
+    "release_file",
+    "repository_client",
+    "service_proxy",
+    "unfinished",
+    "version",
+]

@@ -138,7 +138,7 @@ async def test_node_that_goes_down_during_a_decision_holds_the_step(
             await lose(stage)
         return await find_all_missing(ctx, nodes)
 
-    monkeypatch.setattr("upgrade_manager.pipeline.node_upgrade.phase.find_all_missing", slow)
+    monkeypatch.setattr("upgrade_manager.pipeline.node_upgrade.missing_nodes.find_all_missing", slow)
     await stage.run()
     assert (lists > 2, await stage.jobs()) == (True, [])
 

@@ -1,4 +1,4 @@
-"""What "Succeeded" implies, checked at the end of a run: the state of nodes, VMs and settings.
+"""The promise of "Succeeded", checked at the end of a run: the state of nodes, VMs and settings.
 
 Random runs make the same checks with what their users have changed (random_runs/random_run.py); success_truth.py checks
 the moment at which a plan records its success.

@@ -1,4 +1,4 @@
-"""What is known of the steps between two releases of Harvester: data and predicates.
+"""The steps between two releases of Harvester, as far as they are known: data and predicates.
 
 pairs.py judges a pair, for Initialize, ImagePreload and the webhook.
 """

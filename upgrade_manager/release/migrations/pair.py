@@ -1,4 +1,4 @@
-"""A pair of releases, and how far its steps are known; pairs.py has the table."""
+"""A pair of releases, with the degree to which its steps are known; pairs.py has the table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Minor: TypeAlias = tuple[int, int]
 
 
 class Standing(Enum):
-    """How far the steps of a pair are known."""
+    """The degree to which the steps of a pair are known."""
 
     KNOWN = "known"
     #: The newer release is not final, and its steps may still change.

@@ -155,8 +155,8 @@ class ProcessContainers:
                 self._kill(uid)
         elif self._boots.get(node) != host.boots:
             if host.boots:
-                tree.boot(self._tree(node), os_image=host.os_image)
                 state = HostState.load(self._state(node))
+                tree.boot(self._tree(node), os_image=host.os_image, mounts=state.mounts)
                 state.boot()
                 state.save(self._state(node))
             else:

@@ -19,23 +19,28 @@ if TYPE_CHECKING:
 class ImagePrograms:
     """The programs that know containerd's images."""
 
-    def __init__(self, state: HostState) -> None:
+    def __init__(self, state: HostState, *, stage: Callable[[str], None]) -> None:
         self._state = state
+        self._stage = stage
         self.handlers: dict[str, Callable[[Sequence[str], bytes], Awaitable[Output]]] = {
             "ctr": self._ctr,
             "crictl": self._crictl,
         }
 
     async def _ctr(self, arguments: Sequence[str], stdin: bytes) -> Output:
-        match arguments[-2:]:
+        match list(arguments[arguments.index("images") + 1 :]):
             case ["list", "--quiet"]:
                 return Output(status=0, stdout="".join(f"{image}\n" for image in self._state.images))
-            case ["import", "-"]:
-                return self._import(stdin)
+            case ["import", *options, "-"] if options in ([], ["--no-unpack"]):
+                return self._import(stdin, unpacks=not options)
         return Output(status=1, stderr=f"ctr: unknown arguments {arguments}")
 
-    def _import(self, archive: bytes) -> Output:
-        """Import the images that the archive's manifest.json names, as `docker save` writes it."""
+    def _import(self, archive: bytes, *, unpacks: bool) -> Output:
+        """Import the images that the archive's manifest.json names, as `docker save` writes it.
+
+        ctr also unpacks them to snapshots, unless an option says otherwise (containerd/containerd v2.1.5:
+        cmd/ctr/commands/images/import.go); the list has them either way.
+        """
         try:
             with tarfile.open(fileobj=BytesIO(archive)) as content:
                 manifest = content.extractfile("manifest.json")
@@ -43,7 +48,12 @@ class ImagePrograms:
         except (tarfile.TarError, KeyError, ValueError) as error:
             return Output(status=1, stderr=f"ctr: unrecognized image format: {error}")
         self._state.images = sorted({*self._state.images, *tags})
-        return Output(status=0, stdout="".join(f"unpacking {tag}...done\n" for tag in tags))
+        self._state.incomplete = sorted({*self._state.incomplete, *tags})
+        self._stage("the content of listed images")
+        self._state.incomplete = sorted({*self._state.incomplete}.difference(tags))
+        if unpacks:
+            self._state.unpacked = sorted({*self._state.unpacked, *tags})
+        return Output(status=0, stdout="".join(f"{'unpacking' if unpacks else 'saved'} {tag}\n" for tag in tags))
 
     async def _crictl(self, arguments: Sequence[str], _: bytes) -> Output:
         match list(arguments):

@@ -45,7 +45,7 @@ class Machines:
             tree.fill(root, os_image=host.os_image)
             found = self._machines[node] = Machine(HostTree(root), SimulatedPrograms(root), host.boots)
         elif found.boots != host.boots:
-            tree.boot(found.tree.root, os_image=host.os_image)
+            tree.boot(found.tree.root, os_image=host.os_image, mounts=found.programs.state.mounts)
             found.programs.state.boot()
             found.boots = host.boots
         return found

@@ -8,8 +8,9 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-import yaml
-
+from hack.host import state_partition
+from hack.host.elemental import SimulatedElemental
+from hack.host.state_partition import ACTIVE, STATE
 from hack.host.systemd import systemctl
 from upgrade_manager.toolkit.host.host_programs import Output
 from upgrade_manager.toolkit.host.host_tree import HostTree
@@ -20,11 +21,7 @@ if TYPE_CHECKING:
 
     from hack.host.state import HostState
 
-_STATE = "/run/initramfs/cos-state"
-_IMAGES = f"{_STATE}/cOS"
-_ACTIVE, _PASSIVE, _TRANSITION = (f"{_IMAGES}/{name}.img" for name in ("active", "passive", "transition"))
 _ELEMENTAL = "/usr/bin/elemental"
-_OS = "PRETTY_NAME="
 #: Status of mount and umount for a failed system call.
 _MOUNT_FAILED = 32
 #: Status of e2fsck for errors that it did not correct.
@@ -35,9 +32,10 @@ _INACTIVE = 3
 class OsPrograms:
     """Programs by name, on a tree and its state."""
 
-    def __init__(self, tree: Path, state: HostState) -> None:
+    def __init__(self, tree: Path, state: HostState, *, stage: Callable[[str], None]) -> None:
         self._tree = tree
         self._state = state
+        self._simulated = SimulatedElemental(tree, state, stage=stage)
         self.handlers: dict[str, Callable[[Sequence[str], bytes], Awaitable[Output]]] = {
             "df": self._df,
             "du": self._du,
@@ -45,8 +43,10 @@ class OsPrograms:
             "elemental": self._elemental,
             "fallocate": self._change,
             "grub2-editenv": self._grub2_editenv,
+            "losetup": self._losetup,
             "mount": self._mount,
             "mv": self._mv,
+            "rm": self._rm,
             "rsync": self._rsync,
             "sync": self._sync,
             "systemctl": self._systemctl,
@@ -62,6 +62,8 @@ class OsPrograms:
         match list(arguments):
             case ["-o", "remount,rw", target]:
                 self._state.mounts[target] = "rw"
+            case ["-o", "remount,ro", target] if target == STATE and state_partition.is_unlinked(self._tree):
+                return Output(status=_MOUNT_FAILED, stderr=f"mount: {target}: mount point is busy.")
             case ["-o", "remount,ro", target]:
                 self._state.mounts.pop(target, None)
             case ["--bind", source, target] if self._path(source).exists():
@@ -75,13 +77,10 @@ class OsPrograms:
     def _mount_image(self, source: str, target: str) -> Output:
         if not self._path(target).is_dir():
             return Output(status=_MOUNT_FAILED, stderr=f"mount: {target}: mount point does not exist.")
-        if not self._path(source).is_file() or _OS not in self._path(source).read_text(encoding="utf-8"):
+        if not self._path(source).is_file() or not self._os_of(source):
             return Output(status=_MOUNT_FAILED, stderr=f"mount: {target}: wrong fs type, bad superblock on {source}.")
         self._state.mounts[target] = source
-        for name in ("etc/os-release", _ELEMENTAL.lstrip("/")):
-            path = self._path(target) / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(self._path(source).read_text(encoding="utf-8"), encoding="utf-8")
+        state_partition.unpack(self._path(source).read_text(encoding="utf-8"), self._path(target))
         return Output(status=0)
 
     async def _umount(self, arguments: Sequence[str], _: bytes) -> Output:
@@ -100,45 +99,42 @@ class OsPrograms:
             case ["upgrade", "--help"]:
                 return Output(status=0, stdout=f"Usage:\n  elemental upgrade [flags]\n\n      {option} string\n")
             case ["upgrade", "--logfile", log, flag, source, "--config-dir", folder, "--debug"] if flag == option:
-                return self._upgrade(source.removeprefix(prefix), log=log, folder=folder)
+                try:
+                    return await self._simulated.upgrade(source.removeprefix(prefix), log=log, folder=folder)
+                finally:
+                    self._state.next_os = self._os_of(ACTIVE)
         return Output(status=1, stderr=f"Error: unknown flag: {' '.join(arguments)}")
-
-    def _upgrade(self, source: str, *, log: str, folder: str) -> Output:
-        self._path(log).write_text(f"Upgrade called with {source}\n", encoding="utf-8")
-        config = yaml.safe_load(self._path(f"{folder}/config.yaml").read_text(encoding="utf-8"))
-        if source not in self._state.mounts or not self._path("/oem/grubenv").exists():
-            return Output(status=1, stderr="level=error msg=undefined upgrade source")
-        if config["upgrade"]["system"]["size"] <= self._state.rootfs_mib:
-            return Output(status=1, stderr="level=error msg=no space left on device")
-        if self._state.damage == "elsewhere":
-            return Output(status=0)
-        name = (self._path(source) / "etc/os-release").read_text(encoding="utf-8")
-        self._path(_TRANSITION).write_text(name, encoding="utf-8")
-        self._path(_ACTIVE).replace(self._path(_PASSIVE))
-        if self._state.damage == "renames":
-            # It removes its image after an error.
-            self._path(_TRANSITION).unlink()
-            return Output(status=1, stderr="level=error msg=tune2fs failed")
-        self._path(_TRANSITION).replace(self._path(_ACTIVE))
-        self._state.next_os = self._os_of(_ACTIVE)
-        return Output(status=0)
 
     async def _mv(self, arguments: Sequence[str], _: bytes) -> Output:
         source, target = arguments[-2:]
-        if self._state.mounts.get(_STATE) != "rw":
+        if self._state.mounts.get(STATE) != "rw":
             return Output(status=1, stderr=f"mv: cannot move '{source}': Read-only file system")
         self._path(source).replace(self._path(target))
-        self._state.next_os = self._os_of(_ACTIVE)
+        state_partition.refresh(self._tree)
+        self._state.next_os = self._os_of(ACTIVE)
+        return Output(status=0)
+
+    async def _rm(self, arguments: Sequence[str], _: bytes) -> Output:
+        for path in (argument for argument in arguments if argument.startswith("/")):
+            if self._state.mounts.get(STATE) != "rw":
+                return Output(status=1, stderr=f"rm: cannot remove '{path}': Read-only file system")
+            HostTree(self._tree).remove(path)
+        state_partition.refresh(self._tree)
+        return Output(status=0)
+
+    async def _losetup(self, arguments: Sequence[str], _: bytes) -> Output:
+        if not state_partition.detach(self._tree, arguments[-1].removeprefix("/dev/")):
+            return Output(status=1, stderr=f"losetup: {arguments[-1]}: detach failed: No such device or address")
         return Output(status=0)
 
     def _os_of(self, image: str) -> str:
-        """Return the name in an image; the running system's image names none."""
-        text = self._path(image).read_text(encoding="utf-8")
-        return text.strip().removeprefix(_OS).strip('"') if text.startswith(_OS) else ""
+        """Return the name in an image; the image of a new host names none."""
+        path = self._path(image)
+        return state_partition.name_in(path.read_text(encoding="utf-8")) if path.exists() else ""
 
     async def _change(self, arguments: Sequence[str], _: bytes) -> Output:
         """Change an image in a way that a tree of files does not show."""
-        if self._state.mounts.get(_STATE) != "rw":
+        if self._state.mounts.get(STATE) != "rw":
             return Output(status=1, stderr=f"{arguments[-1]}: Read-only file system")
         return Output(status=0 if self._path(arguments[-1]).exists() else 1, stderr="")
 
@@ -148,10 +144,11 @@ class OsPrograms:
         return Output(status=0)
 
     async def _df(self, _: Sequence[str], __: bytes) -> Output:
-        return Output(status=0, stdout=f" Avail\n{self._state.free_mib:6}\n")
+        return Output(status=0, stdout=f" Avail\n{self._simulated.room():6}\n")
 
     async def _du(self, arguments: Sequence[str], _: bytes) -> Output:
-        size = self._state.image_mib if arguments[-1] == _ACTIVE else self._state.rootfs_mib
+        is_image = arguments[-1] == ACTIVE
+        size = self._state.written.get(ACTIVE, self._state.image_mib) if is_image else self._state.rootfs_mib
         return Output(status=0, stdout=f"{size}\t{arguments[-1]}\n")
 
     async def _sync(self, _: Sequence[str], __: bytes) -> Output:
@@ -162,11 +159,22 @@ class OsPrograms:
             return Output(status=_UNCORRECTED, stdout="/: ********** WARNING: Filesystem still has errors **********\n")
         return Output(status=0, stdout="COS_ACTIVE: 41234/196608 files, 560000/786432 blocks\n")
 
-    async def _rsync(self, _: Sequence[str], __: bytes) -> Output:
+    async def _rsync(self, arguments: Sequence[str], _: bytes) -> Output:
+        source, target = (self._files(path.rstrip("/")) for path in arguments[-2:])
         # A hook of elemental has changed one file, whose time shows it.
-        changed = ".d..t...... boot/\n>fcst...... etc/fstab\n"
-        lost = ">fc........ usr/share/p11-kit/modules/p11-kit-trust.module\n" if self._state.damage == "content" else ""
-        return Output(status=0, stdout=changed + lost)
+        lines = [".d..t...... boot/", ">fcst...... etc/fstab", "cd+++++++++ mnt/"]
+        lines += [f">f+++++++++ {path}" for path in sorted(source - target)]
+        lines += [f">fc........ {path.removeprefix('!')}" for path in sorted(target) if path.startswith("!")]
+        if "--delete" in arguments:
+            extra = sorted(path for path in target - source if not path.startswith("!"))
+            lines += [f"*deleting   {path}" for path in ("lost+found/", "oem/", "system/", *extra)]
+        return Output(status=0, stdout="".join(f"{line}\n" for line in lines))
+
+    def _files(self, folder: str) -> set[str]:
+        """Return the paths in a mounted image, and in its text the files that lost their content, after a `!`."""
+        root, image = self._path(folder), self._path(self._state.mounts[folder])
+        found = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+        return found | {line for line in image.read_text(encoding="utf-8").splitlines() if line.startswith("!")}
 
     async def _systemctl(self, arguments: Sequence[str], _: bytes) -> Output:
         match list(arguments):

@@ -21,6 +21,10 @@ class HostState:
 
     #: References in containerd.
     images: list[str] = field(default_factory=list)
+    #: References whose images lack content, because their import was killed.
+    incomplete: list[str] = field(default_factory=list)
+    #: References of images that were unpacked to snapshots before any container needed them.
+    unpacked: list[str] = field(default_factory=list)
     #: Ids of images that have more than one reference, by reference; other images have ids of their own.
     image_ids: dict[str, str] = field(default_factory=dict)
     #: References of the images that containers use.
@@ -33,11 +37,15 @@ class HostState:
     mounts: dict[str, str] = field(default_factory=dict)
     #: Transient units that systemd runs.
     units: list[str] = field(default_factory=list)
-    #: Free space of the state partition, in MiB.
+    #: Free space of the state partition beside its two images, in MiB.
     free_mib: int = 9000
     #: Size of the release's root file system, and blocks of the image that elemental writes, in MiB.
     rootfs_mib: int = 2300
     image_mib: int = 2400
+    #: MiB that elemental has written, by path; also what a killed elemental has left.
+    written: dict[str, int] = field(default_factory=dict)
+    #: Seconds that elemental takes for the tree and for the image.
+    copy_seconds: float = 0.0
     #: The damage of images that elemental writes: "metadata" or "content" is lost, they are "elsewhere" on
     #: another disk, or it fails between its "renames"; empty for nothing.
     damage: str = ""

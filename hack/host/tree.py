@@ -5,7 +5,10 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+from hack.host import state_partition
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 #: Keeps rancher-system-agent from restarting RKE2 while Rancher is upgraded.
@@ -15,8 +18,6 @@ _FILES = {
     f"{_DROP_IN}/10-harvester-upgrade.env": "INSTALL_RKE2_SKIP_ENABLE=true\n",
     "etc/rancher/rke2/config.yaml.d/50-rancher.yaml": '{"node-label": ["harvesterhci.io/managed=true"]}\n',
     "var/lib/rancher/rke2/agent/etc/crictl.yaml": "runtime-endpoint: unix:///run/k3s/containerd/containerd.sock\n",
-    "run/initramfs/cos-state/cOS/active.img": "the running operating system\n",
-    "run/initramfs/cos-state/cOS/passive.img": "the previous operating system\n",
     "oem/grubenv": "# GRUB Environment Block\n",
 }
 #: Directories of the running system only, empty after a boot.
@@ -37,15 +38,22 @@ def fill(root: Path, *, os_image: str) -> None:
         path.write_text(text, encoding="utf-8")
     for name in ("usr/local", "usr/bin", *_VOLATILE):
         (root / name).mkdir(parents=True, exist_ok=True)
+    state_partition.fill(root)
     _set_os(root, os_image)
     _count_boot(root)
 
 
-def boot(root: Path, *, os_image: str) -> None:
-    """Change the tree as a boot of this operating system does."""
+def boot(root: Path, *, os_image: str, mounts: Iterable[str]) -> None:
+    """Change the tree as a boot of this operating system does: an image runs, and these mounts have ended."""
+    for target in mounts:
+        path = root / target.lstrip("/")
+        if path.is_dir() and target != state_partition.STATE:
+            shutil.rmtree(path)
+            path.mkdir()
     for name in _VOLATILE:
         shutil.rmtree(root / name, ignore_errors=True)
         (root / name).mkdir(parents=True)
+    state_partition.boot(root, os_image=os_image)
     _set_os(root, os_image)
     _count_boot(root)
 

@@ -81,8 +81,9 @@ async def test_nothing_outside_the_host_changes(tmp_path: Path, monkeypatch: pyt
     _surround(tmp_path / "pod", monkeypatch)
     async with WORLDS[command](tmp_path) as world:
         _link(world.tree.root, disk=tmp_path / "disk")
-        # The simulated services keep their state beside the tree.
-        allowed = (world.tree.root, world.folder, *(tmp_path / f"state.{suffix}" for suffix in ("json", "new")))
+        # The simulated services keep their state beside the tree, and its kernel the files of its loop devices.
+        beside = ("state.json", "state.new", "host.loop0", "host.loop7")
+        allowed = (world.tree.root, world.folder, *(tmp_path / name for name in beside))
         before = _entries(tmp_path, besides=allowed)
         with file_operations(world.tree.root) as operations:
             await world.run(command, **OPTIONS.get(command, {}))

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.pipeline.node_upgrade.test_gate import RELEASE_KUBERNETES
-from tests.pipeline.node_upgrade.test_gate_rows import TARGETS, in_two_tiers, set_up, target_waits
+from tests.pipeline.node_upgrade.test_gate_rows import (
+    OLD_KUBERNETES,
+    OLD_OS,
+    TARGETS,
+    in_two_tiers,
+    set_up,
+    target_waits,
+)
 from tests.support.cluster.nodes import OPTIONS, PRE
 from upgrade_manager.api.keys import WITNESS_LABEL
 from upgrade_manager.blockers.known_wait import RefusedCordonWait, UncordonedNodeWait

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from hack import scenario as scenarios
-from hack.host import tree
+from hack.host import state_partition, tree
 from hack.host.programs import SimulatedPrograms
 from tests.support.toolkit.toolkit import NODE, toolkit_world
 from upgrade_manager.api.keys import TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
-from upgrade_manager.toolkit.host.host_paths import ACTIVE_IMAGE, OS_WORK, PASSIVE_IMAGE, RKE2_IMAGES
+from upgrade_manager.toolkit.host.host_paths import ACTIVE_IMAGE, OS_WORK, PASSIVE_IMAGE, RKE2_IMAGES, STATE_PARTITION
 from upgrade_manager.toolkit.host.host_tree import HostTree
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ RKE2_ARCHIVE = f"{RKE2_IMAGES}/rke2.tar.zst"
 USER_ARCHIVE = f"{RKE2_IMAGES}/custom.tar.zst"
 
 
-def os_iso(*, kubernetes: str = KUBERNETES) -> dict[str, bytes]:
-    """Return the files of an ISO that these commands read."""
-    release = {"harvester": "v1.8.0", "os": NEW_OS, "kubernetes": kubernetes, "rancher": "v2.14.0"}
+def os_iso(*, kubernetes: str = KUBERNETES, os: str = NEW_OS, files: str = "") -> dict[str, bytes]:
+    """Return the files of an ISO that these commands read; its root file system has these files, a path a line."""
+    release = {"harvester": "v1.8.0", "os": os, "kubernetes": kubernetes, "rancher": "v2.14.0"}
     images = {
         group: [{"list": f"/{group}/{group}.txt", "archive": f"/{group}/{group}.tar.zst"}]
         for group in ("common", "rke2", "agent")
@@ -44,7 +44,7 @@ def os_iso(*, kubernetes: str = KUBERNETES) -> dict[str, bytes]:
     return {
         "/harvester-release.yaml": yaml.safe_dump(release).encode(),
         "/bundle/metadata.yaml": yaml.safe_dump({"images": images}).encode(),
-        "/rootfs.squashfs": ROOTFS.encode(),
+        "/rootfs.squashfs": f"{ROOTFS.replace(NEW_OS, os)}{files}".encode(),
     }
 
 
@@ -78,9 +78,40 @@ async def new_host(world: ToolkitWorld, folder: Path) -> None:
 
 def boot(world: ToolkitWorld, os: str) -> None:
     """Boot the host into an operating system."""
-    tree.boot(world.tree.root, os_image=os)
-    state = world.programs.state
-    state.next_os, state.reboot_after, state.mounts, state.units = "", "", {}, []
+    tree.boot(world.tree.root, os_image=os, mounts=world.programs.state.mounts)
+    world.programs.state.boot()
+
+
+def boot_fallback(world: ToolkitWorld) -> None:
+    """Boot the host as GRUB does after an upgrade to an image that does not boot: it starts the fallback."""
+    rename(world, ACTIVE_IMAGE, PASSIVE_IMAGE)
+    world.tree.path(ACTIVE_IMAGE).write_text(f"{ROOTFS}!sbin/init\n", encoding="utf-8")
+    boot(world, OLD_OS)
+
+
+def power_cut(world: ToolkitWorld) -> None:
+    """Boot the host again: GRUB starts the active image, unless it is incomplete, and else the fallback."""
+    boot(world, NEW_OS if world.tree.read(ACTIVE_IMAGE) == ROOTFS else OLD_OS)
+
+
+def boots(world: ToolkitWorld) -> bool:
+    """Return True if the next boot starts a complete image: the active one, or the fallback that is left."""
+    active, passive = (world.tree.read(image) for image in (ACTIVE_IMAGE, PASSIVE_IMAGE))
+    complete = (RUNNING, ROOTFS)
+    return active in complete or passive in complete
+
+
+def runs_from(world: ToolkitWorld) -> str:
+    """Return the kernel's name of the image that runs."""
+    state_partition.refresh(world.tree.root)
+    file = (world.tree.read("/sys/block/loop0/loop/backing_file") or "").strip()
+    return file.rpartition("/")[2]
+
+
+def rename(world: ToolkitWorld, image: str, target: str) -> None:
+    """Rename an image as elemental does."""
+    world.tree.path(image).replace(world.tree.path(target))
+    state_partition.refresh(world.tree.root)
 
 
 async def set_node(world: ToolkitWorld, *, kubelet: str = KUBELET) -> None:
@@ -105,11 +136,22 @@ def elementals(world: ToolkitWorld) -> int:
     return sum(call.startswith("elemental upgrade --logfile") for call in world.programs.state.calls)
 
 
+def expected_elementals(where: str) -> int:
+    """Return how many times elemental begins if the first run is killed there: again, unless it had renamed images."""
+    return 2 if where.startswith("within elemental") and not where.endswith("removal of what it needed") else 1
+
+
 def is_upgraded(world: ToolkitWorld) -> bool:
     """Return True if the next boot starts the release, and the one after a failed boot the running system."""
     state = world.programs.state
     images = (world.tree.read(ACTIVE_IMAGE), world.tree.read(PASSIVE_IMAGE))
-    return images == (ROOTFS, RUNNING) and state.next_os == NEW_OS and is_clean(world)
+    folder = set(world.tree.names(f"{STATE_PARTITION}/cOS"))
+    return (
+        folder == {"active.img", "passive.img"}
+        and images == (ROOTFS, RUNNING)
+        and state.next_os == NEW_OS
+        and is_clean(world)
+    )
 
 
 def keeps_old_os(world: ToolkitWorld) -> bool:
@@ -119,7 +161,10 @@ def keeps_old_os(world: ToolkitWorld) -> bool:
 
 
 def is_clean(world: ToolkitWorld) -> bool:
-    """Return True if nothing is mounted, and only the log and the record are left."""
+    """Return True if nothing is mounted, and only the log and the record are left.
+
+    A killed elemental leaves the state partition writable until the next boot.
+    """
     folder = world.tree.path(OS_WORK)
     left = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    return world.programs.state.mounts == {} and left <= {"elemental.log", "upgrade.json"}
+    return set(world.programs.state.mounts) <= {STATE_PARTITION} and left <= {"elemental.log", "upgrade.json"}

@@ -76,7 +76,7 @@ def is_prepared(world: ToolkitWorld) -> bool:
     record = f"{WORK}/images.json"
     expected = {target: world.iso.files[source] for target, source in KEPT.items()}
     complete = found.pop(record, b"") and found == expected and not world.tree.exists(IMPORTED)
-    imported = set(world.programs.state.images) >= {RANCHER, BUSYBOX, ETCD}
+    imported = set(world.programs.state.images) >= {RANCHER, BUSYBOX, ETCD} and not world.programs.state.incomplete
     return bool(complete) and imported and ImageRecord.load(world.tree).importing == ""
 
 

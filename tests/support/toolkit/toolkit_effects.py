@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from upgrade_manager.toolkit.charts.helm import Helm
@@ -9,12 +10,15 @@ from upgrade_manager.toolkit.charts.helm import Helm
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from hack.host.programs import SimulatedPrograms
     from tests.support.toolkit.toolkit import ToolkitWorld
     from upgrade_manager.kube.client import Client
     from upgrade_manager.kube.patch import Patch
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.toolkit.host.host_programs import Call, HostPrograms, Output
 
+#: Programs of the host with parts between which they can be killed.
+_STEPWISE = {"ctr", "elemental"}
 _WRITES = {"create", "patch", "update", "delete"}
 
 
@@ -23,6 +27,10 @@ class Observer(Protocol):
 
     def before(self, effect: str) -> None:
         """See an effect before it happens."""
+        ...
+
+    def within(self, effect: str) -> None:
+        """See a part of an effect before it happens: some programs change the host step by step."""
         ...
 
     def after(self, effect: str) -> None:
@@ -46,10 +54,30 @@ class ObservedPrograms:
         return output
 
 
+class _ObservedHost(ObservedPrograms):
+    """The programs of the simulated host; those that change it step by step are observed so."""
+
+    def __init__(self, host: SimulatedPrograms, observer: Observer) -> None:
+        super().__init__(host, observer)
+        self._host = host
+
+    async def run(self, call: Call) -> Output:
+        if call.program not in _STEPWISE:
+            return await super().run(call)
+        stage, self._host.stage = self._host.stage, partial(self._within, call.program)
+        try:
+            return await super().run(call)
+        finally:
+            self._host.stage = stage
+
+    def _within(self, program: str, part: str) -> None:
+        self._observer.within(f"{program}, before {part}")
+
+
 def observed(world: ToolkitWorld, observer: Observer) -> dict[str, Any]:
     """Return the changes of a command's context by which all its effects are observed."""
     return {
-        "programs": ObservedPrograms(world.programs, observer),
+        "programs": _ObservedHost(world.programs, observer),
         "client": observed_client(world.client, observer),
         "helm": Helm(ObservedPrograms(world.helm, observer, where="pod"), environment={}),
     }

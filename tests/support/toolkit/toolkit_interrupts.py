@@ -17,7 +17,7 @@ class Killed(BaseException):
 
 
 class Interrupts:
-    """Implements Observer: kills at one point; there are two points for each effect."""
+    """Implements Observer: kills at one point; there are two points for each effect, and one for each part."""
 
     def __init__(self, *, at: int) -> None:
         self._at = at
@@ -28,6 +28,9 @@ class Interrupts:
 
     def before(self, effect: str) -> None:
         self._pass(f"before {effect}")
+
+    def within(self, effect: str) -> None:
+        self._pass(f"within {effect}")
 
     def after(self, effect: str) -> None:
         self._pass(f"after {effect}")
@@ -41,7 +44,7 @@ class Interrupts:
 
 
 class KillBefore:
-    """Implements Observer: kills before the first effect that begins so."""
+    """Implements Observer: kills before the first effect, or part of one, that begins so."""
 
     def __init__(self, effect: str) -> None:
         self._effect = effect
@@ -51,6 +54,9 @@ class KillBefore:
         self._is_killed = self._is_killed or effect.startswith(self._effect)
         if self._is_killed:
             raise Killed(effect)
+
+    def within(self, effect: str) -> None:
+        self.before(effect)
 
     def after(self, effect: str) -> None:
         """See Observer."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 GOLDEN = Path(__file__).parents[2] / "golden/toolkit"
 #: Long constants of the sources, by the name under which they are listed.
 _SHORT = {SCRIPT: "'the script that waits for the Pod'"}
+#: Folders in which the kernel shows its state.
+_KERNEL = {"proc", "sys"}
 _VERSION = re.compile(r'(?<="resourceVersion":")\d+')
 
 
@@ -57,6 +59,9 @@ class Transcript:
         effect = effect.replace(str(self._temporary), "TEMPORARY")
         self.lines.append(f"    {_VERSION.sub('RV', effect)}")
 
+    def within(self, effect: str) -> None:
+        """See Observer."""
+
     def after(self, effect: str) -> None:
         """See Observer."""
 
@@ -79,9 +84,9 @@ def golden(name: str, listing: str) -> str:
 
 
 def _files(root: Path) -> dict[str, str]:
-    """Return the tree's files with what changes when they do."""
+    """Return the tree's files, without the kernel's, with what changes when they do."""
     return {
         str(path.relative_to(root)): sha256(path.read_bytes()).hexdigest()
         for path in root.rglob("*")
-        if path.is_file() and not path.is_symlink()
+        if path.is_file() and not path.is_symlink() and path.relative_to(root).parts[0] not in _KERNEL
     }

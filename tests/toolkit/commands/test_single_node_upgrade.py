@@ -7,7 +7,15 @@ from typing import Any, cast
 import pytest
 
 from tests.support.managers.sweep import Sweep
-from tests.support.toolkit.os_upgrade import NEW_OS, boot, elementals, is_upgraded, single_node_world
+from tests.support.toolkit.os_upgrade import (
+    NEW_OS,
+    boot,
+    elementals,
+    expected_elementals,
+    is_upgraded,
+    rename,
+    single_node_world,
+)
 from tests.support.toolkit.toolkit import NODE, POD, ToolkitWorld
 from tests.support.toolkit.toolkit_interrupts import count_points, run_killed
 from tests.support.toolkit.toolkit_transcript import golden, transcript
@@ -18,6 +26,7 @@ from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES, PROVISIONING_CLUSTERS, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.toolkit.host.host_paths import ACTIVE_IMAGE, PASSIVE_IMAGE
 from upgrade_manager.toolkit.run.errors import OutOfSpace, StepFailed, StepTimedOut
 
 COMMAND = "node single-node-upgrade"
@@ -65,7 +74,7 @@ async def test_killed_at_every_effect_the_next_run_ends_the_same(tmp_path: Path,
             assert where
             assert is_upgraded(world), where
             assert (await _kubelet(world), await _vms(world)) == (NEW_KUBERNETES, 0), where
-            assert (elementals(world), len(world.programs.state.units)) == (1, 1), where
+            assert (elementals(world), len(world.programs.state.units)) == (expected_elementals(where), 1), where
 
 
 def _folder(parent: Path, name: str) -> Path:
@@ -99,7 +108,16 @@ async def test_drain_hooks_are_refused_before_vms_are_stopped(tmp_path: Path) ->
 async def test_full_state_partition_is_refused_before_vms_are_stopped(tmp_path: Path) -> None:
     async with single_node_world(tmp_path) as world:
         world.programs.state.free_mib = 100
-        with pytest.raises(OutOfSpace, match=r"^check-os: the new operating system needs 2786 MiB"):
+        with pytest.raises(OutOfSpace, match=r"^check-os: the new operating system needs 5086 MiB"):
+            await world.run(COMMAND)
+        assert (await _vms(world), await _kubelet(world)) == (2, "v1.34.3+rke2r1")
+
+
+async def test_replaced_image_is_refused_before_vms_are_stopped(tmp_path: Path) -> None:
+    async with single_node_world(tmp_path) as world:
+        rename(world, ACTIVE_IMAGE, PASSIVE_IMAGE)
+        world.tree.write(ACTIVE_IMAGE, "of an operator\n")
+        with pytest.raises(StepFailed, match=r"^check-os: another program has replaced .*active\.img"):
             await world.run(COMMAND)
         assert (await _vms(world), await _kubelet(world)) == (2, "v1.34.3+rke2r1")
 

@@ -29,6 +29,8 @@ ACTIVE_IMAGE = f"{STATE_PARTITION}/cOS/active.img"
 PASSIVE_IMAGE = f"{STATE_PARTITION}/cOS/passive.img"
 #: The new image until elemental renames it.
 TRANSITION_IMAGE = f"{STATE_PARTITION}/cOS/transition.img"
+#: The root file system that elemental copies into the new image, and removes afterwards.
+TRANSITION_TREE = f"{STATE_PARTITION}/cOS/transition.imgTree"
 ELEMENTAL = "/usr/bin/elemental"
 GRUB_ENVIRONMENT = "/oem/grubenv"
 KUBECTL = f"{RKE2_BIN}/kubectl"

@@ -5,13 +5,15 @@ os_upgrade.py runs it; os_images.py has the images that it writes.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import TYPE_CHECKING
 
 from upgrade_manager.toolkit.host.host_paths import ELEMENTAL, GRUB_ENVIRONMENT, OS_WORK
-from upgrade_manager.toolkit.host.host_programs import Call, run_program
+from upgrade_manager.toolkit.host.host_programs import Call, Output, run_program
+from upgrade_manager.toolkit.os.os_images import until_full
 from upgrade_manager.toolkit.os.os_rootfs import MOUNT_POINT, mounted
-from upgrade_manager.toolkit.run.errors import StepFailed
+from upgrade_manager.toolkit.run.errors import ProgramFailed, StepFailed
 
 if TYPE_CHECKING:
     from upgrade_manager.toolkit.run.context import ToolkitContext
@@ -27,6 +29,11 @@ _SOURCES = (
     (re.compile(r"--system[ =]"), ("--system", f"dir:{MOUNT_POINT}")),
 )
 _DIRECTORY = ("--directory", MOUNT_POINT)
+#: An error in elemental's log, which is on its standard output, and colours, which it has also without a terminal.
+_ERROR = re.compile(r"^ERRO\[[^\]]*\] *(?P<text>.*?) *$", re.MULTILINE)
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+#: The cause that mount prints, followed by a hint.
+_MOUNT = re.compile(r"\bmount: .*?(?=\.? *$)", re.MULTILINE)
 
 
 async def run_elemental(context: ToolkitContext, *, image_mib: int) -> None:
@@ -44,9 +51,35 @@ async def run_elemental(context: ToolkitContext, *, image_mib: int) -> None:
         async with mounted(context, "--bind", f"{MOUNT_POINT}{ELEMENTAL}", ELEMENTAL):
             arguments = ("--logfile", LOG, *await _source(context), "--config-dir", CONFIG, "--debug")
             call = Call(argv=("elemental", "upgrade", *arguments), timeout=_UPGRADE_TIMEOUT)
-            await run_program(context.programs, call)
+            output = await _watched(context, call)
+            if output.status != 0:
+                raise ProgramFailed(f"elemental returned {output.status}: {error_of(output)}")
     except StepFailed as error:
         raise type(error)(f"{error}. See {LOG} on node {context.node}") from error
+
+
+async def _watched(context: ToolkitContext, call: Call) -> Output:
+    """Run elemental, and kill it once the state partition is full, before it renames images. Raises StepFailed."""
+    running = asyncio.ensure_future(context.programs.run(call))
+    watching = asyncio.ensure_future(until_full(context))
+    try:
+        await asyncio.wait((running, watching), return_when=asyncio.FIRST_COMPLETED)
+        if watching.done():
+            watching.result()
+        return await running
+    finally:
+        for task in (running, watching):
+            task.cancel()
+        await asyncio.wait((running, watching))
+
+
+def error_of(output: Output) -> str:
+    """Return elemental's last error, and what mount said; the last line of the output may be a hint of mount only."""
+    text = _COLOUR.sub("", f"{output.stdout}\n{output.stderr}")
+    errors, mounts = _ERROR.findall(text), _MOUNT.findall(text)
+    if not errors:
+        return output.last_line or "no output"
+    return f"{errors[-1]} ({mounts[-1]})" if mounts else str(errors[-1])
 
 
 async def _source(context: ToolkitContext) -> tuple[str, str]:

@@ -1,51 +1,72 @@
-"""The images of operating systems on the state partition: room for a new image, its checks, and the rollback.
+"""The images of operating systems on the state partition: room for a new image, and the way back to the running one.
 
-os_upgrade.py calls it before and after elemental.py.
+os_upgrade.py calls it before and after elemental.py; running_image.py says which image runs, image_check.py checks the
+new one.
 
-elemental writes a sparse file through a loop device. On a full partition the kernel loses data that it cannot write,
-and no program of the upgrade sees an error. Therefore this module makes room before, and four checks afterwards.
+elemental copies the root file system to the partition twice: into a folder, and from there into a sparse file through
+a loop device. On a full partition the kernel loses data that it cannot write, and no program of the upgrade sees an
+error. Therefore this module makes room before, and watches the partition meanwhile.
 """
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import structlog
 
-from upgrade_manager.toolkit.host.host_paths import ACTIVE_IMAGE, PASSIVE_IMAGE, STATE_PARTITION, TRANSITION_IMAGE
+from upgrade_manager.toolkit.host.host_paths import (
+    ACTIVE_IMAGE,
+    PASSIVE_IMAGE,
+    STATE_PARTITION,
+    TRANSITION_IMAGE,
+    TRANSITION_TREE,
+)
 from upgrade_manager.toolkit.host.host_programs import Call, run_program
-from upgrade_manager.toolkit.os.os_rootfs import IMAGE_MOUNT_POINT, MOUNT_POINT, mounted, mounted_rootfs
+from upgrade_manager.toolkit.os.running_image import loop_devices, running_image
 from upgrade_manager.toolkit.run.errors import OutOfSpace, StepFailed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from upgrade_manager.toolkit.os.os_record import OsRecord
+    from upgrade_manager.toolkit.host.host_tree import HostTree
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
 #: Seconds for a program that may read or write a whole image.
 _TIMEOUT = 900.0
-_COMPARE_TIMEOUT = 1800.0
-#: MiB of the state partition that a good upgrade leaves free; with less, the partition ran full in between.
-_LEAST_FREE = 32
-#: rsync's code for a file whose content differs, although its size and time are equal.
-_LOST = ">fc.."
+#: MiB of the state partition that a good upgrade leaves free at any time; with less, the partition ran full.
+LEAST_FREE = 32
+#: Seconds between two reads of the free space while elemental runs.
+_WATCH = 2.0
 
 _log = structlog.get_logger(__name__)
 
 
 async def make_room(context: ToolkitContext) -> None:
-    """Remove the files of a killed elemental, and free the empty blocks of the previous operating system."""
+    """Remove the files of a killed elemental, and free the empty blocks of the fallback image."""
     async with _writable(context):
-        context.tree.remove(TRANSITION_IMAGE)
+        await _remove_interrupted(context)
         if context.tree.exists(PASSIVE_IMAGE):
             await _run(context, "fallocate", "--dig-holes", PASSIVE_IMAGE)
 
 
+def interrupted(tree: HostTree) -> list[str]:
+    """Return what a killed elemental has left; the next elemental would copy files of the folder into its image."""
+    return [path for path in (TRANSITION_TREE, TRANSITION_IMAGE) if tree.exists(path)]
+
+
+async def _remove_interrupted(context: ToolkitContext) -> None:
+    for device in loop_devices(context.tree, TRANSITION_IMAGE):
+        await _try(context, "losetup", "--detach", device)
+    if paths := interrupted(context.tree):
+        # elemental mounts /oem and /usr/local into the folder: a mount that is left must keep its files.
+        await _run(context, "rm", "--recursive", "--force", "--one-file-system", *paths)
+
+
 async def check_room(context: ToolkitContext, needed: int) -> int:
     """Return the free space of the state partition in MiB. Raises OutOfSpace if it is less than needed."""
-    free = await _number(context, "df", "--output=avail", "--block-size=1M", STATE_PARTITION)
+    free = await _free(context)
     if free < needed:
         raise OutOfSpace(
             f"the new operating system needs {needed} MiB on the node's {STATE_PARTITION}, which has {free} MiB free. "
@@ -54,53 +75,38 @@ async def check_room(context: ToolkitContext, needed: int) -> int:
     return free
 
 
+async def until_full(context: ToolkitContext) -> NoReturn:
+    """Watch the state partition while elemental writes. Raises OutOfSpace once it is full."""
+    while True:
+        await asyncio.sleep(_WATCH)
+        try:
+            free = await _free(context)
+        except StepFailed as error:
+            _log.warning("free space of the state partition not read", error=str(error))
+            continue
+        if free < LEAST_FREE:
+            raise OutOfSpace(f"{STATE_PARTITION} ran full while elemental wrote to it ({free} MiB are left)")
+
+
 async def disk_usage(context: ToolkitContext, path: str) -> int:
     """Return the space that a file or directory occupies, in MiB."""
     return await _number(context, "du", "--summarize", "--block-size=1M", path)
 
 
-async def verify_image(context: ToolkitContext, record: OsRecord) -> None:
-    """Check the new active image on the disk. Raises StepFailed."""
-    # sync of a file also returns the errors of delayed writes.
-    await _run(context, "sync", ACTIVE_IMAGE)
-    used = await disk_usage(context, ACTIVE_IMAGE)
-    if record.free_mib - used < _LEAST_FREE:
-        raise OutOfSpace(
-            f"{STATE_PARTITION} ran full: the new image occupies {used} of the {record.free_mib} MiB that were free"
-        )
-    # Without -f, e2fsck counts a damaged file system that was unmounted properly as clean.
-    await _run(context, "e2fsck", "-f", "-n", ACTIVE_IMAGE)
-    await _compare(context)
+async def make_running_active(context: ToolkitContext) -> None:
+    """Let the next boot start the image that runs; a fallback image that runs replaces the active image.
 
-
-async def _compare(context: ToolkitContext) -> None:
-    """Compare the files in the new image with the root file system. Raises StepFailed.
-
-    The file system's check does not detect lost content: such files have the right size and time, but contain zeros.
-    Files that elemental's hooks have changed have another time.
+    elemental moves the active image over the fallback image, whichever runs: an image that runs would be lost. After a
+    failure this is the way back. Raises StepFailed.
     """
-    image = mounted(context, "-o", "loop,ro", ACTIVE_IMAGE, IMAGE_MOUNT_POINT)
-    async with mounted_rootfs(context), image:
-        flags = ("--archive", "--checksum", "--dry-run", "--itemize-changes")
-        argv = ("rsync", *flags, f"{MOUNT_POINT}/", f"{IMAGE_MOUNT_POINT}/")
-        output = await run_program(context.programs, Call(argv=argv, timeout=_COMPARE_TIMEOUT))
-    lost = [line.partition(" ")[2] for line in output.stdout.splitlines() if line.startswith(_LOST)]
-    if lost:
-        raise StepFailed(f"it lost the content of {len(lost)} files, such as /{lost[0]}")
-
-
-async def restore_previous(context: ToolkitContext) -> None:
-    """Make the previous operating system, which runs, active again after elemental has renamed its image to passive.
-
-    No other image is left afterwards. Raises StepFailed.
-    """
-    if not context.tree.exists(PASSIVE_IMAGE):
-        raise StepFailed(f"{PASSIVE_IMAGE} does not exist")
+    running = running_image(context.tree)
+    if running == ACTIVE_IMAGE:
+        return
     async with _writable(context):
-        # The boot loader starts the image by its name, the kernel finds it by its label.
-        await _run(context, "tune2fs", "-L", "COS_ACTIVE", PASSIVE_IMAGE)
-        await _run(context, "mv", "--force", PASSIVE_IMAGE, ACTIVE_IMAGE)
+        await _run(context, "mv", "--force", running, ACTIVE_IMAGE)
         await _run(context, "sync", "--file-system", STATE_PARTITION)
+        # The boot loader and the initramfs find the image by its path.
+        await _try(context, "tune2fs", "-L", "COS_ACTIVE", ACTIVE_IMAGE)
 
 
 @asynccontextmanager
@@ -111,9 +117,11 @@ async def _writable(context: ToolkitContext) -> AsyncIterator[None]:
         yield
     finally:
         # A failure is only logged, because elemental and the next boot mount the partition themselves.
-        output = await context.programs.run(_call("mount", "-o", "remount,ro", STATE_PARTITION))
-        if output.status != 0:
-            _log.warning("state partition stays writable", error=output.last_line)
+        await _try(context, "mount", "-o", "remount,ro", STATE_PARTITION)
+
+
+async def _free(context: ToolkitContext) -> int:
+    return await _number(context, "df", "--output=avail", "--block-size=1M", STATE_PARTITION)
 
 
 async def _number(context: ToolkitContext, *argv: str) -> int:
@@ -127,6 +135,13 @@ async def _number(context: ToolkitContext, *argv: str) -> int:
 
 async def _run(context: ToolkitContext, *argv: str) -> None:
     await run_program(context.programs, _call(*argv))
+
+
+async def _try(context: ToolkitContext, *argv: str) -> None:
+    """Run a program whose error is only logged."""
+    output = await context.programs.run(_call(*argv))
+    if output.status != 0:
+        _log.warning("program failed", argv=list(argv), error=output.last_line)
 
 
 def _call(*argv: str) -> Call:

@@ -1,6 +1,6 @@
 """The record of an OS upgrade, by which a repeated run continues and never installs the system twice.
 
-The record is written before elemental changes an image, and names the active image of that time. It is valid for one
+The record is written before elemental changes an image, and has the inode of the image that runs. It is valid for one
 release and one boot: after a reboot, the running operating system shows the result.
 """
 
@@ -29,16 +29,25 @@ class OsRecord:
     boot: str
     #: Size of the new image.
     image_mib: int
+    #: Space of the folder of which elemental makes the image.
+    tree_mib: int
     #: Free space of the state partition before elemental runs.
     free_mib: int
-    #: The inode of the active image before elemental runs: elemental renames images, which keeps their inodes.
-    previous: int
+    #: The inode of the image that runs, which is the active one before elemental: a rename keeps it, and the kernel
+    #: gives it to no other file while the image runs.
+    running: int
     #: The identity of the new image after all checks have passed; empty before.
     verified: str = ""
 
 
 def load_record(tree: HostTree, *, os: str) -> OsRecord | None:
     """Return the record of this release and boot, or None."""
+    record = record_of_boot(tree)
+    return record if record is not None and record.os == os else None
+
+
+def record_of_boot(tree: HostTree) -> OsRecord | None:
+    """Return the record of this boot, of whichever release, or None."""
     text = tree.read(RECORD)
     if text is None:
         return None
@@ -46,7 +55,7 @@ def load_record(tree: HostTree, *, os: str) -> OsRecord | None:
         record = OsRecord(**json.loads(text))
     except (ValueError, TypeError):
         return None
-    return record if (record.os, record.boot) == (os, boot_id(tree)) else None
+    return record if record.boot == boot_id(tree) else None
 
 
 def save_record(tree: HostTree, record: OsRecord) -> None:
@@ -66,7 +75,7 @@ def discard_record(tree: HostTree) -> None:
 
 def is_installed(tree: HostTree, record: OsRecord | None) -> bool:
     """Return True if elemental has replaced the active image since the record was written."""
-    return record is not None and image_inode(tree, ACTIVE_IMAGE) not in {0, record.previous}
+    return record is not None and image_inode(tree, ACTIVE_IMAGE) not in {0, record.running}
 
 
 def is_verified(tree: HostTree, record: OsRecord | None) -> bool:

@@ -2,8 +2,8 @@
 
 The commands post_drain and single_node_upgrade run these steps; os_record.py has the record, reboot.py follows.
 
-The previous system stays unchanged until elemental has written the new image. After a later failure, the steps make the
-previous system active again.
+The system that runs stays the one that the next boot starts until elemental has written the new image. After a later
+failure, the steps make it that again. running_image.py says which image it is.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.toolkit.host.host_paths import ACTIVE_IMAGE, TRANSITION_IMAGE
+from upgrade_manager.toolkit.host.host_paths import ACTIVE_IMAGE, PASSIVE_IMAGE
 from upgrade_manager.toolkit.iso.downloads import Downloads
 from upgrade_manager.toolkit.os.elemental import CONFIG, run_elemental
-from upgrade_manager.toolkit.os.os_images import check_room, disk_usage, make_room, restore_previous, verify_image
+from upgrade_manager.toolkit.os.image_check import verify_image
+from upgrade_manager.toolkit.os.os_images import check_room, disk_usage, interrupted, make_room, make_running_active
 from upgrade_manager.toolkit.os.os_record import (
     OsRecord,
     boot_id,
@@ -25,6 +26,7 @@ from upgrade_manager.toolkit.os.os_record import (
     is_installed,
     is_verified,
     load_record,
+    record_of_boot,
     save_record,
     save_verified,
 )
@@ -39,10 +41,12 @@ from upgrade_manager.toolkit.os.os_rootfs import (
     rootfs_path,
     unmount_all,
 )
+from upgrade_manager.toolkit.os.running_image import is_fallback_boot, running_image
 from upgrade_manager.toolkit.run.errors import StepFailed
 from upgrade_manager.toolkit.run.steps import Step
 
 if TYPE_CHECKING:
+    from upgrade_manager.toolkit.host.host_tree import HostTree
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
 #: MiB of the smallest image; a larger root file system gets a larger one.
@@ -52,6 +56,8 @@ _ROUND = 256
 #: A file system needs a tenth more than its files, and some MiB.
 _OVERHEAD = 1.1
 _EXTRA = 256
+#: Files occupy a twentieth more on the state partition than their sizes; elemental has them there twice.
+_COPY = 1.05
 
 _log = structlog.get_logger(__name__)
 
@@ -81,23 +87,43 @@ async def check_missing(context: ToolkitContext) -> str:
 async def check_os(context: ToolkitContext) -> None:
     """Check the requirements of the new image, and record the upgrade before it begins. Raises StepFailed."""
     os, boot = await release_os(context), boot_id(context.tree)
-    if not context.tree.exists(ACTIVE_IMAGE):
-        # The host lost its power while elemental renamed images.
-        await restore_previous(context)
+    await _secure_running(context)
     async with mounted_rootfs(context):
-        needed = int(await disk_usage(context, MOUNT_POINT) * _OVERHEAD) + _EXTRA
+        files = await disk_usage(context, MOUNT_POINT)
     await make_room(context)
-    free = await check_room(context, needed)
+    free = await check_room(context, int(files * 2 * _COPY) + _EXTRA)
     save_record(
         context.tree,
         OsRecord(
             os=os,
             boot=boot,
-            image_mib=max(_SMALLEST_IMAGE, -(-needed // _ROUND) * _ROUND),
+            image_mib=max(_SMALLEST_IMAGE, -(-int(files * _OVERHEAD + _EXTRA) // _ROUND) * _ROUND),
+            tree_mib=int(files * _COPY),
             free_mib=free,
-            previous=image_inode(context.tree, ACTIVE_IMAGE),
+            running=image_inode(context.tree, ACTIVE_IMAGE),
         ),
     )
+
+
+async def _secure_running(context: ToolkitContext) -> None:
+    """Make the image that runs the active one, which elemental keeps. Raises StepFailed if elemental would lose it."""
+    try:
+        if running_image(context.tree) == PASSIVE_IMAGE:
+            _refuse_pending(context.tree)
+    except StepFailed as error:
+        raise StepFailed(f"{error}. Reboot node {context.node} from its disk, and retry the upgrade") from error
+    await make_running_active(context)
+
+
+def _refuse_pending(tree: HostTree) -> None:
+    """Raise StepFailed if another system was installed since the boot: the next boot has to start it first."""
+    if not tree.exists(ACTIVE_IMAGE):
+        return
+    record = record_of_boot(tree)
+    if record is None and not is_fallback_boot(tree):
+        raise StepFailed(f"another program has replaced {ACTIVE_IMAGE} since the last boot")
+    if record is not None and is_verified(tree, record):
+        raise StepFailed(f"{record.os} was installed since the last boot, and was not booted")
 
 
 async def install_missing(context: ToolkitContext) -> str:
@@ -108,12 +134,11 @@ async def install_missing(context: ToolkitContext) -> str:
 
 
 async def install_os(context: ToolkitContext) -> None:
-    """Run elemental once. Raises StepFailed, with the previous operating system active."""
+    """Run elemental once. Raises StepFailed, with the operating system that runs active."""
     record = await _recorded(context)
-    if image_inode(context.tree, ACTIVE_IMAGE) == 0:
-        # An earlier run was killed while elemental renamed images.
-        await restore_previous(context)
-    if context.tree.exists(TRANSITION_IMAGE):
+    # An earlier run may have been killed while elemental wrote, or while it renamed images.
+    await _secure_running(context)
+    if interrupted(context.tree):
         await make_room(context)
     try:
         await _install(context, record)
@@ -138,7 +163,7 @@ async def verify_missing(context: ToolkitContext) -> str:
 
 
 async def verify_os(context: ToolkitContext) -> None:
-    """Check the new image before anything boots it. Raises StepFailed, with the previous operating system active."""
+    """Check the new image before anything boots it. Raises StepFailed, with the operating system that runs active."""
     record = await _recorded(context)
     try:
         await verify_image(context, record)
@@ -173,15 +198,19 @@ async def _recorded(context: ToolkitContext) -> OsRecord:
 
 
 async def _failure(context: ToolkitContext, record: OsRecord, cause: str) -> StepFailed:
-    """Make the previous operating system active again, and return the error for users."""
-    if image_inode(context.tree, ACTIVE_IMAGE) != record.previous:
+    """Make the operating system that runs active again, and return the error for users."""
+    if image_inode(context.tree, ACTIVE_IMAGE) != record.running:
         try:
-            await restore_previous(context)
+            await make_running_active(context)
         except StepFailed as error:
-            _log.exception("previous operating system not restored")
+            _log.exception("running operating system not restored")
             return StepFailed(
                 f"{cause}. DO NOT REBOOT node {context.node}: its previous operating system cannot be restored: {error}"
             )
+    if interrupted(context.tree):
+        # The partition may be full; the next attempt tries again.
+        with suppress(StepFailed):
+            await make_room(context)
     discard_record(context.tree)
     return StepFailed(f"{cause}. The node keeps {os_name(context.tree)}")
 

@@ -22,7 +22,7 @@ from tests.support.toolkit.prepare import (
     prepare_world,
 )
 from tests.support.toolkit.toolkit import PLAN, ToolkitWorld
-from tests.support.toolkit.toolkit_interrupts import Killed, count_points, run_killed
+from tests.support.toolkit.toolkit_interrupts import Killed, count_points, run_killed, run_killed_before
 from tests.support.toolkit.toolkit_transcript import golden, transcript
 from upgrade_manager.kube.errors import Forbidden, Transient
 from upgrade_manager.kube.patch import MergePatch
@@ -61,6 +61,22 @@ async def test_archive_is_imported_only_for_missing_images(tmp_path: Path) -> No
         assert imports(world) == 1
         assert is_prepared(world)
         assert "/bundle/rancher.tar.zst" not in {path for path, _ in world.iso.requests}
+
+
+async def test_images_are_not_unpacked_before_a_container_needs_them(tmp_path: Path) -> None:
+    async with prepare_world(tmp_path) as world:
+        await world.run(COMMAND)
+        assert world.programs.state.unpacked == []
+
+
+async def test_killed_import_is_repeated_although_images_are_listed(tmp_path: Path) -> None:
+    async with prepare_world(tmp_path) as world:
+        await run_killed_before(world, COMMAND, "ctr, before the content of listed images")
+        assert world.programs.state.incomplete == [BUSYBOX, RANCHER]
+        await world.run(COMMAND)
+        assert is_prepared(world)
+        assert imports(world) == 3
+        assert world.programs.state.unpacked == []
 
 
 async def test_killed_at_every_effect_the_next_run_ends_the_same(tmp_path: Path, sweep: Sweep) -> None:

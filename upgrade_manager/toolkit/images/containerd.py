@@ -38,7 +38,9 @@ class Images:
     async def load(self, archive: Generator[bytes]) -> None:
         """Import a tar stream; kill ctr if the stream raises. Raises the stream's error, and StepFailed."""
         with closing(archive):
-            call = Call(argv=(*_CTR, "import", "-"), timeout=_IMPORT_TIMEOUT, stdin=archive)
+            # Unpacked snapshots take three times the space of the images; containerd unpacks an image when it first
+            # starts a container of it.
+            call = Call(argv=(*_CTR, "import", "--no-unpack", "-"), timeout=_IMPORT_TIMEOUT, stdin=archive)
             await run_program(self._programs, call)
             # ctr may stop reading after the last entry; only the end of the stream shows that all of it was valid.
             await consume(archive, discard)

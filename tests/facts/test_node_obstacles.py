@@ -11,6 +11,7 @@ START = (
     "Check the console of node n1, and start it",
     "Show its conditions: kubectl describe node n1",
 )
+RESET = ("Check the console of node n1, and start it; if it does not boot, reset it once, so that its fallback starts",)
 BOOT = (
     "Find out on node n1 why it booted the fallback: journalctl --list-boots; journalctl -b -1",
     "The node is drained: reboot it, and select the entry that is not the fallback in the menu on its console",
@@ -26,7 +27,12 @@ BOOT = (
             NEW, False, SINCE, f"it has not been Ready since {SINCE}; it runs {NEW}", START, id="not Ready since a time"
         ),
         pytest.param(
-            OLD, False, "", f"it is not Ready; it runs {OLD} instead of {NEW}", START, id="not Ready on another OS"
+            OLD,
+            False,
+            "",
+            f"it is not Ready; it runs {OLD} instead of {NEW}",
+            (*RESET, START[1]),
+            id="not Ready on another OS",
         ),
         pytest.param(OLD, True, SINCE, f"it runs {OLD} instead of {NEW}", BOOT, id="another OS"),
         pytest.param("", True, "", f"it runs an unknown OS instead of {NEW}", BOOT, id="no OS"),

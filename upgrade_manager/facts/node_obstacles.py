@@ -52,7 +52,8 @@ def not_back(
     runs_os = not release_os or os_image == release_os
     wanted = found if runs_os else f"{found} instead of {release_os}"
     if not is_ready:
-        return NodeObstacle(why=f"{not_ready(since)}; {wanted}", ways_out=not_ready_ways_out(node))
+        ways_out = not_ready_ways_out(node) if runs_os or not os_image else _boot(node)
+        return NodeObstacle(why=f"{not_ready(since)}; {wanted}", ways_out=ways_out)
     if not runs_os:
         return NodeObstacle(why=wanted, ways_out=_boot_release(node))
     if release_kubernetes:
@@ -83,6 +84,15 @@ def not_ready(since: str) -> str:
 def not_ready_ways_out(node: str) -> tuple[str, ...]:
     """Return the remedies for a node that is not Ready, or whose kubelet does not respond."""
     return (f"Check the console of node {node}, and start it", f"Show its conditions: kubectl describe node {node}")
+
+
+def _boot(node: str) -> tuple[str, ...]:
+    """Return the remedies for a node that has not come back from the reboot into the release.
+
+    A new OS without its init ends in the initramfs's shell: only the boot after a reset starts the fallback.
+    """
+    start, *others = not_ready_ways_out(node)
+    return (f"{start}; if it does not boot, reset it once, so that its fallback starts", *others)
 
 
 def _boot_release(node: str) -> tuple[str, ...]:

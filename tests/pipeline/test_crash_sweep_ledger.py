@@ -150,7 +150,7 @@ class Ending:
     broken: list[str]
 
 
-async def _played(story: Story, interruption: Interruption = UNDISTURBED) -> tuple[Ending, list[str], list[int]]:
+async def _ending_of(story: Story, interruption: Interruption = UNDISTURBED) -> tuple[Ending, list[str], list[int]]:
     """Return the end, the writes of the first manager, and their numbers at the marks."""
     marks: list[int] = []
     async with Simulation(RepairableScenario.of(**story.changes), scale=0) as simulation:
@@ -203,11 +203,11 @@ def _check(ending: Ending, golden: Ending, crash: str) -> None:
 )
 async def test_interruption_loses_no_debt(name: str, how: str, sweep: Sweep) -> None:
     story = STORIES[name]
-    golden, writes, marks = await _played(story)
+    golden, writes, marks = await _ending_of(story)
     _check(golden, golden, "undisturbed")
     first = marks[0] + 1
     last = min(marks[1] if len(marks) > 1 else len(writes), marks[0] + story.most)
     for write in sweep.points(first, last):
         interruption = Interruption(lose_at=write) if how == LOST else Interruption(die_at=write, after=True)
-        ending, _, _ = await _played(story, interruption)
+        ending, _, _ = await _ending_of(story, interruption)
         _check(ending, golden, f"{how} write {write} of {last}: {writes[write - 1]}")

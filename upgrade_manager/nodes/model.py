@@ -144,6 +144,11 @@ class NodeView:
         return self.cordoned and self.stale_hook and self.has_begun_drain
 
     @property
+    def is_upgraded_at_hook(self) -> bool:
+        """True for a node that runs the release's Kubernetes while its pre-drain hook is pending."""
+        return self.pre_drain.pending and not (self.kubernetes_outdated or self.is_upgraded or self.reinstalled)
+
+    @property
     def was_drained(self) -> bool:
         """True for a node that Rancher has drained and not uncordoned yet, so that no VMs have to leave it."""
         return self.cordoned and bool(self.post_drain.requested)

@@ -323,9 +323,6 @@ async def test_forgotten_node_does_not_hold_a_later_tier(stage: NodeUpgradeRun) 
     assert "pre-drain-n2" in await stage.jobs()
 
 
-UNOBSERVED = pytest.mark.rule("blockers: the gate and the wait of a node that cannot be observed have one reason")
-
-
 async def unavailable(stage: NodeUpgradeRun) -> list[tuple[WaitKind, str, str]]:
     """Return the waits for nodes that are missing or not available, with reason and remedy."""
     result = await stage.request("n1", "pre")
@@ -338,7 +335,7 @@ async def unlabel(stage: NodeUpgradeRun, node: str) -> None:
     await stage.client.patch(NODES, node, MergePatch({"metadata": {"labels": {MANAGED_LABEL: None}}}))
 
 
-@UNOBSERVED
+@pytest.mark.rule("blockers: the gate and the wait of a node that cannot be observed have one reason")
 @pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "joined"])
 @pytest.mark.parametrize("has_node", [True, False], ids=["without label", "without Node"])
 async def test_unobserved_node_has_one_wait_with_its_reason(

@@ -257,13 +257,13 @@ async def test_node_without_the_label_is_not_left_out(cluster: Harvester) -> Non
     for node in ("n1", "n2"):
         await cluster.machine(node)
     await label(None)
-    with pytest.raises(BadCluster, match=r"^Node n2 would be left out: its label"):
+    with pytest.raises(BadCluster, match=r"^Node n2 would be left out: it lacks the label"):
         await ImageCleanup().run(ctx)
     await label("true")
     assert isinstance(await ImageCleanup().run(ctx), Waiting)
     await label(None)
     await cluster.complete_plan("up-image-cleanup", "n1")
-    with pytest.raises(BadCluster, match=r"^Node n2 would be left out: its label"):
+    with pytest.raises(BadCluster, match=r"^Node n2 would be left out: it lacks the label"):
         await ImageCleanup().run(ctx)
     await label("true")
     await cluster.complete_plan("up-image-cleanup", "n2")

@@ -22,12 +22,22 @@ from upgrade_manager.pipeline.phases.image_preload import ImagePreload
 from upgrade_manager.pipeline.phases.initialize import Initialize
 from upgrade_manager.pipeline.settings import unfinished_upgrade
 from upgrade_manager.pipeline.settings.overrides import give_back
+from upgrade_manager.release.migrations import pairs
+from upgrade_manager.release.migrations.pair import Pair, Standing
 from upgrade_manager.release.unfinished import UnfinishedUpgrade
 
 if TYPE_CHECKING:
     from tests.support.cluster.harvester import Harvester
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.pipeline.context import ReconcileContext
+
+
+@pytest.fixture(autouse=True)
+def _known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the steps between the releases of these tests be known."""
+    added = Pair(current=(1, 6), target=(1, 7), standing=Standing.KNOWN)
+    monkeypatch.setattr(pairs, "PAIRS", (added, *pairs.PAIRS[1:]))
+
 
 OWN = UnfinishedUpgrade(previous="v1.6.1", release=RELEASE["harvester"], os=RELEASE["os"])
 

@@ -21,7 +21,7 @@ _MOUNT = "Failed mounting device /dev/sda4 with label COS_STATE (mount: /run/ini
         pytest.param(_LOG, _BUSY, _MOUNT, id="its log on standard output"),
         pytest.param("", f"{_LOG}{_BUSY}", _MOUNT, id="its log on standard error"),
         pytest.param("ERRO[0001] first\nERRO[0002] last\nINFO[0003] cleaning\n", "", "last", id="the last error"),
-        pytest.param("INFO[0001] begun\n", "Killed\n", "Killed", id="no error of its own"),
+        pytest.param("INFO[0001] begun\n", "Killed\n", "Killed", id="no error"),
         pytest.param("", "", "no output", id="nothing"),
     ],
 )

@@ -75,7 +75,7 @@ async def test_left_files_that_cannot_be_removed_are_named(tmp_path: Path) -> No
 async def test_partition_of_8_gib_is_refused_before_elemental(tmp_path: Path, rootfs: int) -> None:
     async with os_world(tmp_path) as world:
         state = world.programs.state
-        # What an old and a running image leave free.
+        # The room that an old and a running image leave free.
         state.rootfs_mib, state.image_mib, state.free_mib = rootfs, rootfs + 100, 7900 - 2 * (rootfs + 100)
         with pytest.raises(
             OutOfSpace, match=f"^check-os: the new operating system needs {int(rootfs * 2.1) + 256} MiB"

@@ -97,8 +97,7 @@ def report_undrained(ctx: ReconcileContext, views: Iterable[NodeView]) -> None:
     """
     same = ctx.status["sameKubernetes"]
     for view in views:
-        is_passed = view.pre_drain.pending and not (view.kubernetes_outdated or view.is_upgraded or view.reinstalled)
-        if same is None or not is_passed or view.name in same or ctx.status.node_reason(view.name) == UNDRAINED:
+        if same is None or view.name in same or ctx.status.node_reason(view.name) == UNDRAINED:
             continue
         text = node_obstacles.upgraded_undrained(view.kubelet)
         ctx.events.warning(ctx.raw, UNDRAINED, f"Node {view.name}: {text}", about=view.name)

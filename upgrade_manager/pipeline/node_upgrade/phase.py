@@ -370,7 +370,8 @@ async def _restore_vms(ctx: ReconcileContext, state: State) -> None:
         if decision.state is not None and _restores_vms(decision):
             await vm_restore.start(ctx, view.name, request=view.request)
             ctx.status.move_node(view.name, decision.state, message=decision.message)
-    await vm_restore.start_of_left(ctx, state.left)
+    if state.left:
+        await vm_restore.start_of_left(ctx, state.left)
     for view in [view for view, decision in moved_nodes(state.decisions) if decision.is_done]:
         await drain_entries.finish(ctx, view)
 

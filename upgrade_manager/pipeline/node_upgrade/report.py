@@ -53,7 +53,8 @@ _MAX_USER = 100
 
 def report_milestones(ctx: ReconcileContext, decisions: Iterable[Decided]) -> None:
     """Record the milestones that nodes have reached, each once, and nodes that Rancher has upgraded undrained."""
-    report_undrained(ctx, (view for view, _ in decisions))
+    if passed := [view for view, _ in decisions if view.is_upgraded_at_hook]:
+        report_undrained(ctx, passed)
     for view, decision in decisions:
         # Nearly all nodes of a large cluster are done, or wait for Rancher.
         if (not view.jobs and decision.state is None) or _is_done(ctx, view.name):

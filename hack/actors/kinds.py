@@ -18,6 +18,9 @@ CLUSTER_REPOS = Resource(
 )
 #: Not the core group's nodes.
 LONGHORN_NODES = Resource(group="longhorn.io", version="v1beta2", plural="nodes", kind="Node")
+RANCHER_FEATURES = Resource(
+    group="management.cattle.io", version="v3", plural="features", kind="Feature", namespaced=False
+)
 #: Rancher's own settings; Harvester's and Longhorn's are other kinds.
 RANCHER_SETTINGS = Resource(
     group="management.cattle.io", version="v3", plural="settings", kind="Setting", namespaced=False

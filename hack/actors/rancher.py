@@ -1,4 +1,4 @@
-"""Rancher: reports its version, indexes its chart repositories, and upgrades the charts that it depends on."""
+"""Rancher: reports its version and features, indexes its chart repositories, and upgrades charts that it depends on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import yaml
 
 from hack.actors.controller import Controller
 from hack.actors.helm_storage import HelmStorage, is_blocked
-from hack.actors.kinds import CLUSTER_REPOS, RANCHER_SETTINGS
+from hack.actors.kinds import CLUSTER_REPOS, RANCHER_FEATURES, RANCHER_SETTINGS
+from hack.actors.rancher_features import features_of
 from hack.actors.repository import release_text
 from upgrade_manager.api.keys import CATTLE_SYSTEM, SETTING_SERVER_VERSION
 from upgrade_manager.api.timestamps import parse_time
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.store import Change
 
 _DEPENDENCIES = {"fleet-crd": "cattle-fleet-system", "fleet": "cattle-fleet-system", "rancher-webhook": CATTLE_SYSTEM}
+_MULTI_CLUSTER = "multi-cluster-management"
 _POLL = 1.0
 _SECOND = timedelta(seconds=1)
 
@@ -64,17 +66,26 @@ class Rancher(Controller[str]):
         return None
 
     async def _start(self) -> RequeueAfter:
-        """Report the version that runs, and bring the dependencies to the release's."""
+        """Report the features and the version that run, and bring the dependencies to the release's."""
         deployment = self._deployments.store.get("rancher", CATTLE_SYSTEM)
         if deployment is None or not _is_rolled_out(deployment):
             return None
-        version = objects.spec(deployment)["template"]["spec"]["containers"][0]["image"].rpartition(":")[2]
+        container = objects.spec(deployment)["template"]["spec"]["containers"][0]
+        version = container["image"].rpartition(":")[2]
+        text = next((one["value"] for one in container.get("env") or () if one["name"] == "CATTLE_FEATURES"), "")
+        await self._set_default(_MULTI_CLUSTER, value=features_of(version, text)[_MULTI_CLUSTER])
         setting = await self._client.get(RANCHER_SETTINGS, SETTING_SERVER_VERSION)
         if setting.get("value") != version:
             await self._client.patch(RANCHER_SETTINGS, SETTING_SERVER_VERSION, MergePatch({"value": version}))
         if version != self._context.scenario.release.rancher:
             return None
         return await self._upgrade_dependencies()
+
+    async def _set_default(self, name: str, *, value: bool) -> None:
+        """Write the default of a Feature, which users may override."""
+        found = await self._client.get(RANCHER_FEATURES, name)
+        if objects.status(found).get("default") != value:
+            await self._client.patch(RANCHER_FEATURES, name, MergePatch({"status": {"default": value}}))
 
     async def _upgrade_dependencies(self) -> RequeueAfter:
         charts = yaml.safe_load(release_text(self._context.scenario))["rancherDependencies"]

@@ -42,8 +42,10 @@ def controllers(scenario: Scenario) -> list[Object]:
     ]
     rows += _OPERATORS if scenario.operators else []
     everywhere = [{"operator": "Exists"}]
+    features = build("rancher_values", version=scenario.software.rancher)["features"]
+    environments = {"rancher": [{"name": "CATTLE_FEATURES", "value": features}]}
     return [
-        _deployment(name, namespace, image, replicas=replicas, tolerations=everywhere)
+        _deployment(name, namespace, image, replicas=replicas, tolerations=everywhere, env=environments.get(name))
         for name, namespace, image, replicas in rows
     ]
 
@@ -66,6 +68,11 @@ def setting(scenario: Scenario) -> Object:
     return build("rancher_version", version=scenario.software.rancher)
 
 
+def feature() -> Object:
+    """Build Rancher's Feature of a cluster that manages no others."""
+    return build("rancher_feature", name="multi-cluster-management", default=False)
+
+
 def repositories(*, at: str) -> list[Object]:
     """Build Rancher's chart repositories, downloaded at this time."""
     return [build("chart_repository", name=name, spec=spec, at=at) for name, spec in _REPOSITORIES.items()]
@@ -86,7 +93,13 @@ def _release(name: str, namespace: str, chart: str, app: str, values: Object) ->
 
 
 def _deployment(
-    name: str, namespace: str, image: str, *, replicas: int = 1, tolerations: list[Object] | None = None
+    name: str,
+    namespace: str,
+    image: str,
+    *,
+    replicas: int = 1,
+    tolerations: list[Object] | None = None,
+    env: list[Object] | None = None,
 ) -> Object:
     container = "httpd" if name == "harvester-cluster-repo" else name
     return build(
@@ -96,5 +109,6 @@ def _deployment(
         replicas=replicas,
         container=container,
         image=image,
+        env=env,
         tolerations=tolerations,
     )

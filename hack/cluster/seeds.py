@@ -6,7 +6,14 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from hack.actors.images import claim_of
-from hack.actors.kinds import CAPI_CLUSTERS, CLUSTER_REPOS, DAEMON_SETS, LONGHORN_NODES, RANCHER_SETTINGS
+from hack.actors.kinds import (
+    CAPI_CLUSTERS,
+    CLUSTER_REPOS,
+    DAEMON_SETS,
+    LONGHORN_NODES,
+    RANCHER_FEATURES,
+    RANCHER_SETTINGS,
+)
 from hack.actors.longhorn_disks import longhorn_node
 from hack.actors.virtual_machines import instance_of
 from hack.cluster import seed_harvester, seed_machines, seed_nodes, seed_services
@@ -49,7 +56,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.resources import Resource
 
 #: Kinds whose status is written with the object: they have no status subresource.
-_WHOLE = frozenset({VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINE_IMAGES, SETTINGS})
+_WHOLE = frozenset({VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINE_IMAGES, SETTINGS, RANCHER_FEATURES})
 
 
 class Seeds:
@@ -103,6 +110,7 @@ class Seeds:
                 (DEPLOYMENTS, seed_services.deployments(scenario)),
                 (DAEMON_SETS, [seed_services.daemon_set(scenario)]),
                 (RANCHER_SETTINGS, [seed_services.setting(scenario)]),
+                (RANCHER_FEATURES, [seed_services.feature()]),
                 (CLUSTER_REPOS, seed_services.repositories(at=at)),
                 (SECRETS, seed_services.releases(scenario)),
             )

@@ -94,9 +94,10 @@ class SimulatedHelm:
         return Output(status=0, stdout=f'Release "{name}" has been upgraded. Happy Helming!\n')
 
     async def _apply(self, name: str, namespace: str, values: dict[str, Any]) -> None:
-        """Change the Deployment's image, and wait for its Pods."""
+        """Change the Deployment's image and features, and wait for its Pods."""
         image = f"rancher/rancher:{values['rancherImageTag']}"
-        template = {"spec": {"containers": [{"name": name, "image": image}]}}
+        environment = [{"name": "CATTLE_FEATURES", "value": values["features"]}] if values.get("features") else []
+        template = {"spec": {"containers": [{"name": name, "image": image, "env": environment}]}}
         patch = MergePatch({"spec": {"template": template}})
         written = await self._client.patch(DEPLOYMENTS, name, patch, namespace=namespace)
         generation = objects.metadata(written)["generation"]

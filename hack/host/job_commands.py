@@ -28,6 +28,7 @@ from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.toolkit.charts.helm import Helm
 from upgrade_manager.toolkit.iso.checksums import Checksums
+from upgrade_manager.toolkit.iso.migration import Migration
 from upgrade_manager.toolkit.iso.release_files import ReleaseFiles
 from upgrade_manager.toolkit.run.catalogue import steps_of
 from upgrade_manager.toolkit.run.context import ToolkitContext
@@ -153,6 +154,7 @@ class JobCommands:
         machine, random = self._machines.of(node), Random(objects.uid(pod))
         files = SimulatedRepositoryFiles(self._simulated.repository, service=repo_service_name(options.plan))
         checksums, is_iso_mounted = Checksums.parse(options.checksums), work_of(pod) is Work.CHECKSUMS
+        release = ReleaseFiles(files, checksums=checksums)
         return ToolkitContext(
             plan=options.plan,
             node=options.node,
@@ -169,7 +171,8 @@ class JobCommands:
             checksums=checksums,
             iso=self._machines.mounted_iso(self._simulated.repository.files) if is_iso_mounted else Path(),
             report=report,
-            release=ReleaseFiles(files, checksums=checksums),
+            release=release,
+            migration=Migration(self._client, release, plan=options.plan),
             events=PlanEvents(self._client, options.plan, now=self._context.now, random=random),
         )
 

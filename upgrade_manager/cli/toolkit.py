@@ -31,6 +31,7 @@ from upgrade_manager.toolkit.charts.helm import Helm
 from upgrade_manager.toolkit.host.host_programs import ChrootPrograms, PodPrograms
 from upgrade_manager.toolkit.host.host_tree import HostTree
 from upgrade_manager.toolkit.iso.checksums import Checksums
+from upgrade_manager.toolkit.iso.migration import Migration
 from upgrade_manager.toolkit.iso.release_files import ReleaseFiles
 from upgrade_manager.toolkit.iso.repository_files import HttpRepositoryFiles
 from upgrade_manager.toolkit.run.catalogue import steps_of
@@ -102,7 +103,7 @@ async def toolkit_context(options: ToolkitOptions) -> AsyncIterator[ToolkitConte
             HttpRepositoryFiles(base, user_agent=USER_AGENT) as files,
         ):
             client = Client(DatedTransport(transport, clock), user_agent=USER_AGENT, random=dice)
-            root = Path(options.host_dir)
+            root, release = Path(options.host_dir), ReleaseFiles(files, checksums=checksums)
             yield ToolkitContext(
                 plan=options.plan,
                 node=options.node,
@@ -119,7 +120,8 @@ async def toolkit_context(options: ToolkitOptions) -> AsyncIterator[ToolkitConte
                 checksums=checksums,
                 iso=Path(options.iso_dir),
                 report=partial(_report, options),
-                release=ReleaseFiles(files, checksums=checksums),
+                release=release,
+                migration=Migration(client, release, plan=options.plan),
                 events=PlanEvents(client, options.plan, now=clock.now, random=dice),
             )
 

@@ -10,7 +10,7 @@ volumes          Longhorn's volumes for which a drain waits
 image_import     the state of the import of the ISO, and the volume of its image
 drain_hooks      the drain hooks of Rancher's cluster and machine-plan Secrets
 evictions        which Pods a PodDisruptionBudget keeps on their node, and which budgets have outlived their VM
-rancher_cluster  why Rancher's cluster is absent or not ready
+rancher_cluster  why Rancher's cluster is absent or not ready; `rancher_features` has Rancher's features
 quantities       Kubernetes quantities
 pairing          names of nodes that neither Kubernetes nor Rancher knows
 pod_reason       why a Pod does not run, and `pod_end` why it does not end; `taints` finds the taints that keep it off
@@ -57,6 +57,7 @@ __all__ = [
     "pod_reason",
     "quantities",
     "rancher_cluster",
+    "rancher_features",
     "removal",
     "suc_nodes",
     "taints",

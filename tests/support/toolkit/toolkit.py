@@ -18,6 +18,7 @@ from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.toolkit.charts.helm import Helm
 from upgrade_manager.toolkit.host.host_tree import HostTree
 from upgrade_manager.toolkit.iso.checksums import Checksums
+from upgrade_manager.toolkit.iso.migration import Migration
 from upgrade_manager.toolkit.iso.release_files import ReleaseFiles
 from upgrade_manager.toolkit.iso.repository_files import FileBody
 from upgrade_manager.toolkit.run.catalogue import steps_of
@@ -112,6 +113,7 @@ class ToolkitWorld:
 
     def context(self, **changes: Any) -> ToolkitContext:
         """Return the context of one run of a command."""
+        release = ReleaseFiles(self.iso, checksums=self.checksums)
         fields: dict[str, Any] = {
             "plan": PLAN,
             "node": NODE,
@@ -128,7 +130,8 @@ class ToolkitWorld:
             "checksums": self.checksums,
             "iso": self.iso_dir,
             "report": self.reports.append,
-            "release": ReleaseFiles(self.iso, checksums=self.checksums),
+            "release": release,
+            "migration": Migration(self.client, release, plan=PLAN),
             "events": PlanEvents(self.client, PLAN, now=virtual_now, random=Random(1)),
         }
         return ToolkitContext(**(fields | changes))

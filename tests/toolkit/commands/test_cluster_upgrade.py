@@ -12,6 +12,7 @@ from tests.support.toolkit.toolkit_interrupts import Killed
 from tests.support.toolkit.toolkit_transcript import golden, transcript
 
 SHARES = 4
+FEATURES = "multi-cluster-management=false,multi-cluster-management-agent=false,managed-system-upgrade-controller=false"
 
 
 async def test_listing_is_golden(tmp_path: Path) -> None:
@@ -48,7 +49,8 @@ async def test_everything_has_the_releases_version_and_users_values(tmp_path: Pa
     assert state["Deployment harvester-cluster-repo"][0]["image"] == "rancher/harvester-cluster-repo:v1.8.0"
     values = state["Helm rancher"]["config"]
     assert (values["rancherImageTag"], values["replicas"]) == ("v2.14.0", -3)
-    assert values["features"] == "multi-cluster-management=false"
+    assert values["features"] == FEATURES
+    assert state["Feature multi-cluster-management"]["default"] is False
     assert values["extraEnv"] == [{"name": "HTTP_PROXY", "value": ""}]
 
 

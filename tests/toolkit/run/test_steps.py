@@ -12,6 +12,8 @@ from tests.support.random_runs.randomness import Highest, Lowest
 from tests.support.toolkit.toolkit import Steps
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Forbidden, KubeError, Transient
+from upgrade_manager.release.migrations.row import Row
+from upgrade_manager.release.migrations.v1_7_to_v1_8 import FEATURES
 from upgrade_manager.toolkit.run.context import ToolkitContext
 from upgrade_manager.toolkit.run.errors import BadEnvironment, ProgramFailed, StepFailed, StepTimedOut
 from upgrade_manager.toolkit.run.steps import Step, run_steps
@@ -160,3 +162,17 @@ async def test_failure_is_reported_once_before_the_command_ends() -> None:
         await _run(_Effect(errors=[StepFailed("broken")]).step("first", failed=report))
     await _run(_Effect(errors=[Transient("API server is away")]).step(failed=report))
     assert reported == ["first: broken"]
+
+
+@pytest.mark.parametrize("has", [True, False])
+async def test_step_of_a_row_is_skipped_in_other_upgrades(*, has: bool) -> None:
+    class Rows:
+        async def has(self, row: Row) -> bool:
+            assert row is FEATURES
+            return has
+
+    effect, progress = _Effect(), Steps()
+    context = cast("ToolkitContext", SimpleNamespace(random=Lowest(), migration=Rows()))
+    await run_steps([effect.step(row=FEATURES)], context, progress)
+    assert effect.actions == has
+    assert progress.lines == (["1/1 step"] if has else ["skipped step"])

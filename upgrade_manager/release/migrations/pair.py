@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from upgrade_manager.release.version import InvalidVersion, Version
+
+if TYPE_CHECKING:
+    from upgrade_manager.release.migrations.row import Row
 
 #: Major and minor number, such as (1, 8). A prerelease counts as its release.
 Minor: TypeAlias = tuple[int, int]
@@ -31,6 +34,8 @@ class Pair:
     standing: Standing
     #: Of a pair that is not known: the reason, a clause. Of each pair: its source.
     reason: str = ""
+    #: The changes that belong to this pair alone.
+    rows: tuple[Row, ...] = ()
 
     def __str__(self) -> str:
         """`v1.7 to v1.8`, or `within v1.8`."""

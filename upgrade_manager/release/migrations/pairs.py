@@ -1,11 +1,18 @@
-"""The pairs of releases whose steps are known, and the refusal of all others.
+"""The pairs of releases whose steps are known, their rows, and the refusal of all others.
 
-pipeline/phases/eligibility.py and webhook/checks/version.py judge a plan by it; spec.force skips it.
+pipeline/phases/eligibility.py and webhook/checks/version.py judge a plan by it; spec.force skips it. A command of a Job
+reads its rows by toolkit/iso/migration.py.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from upgrade_manager.release.migrations import generic, v1_7_to_v1_8
 from upgrade_manager.release.migrations.pair import Pair, Standing, minor_of
+
+if TYPE_CHECKING:
+    from upgrade_manager.release.migrations.row import Row
 
 #: The last words of a refusal.
 FORCED = (
@@ -22,7 +29,7 @@ PAIRS = (
         "versions of Longhorn's CRDs in a way that no interruption survives",
     ),
     Pair(current=(1, 7), target=(1, 7), standing=Standing.KNOWN),
-    Pair(current=(1, 7), target=(1, 8), standing=Standing.KNOWN),
+    Pair(current=(1, 7), target=(1, 8), standing=Standing.KNOWN, rows=v1_7_to_v1_8.ROWS),
     Pair(current=(1, 8), target=(1, 8), standing=Standing.KNOWN),
     Pair(
         current=(1, 8),
@@ -43,6 +50,12 @@ def find(current: str, target: str) -> Pair | None:
     """Return the pair of two versions; None if the table does not have it, as for a development build."""
     minors = minor_of(current), minor_of(target)
     return next((pair for pair in PAIRS if (pair.current, pair.target) == minors), None)
+
+
+def rows_between(current: str, target: str) -> tuple[Row, ...]:
+    """Return the rows of an upgrade, as far as they are known: those of every upgrade, and those of the pair."""
+    pair = find(current, target)
+    return generic.ROWS + (pair.rows if pair is not None else ())
 
 
 def refusal(current: str, target: str) -> str:

@@ -1,6 +1,7 @@
 """The components of the cluster, which are charts: Rancher, Harvester and its add-ons.
 
 rancher             Rancher's upgrade; `rancher_chart` is the chart on the ISO, `rancher_cluster` the Kubernetes version
+rancher_values      what the two releases change in its values; `rancher_features` are Rancher's features
 managed_charts      Harvester's charts; `chart_repository` serves them, ../iso/component_versions reads their versions
 workload_updates    suspends KubeVirt's migrations of VMs during the upgrade
 system_services     the services that the charts deploy; `rollouts` are their Pods, `addons` the add-ons
@@ -15,6 +16,7 @@ __all__ = [
     "managed_charts",
     "rancher",
     "rancher_cluster",
+    "rancher_features",
     "system_services",
     "workload_updates",
 ]

@@ -12,6 +12,9 @@ DAEMON_SETS = Resource(group="apps", version="v1", plural="daemonsets", kind="Da
 CLUSTER_REPOS = Resource(
     group="catalog.cattle.io", version="v1", plural="clusterrepos", kind="ClusterRepo", namespaced=False
 )
+RANCHER_FEATURES = Resource(
+    group="management.cattle.io", version="v3", plural="features", kind="Feature", namespaced=False
+)
 #: Rancher's own settings; the settings of Harvester and Longhorn are other kinds.
 RANCHER_SETTINGS = Resource(
     group="management.cattle.io", version="v3", plural="settings", kind="Setting", namespaced=False

@@ -1,6 +1,6 @@
 """The upgrade of Rancher, and of the charts that Rancher installs itself.
 
-The command cluster_upgrade runs these steps; rancher_chart.py finds the chart.
+The command cluster_upgrade runs these steps; rancher_chart.py finds the chart, rancher_values.py has its values.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from upgrade_manager.toolkit.charts.cluster_resources import RANCHER_SETTINGS
 from upgrade_manager.toolkit.charts.helm import Release
 from upgrade_manager.toolkit.charts.helm_releases import is_pending, release_missing, remove_interrupted
 from upgrade_manager.toolkit.charts.rancher_chart import rancher_chart
+from upgrade_manager.toolkit.charts.rancher_values import with_rows
 from upgrade_manager.toolkit.charts.rollouts import deployment_missing
 from upgrade_manager.toolkit.run.errors import ProgramFailed
 
@@ -41,17 +42,26 @@ _PINNED = "CATTLE_SHELL_IMAGE"
 async def rancher_missing(context: ToolkitContext) -> str:
     """Return the reason why Rancher's Helm release is not upgraded; empty once it is."""
     version = (await context.release.components()).rancher
-    return await release_missing(context, RANCHER, chart=f"rancher-{version.removeprefix('v')}")
+    missing = await release_missing(context, RANCHER, chart=f"rancher-{version.removeprefix('v')}")
+    return missing or await _values_missing(context)
+
+
+async def _values_missing(context: ToolkitContext) -> str:
+    """Return the values that belong to the previous release."""
+    values = await context.helm.values(RANCHER)
+    changed = await with_rows(context, values)
+    names = [name for name, value in values.items() if changed.get(name) != value]
+    return f"{RANCHER} has the previous release's values: {', '.join(names)}" if names else ""
 
 
 async def upgrade_rancher(context: ToolkitContext) -> None:
-    """Upgrade the release with the values that it has; returns early while another helm upgrades it."""
+    """Upgrade the release with the values that it has, changed by the rows; returns early while another helm does."""
     await remove_interrupted(context, RANCHER)
     if await is_pending(context, RANCHER):
         return
     chart = await rancher_chart(context)
-    values = await context.helm.values(RANCHER)
-    file = _write(context.folder / "rancher-values.yaml", with_version(values, (await _version(context))))
+    values = await with_rows(context, await context.helm.values(RANCHER))
+    file = _write(context.folder / "rancher-values.yaml", with_version(values, await _version(context)))
     try:
         await context.helm.upgrade(RANCHER, chart=chart, values=file)
     except ProgramFailed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from upgrade_manager.release.migrations import v1_7_to_v1_8 as pair
 from upgrade_manager.toolkit.charts.addons import addons_missing, upgrade_addons
 from upgrade_manager.toolkit.charts.chart_repository import (
     index_missing,
@@ -30,6 +31,7 @@ from upgrade_manager.toolkit.charts.rancher import (
     rancher_not_running,
     upgrade_rancher,
 )
+from upgrade_manager.toolkit.charts.rancher_features import features_not_accepted
 from upgrade_manager.toolkit.charts.system_services import harvester_missing, kubevirt_missing, longhorn_missing
 from upgrade_manager.toolkit.charts.workload_updates import (
     resume_updates,
@@ -52,6 +54,7 @@ STEPS = (
     Step(name="pause-charts", timeout=1800, missing=charts_not_paused, act=pause_charts),
     Step(name="upgrade-rancher", timeout=2 * _HOUR, missing=rancher_missing, act=upgrade_rancher, repeats=True),
     Step(name="wait-for-rancher", timeout=_HOUR, missing=rancher_not_running),
+    Step(name="check-rancher-features", timeout=600, missing=features_not_accepted, row=pair.FEATURES),
     Step(
         name="wait-for-rancher-dependencies",
         timeout=_HOUR,

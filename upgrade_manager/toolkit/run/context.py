@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from upgrade_manager.toolkit.host.host_programs import HostPrograms
     from upgrade_manager.toolkit.host.host_tree import HostTree
     from upgrade_manager.toolkit.iso.checksums import Checksums
+    from upgrade_manager.toolkit.iso.migration import Migration
     from upgrade_manager.toolkit.iso.release_files import ReleaseFiles
     from upgrade_manager.toolkit.iso.repository_files import RepositoryFiles
     from upgrade_manager.toolkit.run.plan_events import PlanEvents
@@ -54,5 +55,7 @@ class ToolkitContext:
     report: Callable[[str], None]
     #: The release's description, read once.
     release: ReleaseFiles
+    #: The rows of release/migrations that this upgrade carries out.
+    migration: Migration
     #: Events about the plan.
     events: PlanEvents

@@ -18,6 +18,7 @@ from upgrade_manager.toolkit.run.errors import StepFailed, StepTimedOut
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from upgrade_manager.release.migrations.row import Row
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
 #: Errors of the Kubernetes API that a retry may mend.
@@ -47,6 +48,8 @@ class Step:
     always: bool = False
     #: Receives the cause of a failure, and reports the failure outside the Pod's log.
     failed: Callable[[ToolkitContext, str], Awaitable[None]] | None = None
+    #: The row of release/migrations that the step carries out or checks; other upgrades skip the step.
+    row: Row | None = None
 
 
 class Progress(Protocol):
@@ -135,6 +138,8 @@ class _StepRun:
             return False
 
     async def _is_done(self) -> bool:
+        if self._step.row is not None and not await self._context.migration.has(self._step.row):
+            return True
         if self._step.missing is None:
             return self._acted
         self._missing = await self._step.missing(self._context)

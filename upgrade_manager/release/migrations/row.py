@@ -1,0 +1,70 @@
+"""One change that an upgrade makes beside the new versions of its components.
+
+generic.py and the modules of the pairs list the rows, pairs.py joins them; the toolkit's steps carry them out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Place(Enum):
+    """The part of an upgrade that carries a row out, in the order of the upgrade."""
+
+    BEFORE_RANCHER = "C1"
+    WITH_RANCHER = "C2"
+    AFTER_RANCHER = "C3"
+    WITH_CHARTS = "C4"
+    AFTER_CHARTS = "C5"
+    BEFORE_RKE2 = "N1"
+    BEFORE_OS = "N2"
+    BEFORE_REBOOT = "N3"
+    AROUND_NODES = "M"
+
+
+#: Each place in words.
+PLACES = {
+    Place.BEFORE_RANCHER: "the cluster, before Rancher is upgraded",
+    Place.WITH_RANCHER: "the cluster, as Rancher is upgraded",
+    Place.AFTER_RANCHER: "the cluster, after Rancher is upgraded",
+    Place.WITH_CHARTS: "the cluster, with Harvester's charts",
+    Place.AFTER_CHARTS: "the cluster, after Harvester's charts",
+    Place.BEFORE_RKE2: "each node, before RKE2 restarts",
+    Place.BEFORE_OS: "each node, before its operating system is installed",
+    Place.BEFORE_REBOOT: "each node, before its reboot",
+    Place.AROUND_NODES: "the manager, around the nodes",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A place in a public repository at a tag, in which the need for a row was read."""
+
+    #: The repository on GitHub: `harvester/harvester`.
+    repository: str
+    tag: str
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        """`harvester/harvester v1.8.0 package/upgrade/upgrade_manifests.sh:781`."""
+        return f"{self.repository} {self.tag} {self.path}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A change, the state in which it is made already, and the way back."""
+
+    #: Constant and unique among all rows.
+    id: str
+    place: Place
+    #: A whole sentence for operators.
+    step: str
+    #: The objects and files that the row may touch.
+    changes: tuple[str, ...]
+    #: The state in which nothing is left to do, a clause.
+    done_if: str
+    #: The way back, a sentence.
+    undo: str
+    sources: tuple[Source, ...]

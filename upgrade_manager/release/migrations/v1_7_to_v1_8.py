@@ -1,0 +1,34 @@
+"""The rows of an upgrade from v1.7 to v1.8, and their data; pairs.py has the pair.
+
+toolkit/charts and toolkit/commands/cluster_upgrade.py carry them out.
+"""
+
+from __future__ import annotations
+
+from upgrade_manager.release.migrations.row import Place, Row, Source
+
+#: Keys of Rancher's features that v1.7's installer sets. Rancher 2.14 refuses the whole text for embedded-cluster-api,
+#: and with turtles=false it runs no controllers of Cluster API.
+DROPPED_FEATURES = frozenset({"turtles", "embedded-cluster-api"})
+
+FEATURES = Row(
+    id="rancher-features",
+    place=Place.WITH_RANCHER,
+    step="The keys turtles and embedded-cluster-api are removed from the features of Rancher's chart; other keys stay. "
+    "Rancher 2.14 would refuse the whole text and manage other clusters, so its Feature multi-cluster-management is "
+    "checked afterwards.",
+    changes=("Helm release cattle-system/rancher: value features",),
+    done_if="the value has neither key, and the Feature multi-cluster-management is false",
+    undo="A rollback of the Helm release brings the whole text back; never set the keys alone.",
+    sources=(
+        Source(repository="harvester/harvester", tag="v1.8.0", path="package/upgrade/upgrade_manifests.sh", line=781),
+        Source(
+            repository="harvester/harvester-installer",
+            tag="v1.7.1",
+            path="package/harvester-os/files/usr/share/rancher/rancherd/config.yaml.d/50-defaults.yaml",
+            line=6,
+        ),
+    ),
+)
+
+ROWS = (FEATURES,)

@@ -1,0 +1,44 @@
+"""The values of Rancher's chart that the rows of release/migrations change.
+
+rancher.py gives the result to helm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from upgrade_manager.release.migrations.v1_7_to_v1_8 import DROPPED_FEATURES, FEATURES
+from upgrade_manager.toolkit.charts.rancher_features import without_features
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from upgrade_manager.release.migrations.row import Row
+    from upgrade_manager.toolkit.run.context import ToolkitContext
+
+Values: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueChange:
+    """A row that changes values of the chart."""
+
+    row: Row
+    #: Returns the changed values, and equal ones once the row is done.
+    change: Callable[[ToolkitContext, Values], Awaitable[Values]]
+
+
+async def with_rows(context: ToolkitContext, values: Values) -> Values:
+    """Return the values with the changes of this upgrade's rows. Raises KubeError and BadArchive."""
+    for one in CHANGES:
+        if await context.migration.has(one.row):
+            values = await one.change(context, values)
+    return values
+
+
+async def _without_dropped_features(_: ToolkitContext, values: Values) -> Values:
+    return without_features(values, DROPPED_FEATURES)
+
+
+CHANGES = (ValueChange(row=FEATURES, change=_without_dropped_features),)

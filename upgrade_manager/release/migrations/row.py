@@ -52,6 +52,11 @@ class Source:
         return f"{self.repository} {self.tag} {self.path}:{self.line}"
 
 
+def manifests(tag: str, line: int) -> Source:
+    """Return a line of the program by which Harvester's own upgrade to this release changes the cluster."""
+    return Source(repository="harvester/harvester", tag=tag, path="package/upgrade/upgrade_manifests.sh", line=line)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A change, the state in which it is made already, and the way back."""

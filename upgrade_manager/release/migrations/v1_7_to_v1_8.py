@@ -5,7 +5,7 @@ toolkit/charts and toolkit/commands/cluster_upgrade.py carry them out.
 
 from __future__ import annotations
 
-from upgrade_manager.release.migrations.row import Place, Row, Source
+from upgrade_manager.release.migrations.row import Place, Row, Source, manifests
 
 #: Keys of Rancher's features that v1.7's installer sets. Rancher 2.14 refuses the whole text for embedded-cluster-api,
 #: and with turtles=false it runs no controllers of Cluster API.
@@ -21,7 +21,7 @@ FEATURES = Row(
     done_if="the value has neither key, and the Feature multi-cluster-management is false",
     undo="A rollback of the Helm release brings the whole text back; never set the keys alone.",
     sources=(
-        Source(repository="harvester/harvester", tag="v1.8.0", path="package/upgrade/upgrade_manifests.sh", line=781),
+        manifests("v1.8.0", 781),
         Source(
             repository="harvester/harvester-installer",
             tag="v1.7.1",

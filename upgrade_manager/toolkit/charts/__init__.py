@@ -4,6 +4,7 @@ rancher             Rancher's upgrade; `rancher_chart` is the chart on the ISO, 
 rancher_values      what the two releases change in its values; `rancher_features` are Rancher's features
 managed_charts      Harvester's charts; `chart_repository` serves them, ../iso/component_versions reads their versions
 workload_updates    suspends KubeVirt's migrations of VMs during the upgrade
+multus              the failure policy of RKE2's chart of VM networks
 system_services     the services that the charts deploy; `rollouts` are their Pods, `addons` the add-ons
 helm                the program helm; `helm_releases` are helm's records in the cluster
 cluster_resources   resources that only these modules use
@@ -14,6 +15,7 @@ __all__ = [
     "chart_repository",
     "helm",
     "managed_charts",
+    "multus",
     "rancher",
     "rancher_cluster",
     "rancher_features",

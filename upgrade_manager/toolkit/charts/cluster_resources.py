@@ -1,6 +1,6 @@
-"""Resources of Rancher and Kubernetes that only the toolkit's commands use.
+"""Resources of Rancher, RKE2 and Kubernetes that only the toolkit's commands use.
 
-chart_repository.py, rancher.py and rollouts.py read them; kube/resources.py has the resources of the manager.
+chart_repository.py, multus.py, rancher.py and rollouts.py read them; kube/resources.py has those of the manager.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 from upgrade_manager.kube.resources import Resource
 
 DAEMON_SETS = Resource(group="apps", version="v1", plural="daemonsets", kind="DaemonSet")
+#: Settings of the Helm charts that RKE2 installs.
+HELM_CHART_CONFIGS = Resource(group="helm.cattle.io", version="v1", plural="helmchartconfigs", kind="HelmChartConfig")
 #: Rancher's repositories of Helm charts.
 CLUSTER_REPOS = Resource(
     group="catalog.cattle.io", version="v1", plural="clusterrepos", kind="ClusterRepo", namespaced=False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from upgrade_manager.release.migrations import generic
 from upgrade_manager.release.migrations import v1_7_to_v1_8 as pair
 from upgrade_manager.toolkit.charts.addons import addons_missing, upgrade_addons
 from upgrade_manager.toolkit.charts.chart_repository import (
@@ -24,6 +25,7 @@ from upgrade_manager.toolkit.charts.managed_charts import (
     unpause_charts,
     upgrade_chart,
 )
+from upgrade_manager.toolkit.charts.multus import abort_not_set, set_abort
 from upgrade_manager.toolkit.charts.rancher import (
     dependencies_missing,
     help_dependencies,
@@ -51,6 +53,7 @@ def _chart(step: str, name: str, *, timeout: float) -> Step:
 
 STEPS = (
     WAIT_FOR_CLUSTER_RELEASE,
+    Step(name="keep-multus", timeout=1800, missing=abort_not_set, act=set_abort, row=generic.MULTUS),
     Step(name="pause-charts", timeout=1800, missing=charts_not_paused, act=pause_charts),
     Step(name="upgrade-rancher", timeout=2 * _HOUR, missing=rancher_missing, act=upgrade_rancher, repeats=True),
     Step(name="wait-for-rancher", timeout=_HOUR, missing=rancher_not_running),

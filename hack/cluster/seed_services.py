@@ -73,6 +73,12 @@ def feature() -> Object:
     return build("rancher_feature", name="multi-cluster-management", default=False)
 
 
+def capi_webhooks(kind: str) -> Object:
+    """Build the webhook configuration of this kind that belongs to Rancher's embedded Cluster API."""
+    verb = kind.removesuffix("WebhookConfiguration").lower()
+    return build("capi_webhooks", kind=kind, name=f"{verb}-webhook-configuration")
+
+
 def repositories(*, at: str) -> list[Object]:
     """Build Rancher's chart repositories, downloaded at this time."""
     return [build("chart_repository", name=name, spec=spec, at=at) for name, spec in _REPOSITORIES.items()]

@@ -33,6 +33,7 @@ from upgrade_manager.kube.resources import (
     LONGHORN_VOLUMES,
     MACHINES,
     MANAGED_CHARTS,
+    MUTATING_WEBHOOK_CONFIGURATIONS,
     NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -40,6 +41,7 @@ from upgrade_manager.kube.resources import (
     SECRETS,
     SERVICE_ACCOUNTS,
     SETTINGS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
     VERSIONS,
     VIRTUAL_MACHINE_IMAGES,
     VIRTUAL_MACHINE_INSTANCES,
@@ -57,6 +59,8 @@ if TYPE_CHECKING:
 
 #: Kinds whose status is written with the object: they have no status subresource.
 _WHOLE = frozenset({VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINE_IMAGES, SETTINGS, RANCHER_FEATURES})
+#: Kinds of webhook configurations.
+_WEBHOOKS = (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS)
 
 
 class Seeds:
@@ -112,6 +116,7 @@ class Seeds:
                 (RANCHER_SETTINGS, [seed_services.setting(scenario)]),
                 (RANCHER_FEATURES, [seed_services.feature()]),
                 (CLUSTER_REPOS, seed_services.repositories(at=at)),
+                *((one, [seed_services.capi_webhooks(one.kind)]) for one in _WEBHOOKS),
                 (SECRETS, seed_services.releases(scenario)),
             )
         await self._create_nodes(at)

@@ -21,7 +21,14 @@ from tests.support.toolkit.toolkit_interrupts import Killed
 from upgrade_manager.api.keys import PREFIX
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.resources import ADDONS, DEPLOYMENTS, KUBEVIRTS, MANAGED_CHARTS
+from upgrade_manager.kube.resources import (
+    ADDONS,
+    DEPLOYMENTS,
+    KUBEVIRTS,
+    MANAGED_CHARTS,
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+)
 from upgrade_manager.toolkit.charts.cluster_resources import CLUSTER_REPOS, HELM_CHART_CONFIGS, RANCHER_FEATURES
 from upgrade_manager.toolkit.charts.helm import Helm
 from upgrade_manager.toolkit.charts.managed_charts import without_effect
@@ -166,6 +173,8 @@ async def end_state(client: Client) -> str:
     state["Feature multi-cluster-management"] = objects.status(feature)
     multus = await client.get(HELM_CHART_CONFIGS, "rke2-multus", namespace="kube-system")
     state["HelmChartConfig rke2-multus"] = objects.spec(multus)
+    for kind in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS):
+        state[kind.kind] = [objects.name(one) for one in (await client.list(kind)).items]
     repository = await client.get(CLUSTER_REPOS, "harvester-charts")
     state["ClusterRepo harvester-charts"] = objects.annotations_of(repository)
     storage = HelmStorage(client)

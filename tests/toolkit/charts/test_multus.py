@@ -13,7 +13,6 @@ from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.toolkit.charts.cluster_resources import HELM_CHART_CONFIGS
 from upgrade_manager.toolkit.charts.multus import abort_not_set, set_abort
-from upgrade_manager.toolkit.run.errors import StepFailed
 
 MULTUS, KUBE_SYSTEM = "rke2-multus", "kube-system"
 PATH = f"/apis/helm.cattle.io/v1/namespaces/{KUBE_SYSTEM}/helmchartconfigs"
@@ -69,15 +68,6 @@ async def test_configuration_that_appears_meanwhile_is_patched(tmp_path: Path) -
             await upgrade.run()
         assert upgrade.kills.writes[:2] == [f"create {PATH}", f"patch {PATH}/{MULTUS}"]
         assert await _spec(upgrade.world) == {"valuesContent": "labels: {}", "failurePolicy": "abort"}
-
-
-async def test_unreadable_configuration_is_not_taken_for_absent(tmp_path: Path) -> None:
-    async with cluster_upgrade(tmp_path) as upgrade:
-        refuse = Refuse(status=403, reason="Forbidden")
-        upgrade.world.simulation.middleware.add(Rule(match=Match(resource="helmchartconfigs*"), action=refuse))
-        with pytest.raises(StepFailed, match=r"^keep-multus: "):
-            await upgrade.run()
-        assert upgrade.kills.writes == []
 
 
 async def test_policy_is_written_first_and_once(tmp_path: Path) -> None:

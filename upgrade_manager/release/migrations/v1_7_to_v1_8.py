@@ -31,4 +31,31 @@ FEATURES = Row(
     ),
 )
 
-ROWS = (FEATURES,)
+#: The namespace of the Cluster API that Rancher 2.13 embeds.
+CAPI_NAMESPACE = "cattle-provisioning-capi-system"
+#: The names of its webhook configurations, of either kind.
+CAPI_MUTATING, CAPI_VALIDATING = "mutating-webhook-configuration", "validating-webhook-configuration"
+
+CAPI_WEBHOOKS = Row(
+    id="capi-webhooks",
+    place=Place.WITH_RANCHER,
+    step="The webhook configurations of the Cluster API that Rancher 2.13 embeds are deleted, if their Service is in "
+    f"{CAPI_NAMESPACE}. Rancher 2.14 leaves them behind, and the API server would call a Service that does not exist.",
+    changes=(
+        f"MutatingWebhookConfiguration {CAPI_MUTATING}",
+        f"ValidatingWebhookConfiguration {CAPI_VALIDATING}",
+    ),
+    done_if="no configuration of these names calls a Service in that namespace",
+    undo="None is needed: Rancher 2.13 creates them again.",
+    sources=(
+        manifests("v1.8.0", 712),
+        Source(
+            repository="rancher/rancher",
+            tag="v2.14.0",
+            path="pkg/controllers/dashboard/systemcharts/controller.go",
+            line=606,
+        ),
+    ),
+)
+
+ROWS = (CAPI_WEBHOOKS, FEATURES)

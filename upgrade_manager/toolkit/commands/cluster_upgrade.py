@@ -5,6 +5,7 @@ from __future__ import annotations
 from upgrade_manager.release.migrations import generic
 from upgrade_manager.release.migrations import v1_7_to_v1_8 as pair
 from upgrade_manager.toolkit.charts.addons import addons_missing, upgrade_addons
+from upgrade_manager.toolkit.charts.capi_webhooks import remove_webhooks, webhooks_left
 from upgrade_manager.toolkit.charts.chart_repository import (
     index_missing,
     refresh_index,
@@ -55,6 +56,13 @@ STEPS = (
     WAIT_FOR_CLUSTER_RELEASE,
     Step(name="keep-multus", timeout=1800, missing=abort_not_set, act=set_abort, row=generic.MULTUS),
     Step(name="pause-charts", timeout=1800, missing=charts_not_paused, act=pause_charts),
+    Step(
+        name="remove-capi-webhooks",
+        timeout=1800,
+        missing=webhooks_left,
+        act=remove_webhooks,
+        row=pair.CAPI_WEBHOOKS,
+    ),
     Step(name="upgrade-rancher", timeout=2 * _HOUR, missing=rancher_missing, act=upgrade_rancher, repeats=True),
     Step(name="wait-for-rancher", timeout=_HOUR, missing=rancher_not_running),
     Step(name="check-rancher-features", timeout=600, missing=features_not_accepted, row=pair.FEATURES),

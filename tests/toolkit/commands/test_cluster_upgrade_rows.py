@@ -1,0 +1,54 @@
+"""The rows of release/migrations in runs of the whole command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hack.faults.rules import LoseRequest, Match, Refuse, Rule
+from tests.support.toolkit.cluster_upgrade import ClusterUpgrade, cluster_upgrade
+from tests.support.toolkit.toolkit import PLAN
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.toolkit.run.errors import StepFailed, StepTimedOut
+
+#: Kinds that the rows read, and the step that reads each first.
+READS = (
+    ("helmchartconfigs.helm.cattle.io", "keep-multus"),
+    ("mutatingwebhookconfigurations.admissionregistration.k8s.io", "remove-capi-webhooks"),
+    ("validatingwebhookconfigurations.admissionregistration.k8s.io", "remove-capi-webhooks"),
+    ("features.management.cattle.io", "check-rancher-features"),
+)
+KINDS = pytest.mark.parametrize(("kind", "step"), READS, ids=[kind.partition(".")[0] for kind, _ in READS])
+pytestmark = pytest.mark.sampled
+
+
+async def _from(upgrade: ClusterUpgrade, version: str) -> None:
+    patch = MergePatch({"status": {"previousVersion": version}})
+    await upgrade.world.client.patch(UPGRADE_PLANS, PLAN, patch, subresource="status")
+
+
+def _written(upgrade: ClusterUpgrade, kind: str) -> list[str]:
+    return [write for write in upgrade.kills.writes if f"/{kind.partition('.')[0]}" in write]
+
+
+@KINDS
+async def test_refused_read_is_not_taken_for_absence(tmp_path: Path, kind: str, step: str) -> None:
+    async with cluster_upgrade(tmp_path) as upgrade:
+        await _from(upgrade, "v1.7.1")
+        refuse = Refuse(status=403, reason="Forbidden")
+        upgrade.world.simulation.middleware.add(Rule(match=Match(verbs=("get",), resource=kind), action=refuse))
+        with pytest.raises(StepFailed, match=rf"^{step}: .*Forbidden"):
+            await upgrade.run()
+        assert _written(upgrade, kind) == []
+
+
+@KINDS
+async def test_read_that_never_answers_ends_the_step(tmp_path: Path, kind: str, step: str) -> None:
+    async with cluster_upgrade(tmp_path) as upgrade:
+        await _from(upgrade, "v1.7.1")
+        upgrade.world.simulation.middleware.add(Rule(match=Match(verbs=("get",), resource=kind), action=LoseRequest()))
+        with pytest.raises(StepTimedOut, match=rf"^{step}: not done after \d+ min: "):
+            await upgrade.run()
+        assert _written(upgrade, kind) == []

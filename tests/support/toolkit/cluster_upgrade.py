@@ -27,6 +27,7 @@ from upgrade_manager.kube.resources import (
     KUBEVIRTS,
     MANAGED_CHARTS,
     MUTATING_WEBHOOK_CONFIGURATIONS,
+    SECRETS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
 )
 from upgrade_manager.toolkit.charts.cluster_resources import CLUSTER_REPOS, HELM_CHART_CONFIGS, RANCHER_FEATURES
@@ -175,6 +176,8 @@ async def end_state(client: Client) -> str:
     state["HelmChartConfig rke2-multus"] = objects.spec(multus)
     for kind in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS):
         state[kind.kind] = [objects.name(one) for one in (await client.list(kind)).items]
+    secret = await client.get(SECRETS, "stv-aggregation", namespace="cattle-system")
+    state["Secret stv-aggregation"] = [secret["type"], secret.get("data")]
     repository = await client.get(CLUSTER_REPOS, "harvester-charts")
     state["ClusterRepo harvester-charts"] = objects.annotations_of(repository)
     storage = HelmStorage(client)

@@ -58,4 +58,15 @@ CAPI_WEBHOOKS = Row(
     ),
 )
 
-ROWS = (CAPI_WEBHOOKS, FEATURES)
+AGGREGATION_SECRET = Row(
+    id="aggregation-secret",
+    place=Place.AFTER_RANCHER,
+    step="The empty Secret stv-aggregation is created where it does not exist. Rancher's Plan system-agent-upgrader "
+    "names it and would wait for it without end.",
+    changes=("Secret cattle-system/stv-aggregation",),
+    done_if="the Secret exists",
+    undo="None is needed.",
+    sources=(manifests("v1.8.0", 823),),
+)
+
+ROWS = (CAPI_WEBHOOKS, FEATURES, AGGREGATION_SECRET)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from upgrade_manager.release.migrations import generic
 from upgrade_manager.release.migrations import v1_7_to_v1_8 as pair
 from upgrade_manager.toolkit.charts.addons import addons_missing, upgrade_addons
+from upgrade_manager.toolkit.charts.aggregation_secret import create_secret, secret_missing
 from upgrade_manager.toolkit.charts.capi_webhooks import remove_webhooks, webhooks_left
 from upgrade_manager.toolkit.charts.chart_repository import (
     index_missing,
@@ -66,6 +67,13 @@ STEPS = (
     Step(name="upgrade-rancher", timeout=2 * _HOUR, missing=rancher_missing, act=upgrade_rancher, repeats=True),
     Step(name="wait-for-rancher", timeout=_HOUR, missing=rancher_not_running),
     Step(name="check-rancher-features", timeout=600, missing=features_not_accepted, row=pair.FEATURES),
+    Step(
+        name="create-aggregation-secret",
+        timeout=1800,
+        missing=secret_missing,
+        act=create_secret,
+        row=pair.AGGREGATION_SECRET,
+    ),
     Step(
         name="wait-for-rancher-dependencies",
         timeout=_HOUR,

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
 
 _CHART = "harvester"
+#: The default of v1.8's Setting overcommit-config.
+_OVERCOMMIT = '{"cpu":1000,"memory":150,"storage":200}'
 _DEFAULT_METHODS = ["LiveMigrate"]
 
 
@@ -51,6 +53,7 @@ class Harvester(NamespacedController):
             return left
         await self._start_kubevirt(release["kubevirt"])
         await self._start_longhorn(release["harvester"])
+        await self._client.patch(SETTINGS, "overcommit-config", MergePatch({"default": _OVERCOMMIT}))
         await self._client.patch(SETTINGS, SETTING_SERVER_VERSION, MergePatch({"value": release["harvester"]}))
         return None
 

@@ -46,7 +46,8 @@ def service_accounts() -> list[Object]:
 def settings(scenario: Scenario) -> list[Object]:
     """Build Harvester's settings."""
     values = {SETTING_SERVER_VERSION: scenario.software.harvester, "upgrade-config": ""}
-    return [build("setting", name=name, value=value) for name, value in values.items()]
+    found = [build("setting", name=name, value=value) for name, value in values.items()]
+    return [*found, build("overcommit")] if scenario.services else found
 
 
 def version(scenario: Scenario, iso_url: str) -> Object:

@@ -28,6 +28,7 @@ from upgrade_manager.kube.resources import (
     MANAGED_CHARTS,
     MUTATING_WEBHOOK_CONFIGURATIONS,
     SECRETS,
+    SETTINGS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
 )
 from upgrade_manager.toolkit.charts.cluster_resources import CLUSTER_REPOS, HELM_CHART_CONFIGS, RANCHER_FEATURES
@@ -178,6 +179,8 @@ async def end_state(client: Client) -> str:
         state[kind.kind] = [objects.name(one) for one in (await client.list(kind)).items]
     secret = await client.get(SECRETS, "stv-aggregation", namespace="cattle-system")
     state["Secret stv-aggregation"] = [secret["type"], secret.get("data")]
+    overcommit = await client.get(SETTINGS, "overcommit-config")
+    state["Setting overcommit-config"] = [overcommit["value"], overcommit["default"]]
     repository = await client.get(CLUSTER_REPOS, "harvester-charts")
     state["ClusterRepo harvester-charts"] = objects.annotations_of(repository)
     storage = HelmStorage(client)

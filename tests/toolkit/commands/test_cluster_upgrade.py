@@ -47,6 +47,7 @@ async def test_everything_has_the_releases_version_and_users_values(tmp_path: Pa
     assert state["Addon rancher-logging"]["version"] == "109.0.0+up6.0.2"
     assert state["Addon vm-import-controller"]["version"] == "1.0.0"
     assert state["Deployment harvester-cluster-repo"][0]["image"] == "rancher/harvester-cluster-repo:v1.8.0"
+    assert [json.loads(one)["cpu"] for one in state["Setting overcommit-config"]] == [1600, 1000]
     values = state["Helm rancher"]["config"]
     assert (values["rancherImageTag"], values["replicas"]) == ("v2.14.0", -3)
     assert values["features"] == FEATURES

@@ -16,6 +16,7 @@ from upgrade_manager.toolkit.run.errors import StepFailed, StepTimedOut
 #: Kinds that the rows read, and the step that reads each first.
 READS = (
     ("helmchartconfigs.helm.cattle.io", "keep-multus"),
+    ("settings.harvesterhci.io", "pin-overcommit-config"),
     ("mutatingwebhookconfigurations.admissionregistration.k8s.io", "remove-capi-webhooks"),
     ("validatingwebhookconfigurations.admissionregistration.k8s.io", "remove-capi-webhooks"),
     ("secrets", "create-aggregation-secret"),

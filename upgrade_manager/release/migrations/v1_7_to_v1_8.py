@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from upgrade_manager.release.migrations.row import Place, Row, Source, manifests
 
+#: The release from which on Harvester has the new default of overcommit-config.
+NEWER = (1, 8)
 #: Keys of Rancher's features that v1.7's installer sets. Rancher 2.14 refuses the whole text for embedded-cluster-api,
 #: and with turtles=false it runs no controllers of Cluster API.
 DROPPED_FEATURES = frozenset({"turtles", "embedded-cluster-api"})
@@ -69,4 +71,15 @@ AGGREGATION_SECRET = Row(
     sources=(manifests("v1.8.0", 823),),
 )
 
-ROWS = (CAPI_WEBHOOKS, FEATURES, AGGREGATION_SECRET)
+OVERCOMMIT = Row(
+    id="overcommit-config",
+    place=Place.BEFORE_RANCHER,
+    step="The default of Harvester's Setting overcommit-config becomes its value, unless it has a value. Harvester "
+    "v1.8 brings another default, by which VMs that are created or edited later would request more CPU.",
+    changes=("Setting overcommit-config: value",),
+    done_if="the Setting has a value or no default, or Harvester is v1.8 or later",
+    undo="Clear the value by hand to follow the release's default.",
+    sources=(manifests("v1.8.0", 85),),
+)
+
+ROWS = (OVERCOMMIT, CAPI_WEBHOOKS, FEATURES, AGGREGATION_SECRET)

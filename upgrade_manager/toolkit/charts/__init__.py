@@ -7,6 +7,7 @@ aggregation_secret  the Secret that Rancher's upgrade of its agents needs
 managed_charts      Harvester's charts; `chart_repository` serves them, ../iso/component_versions reads their versions
 workload_updates    suspends KubeVirt's migrations of VMs during the upgrade
 multus              the failure policy of RKE2's chart of VM networks
+overcommit          pins the default of a Setting of Harvester
 system_services     the services that the charts deploy; `rollouts` are their Pods, `addons` the add-ons
 helm                the program helm; `helm_releases` are helm's records in the cluster
 cluster_resources   resources that only these modules use
@@ -20,6 +21,7 @@ __all__ = [
     "helm",
     "managed_charts",
     "multus",
+    "overcommit",
     "rancher",
     "rancher_cluster",
     "rancher_features",

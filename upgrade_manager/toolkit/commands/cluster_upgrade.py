@@ -28,6 +28,7 @@ from upgrade_manager.toolkit.charts.managed_charts import (
     upgrade_chart,
 )
 from upgrade_manager.toolkit.charts.multus import abort_not_set, set_abort
+from upgrade_manager.toolkit.charts.overcommit import overcommit_not_pinned, pin_overcommit
 from upgrade_manager.toolkit.charts.rancher import (
     dependencies_missing,
     help_dependencies,
@@ -56,6 +57,13 @@ def _chart(step: str, name: str, *, timeout: float) -> Step:
 STEPS = (
     WAIT_FOR_CLUSTER_RELEASE,
     Step(name="keep-multus", timeout=1800, missing=abort_not_set, act=set_abort, row=generic.MULTUS),
+    Step(
+        name="pin-overcommit-config",
+        timeout=1800,
+        missing=overcommit_not_pinned,
+        act=pin_overcommit,
+        row=pair.OVERCOMMIT,
+    ),
     Step(name="pause-charts", timeout=1800, missing=charts_not_paused, act=pause_charts),
     Step(
         name="remove-capi-webhooks",

@@ -13,16 +13,17 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import SECRETS, UPGRADE_PLANS
 from upgrade_manager.toolkit.run.errors import StepFailed, StepTimedOut
 
-#: Kinds that the rows read, and the step that reads each first.
+#: Kinds that the rows read, with the verb, and the step that reads each first.
 READS = (
-    ("helmchartconfigs.helm.cattle.io", "keep-multus"),
-    ("settings.harvesterhci.io", "pin-overcommit-config"),
-    ("mutatingwebhookconfigurations.admissionregistration.k8s.io", "remove-capi-webhooks"),
-    ("validatingwebhookconfigurations.admissionregistration.k8s.io", "remove-capi-webhooks"),
-    ("secrets", "create-aggregation-secret"),
-    ("features.management.cattle.io", "check-rancher-features"),
+    ("get", "helmchartconfigs.helm.cattle.io", "keep-multus"),
+    ("get", "settings.harvesterhci.io", "pin-overcommit-config"),
+    ("get", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "remove-capi-webhooks"),
+    ("get", "validatingwebhookconfigurations.admissionregistration.k8s.io", "remove-capi-webhooks"),
+    ("list", "nodes", "upgrade-rancher"),
+    ("get", "features.management.cattle.io", "check-rancher-features"),
+    ("get", "secrets", "create-aggregation-secret"),
 )
-KINDS = pytest.mark.parametrize(("kind", "step"), READS, ids=[kind.partition(".")[0] for kind, _ in READS])
+KINDS = pytest.mark.parametrize(("verb", "kind", "step"), READS, ids=[kind.partition(".")[0] for _, kind, _ in READS])
 pytestmark = pytest.mark.sampled
 
 
@@ -39,21 +40,21 @@ async def _is_unchanged(upgrade: ClusterUpgrade, kind: str) -> bool:
 
 
 @KINDS
-async def test_refused_read_is_not_taken_for_absence(tmp_path: Path, kind: str, step: str) -> None:
+async def test_refused_read_is_not_taken_for_absence(tmp_path: Path, verb: str, kind: str, step: str) -> None:
     async with cluster_upgrade(tmp_path) as upgrade:
         await _from(upgrade, "v1.7.1")
         refuse = Refuse(status=403, reason="Forbidden")
-        upgrade.world.simulation.middleware.add(Rule(match=Match(verbs=("get",), resource=kind), action=refuse))
+        upgrade.world.simulation.middleware.add(Rule(match=Match(verbs=(verb,), resource=kind), action=refuse))
         with pytest.raises(StepFailed, match=rf"^{step}: .*Forbidden"):
             await upgrade.run()
         assert await _is_unchanged(upgrade, kind)
 
 
 @KINDS
-async def test_read_that_never_answers_ends_the_step(tmp_path: Path, kind: str, step: str) -> None:
+async def test_read_that_never_answers_ends_the_step(tmp_path: Path, verb: str, kind: str, step: str) -> None:
     async with cluster_upgrade(tmp_path) as upgrade:
         await _from(upgrade, "v1.7.1")
-        upgrade.world.simulation.middleware.add(Rule(match=Match(verbs=("get",), resource=kind), action=LoseRequest()))
+        upgrade.world.simulation.middleware.add(Rule(match=Match(verbs=(verb,), resource=kind), action=LoseRequest()))
         with pytest.raises(StepTimedOut, match=rf"^{step}: not done after \d+ min: "):
             await upgrade.run()
         assert await _is_unchanged(upgrade, kind)

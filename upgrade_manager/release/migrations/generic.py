@@ -18,4 +18,19 @@ MULTUS = Row(
     sources=(manifests("v1.8.0", 10),),
 )
 
-ROWS = (MULTUS,)
+#: The value of Rancher's chart on all clusters, and the value for two nodes that can run Rancher: negative numbers are
+#: the most replicas, one on each node.
+THREE_REPLICAS, TWO_REPLICAS = -3, -2
+
+WITNESS_REPLICAS = Row(
+    id="witness-replicas",
+    place=Place.WITH_RANCHER,
+    step="Where one of exactly three nodes is a witness, the replicas of Rancher's chart become -2. A third Pod "
+    "could not be scheduled.",
+    changes=("Helm release cattle-system/rancher: value replicas",),
+    done_if="the value is not -3, no node is a witness, or the cluster has not three nodes",
+    undo="None is needed.",
+    sources=(manifests("v1.8.0", 759),),
+)
+
+ROWS = (MULTUS, WITNESS_REPLICAS)

@@ -8,6 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from upgrade_manager.api.keys import WITNESS_LABEL
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import NODES
+from upgrade_manager.release.migrations.generic import THREE_REPLICAS, TWO_REPLICAS, WITNESS_REPLICAS
 from upgrade_manager.release.migrations.v1_7_to_v1_8 import DROPPED_FEATURES, FEATURES
 from upgrade_manager.toolkit.charts.rancher_features import without_features
 
@@ -17,6 +21,9 @@ if TYPE_CHECKING:
     from upgrade_manager.release.migrations.row import Row
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
+_REPLICAS = "replicas"
+#: Nodes of a cluster whose witness leaves Rancher two.
+_NODES = 3
 Values: TypeAlias = dict[str, Any]
 
 
@@ -41,4 +48,15 @@ async def _without_dropped_features(_: ToolkitContext, values: Values) -> Values
     return without_features(values, DROPPED_FEATURES)
 
 
-CHANGES = (ValueChange(row=FEATURES, change=_without_dropped_features),)
+async def _with_replicas_for_a_witness(context: ToolkitContext, values: Values) -> Values:
+    if values.get(_REPLICAS) != THREE_REPLICAS:
+        return values
+    nodes = (await context.client.list(NODES, metadata_only=True)).items
+    has_witness = any(objects.labels(node).get(WITNESS_LABEL) == "true" for node in nodes)
+    return {**values, _REPLICAS: TWO_REPLICAS} if has_witness and len(nodes) == _NODES else values
+
+
+CHANGES = (
+    ValueChange(row=FEATURES, change=_without_dropped_features),
+    ValueChange(row=WITNESS_REPLICAS, change=_with_replicas_for_a_witness),
+)

@@ -140,7 +140,7 @@ manifests: setup ## Generate the CRD from the models, and the Helm chart's templ
 	@$(BIN)/python -m hack.chart
 
 .PHONY: docs
-docs: setup ## Write the tables of flags in docs/cli.md and docs/demo.md from the parsers
+docs: setup ## Write the tables of flags and of releases in docs from the parsers and the rows
 	@$(BIN)/python -m hack.documents
 
 .PHONY: build

@@ -1,4 +1,4 @@
-"""`python -m hack.documents`: write the tables of flags in docs, from the parsers of the command line and of the demo.
+"""`python -m hack.documents`: write the tables of flags and of releases in docs, from the parsers and the rows.
 
 A table stands between the lines `<!-- NAME -->` and `<!-- end -->`; tests/docs/test_cli.py compares them.
 """
@@ -13,12 +13,19 @@ from typing import TYPE_CHECKING
 from hack.demo import options as demo
 from hack.demo.stalls import STALLS
 from upgrade_manager.cli.options import command_line
+from upgrade_manager.release.migrations import generic
+from upgrade_manager.release.migrations.pairs import rows_between
+from upgrade_manager.release.migrations.row import PLACES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from upgrade_manager.release.migrations.row import Row
+
+#: Pairs of releases with a page: versions of each.
+_PAIRS = {"1.7-1.8": ("v1.7.1", "v1.8.0")}
 DOCS = Path(__file__).parents[1] / "docs"
-DOCUMENTS = ("cli.md", "demo.md")
+DOCUMENTS = ("cli.md", "demo.md", *(f"releases/{name}.md" for name in _PAIRS))
 #: Commands of the toolkit's Jobs have one row each.
 _JOBS = ("node", "cluster-upgrade", "vm-live-migrate-detector", "restore-vm", "version-guard", "image-cleanup")
 _TABLE = re.compile(r"<!-- ([^>]+) -->\n(?:.*?\n)??<!-- end -->", re.DOTALL)
@@ -30,8 +37,10 @@ def tables() -> Mapping[str, str]:
     flags = {f"flags of upgrade-manager {name}": _flags(one) for name, one in commands.items() if name not in _JOBS}
     jobs = [f"| `{_usage(commands[name])}` | {_meanings(commands[name])} |" for name in _JOBS]
     stalls = [f"| `{name}` | `{one.phase}` | {one.what} |" for name, one in STALLS.items()]
+    pairs = {f"rows from {_between(versions)}": _rows(*versions) for versions in _PAIRS.values()}
     return {
         **flags,
+        **pairs,
         "flags of the demo": _flags(demo.command_line()),
         "commands of the Jobs": "\n".join(["| command | arguments |", "|---|---|", *jobs]),
         "breaks of the running upgrade": "\n".join(["| name | begins in | what happens |", "|---|---|---|", *stalls]),
@@ -42,6 +51,21 @@ def filled(text: str) -> str:
     """Return the document with each table as it is now."""
     found = tables()
     return _TABLE.sub(lambda match: f"<!-- {match[1]} -->\n{found[match[1]]}\n<!-- end -->", text)
+
+
+def _between(versions: tuple[str, str]) -> str:
+    return " to ".join(version.rpartition(".")[0] for version in versions)
+
+
+def _rows(current: str, target: str) -> str:
+    head = "| where | change | may touch | nothing is left if | way back | source |"
+    return "\n".join([head, "|---|---|---|---|---|---|", *map(_row, rows_between(current, target))])
+
+
+def _row(row: Row) -> str:
+    where = f"{row.place.value}: {PLACES[row.place]}" + ("" if row in generic.ROWS else ", these releases only")
+    changes, sources = ("<br>".join(map(str, listed)) for listed in (row.changes, row.sources))
+    return f"| {where} | {row.step} | {changes} | {row.done_if} | {row.undo} | {sources} |"
 
 
 def _flags(parser: argparse.ArgumentParser) -> str:

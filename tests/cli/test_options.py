@@ -123,6 +123,7 @@ USAGE_ERRORS = {
     "report": "the following arguments are required: -o",
     "report up/demo -o -": "'up/demo'",
     "report -o": "expected one argument",
+    "steps --from v1.7.1": "the following arguments are required: --to",
     "completion ksh": "invalid choice: 'ksh'",
     "webhook --leader-elect": "--leader-elect",
     "run surplus": "surplus",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.cli import lean_imports
-from upgrade_manager.cli.user_options import CompletionOptions, PreflightOptions, StatusOptions
+from upgrade_manager.cli.user_options import CompletionOptions, PreflightOptions, StatusOptions, StepsOptions
 
 if TYPE_CHECKING:
     from upgrade_manager.cli.user_options import UserOptions
@@ -20,6 +20,10 @@ def run_for_user(options: UserOptions) -> int:
         from upgrade_manager.cli.completion import completion  # noqa: PLC0415  # as in main
 
         return completion(options)
+    if isinstance(options, StepsOptions):
+        from upgrade_manager.cli.steps import steps  # noqa: PLC0415
+
+        return steps(options)
     lean_imports.import_aiohttp_without_authorities()
     if isinstance(options, PreflightOptions):
         from upgrade_manager.cli.preflight import preflight  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Options of the commands for users: preflight, status, report, completion."""
+"""Options of the commands for users: preflight, status, report, steps, completion."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ _STATUS_EPILOG = (
 )
 _REPORT = "write a page about an upgrade"
 _REPORT_EPILOG = "exit status: 0 if the page is written, 1 without the plan or access to it, 2 for a usage error"
+_STEPS = "print what an upgrade changes beside its components, without a cluster"
+_STEPS_EPILOG = "exit status: 0, 1 for releases between which an upgrade is refused, 2 for a usage error"
 _COMPLETION = "print the script that completes this command in a shell"
 _COMPLETION_EPILOG = "bash: source <(upgrade-manager completion bash); fish: upgrade-manager completion fish | source"
 
@@ -70,13 +72,22 @@ class ReportOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepsOptions:
+    """Options of `upgrade-manager steps`."""
+
+    #: Versions of Harvester.
+    current: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionOptions:
     """Options of `upgrade-manager completion`."""
 
     shell: str
 
 
-UserOptions: TypeAlias = "PreflightOptions | StatusOptions | ReportOptions | CompletionOptions"
+UserOptions: TypeAlias = "PreflightOptions | StatusOptions | ReportOptions | StepsOptions | CompletionOptions"
 
 
 def add_access_flags(parser: argparse.ArgumentParser) -> None:
@@ -109,6 +120,11 @@ def add_user_commands(commands: argparse._SubParsersAction[Any]) -> None:
     )
     for parser in (preflight, status, report):
         add_access_flags(parser)
+    steps = add("steps", _STEPS, _STEPS_EPILOG)
+    steps.add_argument("--from", metavar="VERSION", dest="current", required=True, help="the release that runs: v1.7.1")
+    steps.add_argument(
+        "--to", metavar="VERSION", dest="target", required=True, help="the release to upgrade to: v1.8.0"
+    )
     completion = add("completion", _COMPLETION, _COMPLETION_EPILOG)
     completion.add_argument("shell", choices=SHELLS, help="the shell")
 
@@ -117,6 +133,8 @@ def user_options(flags: argparse.Namespace, *, parser: argparse.ArgumentParser) 
     """Return the options of such a command; None for another one."""
     if flags.command == "completion":
         return CompletionOptions(shell=flags.shell)
+    if flags.command == "steps":
+        return StepsOptions(current=flags.current, target=flags.target)
     access = {"kubeconfig": flags.kubeconfig, "context": getattr(flags, "context", "")}
     if flags.command == "preflight":
         toolkit = toolkit_config(flags, parser=parser)

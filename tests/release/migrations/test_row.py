@@ -40,4 +40,6 @@ def test_every_place_is_named_in_words() -> None:
     [("v1.7.1", "v1.8.0", True), ("v1.8.0", "v1.8.2", False), ("v1.7.1", "v1.9.0", False), ("", "", False)],
 )
 def test_rows_are_the_generic_ones_and_those_of_the_pair(current: str, target: str, *, pair: bool) -> None:
-    assert rows_between(current, target) == generic.ROWS + (tuple(OF_PAIRS) if pair else ())
+    rows = rows_between(current, target)
+    assert {row.id for row in rows} == {row.id for row in (*generic.ROWS, *(OF_PAIRS if pair else ()))}
+    assert [list(Place).index(row.place) for row in rows] == sorted(list(Place).index(row.place) for row in rows)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.release.migrations import generic, v1_7_to_v1_8
 from upgrade_manager.release.migrations.pair import Pair, Standing, minor_of
+from upgrade_manager.release.migrations.row import PLACES
 
 if TYPE_CHECKING:
     from upgrade_manager.release.migrations.row import Row
 
+_ORDER = tuple(PLACES)
 #: The last words of a refusal.
 FORCED = (
     "spec.force: true skips this check: the upgrade then makes the changes that every upgrade needs, and those between "
@@ -53,9 +55,10 @@ def find(current: str, target: str) -> Pair | None:
 
 
 def rows_between(current: str, target: str) -> tuple[Row, ...]:
-    """Return the rows of an upgrade, as far as they are known: those of every upgrade, and those of the pair."""
+    """Return the rows of every upgrade and, as far as they are known, of the pair, in the order of the upgrade."""
     pair = find(current, target)
-    return generic.ROWS + (pair.rows if pair is not None else ())
+    found = generic.ROWS + (pair.rows if pair is not None else ())
+    return tuple(sorted(found, key=lambda row: _ORDER.index(row.place)))
 
 
 def refusal(current: str, target: str) -> str:

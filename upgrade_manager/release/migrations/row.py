@@ -1,6 +1,7 @@
 """One change that an upgrade makes beside the new versions of its components.
 
-generic.py and the modules of the pairs list the rows, pairs.py joins them; the toolkit's steps carry them out.
+generic.py and the modules of the pairs list the rows, pairs.py joins them; the toolkit's steps carry them out, and
+`upgrade-manager steps` prints them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from enum import Enum
 
 
 class Place(Enum):
-    """The part of an upgrade that carries a row out, in the order of the upgrade."""
+    """The part of an upgrade that carries a row out."""
 
     BEFORE_RANCHER = "C1"
     WITH_RANCHER = "C2"
@@ -23,7 +24,7 @@ class Place(Enum):
     AROUND_NODES = "M"
 
 
-#: Each place in words.
+#: Each place in words, in the order of the upgrade.
 PLACES = {
     Place.BEFORE_RANCHER: "the cluster, before Rancher is upgraded",
     Place.WITH_RANCHER: "the cluster, as Rancher is upgraded",

@@ -16,6 +16,7 @@ from hack.actors.repository import release_text
 from hack.faults.middleware import NoHook
 from hack.host.helm import SimulatedHelm
 from hack.host.iso import installer_archive
+from tests.support.cluster.simulate import embedded
 from tests.support.toolkit.toolkit import toolkit_world
 from tests.support.toolkit.toolkit_interrupts import Killed
 from upgrade_manager.api.keys import PREFIX
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from hack.apiserver.call import Call
     from hack.scenario import Scenario
+    from tests.support.cluster.simulate import Simulate
     from tests.support.toolkit.toolkit import ToolkitWorld
     from upgrade_manager.kube.transport import Response
 
@@ -123,10 +125,10 @@ async def cluster_upgrade(folder: Path, scenario: Scenario | None = None) -> Asy
 
 
 @asynccontextmanager
-async def services_world(folder: Path, **changes: Any) -> AsyncIterator[ToolkitWorld]:
+async def services_world(folder: Path, *, simulate: Simulate = embedded, **changes: Any) -> AsyncIterator[ToolkitWorld]:
     """Create the same cluster without its actors, for single steps."""
     scenario = services(**changes)
-    async with toolkit_world(folder, iso_of(scenario), scenario=scenario) as world:
+    async with toolkit_world(folder, iso_of(scenario), scenario=scenario, simulate=simulate) as world:
         yield world
 
 

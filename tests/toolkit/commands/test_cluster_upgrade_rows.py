@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from hack.faults.rules import LoseRequest, Match, Refuse, Rule
-from tests.support.toolkit.cluster_upgrade import ClusterUpgrade, cluster_upgrade
+from tests.support.cluster.simulate import Simulate
+from tests.support.toolkit.cluster_upgrade import ClusterUpgrade, cluster_upgrade, services_world
 from tests.support.toolkit.toolkit import PLAN
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import SECRETS, UPGRADE_PLANS
+from upgrade_manager.toolkit.commands.cluster_upgrade import STEPS
 from upgrade_manager.toolkit.run.errors import StepFailed, StepTimedOut
+from upgrade_manager.toolkit.run.steps import run_steps
 
 #: Kinds that the rows read, with the verb, and the step that reads each first.
 READS = (
@@ -37,6 +40,16 @@ async def _is_unchanged(upgrade: ClusterUpgrade, kind: str) -> bool:
         # Helm writes Secrets, too.
         return await upgrade.world.client.find(SECRETS, "stv-aggregation", namespace="cattle-system") is None
     return not any(f"/{kind.partition('.')[0]}" in write for write in upgrade.kills.writes)
+
+
+@pytest.mark.servers
+async def test_steps_of_rows_are_carried_out_once(tmp_path: Path, simulate: Simulate) -> None:
+    steps = [step for step in STEPS if step.row is not None and step.act is not None]
+    async with services_world(tmp_path, simulate=simulate) as world:
+        for begun in (len(steps), 0):
+            world.steps.lines.clear()
+            await run_steps(steps, world.context(), world.steps)
+            assert sum(not line.startswith("skipped") for line in world.steps.lines) == begun
 
 
 @KINDS

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,12 +16,17 @@ SHARES = 4
 FEATURES = "multi-cluster-management=false,multi-cluster-management-agent=false,managed-system-upgrade-controller=false"
 
 
-async def test_listing_is_golden(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "nodes"),
+    [(COMMAND, {"count": 1}), (f"{COMMAND}-witness", {"count": 3, "witness": (2,)})],
+    ids=["one-node", "witness"],
+)
+async def test_listing_is_golden(tmp_path: Path, name: str, nodes: dict[str, Any]) -> None:
     # Slower than the polls, so that each wait is seen.
-    scenario = services(durations={"chart": 60, "addon": 80, "repository_start": 60})
+    scenario = services(nodes=nodes, durations={"chart": 60, "addon": 80, "repository_start": 60})
     async with toolkit_world(tmp_path, iso_of(scenario), scenario=scenario, actors=True) as world:
         listing = await transcript(world, COMMAND, node="", pod="")
-    assert listing == golden(COMMAND, listing)
+    assert listing == golden(name, listing)
 
 
 async def test_everything_has_the_releases_version_and_users_values(tmp_path: Path) -> None:

@@ -41,6 +41,11 @@ def test_only_the_dropped_keys_are_removed(text: Any, changed: Any) -> None:
     assert values["features"] == text
 
 
+async def test_simulated_installation_has_the_features_of_v1_7_1(tmp_path: Path) -> None:
+    async with services_world(tmp_path) as world:
+        assert (await world.context().helm.values(RANCHER))["features"] == OF_V1_7_1
+
+
 def test_values_without_features_stay() -> None:
     assert without_features({}, DROPPED_FEATURES) == {}
 

@@ -57,6 +57,15 @@ def test_suspended_job_is_named_with_the_patch(view: FakeView) -> None:
     assert found.remedy == """Resume it: kubectl patch job -n ns j -p '{"spec":{"suspend":false}}'"""
 
 
+@pytest.mark.rule("blockers: a Job that was resumed is waited for since then")
+def test_resumed_job_is_waited_for_since_then(view: FakeView) -> None:
+    """A node may be paused for hours."""
+    (wait,) = job_wait(replace(job(view), resumed=view.time(1)), work=JobType.PRE_DRAIN)
+    assert wait.since == view.ago(1)
+    (old,) = job_wait(replace(job(view), resumed=""), work=JobType.PRE_DRAIN)
+    assert old.since < wait.since
+
+
 def test_unstored_job_is_not_waited_for(view: FakeView) -> None:
     assert job_wait(replace(job(view), created=""), work=JobType.PRE_DRAIN) == ()
 

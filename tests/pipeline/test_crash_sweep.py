@@ -27,6 +27,7 @@ from tests.support.managers.success_promise import SuccessPromise
 from tests.support.managers.sweep import Sweep, shares
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, node_states, phases_of
 from tests.support.random_runs import acts_on_objects, acts_on_settings
+from tests.support.random_runs.operator import follow_remedies
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.names import restore_vm_config_map
 from upgrade_manager.api.phases import PHASE_VALUES, PHASES, SUCCEEDED
@@ -88,6 +89,12 @@ async def _at_the_last_node(stage: UpgradeRun, *, act: Callable[[UpgradeRun], Co
     await act(stage)
     await asyncio.sleep(LONG)
     await stage.patch(spec={"nodeUpgradeOption": {"pauseNodes": []}})
+
+
+async def _drain_again(stage: UpgradeRun) -> None:
+    """Let Rancher drain all nodes again, and follow the remedies: the node that takes the VMs is cordoned."""
+    await _at_the_last_node(stage, act=UpgradeRun.plan_again)
+    await follow_remedies(stage.client)
 
 
 async def _remove_hooks(stage: UpgradeRun) -> None:
@@ -171,8 +178,9 @@ SPECIAL = {
         spec=PAUSING_LAST,
         # Of three nodes Rancher could come back to the second one after the node upgrade.
         scenario=TWO_CORDONED,
-        user=partial(_at_the_last_node, act=UpgradeRun.plan_again),
+        user=_drain_again,
         since=RANCHER,
+        warned=("NoMigrationTarget", "NodeUncordoned"),
         # The raised generation is a new request for the paused node, too.
         repeated=("upgrade-node-upgrade-pre-drain-node-0", "upgrade-node-upgrade-pre-drain-node-1"),
     ),

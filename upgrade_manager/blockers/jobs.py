@@ -44,11 +44,12 @@ def job_wait(
 ) -> tuple[JobWait | SuspendedJobWait | FailingJobWait, ...]:
     """Return the wait for a Job of that component or type; nothing for a Job that has ended.
 
+    No field shows since when a Job is resumed (`is_resuming`): the caller has `new_job_wait` for it.
     `pods` selects the Pods of several Jobs, which then share one watch. `finished` are the durations, in seconds, of
     this plan's Jobs of that component or type. `way_out` is the command that ends a Job that hangs, if there is one.
     `controllers` are the Deployments that the Job needs.
     """
-    since = parse_time(job.created)
+    since = parse_time(max(job.created, job.resumed))
     if since is None or job.progress is not Progress.RUNNING:
         return ()
     place, selector = {"namespace": job.namespace, "name": job.name, "node": node}, pods or pods_of(job.name)

@@ -114,6 +114,11 @@ class JobState:
         )
 
     @property
+    def is_resuming(self) -> bool:
+        """True for a Job that was resumed, and that the Job controller has not started again yet."""
+        return self.progress is Progress.RUNNING and bool(self.suspended_at) and not self.suspended
+
+    @property
     def condition(self) -> str:
         """The reason and message of the condition Complete, Failed or FailureTarget; empty without such a condition."""
         return ": ".join(part for part in (self.reason, self.message) if part)

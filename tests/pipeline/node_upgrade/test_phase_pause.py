@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from hack.virtual_time import virtual_now
 from tests.support.cluster.nodes import OPTIONS, PRE
 from tests.support.managers.node_upgrade import PLACE, NodeUpgradeRun
 from tests.support.managers.phase_results import shown
+from upgrade_manager.blockers.wait import JobWait
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.patch import MergePatch
@@ -25,6 +28,8 @@ async def suspend(stage: NodeUpgradeRun, node: str) -> Any:
     return objects.spec(await stage.cluster.find(JOBS, f"up-node-upgrade-pre-drain-{node}", PLACE)).get("suspend")
 
 
+#: Virtual seconds of a long pause.
+HOURS = 7200.0
 FIELD = "spec.nodeUpgradeOption.pauseNodes"
 
 
@@ -143,3 +148,19 @@ async def test_paused_node_blocks_the_others_only_while_it_is_missing(stage: Nod
     await stage.client.delete(MACHINES, "m-n1", namespace="fleet-local")
     await stage.run()
     assert (await stage.states())["n2"] == "PreDraining"
+
+
+@pytest.mark.rule("blockers: a Job that was resumed is waited for since then")
+async def test_job_is_waited_for_since_its_resumption(stage: NodeUpgradeRun) -> None:
+    """The Job controller has not seen yet that the Job, which was suspended for hours, is resumed."""
+    await begun(stage, "n1")
+    await stage.request("n1", "pre")
+    suspended = {"type": "Suspended", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    await stage.finish("n1", "pre-drain", {"conditions": [suspended]})
+    await asyncio.sleep(HOURS)
+    await listing(stage)
+    await stage.run()
+    resumed = virtual_now()
+    result = await stage.run()
+    assert isinstance(result, Waiting)
+    assert [wait.since >= resumed for wait in result.waits if isinstance(wait, JobWait)] == [True]

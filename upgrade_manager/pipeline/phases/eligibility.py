@@ -31,11 +31,12 @@ async def check_upgrade_path(ctx: ReconcileContext, *, target: str, minimum: str
     refusal = check_eligibility(current, target, minimum)
     if refusal is None and current == target and await _is_upgraded(ctx, target):
         refusal = "all nodes run it already"
-    refusal = refusal or pairs.refusal(current, target)
-    if not refusal:
+    unknown = pairs.refusal(current, target)
+    if refusal is None and not unknown:
         return None
-    advice = f"Create a plan for another release; {pairs.FORCED}"
-    return Failed(cause=f"upgrade from {current} to {target} is not allowed: {refusal}. {advice}")
+    forced = "spec.force: true skips this check" if refusal else pairs.FORCED
+    advice = f"Create a plan for another release; {forced}"
+    return Failed(cause=f"upgrade from {current} to {target} is not allowed: {refusal or unknown}. {advice}")
 
 
 async def check_release(ctx: ReconcileContext, *, target: str) -> Failed | None:

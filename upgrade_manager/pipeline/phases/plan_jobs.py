@@ -25,12 +25,13 @@ from upgrade_manager.facts.deployments import available_since, deployment_proble
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.facts.suc_nodes import UPGRADE_CONTROLLER, hostname_problem, hostname_remedy
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, NODES, SUC_PLANS
 from upgrade_manager.pipeline.errors import BadCluster
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes, unmanaged
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.job_progress import describe
-from upgrade_manager.pipeline.selections import MANAGED_NODES
+from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -187,14 +188,25 @@ async def _repeat(
 ) -> Waiting:
     """Remove the Plan with its Jobs if the labels stay away, so that the next reconcile creates it again."""
     left = await _seconds_to_label(ctx, progress, len(nodes))
-    if left > 0:
-        return replace(waiting, after=left)
+    if left > 0 or not await _are_current(ctx):
+        return replace(waiting, after=max(left, _LABEL_SECONDS))
     selector = ctx.owner.suc_selector(Component(objects.labels(plan)[LABEL_COMPONENT]))
     # The Jobs go with the Plan: a new Plan would find those of its names, and not repeat them.
     for resource in (SUC_PLANS, JOBS):
         await ctx.remove_all(resource, namespace=CATTLE_SYSTEM, selector=selector)
     message = f"{waiting.message}; it is repeated, because {name_list(nodes)} lost the Plan's label"
     return replace(waiting, message=message)
+
+
+async def _are_current(ctx: ReconcileContext) -> bool:
+    """Return True if the caches show the present state: after an interruption, Jobs may arrive before the labels."""
+    specs = (MANAGED_NODES, suc_plans(ctx.owner), suc_jobs(ctx.owner))
+    before = [store.resource_version for store in await ctx.watch_all(*specs)]
+    try:
+        await ctx.informers.confirm(ctx.client, *specs)
+    except Transient:
+        return False
+    return before == [store.resource_version for store in await ctx.watch_all(*specs)]
 
 
 async def _seconds_to_label(ctx: ReconcileContext, progress: SucProgress, nodes: int) -> float:

@@ -235,3 +235,16 @@ async def test_informer_without_an_open_watch_is_interrupted(informers: PlanInfo
         await asyncio.sleep(JUST_OPENED / 2)
     await asyncio.sleep(JUST_OPENED)
     assert informers.interrupted(ALL_NODES, ALL_JOBS) == []
+
+
+async def test_store_whose_watch_hangs_is_listed_anew(cluster: Harvester, informers: PlanInformers) -> None:
+    await cluster.nodes("n1")
+    await informers.watch(ALL_NODES)
+    await asyncio.sleep(1)
+    for informer in informers.running():
+        # No event reaches the store.
+        informer.put = informer.delete = lambda _: None  # type: ignore[method-assign, assignment]
+    await cluster.nodes("n2")
+    await informers.confirm(cluster.client, ALL_NODES)
+    found = (await informers.watch(ALL_NODES)).list()
+    assert [node["metadata"]["name"] for node in found] == ["n1", "n2"]

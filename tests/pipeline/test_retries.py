@@ -36,8 +36,8 @@ INSTANT = 0.05
 OUTAGE = 60.0
 #: Requests for one kind in that time: an informer that cannot connect tries about once a second.
 PATIENT = 80
+#: Requests of a whole upgrade, however often they are disturbed; a quiet one has 151. While watches are reset, each
 #: step of a node compares five caches with the API server.
-#: of a node compares five caches with the API server.
 BOUND = 750
 URL = f"http://upgrade-repo.harvester-system/harvester-iso/{RELEASE_FILE}"
 

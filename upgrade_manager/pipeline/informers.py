@@ -162,8 +162,8 @@ class PlanInformers:
         """Raise Transient unless the stores show what the API server returns now, for a step that nothing undoes.
 
         A watch may hang for IDLE_TIMEOUT before its informer notices. Versions are compared: of the objects, only the
-        metadata are listed. A store that is behind has WRITE_TIMEOUT to catch up. Return False if that took so long
-        that other objects may have changed.
+        metadata are listed. A store that is behind has WRITE_TIMEOUT to catch up, and is then listed anew. Return False
+        if that took so long that other objects may have changed.
         """
         began = loop_time()
         for spec in specs:
@@ -171,16 +171,24 @@ class PlanInformers:
         return loop_time() - began < CONFIRM_TIME
 
     async def _confirm(self, client: Client, spec: InformerSpec) -> None:
+        if await self._shows_latest(client, spec):
+            return
+        if spec in self._running:
+            # The watch hangs, or has lost an event: a new informer lists the objects.
+            await self._stop([spec])
+        if not await self._shows_latest(client, spec):
+            raise Transient(
+                f"the watch of {spec.resource.name} is behind the API server; no node is started or drained before "
+                "it has caught up"
+            )
+
+    async def _shows_latest(self, client: Client, spec: InformerSpec) -> bool:
         page = partial(client.list_page, replace(spec, metadata_only=True))
         returned = _versions((await list_all_pages(page, resource_version="")).items)
         newest = str(max(returned.values(), default=0))
         await self.wait_for([Write(resource=spec.resource, namespace=spec.namespace, resource_version=newest)])
         stored = _versions((await self.watch(spec)).list())
-        if stored.keys() != returned.keys() or any(stored[one] < returned[one] for one in returned):
-            raise Transient(
-                f"the watch of {spec.resource.name} is behind the API server; no node is started or drained before "
-                "it has caught up"
-            )
+        return stored.keys() == returned.keys() and all(stored[one] >= returned[one] for one in returned)
 
     async def watch_all(self, *specs: InformerSpec) -> list[Store]:
         """Return several stores, whose first lists run concurrently. Raises Transient."""

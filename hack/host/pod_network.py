@@ -46,7 +46,7 @@ class PodNetwork:
         if uid in self._addresses:
             return namespace
         self._addresses[uid] = address
-        outside, inside = f"veth{uid[:_NAME]}", ("-n", namespace)
+        outside, inside = _outside(uid), ("-n", namespace)
         _ip("netns", "add", namespace)
         _ip("link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", namespace)
         _ip("link", "set", outside, "master", BRIDGE, "up")
@@ -59,7 +59,13 @@ class PodNetwork:
     def detach(self, uid: str) -> None:
         """Delete a Pod's network namespace, if it exists."""
         if self._addresses.pop(uid, ""):
+            # The kernel removes a namespace's devices some time after the namespace, and a Pod may be attached again.
+            _ip("link", "delete", _outside(uid))
             _ip("netns", "delete", _namespace(uid))
+
+
+def _outside(uid: str) -> str:
+    return f"veth{uid[:_NAME]}"
 
 
 def _namespace(uid: str) -> str:

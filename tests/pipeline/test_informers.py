@@ -237,7 +237,7 @@ async def test_informer_without_an_open_watch_is_interrupted(informers: PlanInfo
     assert informers.interrupted(ALL_NODES, ALL_JOBS) == []
 
 
-async def test_store_whose_watch_hangs_is_listed_anew(cluster: Harvester, informers: PlanInformers) -> None:
+async def test_store_whose_watch_hangs_is_listed_again(cluster: Harvester, informers: PlanInformers) -> None:
     await cluster.nodes("n1")
     await informers.watch(ALL_NODES)
     await asyncio.sleep(1)

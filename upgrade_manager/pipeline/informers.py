@@ -162,7 +162,7 @@ class PlanInformers:
         """Raise Transient unless the stores show what the API server returns now, for a step that nothing undoes.
 
         A watch may hang for IDLE_TIMEOUT before its informer notices. Versions are compared: of the objects, only the
-        metadata are listed. A store that is behind has WRITE_TIMEOUT to catch up, and is then listed anew. Return False
+        metadata are listed. A store that is behind has WRITE_TIMEOUT to catch up, and is listed again. Return False
         if that took so long that other objects may have changed.
         """
         began = loop_time()

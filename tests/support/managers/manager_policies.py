@@ -40,6 +40,16 @@ def manager_policies() -> list[Object]:
     return sorted(copy.deepcopy(_parsed()), key=lambda one: [*PLURALS].index(one["kind"]))
 
 
+async def unbind(admin: RawClient) -> None:
+    """Delete the bindings that earlier tests have left, for a test in which the manager does what the policies forbid.
+
+    The policies are enforced for a moment longer. `install` creates the bindings again.
+    """
+    for manifest in manager_policies():
+        if manifest["kind"] == "ValidatingAdmissionPolicyBinding":
+            await admin.delete(f"{ROOT}/{PLURALS[manifest['kind']]}/{manifest['metadata']['name']}")
+
+
 def is_refused_by_policy(body: Any) -> bool:
     """Return True for the Status of a request that a policy refused: RBAC gives no cause, schemas give its field."""
     causes = (body.get("details") or {}).get("causes") or []

@@ -44,7 +44,7 @@ def job_wait(
 ) -> tuple[JobWait | SuspendedJobWait | FailingJobWait, ...]:
     """Return the wait for a Job of that component or type; nothing for a Job that has ended.
 
-    No field shows since when a Job is resumed (`is_resuming`): the caller has `new_job_wait` for it.
+    A Job that is about to start again has another wait (pipeline/blocker_report.py, resumed_wait).
     `pods` selects the Pods of several Jobs, which then share one watch. `finished` are the durations, in seconds, of
     this plan's Jobs of that component or type. `way_out` is the command that ends a Job that hangs, if there is one.
     `controllers` are the Deployments that the Job needs.

@@ -9,8 +9,10 @@ from upgrade_manager.api.blockers import MAX_TEXT, BlockerReason, entries_of, me
 from upgrade_manager.api.status import ToolkitImageStatus
 from upgrade_manager.blockers.deadlines import earliest
 from upgrade_manager.blockers.finder import find_blockers
+from upgrade_manager.blockers.jobs import new_job_wait
 from upgrade_manager.blockers.object_view import NotSynced, Unreadable
 from upgrade_manager.blockers.table import FINDERS
+from upgrade_manager.blockers.wait import JobWait
 from upgrade_manager.pipeline.events import REPEAT_WINDOW
 from upgrade_manager.pipeline.informers import InformerSpec
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from upgrade_manager.api.blockers import Blocker
     from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.facts.job_state import JobState
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.pager import Selection
     from upgrade_manager.pipeline.context import ReconcileContext
@@ -115,6 +118,17 @@ def first_seen(ctx: ReconcileContext, kind: type[Wait], name: str) -> datetime:
     """Return the time since which the phase waits for the object, by this process or by the recorded status."""
     known = known_since(ctx, kind, name)
     return ctx.informers.first_seen.since((kind, name), now=ctx.now(), known=known)
+
+
+def resumed_wait(ctx: ReconcileContext, job: JobState, *, work: str, node: str = "") -> tuple[JobWait, ...]:
+    """Return the wait for a Job that the Job controller has not started again yet; nothing for another Job.
+
+    No field shows since when such a Job is resumed, and it may have been suspended for hours (blockers/jobs.py).
+    """
+    if not job.is_resuming:
+        return ()
+    began = first_seen(ctx, JobWait, job.name)
+    return (new_job_wait(job.namespace, job.name, work=work, now=began, node=node),)
 
 
 def refused_since(ctx: ReconcileContext, kind: str, name: str) -> datetime | None:

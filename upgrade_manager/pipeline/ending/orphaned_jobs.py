@@ -28,6 +28,7 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, UPGRADE_PLANS
 from upgrade_manager.nodes.expected_times import USUAL
 from upgrade_manager.pipeline import write_log
+from upgrade_manager.pipeline.blocker_report import resumed_wait
 from upgrade_manager.pipeline.node_upgrade.vm_restore import restores_vms
 from upgrade_manager.pipeline.outcome import Waiting
 from upgrade_manager.resources.owner import plan_uid
@@ -85,7 +86,7 @@ async def wait(ctx: ReconcileContext, jobs: Store) -> Waiting | None:
         first = min(running, key=objects.name)
         state = JobState.of(first).describe()
         message = f"Job {HARVESTER_SYSTEM}/{objects.name(first)} of an UpgradePlan that has ended: {state}"
-        return Waiting(message=message, waits=tuple(chain.from_iterable(map(_wait, running))))
+        return Waiting(message=message, waits=tuple(chain.from_iterable(_wait(ctx, job) for job in running)))
     left = await _removable(ctx, [job for job in orphaned if not can_run(job)])
     await run_all(
         *(ctx.remove(JOBS, objects.name(job), namespace=HARVESTER_SYSTEM, uid=objects.uid(job)) for job in left)
@@ -93,11 +94,11 @@ async def wait(ctx: ReconcileContext, jobs: Store) -> Waiting | None:
     return None
 
 
-def _wait(job: Object) -> Iterable[Wait]:
-    labels = objects.labels(job)
+def _wait(ctx: ReconcileContext, job: Object) -> Iterable[Wait]:
+    labels, state = objects.labels(job), JobState.of(job)
     types = (labels.get(LABEL_JOB_TYPE, ""), labels.get(LABEL_COMPONENT, ""))
-    work = next((one for one in types if one in USUAL), JobType.POST_DRAIN)
-    return job_wait(JobState.of(job), work=work, node=labels.get(LABEL_NODE, ""), way_out=_delete(job))
+    work, node = next((one for one in types if one in USUAL), JobType.POST_DRAIN), labels.get(LABEL_NODE, "")
+    return resumed_wait(ctx, state, work=work, node=node) or job_wait(state, work=work, node=node, way_out=_delete(job))
 
 
 def _delete(job: Object) -> str:

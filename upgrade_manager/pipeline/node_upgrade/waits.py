@@ -21,7 +21,7 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.deadlines import PLANNER
-from upgrade_manager.blockers.jobs import job_wait, new_job_wait
+from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.blockers.known_wait import (
     CordonedNodeWait,
     ForeignHookWait,
@@ -31,7 +31,7 @@ from upgrade_manager.blockers.known_wait import (
     RefusedCordonWait,
 )
 from upgrade_manager.blockers.remedy import steps
-from upgrade_manager.blockers.wait import DrainWait, EvacuationWait, JobWait, LostNodeWait, RancherWait, RebootWait
+from upgrade_manager.blockers.wait import DrainWait, EvacuationWait, LostNodeWait, RancherWait, RebootWait
 from upgrade_manager.facts import drain_hooks, node_obstacles
 from upgrade_manager.facts.evictions import BUDGET_GATE
 from upgrade_manager.facts.job_state import Progress
@@ -44,7 +44,7 @@ from upgrade_manager.nodes.model import AcknowledgeHook
 from upgrade_manager.nodes.node_view import finished_seconds
 from upgrade_manager.nodes.pending_hooks import DelayKind
 from upgrade_manager.nodes.sequencing import FIRST_JOBS
-from upgrade_manager.pipeline.blocker_report import first_seen, known_blockers
+from upgrade_manager.pipeline.blocker_report import first_seen, known_blockers, resumed_wait
 from upgrade_manager.pipeline.node_upgrade.job_waits import JOB_EFFECTS, job_waits
 from upgrade_manager.pipeline.node_upgrade.lost_hooks import LostHooks
 from upgrade_manager.pipeline.settings import rancher
@@ -92,11 +92,10 @@ class NodeWaits:
             for type_, job in view.jobs.items():
                 # The phase resumes a first Job itself, when the node's turn comes.
                 is_first = job.suspended and type_ in FIRST_JOBS
-                if job.is_resuming:
-                    began = first_seen(self.ctx, JobWait, job.name)
-                    yield new_job_wait(job.namespace, job.name, work=type_, now=began, node=view.name)
-                elif job.progress is Progress.RUNNING and not is_first:
-                    yield from job_wait(job, work=type_, node=view.name, finished=finished.get(type_, ()))
+                if job.progress is Progress.RUNNING and not is_first:
+                    yield from resumed_wait(self.ctx, job, work=type_, node=view.name) or job_wait(
+                        job, work=type_, node=view.name, finished=finished.get(type_, ())
+                    )
             if any(isinstance(effect, JOB_EFFECTS) for effect in decision.effects):
                 yield from job_waits(self.ctx, self.observed.jobs, view, decision.effects)
             if decision.state is NodeState.UPGRADE_PAUSED:

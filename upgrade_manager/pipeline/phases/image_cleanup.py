@@ -19,6 +19,7 @@ from upgrade_manager.blockers.job_failures import failure_words
 from upgrade_manager.blockers.jobs import job_wait
 from upgrade_manager.facts import old_images
 from upgrade_manager.kube.resources import SECRETS, SUC_PLANS
+from upgrade_manager.pipeline.blocker_report import resumed_wait
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes
 from upgrade_manager.pipeline.node_upgrade.phase import finish_drains
 from upgrade_manager.pipeline.node_upgrade.state import Handled
@@ -86,7 +87,10 @@ class ImageCleanup(Phase):
         restoring = await unfinished(ctx)
         if not restoring or isinstance(draining, Failed):
             return draining
-        waits = tuple(wait for job in restoring for wait in job_wait(job, work=JobType.RESTORE_VM))
+        work = JobType.RESTORE_VM
+        waits = tuple(
+            wait for job in restoring for wait in resumed_wait(ctx, job, work=work) or job_wait(job, work=work)
+        )
         if draining is not None:
             return replace(draining, waits=(*draining.waits, *waits))
         first, more = restoring[0], len(restoring) - 1

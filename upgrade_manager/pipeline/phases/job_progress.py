@@ -12,10 +12,9 @@ from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.blockers.job_failures import last_failure
 from upgrade_manager.blockers.jobs import job_wait, new_job_wait
-from upgrade_manager.blockers.wait import JobWait
 from upgrade_manager.facts.job_state import NO_POD, POD_FINISHED, JobState
 from upgrade_manager.kube import objects
-from upgrade_manager.pipeline.blocker_report import first_seen
+from upgrade_manager.pipeline.blocker_report import resumed_wait
 from upgrade_manager.pipeline.outcome import Waiting
 
 if TYPE_CHECKING:
@@ -38,11 +37,10 @@ async def job_progress(ctx: ReconcileContext, job: Object, *, work: str, control
     `controllers` are the Deployments that it needs, as in JobWait.
     """
     state = JobState.of(job)
-    named, waits = f"Job {state.namespace}/{state.name}", job_wait(state, work=work, controllers=controllers)
+    named = f"Job {state.namespace}/{state.name}"
+    waits = resumed_wait(ctx, state, work=work) or job_wait(state, work=work, controllers=controllers)
     if state.suspended or state.is_failing:
         return Waiting(message=f"{named}: {state.describe()}", waits=waits)
-    if state.is_resuming:
-        waits = (new_job_wait(state.namespace, state.name, work=work, now=first_seen(ctx, JobWait, state.name)),)
     ended = parse_time(state.completed) or ctx.now()
     left = waits or (new_job_wait(state.namespace, state.name, work=work, now=ended),)
     return Waiting(message=f"{named}: {await describe(ctx, state)}", detail=_detail(job), waits=left)

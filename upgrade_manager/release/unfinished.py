@@ -75,3 +75,11 @@ class UnfinishedUpgrade:
         if wanted.core is None or begun.core is None:
             return is_name or target == self.release
         return wanted.core[:2] == begun.core[:2] and not wanted.older_than(begun)
+
+
+def version_before(unfinished: UnfinishedUpgrade | None, nodes: Iterable[Object], *, running: str) -> str:
+    """Return the version at which an upgrade begins: Harvester's, unless nodes have not finished an earlier upgrade.
+
+    Harvester reports the new release before the nodes run it.
+    """
+    return unfinished.previous if unfinished is not None and unfinished.behind(nodes) else running

@@ -12,7 +12,7 @@ from upgrade_manager.api.names import is_object_name
 from upgrade_manager.facts import versions
 from upgrade_manager.kube import objects
 from upgrade_manager.release.migrations import pairs
-from upgrade_manager.release.unfinished import UnfinishedUpgrade
+from upgrade_manager.release.unfinished import UnfinishedUpgrade, version_before
 from webhook.check import Check, Finding
 from webhook.cluster import NotInstalled
 from webhook.listings import CLUSTERS, NODES, SERVER_VERSION, read_all, read_each, version
@@ -42,15 +42,12 @@ async def _find(subject: Subject) -> list[Finding]:
 
 async def _refusal(subject: Subject, name: str, *, running: str) -> str:
     """Return why the cluster cannot be upgraded to the release, with the remedy; empty if it can."""
-    current = running
-    clusters, nodes = await read_each(subject.cluster, CLUSTERS, NODES)
-    if not isinstance(clusters, NotInstalled) and not isinstance(nodes, NotInstalled) and clusters:
-        unfinished = UnfinishedUpgrade.of(clusters[0])
-        if unfinished is not None and unfinished.behind(nodes):
-            refused = unfinished.refusal(name, nodes, is_name=True)
-            if refused:
-                return f"{refused}. Set it to that release"
-            current = unfinished.previous
+    found = await read_each(subject.cluster, CLUSTERS, NODES)
+    clusters, nodes = (() if isinstance(one, NotInstalled) else one for one in found)
+    unfinished = UnfinishedUpgrade.of(next(iter(clusters), None))
+    if unfinished and (refused := unfinished.refusal(name, nodes, is_name=True)):
+        return f"{refused}. Set it to that release"
+    current = version_before(unfinished, nodes, running=running)
     unknown = pairs.refusal(current, name) if current and not subject.spec.force else ""
     return f"The upgrade from {current} to {name} is not allowed: {unknown}. {pairs.FORCED}" if unknown else ""
 

@@ -26,6 +26,7 @@ from upgrade_manager.pipeline.phases.eligibility import check_unfinished, check_
 from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MACHINE_PLANS, MANAGED_NODES
 from upgrade_manager.pipeline.settings import unfinished_upgrade
 from upgrade_manager.preflight.check import NAMESPACE, SERVICE, Pending, Rejected
+from upgrade_manager.release.unfinished import version_before
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,9 +62,7 @@ class Initialize(Phase):
         nodes = managed.list()
         if not nodes:
             raise unmanaged()
-        # Harvester reports the new release before the nodes run it.
-        is_behind = unfinished is not None and bool(unfinished.behind(nodes))
-        ctx.status["previousVersion"] = unfinished.previous if unfinished and is_behind else running
+        ctx.status["previousVersion"] = version_before(unfinished, nodes, running=running)
         failed = check_unfinished(unfinished, nodes, target=ctx.plan.spec.version, is_name=True)
         if failed is None:
             failed = _check_image_name(ctx) if ctx.plan.spec.image else await _read_version(ctx)

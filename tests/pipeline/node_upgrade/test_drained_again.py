@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from tests.support.managers.node_upgrade import NodeUpgradeRun
 
 
-@pytest.mark.rule("nodes: a node is not drained before a node of an earlier tier that Rancher drains again")
-async def test_done_node_is_drained_again_before_a_prepared_one(stage: NodeUpgradeRun) -> None:
-    """A user raises the generation while the other of two nodes for VMs waits to be drained."""
+async def prepare_after_done(stage: NodeUpgradeRun) -> None:
+    """Let n1 be done, and n2, of a later tier, be prepared; n3 is a witness."""
     await in_two_tiers(stage)
     await stage.client.patch(NODES, "n3", MergePatch({"metadata": {"labels": {WITNESS_LABEL: "true"}}}))
     await stage.enter()
@@ -37,6 +36,12 @@ async def test_done_node_is_drained_again_before_a_prepared_one(stage: NodeUpgra
     await stage.move(n1="PostDrained")
     await stage.report("n1", kubelet=RELEASE_KUBERNETES)
     await stage.request("n2", "pre")
+
+
+@pytest.mark.rule("nodes: a node is not drained before a node of an earlier tier that Rancher drains again")
+async def test_done_node_is_drained_again_before_a_prepared_one(stage: NodeUpgradeRun) -> None:
+    """A user raises the generation while the other of two nodes for VMs waits to be drained."""
+    await prepare_after_done(stage)
     refused = {"rke.cattle.io/drain-options": OPTIONS, "rke.cattle.io/drain-error": "cordon error"}
     await stage.patch_secret("n1", {"metadata": {"annotations": refused}})
     result = await stage.complete("n2", "pre-drain")
@@ -58,13 +63,7 @@ async def test_done_node_is_drained_again_before_a_prepared_one(stage: NodeUpgra
 @TARGETS
 async def test_prepared_node_is_no_target_of_a_node_drained_again(stage: NodeUpgradeRun) -> None:
     """Harvester counts a schedulable witness node, which takes no VMs, so that it permits the cordon."""
-    await in_two_tiers(stage)
-    await stage.client.patch(NODES, "n3", MergePatch({"metadata": {"labels": {WITNESS_LABEL: "true"}}}))
-    await stage.enter()
-    await stage.run()
-    await stage.move(n1="PostDrained")
-    await stage.report("n1", kubelet=RELEASE_KUBERNETES)
-    await stage.request("n2", "pre")
+    await prepare_after_done(stage)
     await stage.rancher("n1", pre=OPTIONS)
     await stage.complete("n2", "pre-drain")
     assert (await target_waits(stage), await stage.acknowledgements("n2")) == (["n2"], {})

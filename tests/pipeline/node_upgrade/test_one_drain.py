@@ -53,6 +53,16 @@ async def resume_by_hand(stage: NodeUpgradeRun, node: str) -> None:
     await stage.client.patch(JOBS, f"up-node-upgrade-pre-drain-{node}", resumed, namespace=PLACE)
 
 
+async def begin_two_drains(stage: NodeUpgradeRun) -> None:
+    """Let the pre-drain Jobs of n1 and n2 run, of three nodes: n1 was paused, and a user has resumed its Job."""
+    await begin(stage, "n1", "n2", "n3")
+    await pause(stage, "n1")
+    await stage.request("n1", "pre")
+    await stage.request("n2", "pre")
+    await resume_by_hand(stage, "n1")
+    await stage.run()
+
+
 @pytest.mark.rule("nodes: a drain is not acknowledged while another node is drained, reboots or is NotReady")
 async def test_withdrawn_hook_that_returns_waits_for_a_reboot(stage: NodeUpgradeRun) -> None:
     await begin(stage, "n1", "n2", "n3")
@@ -170,12 +180,7 @@ async def test_node_that_a_user_acknowledged_does_not_reboot(stage: NodeUpgradeR
 
 @pytest.mark.rule("nodes: a plan that fails acknowledges no further drain")
 async def test_plan_that_fails_drains_no_further_node(stage: NodeUpgradeRun) -> None:
-    await begin(stage, "n1", "n2", "n3")
-    await pause(stage, "n1")
-    await stage.request("n1", "pre")
-    await stage.request("n2", "pre")
-    await resume_by_hand(stage, "n1")
-    await stage.run()
+    await begin_two_drains(stage)
     await stage.finish("n1", "pre-drain")
     await stage.fail("n2", "pre-drain")
     assert isinstance(await stage.run(), Failed)
@@ -205,12 +210,7 @@ async def test_recorded_acknowledgement_holds_others_back(
     stage: NodeUpgradeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The manager dies after the record: the acknowledgement may be written, and the cache may not show it yet."""
-    await begin(stage, "n1", "n2", "n3")
-    await pause(stage, "n1")
-    await stage.request("n1", "pre")
-    await stage.request("n2", "pre")
-    await resume_by_hand(stage, "n1")
-    await stage.run()
+    await begin_two_drains(stage)
     await stage.finish("n2", "pre-drain")
     with monkeypatch.context() as crashing:
         crashing.setattr(
@@ -226,12 +226,7 @@ async def test_recorded_acknowledgement_holds_others_back(
 @pytest.mark.rule("nodes: no node starts while Rancher drains another one, also if others acknowledged its hook")
 async def test_secrets_are_compared_while_two_nodes_have_hooks(stage: NodeUpgradeRun) -> None:
     """A user acknowledges the hook of n2 while the watch of the Secrets hangs."""
-    await begin(stage, "n1", "n2", "n3")
-    await pause(stage, "n1")
-    await stage.request("n1", "pre")
-    await stage.request("n2", "pre")
-    await resume_by_hand(stage, "n1")
-    await stage.run()
+    await begin_two_drains(stage)
     await stage.cluster.observed.freeze(MACHINE_PLANS)
     await annotate(stage, "n2", **{PRE: OPTIONS})
     await stage.finish("n1", "pre-drain")

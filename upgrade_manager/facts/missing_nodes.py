@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, MANAGED_SELECTOR, manage_command
+from upgrade_manager.facts.deployments import restart
 from upgrade_manager.facts.node_obstacles import NodeObstacle
 from upgrade_manager.facts.removal import deletion, ways_out
 from upgrade_manager.kube import objects
@@ -30,7 +31,7 @@ class MissingNode(NodeObstacle):
         return self.why if self.is_passing else f"{self.why}. {self.ways_out[0]}"
 
 
-_RESTART = f"Restart the manager: kubectl -n {HARVESTER_SYSTEM} rollout restart deploy/harvester-upgrade-manager"
+_RESTART = f"Restart the manager: {restart(HARVESTER_SYSTEM, 'harvester-upgrade-manager')}"
 #: A node that exists with the managed label.
 UNCACHED = MissingNode(why="its Node is not in the cache yet", ways_out=(_RESTART,), is_passing=True)
 #: A single node, which has no Machine in every cluster.

@@ -268,14 +268,13 @@ def _away(node: str, obstacle: NodeObstacle) -> Closed:
 
 def _targets(view: NodeView, around: Surroundings) -> Closed | None:
     """Close while drains of the upgrade keep the only other nodes that could take the VMs cordoned."""
-    others = [pair for pair in around.decided if pair[0].name != view.name]
-    held = next(
-        (pair for pair in others if _stays_cordoned(*pair) or (view.is_upgraded and _awaits_drain(pair[0]))), None
-    )
     vms = around.without_target.get(view.name, "")
-    if view.was_drained or held is None or not vms:
+    if view.was_drained or not vms:
         return None
-    other, _ = held
+    others = (pair for pair in around.decided if pair[0].name != view.name)
+    other = next((one for one, decision in others if _stays_cordoned(one, decision, before=view)), None)
+    if other is None:
+        return None
     drained = f"it is cordoned for its own drain, and {vms} have no other node"
     return Closed(
         row=GateRow.TARGETS,
@@ -285,14 +284,14 @@ def _targets(view: NodeView, around: Surroundings) -> Closed | None:
     )
 
 
-def _stays_cordoned(view: NodeView, decision: Decision) -> bool:
-    is_paused = decision.state is NodeState.UPGRADE_PAUSED and view.pre_drain.pending
-    return view.is_held or (is_paused and view.cordoned)
+def _stays_cordoned(view: NodeView, decision: Decision, *, before: NodeView) -> bool:
+    """Return True for a node that stays cordoned until the other node is drained, unless a user uncordons it.
 
-
-def _awaits_drain(view: NodeView) -> bool:
-    """Return True for a node whose drain began before Rancher drained a done node again; a user may uncordon it."""
-    return view.cordoned and view.pre_drain.pending
+    An earlier upgrade holds it, it is paused, or its drain began before Rancher drained the other one, which is done,
+    again.
+    """
+    awaits_drain = view.cordoned and view.pre_drain.pending
+    return view.is_held or (awaits_drain and (decision.state is NodeState.UPGRADE_PAUSED or before.is_upgraded))
 
 
 def with_passing(closed: Mapping[str, Closed], decided: Sequence[Decided]) -> dict[str, Closed]:

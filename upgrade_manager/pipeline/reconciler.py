@@ -164,7 +164,8 @@ class PlanReconciler:
 
     def _succeeded(self, ctx: ReconcileContext) -> None:
         """Remember the plan as this reconcile leaves it, because the reconcile has reported each of its writes."""
-        self._reported[uid := ctx.owner.uid] = _reportable(ctx.raw)
+        uid = ctx.owner.uid
+        self._reported[uid] = _reportable(ctx.raw)
         self._parsed[uid] = ctx.plan
         if uid in self._failing:
             self._failing.discard(uid)
@@ -206,10 +207,8 @@ class PlanReconciler:
         if not isinstance(result, Waiting):
             blocker_report.clear(ctx)
         if isinstance(result, Failed):
-            remedy, remarks = (
-                await held_nodes.remedy(ctx),
-                [settlement.name_unrecorded(ctx), await passing_on.owed(ctx)],
-            )
+            remedy = await held_nodes.remedy(ctx)
+            remarks = [settlement.name_unrecorded(ctx), await passing_on.owed(ctx)]
             ctx.status.fail(result.cause, remedy, ". ".join(filter(None, remarks)))
             await self._persist(ctx)
             toolkit_image.report(ctx)  # recorded with the acceptance, also if Initialize fails before its decision

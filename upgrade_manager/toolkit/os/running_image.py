@@ -54,9 +54,8 @@ def loop_devices(tree: HostTree, image: str) -> list[str]:
 
 def _running_file(tree: HostTree) -> str:
     """Return the file of the root file system's loop device; empty for another root file system."""
-    roots = _ROOT.findall(tree.read(_MOUNTS) or "")
-    numbers = {name: (tree.read(f"{_BLOCK}/{name}/dev") or "").strip() for name, _ in _loops(tree)}
-    return next((file for name, file in _loops(tree) if roots and numbers[name] == roots[-1]), "")
+    root = next(reversed(_ROOT.findall(tree.read(_MOUNTS) or "")), None)
+    return next((file for name, file in _loops(tree) if (tree.read(f"{_BLOCK}/{name}/dev") or "").strip() == root), "")
 
 
 def _loops(tree: HostTree) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ __all__ = [
     "progress",
     "spec",
     "status",
+    "survey",
     "text",
     "timestamps",
     "toolkit_image",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from upgrade_manager.release.migrations.row import Row
 
 #: Pairs of releases with a page: versions of each.
-_PAIRS = {"1.7-1.8": ("v1.7.1", "v1.8.0")}
+_PAIRS = {"1.7-1.8": ("v1.7.1", "v1.8.0"), "1.8-1.9": ("v1.8.2", "v1.9.0")}
 DOCS = Path(__file__).parents[1] / "docs"
 DOCUMENTS = ("cli.md", "demo.md", *(f"releases/{name}.md" for name in _PAIRS))
 #: Commands of the toolkit's Jobs have one row each.

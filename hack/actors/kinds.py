@@ -18,6 +18,10 @@ CLUSTER_REPOS = Resource(
 )
 #: Not the core group's nodes.
 LONGHORN_NODES = Resource(group="longhorn.io", version="v1beta2", plural="nodes", kind="Node")
+#: Rancher's own view of a cluster; the cluster that it provisions is another kind.
+RANCHER_CLUSTERS = Resource(
+    group="management.cattle.io", version="v3", plural="clusters", kind="Cluster", namespaced=False
+)
 RANCHER_FEATURES = Resource(
     group="management.cattle.io", version="v3", plural="features", kind="Feature", namespaced=False
 )

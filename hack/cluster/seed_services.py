@@ -26,12 +26,28 @@ _REPOSITORIES = {
     "harvester-charts": {"url": "http://harvester-cluster-repo.cattle-system/charts"},
     "rancher-charts": {"gitRepo": "https://git.rancher.io/charts"},
 }
+_FEATURES = (
+    "multi-cluster-management=false",
+    "multi-cluster-management-agent=false",
+    "managed-system-upgrade-controller=false",
+)
+_FEATURES_BEFORE_2_14 = ("turtles=false", "embedded-cluster-api=true")
 #: Versions of the charts that Rancher installed, and of the software in them.
 _DEPENDENCIES = {
     "fleet-crd": (FLEET_SYSTEM, "108.0.0+up0.14.0", "0.14.0"),
     "fleet": (FLEET_SYSTEM, "108.0.0+up0.14.0", "0.14.0"),
     "rancher-webhook": (CATTLE_SYSTEM, "108.0.0+up0.9.0", "0.9.0"),
 }
+
+
+def features_of(rancher: str) -> str:
+    """Return the features that the installer of the release with this Rancher sets.
+
+    harvester-installer v1.7.1, package/harvester-os/files/usr/share/rancher/rancherd/config.yaml.d/50-defaults.yaml:6;
+    without the keys that only Rancher before v2.14 knows, as an upgrade to v1.8.0 leaves them.
+    """
+    minor = tuple(int(part) for part in rancher.removeprefix("v").split(".")[:2])
+    return ",".join((*_FEATURES, *(_FEATURES_BEFORE_2_14 if minor < (2, 14) else ())))
 
 
 def controllers(scenario: Scenario) -> list[Object]:
@@ -42,7 +58,7 @@ def controllers(scenario: Scenario) -> list[Object]:
     ]
     rows += _OPERATORS if scenario.operators else []
     everywhere = [{"operator": "Exists"}]
-    features = build("rancher_values", version=scenario.software.rancher)["features"]
+    features = features_of(scenario.software.rancher)
     environments = {"rancher": [{"name": "CATTLE_FEATURES", "value": features}]}
     return [
         _deployment(name, namespace, image, replicas=replicas, tolerations=everywhere, env=environments.get(name))
@@ -87,7 +103,7 @@ def repositories(*, at: str) -> list[Object]:
 def releases(scenario: Scenario) -> list[Object]:
     """Build Helm's Secrets of Rancher, its dependencies, and the enabled add-ons."""
     version = scenario.software.rancher
-    values = build("rancher_values", version=version)
+    values = build("rancher_values", version=version, features=features_of(version))
     found = [_release("rancher", CATTLE_SYSTEM, version.removeprefix("v"), version, values)]
     found += [_release(name, *where, {}) for name, where in _DEPENDENCIES.items()]
     enabled = [addon for addon in scenario.addons if addon.enabled]

@@ -11,6 +11,7 @@ from hack.actors.kinds import (
     CLUSTER_REPOS,
     DAEMON_SETS,
     LONGHORN_NODES,
+    RANCHER_CLUSTERS,
     RANCHER_FEATURES,
     RANCHER_SETTINGS,
 )
@@ -114,6 +115,7 @@ class Seeds:
                 (DEPLOYMENTS, seed_services.deployments(scenario)),
                 (DAEMON_SETS, [seed_services.daemon_set(scenario)]),
                 (RANCHER_SETTINGS, [seed_services.setting(scenario)]),
+                (RANCHER_CLUSTERS, [build("rancher_cluster")]),
                 (RANCHER_FEATURES, [seed_services.feature()]),
                 (CLUSTER_REPOS, seed_services.repositories(at=at)),
                 *((one, [seed_services.capi_webhooks(one.kind)]) for one in _WEBHOOKS),

@@ -14,6 +14,7 @@ from tests.support.cluster.kubectl import manifest
 from tests.support.cluster.simulate import embedded
 from tests.support.toolkit.toolkit_interrupts import Killed
 from upgrade_manager.kube.errors import NotFound
+from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.toolkit.charts.helm import Helm
 from upgrade_manager.toolkit.host.host_tree import HostTree
@@ -161,6 +162,8 @@ async def toolkit_world(
     async with simulate(scenario, actors=actors, scale=0.1) as simulation:
         client = simulation.client("toolkit")
         await client.create(UPGRADE_PLANS, manifest(PLAN))
+        metadata = {"releaseMetadata": {"harvester": simulation.scenario.release.harvester}}
+        await client.patch(UPGRADE_PLANS, PLAN, MergePatch({"status": metadata}), subresource="status")
         yield ToolkitWorld(
             simulation=simulation,
             client=client,

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.toolkit.cluster_upgrade import cluster_upgrade, services_world
+from tests.support.toolkit.cluster_upgrade import cluster_upgrade, services, services_world
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
     MUTATING_WEBHOOK_CONFIGURATIONS,
-    UPGRADE_PLANS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
 )
 from upgrade_manager.toolkit.charts.capi_webhooks import remove_webhooks, webhooks_left
@@ -60,8 +59,7 @@ async def test_configurations_of_other_software_stay(tmp_path: Path, places: lis
 
 
 async def test_they_stay_in_an_upgrade_of_other_releases(tmp_path: Path) -> None:
-    async with cluster_upgrade(tmp_path) as upgrade:
-        status = MergePatch({"status": {"previousVersion": "v1.8.0-rc1"}})
-        await upgrade.world.client.patch(UPGRADE_PLANS, "demo", status, subresource="status")
+    before = {"harvester": "v1.8.0-rc1", "rancher": "v2.14.0"}
+    async with cluster_upgrade(tmp_path, services(software=before)) as upgrade:
         await upgrade.run()
         assert (await webhooks_left(upgrade.world.context())).startswith(BOTH)

@@ -12,7 +12,7 @@ from upgrade_manager.release.migrations.v1_7_to_v1_8 import DROPPED_FEATURES
 from upgrade_manager.toolkit.charts import rancher_values
 from upgrade_manager.toolkit.charts.cluster_resources import RANCHER_FEATURES
 from upgrade_manager.toolkit.charts.rancher import RANCHER
-from upgrade_manager.toolkit.charts.rancher_features import features_not_accepted, without_features
+from upgrade_manager.toolkit.charts.rancher_features import features_not_accepted, with_feature, without_features
 from upgrade_manager.toolkit.run.errors import StepFailed
 
 KEPT = "multi-cluster-management=false,multi-cluster-management-agent=false,managed-system-upgrade-controller=false"
@@ -48,6 +48,24 @@ async def test_simulated_installation_has_the_features_of_v1_7_1(tmp_path: Path)
 
 def test_values_without_features_stay() -> None:
     assert without_features({}, DROPPED_FEATURES) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        pytest.param(KEPT, f"{KEPT},crt=false", id="added"),
+        pytest.param("a=true,crt=true", "a=true,crt=true", id="a-user's-value-stays"),
+        pytest.param("crt=false,a=true", "crt=false,a=true", id="done"),
+        pytest.param("crt-next=true", "crt-next=true,crt=false", id="exact"),
+        pytest.param("", "crt=false", id="empty"),
+        pytest.param(None, "crt=false", id="no-text"),
+        pytest.param(["crt=true"], ["crt=true"], id="list"),
+    ],
+)
+def test_key_is_added_once(text: Any, changed: Any) -> None:
+    values = {"features": text, "replicas": -3}
+    assert with_feature(values, "crt", "false") == {"features": changed, "replicas": -3}
+    assert values["features"] == text
 
 
 def _drop_only(monkeypatch: pytest.MonkeyPatch, keys: Collection[str]) -> None:

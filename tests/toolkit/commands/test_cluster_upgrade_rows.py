@@ -8,10 +8,19 @@ import pytest
 
 from hack.faults.rules import LoseRequest, Match, Refuse, Rule
 from tests.support.cluster.simulate import Simulate
-from tests.support.toolkit.cluster_upgrade import ClusterUpgrade, cluster_upgrade, services_world
+from tests.support.toolkit.cluster_upgrade import ClusterUpgrade, cluster_upgrade, services, services_world
 from tests.support.toolkit.toolkit import PLAN
+from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import SECRETS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import SECRETS, SETTINGS, UPGRADE_PLANS
+from upgrade_manager.release.migrations import generic, v1_7_to_v1_8
+from upgrade_manager.toolkit.charts.cluster_resources import (
+    HELM_CHART_CONFIGS,
+    RANCHER_CLUSTERS,
+    RANCHER_FEATURES,
+    RANCHER_SETTINGS,
+)
+from upgrade_manager.toolkit.charts.rancher import RANCHER
 from upgrade_manager.toolkit.commands.cluster_upgrade import STEPS
 from upgrade_manager.toolkit.run.errors import StepFailed, StepTimedOut
 from upgrade_manager.toolkit.run.steps import run_steps
@@ -42,9 +51,40 @@ async def _is_unchanged(upgrade: ClusterUpgrade, kind: str) -> bool:
     return not any(f"/{kind.partition('.')[0]}" in write for write in upgrade.kills.writes)
 
 
+#: A cluster of v1.8, and the release of the provisional pair.
+PROVISIONAL = {
+    "software": {"harvester": "v1.8.2", "rancher": "v2.14.2", "kubernetes": "v1.35.4+rke2r1"},
+    "release": {"harvester": "v1.9.0", "rancher": "v2.15.0", "kubernetes": "v1.36.3+rke2r1"},
+}
+
+
+async def test_rows_of_the_provisional_pair_are_carried_out_once(tmp_path: Path) -> None:
+    async with cluster_upgrade(tmp_path, services(**PROVISIONAL)) as upgrade:
+        await upgrade.run()
+        client = upgrade.world.client
+        values = await upgrade.world.context().helm.values(RANCHER)
+        assert values["features"] == (
+            "multi-cluster-management=false,multi-cluster-management-agent=false,"
+            "managed-system-upgrade-controller=false,crt-token-ttl-rotation=false"
+        )
+        assert (await client.get(RANCHER_FEATURES, "multi-cluster-management"))["status"]["default"] is False
+        setting = await client.get(RANCHER_SETTINGS, "tls-internal-cn-allowed-services")
+        assert setting["value"] == "kube-system/ingress-expose,kube-system/rke2-traefik"
+        cluster = await client.get(RANCHER_CLUSTERS, "local")
+        assert objects.annotations_of(cluster)["provisioning.cattle.io/administrated"] == "true"
+        assert await client.find(HELM_CHART_CONFIGS, "rke2-traefik", namespace="kube-system") is not None
+        # Rows of the pair before are not this upgrade's.
+        assert await client.find(SECRETS, "stv-aggregation", namespace="cattle-system") is None
+        assert not objects.text(await client.get(SETTINGS, "overcommit-config"), "value")
+        upgrade.kills.writes.clear()
+        await upgrade.run()
+        assert upgrade.kills.writes == []
+
+
 @pytest.mark.servers
 async def test_steps_of_rows_are_carried_out_once(tmp_path: Path, simulate: Simulate) -> None:
-    steps = [step for step in STEPS if step.row is not None and step.act is not None]
+    rows = (*generic.ROWS, *v1_7_to_v1_8.ROWS)
+    steps = [step for step in STEPS if step.row in rows and step.act is not None]
     async with services_world(tmp_path, simulate=simulate) as world:
         for begun in (len(steps), 0):
             world.steps.lines.clear()

@@ -7,12 +7,18 @@ from typing import cast
 import pytest
 
 from upgrade_manager.toolkit.host.host_tree import HostTree
-from upgrade_manager.toolkit.host.rke2_config import config_missing, write_config
+from upgrade_manager.toolkit.host.rke2_config import (
+    choose_ingress,
+    config_missing,
+    ingress_not_chosen,
+    write_config,
+)
 from upgrade_manager.toolkit.run.context import ToolkitContext
 from upgrade_manager.toolkit.run.errors import StepFailed
 
 CONFIG = "/etc/rancher/rke2/config.yaml"
 MAX_PODS = f"{CONFIG}.d/99-max-pods.yaml"
+INGRESS = f"{CONFIG}.d/99-traefik.yaml"
 CONTENT = 'kubelet-arg+:\n- "max-pods=200"\n'
 
 
@@ -57,3 +63,28 @@ async def test_file_that_rke2_cannot_read_is_named(context: ToolkitContext, text
     with pytest.raises(StepFailed, match=r"50-a.yaml on the host is not valid YAML.*: RKE2 cannot start with it"):
         await config_missing(context)
     assert not context.tree.exists(MAX_PODS)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "written"),
+    [
+        pytest.param(CONFIG, "server: https://vip:9345\n", True, id="other-setting"),
+        pytest.param(CONFIG, "ingress-controller: ingress-nginx\n", False, id="a-user's-choice"),
+        pytest.param(f"{CONFIG}.d/50-a.yaml", "ingress-controller: [traefik, ingress-nginx]\n", False, id="list"),
+        pytest.param(f"{CONFIG}.d/50-a.yaml", "ingress-controller:\n", True, id="no-value"),
+        pytest.param(INGRESS, "ingress-controller: traefik\n", False, id="done"),
+    ],
+)
+async def test_ingress_controller(context: ToolkitContext, path: str, text: str, *, written: bool) -> None:
+    context.tree.write(path, text)
+    assert await ingress_not_chosen(context) == (f"{INGRESS} does not exist" if written else "")
+    await choose_ingress(context)
+    assert await ingress_not_chosen(context) == ""
+    assert (context.tree.read(INGRESS) == "ingress-controller: traefik\n") is (written or path == INGRESS)
+
+
+async def test_broken_configuration_is_named_before_the_choice(context: ToolkitContext) -> None:
+    context.tree.write(CONFIG, "a: [\n")
+    with pytest.raises(StepFailed, match="is not valid YAML"):
+        await ingress_not_chosen(context)
+    assert context.tree.read(INGRESS) is None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.release.migrations import generic, v1_7_to_v1_8
+from upgrade_manager.release.migrations import generic, v1_7_to_v1_8, v1_8_to_v1_9
 from upgrade_manager.release.migrations.pair import Pair, Standing, minor_of
 from upgrade_manager.release.migrations.row import PLACES
 
@@ -38,6 +38,7 @@ PAIRS = (
         target=(1, 9),
         standing=Standing.PROVISIONAL,
         reason="v1.9 was not final when its steps were written down (v1.9.0-rc6)",
+        rows=v1_8_to_v1_9.ROWS,
     ),
     Pair(
         current=(1, 9),

@@ -53,6 +53,18 @@ class Source:
         return f"{self.repository} {self.tag} {self.path}:{self.line}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discussion:
+    """An issue or a pull request that gives the reason for a row."""
+
+    repository: str
+    number: int
+
+    def __str__(self) -> str:
+        """`harvester/harvester#11341`."""
+        return f"{self.repository}#{self.number}"
+
+
 def manifests(tag: str, line: int) -> Source:
     """Return a line of the program by which Harvester's own upgrade to this release changes the cluster."""
     return Source(repository="harvester/harvester", tag=tag, path="package/upgrade/upgrade_manifests.sh", line=line)
@@ -73,4 +85,4 @@ class Row:
     done_if: str
     #: The way back, a sentence.
     undo: str
-    sources: tuple[Source, ...]
+    sources: tuple[Source | Discussion, ...]

@@ -3,6 +3,7 @@
 rancher             Rancher's upgrade; `rancher_chart` is the chart on the ISO, `rancher_cluster` the Kubernetes version
 rancher_values      what the two releases change in its values; `rancher_features` are Rancher's features
 capi_webhooks       removes what Rancher 2.14 leaves behind of Rancher 2.13's Cluster API
+internal_certificate  what v1.9 needs, with `administrated_cluster` and `traefik`
 aggregation_secret  the Secret that Rancher's upgrade of its agents needs
 managed_charts      Harvester's charts; `chart_repository` serves them, ../iso/component_versions reads their versions
 workload_updates    suspends KubeVirt's migrations of VMs during the upgrade
@@ -15,10 +16,12 @@ cluster_resources   resources that only these modules use
 
 __all__ = [
     "addons",
+    "administrated_cluster",
     "aggregation_secret",
     "capi_webhooks",
     "chart_repository",
     "helm",
+    "internal_certificate",
     "managed_charts",
     "multus",
     "overcommit",
@@ -26,5 +29,6 @@ __all__ = [
     "rancher_cluster",
     "rancher_features",
     "system_services",
+    "traefik",
     "workload_updates",
 ]

@@ -14,6 +14,10 @@ HELM_CHART_CONFIGS = Resource(group="helm.cattle.io", version="v1", plural="helm
 CLUSTER_REPOS = Resource(
     group="catalog.cattle.io", version="v1", plural="clusterrepos", kind="ClusterRepo", namespaced=False
 )
+#: Rancher's clusters as their administrators see them; `local` is the one in which Rancher itself runs.
+RANCHER_CLUSTERS = Resource(
+    group="management.cattle.io", version="v3", plural="clusters", kind="Cluster", namespaced=False
+)
 RANCHER_FEATURES = Resource(
     group="management.cattle.io", version="v3", plural="features", kind="Feature", namespaced=False
 )

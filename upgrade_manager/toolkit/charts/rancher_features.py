@@ -28,6 +28,14 @@ def without_features(values: dict[str, Any], dropped: Collection[str]) -> dict[s
     return values if kept == parts else {**values, _FEATURES: ",".join(kept)}
 
 
+def with_feature(values: dict[str, Any], key: str, value: str) -> dict[str, Any]:
+    """Return the values with this key of `features`; a value that it has already stays."""
+    text = values.get(_FEATURES) or ""
+    if not isinstance(text, str) or any(part.partition("=")[0].strip() == key for part in text.split(",")):
+        return values
+    return {**values, _FEATURES: ",".join((*filter(None, [text]), f"{key}={value}"))}
+
+
 async def features_not_accepted(context: ToolkitContext) -> str:
     """Return why the new Rancher may be a multi-cluster manager."""
     return unmet(await context.client.find(RANCHER_FEATURES, MULTI_CLUSTER))

@@ -13,7 +13,8 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import NODES
 from upgrade_manager.release.migrations.generic import THREE_REPLICAS, TWO_REPLICAS, WITNESS_REPLICAS
 from upgrade_manager.release.migrations.v1_7_to_v1_8 import DROPPED_FEATURES, FEATURES
-from upgrade_manager.toolkit.charts.rancher_features import without_features
+from upgrade_manager.release.migrations.v1_8_to_v1_9 import ADDED_FEATURE, TOKEN_ROTATION
+from upgrade_manager.toolkit.charts.rancher_features import with_feature, without_features
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -48,6 +49,10 @@ async def _without_dropped_features(_: ToolkitContext, values: Values) -> Values
     return without_features(values, DROPPED_FEATURES)
 
 
+async def _with_token_rotation_off(_: ToolkitContext, values: Values) -> Values:
+    return with_feature(values, *ADDED_FEATURE)
+
+
 async def _with_replicas_for_a_witness(context: ToolkitContext, values: Values) -> Values:
     if values.get(_REPLICAS) != THREE_REPLICAS:
         return values
@@ -58,5 +63,6 @@ async def _with_replicas_for_a_witness(context: ToolkitContext, values: Values) 
 
 CHANGES = (
     ValueChange(row=FEATURES, change=_without_dropped_features),
+    ValueChange(row=TOKEN_ROTATION, change=_with_token_rotation_off),
     ValueChange(row=WITNESS_REPLICAS, change=_with_replicas_for_a_witness),
 )

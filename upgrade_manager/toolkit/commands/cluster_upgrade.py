@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from upgrade_manager.release.migrations import generic
 from upgrade_manager.release.migrations import v1_7_to_v1_8 as pair
+from upgrade_manager.release.migrations import v1_8_to_v1_9 as provisional
 from upgrade_manager.toolkit.charts.addons import addons_missing, upgrade_addons
+from upgrade_manager.toolkit.charts.administrated_cluster import annotate_cluster, cluster_not_annotated
 from upgrade_manager.toolkit.charts.aggregation_secret import create_secret, secret_missing
 from upgrade_manager.toolkit.charts.capi_webhooks import remove_webhooks, webhooks_left
 from upgrade_manager.toolkit.charts.chart_repository import (
@@ -13,6 +15,7 @@ from upgrade_manager.toolkit.charts.chart_repository import (
     repository_missing,
     upgrade_repository,
 )
+from upgrade_manager.toolkit.charts.internal_certificate import name_services, services_not_named
 from upgrade_manager.toolkit.charts.managed_charts import (
     HARVESTER,
     HARVESTER_CRD,
@@ -38,6 +41,7 @@ from upgrade_manager.toolkit.charts.rancher import (
 )
 from upgrade_manager.toolkit.charts.rancher_features import features_not_accepted
 from upgrade_manager.toolkit.charts.system_services import harvester_missing, kubevirt_missing, longhorn_missing
+from upgrade_manager.toolkit.charts.traefik import create_values, values_missing
 from upgrade_manager.toolkit.charts.workload_updates import (
     resume_updates,
     suspend_updates,
@@ -64,6 +68,20 @@ STEPS = (
         act=pin_overcommit,
         row=pair.OVERCOMMIT,
     ),
+    Step(
+        name="allow-internal-names",
+        timeout=1800,
+        missing=services_not_named,
+        act=name_services,
+        row=provisional.INTERNAL_CERTIFICATE,
+    ),
+    Step(
+        name="annotate-local-cluster",
+        timeout=1800,
+        missing=cluster_not_annotated,
+        act=annotate_cluster,
+        row=provisional.ADMINISTRATED_CLUSTER,
+    ),
     Step(name="pause-charts", timeout=1800, missing=charts_not_paused, act=pause_charts),
     Step(
         name="remove-capi-webhooks",
@@ -74,13 +92,20 @@ STEPS = (
     ),
     Step(name="upgrade-rancher", timeout=2 * _HOUR, missing=rancher_missing, act=upgrade_rancher, repeats=True),
     Step(name="wait-for-rancher", timeout=_HOUR, missing=rancher_not_running),
-    Step(name="check-rancher-features", timeout=600, missing=features_not_accepted, row=pair.FEATURES),
+    Step(name="check-rancher-features", timeout=600, missing=features_not_accepted),
     Step(
         name="create-aggregation-secret",
         timeout=1800,
         missing=secret_missing,
         act=create_secret,
         row=pair.AGGREGATION_SECRET,
+    ),
+    Step(
+        name="create-traefik-values",
+        timeout=1800,
+        missing=values_missing,
+        act=create_values,
+        row=provisional.TRAEFIK_CHART,
     ),
     Step(
         name="wait-for-rancher-dependencies",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from upgrade_manager.facts.evictions import BUDGET_GATE
 from upgrade_manager.facts.vm_obstacles import EVACUATION
 from upgrade_manager.facts.volumes import VOLUME_GATE
-from upgrade_manager.toolkit.host.rke2_config import config_missing, write_config
+from upgrade_manager.toolkit.host.rke2_config import CONFIG_STEPS
 from upgrade_manager.toolkit.host.system_agent import restore_system_agent, system_agent_override
 from upgrade_manager.toolkit.run.steps import Step
 from upgrade_manager.toolkit.vms.drain_taint import set_drain_taint
@@ -30,6 +30,6 @@ STEPS = (
     # KubeVirt moves two VMs of a node at a time; a VM with much memory takes many minutes.
     Step(name=EVACUATION, timeout=6 * 3600, missing=vms_remaining, act=evacuate, repeats=True),
     Step(name=BUDGET_GATE, timeout=1800, missing=budgets_remaining),
-    Step(name="write-rke2-config", timeout=60, missing=config_missing, act=write_config),
+    *CONFIG_STEPS,
     Step(name="forget-skipped-volumes", timeout=60, act=forget_skipped_volumes),
 )

@@ -14,7 +14,7 @@ from upgrade_manager.toolkit.charts.rancher_cluster import (
     version_missing,
 )
 from upgrade_manager.toolkit.host.kubernetes_version import kubelet_outdated
-from upgrade_manager.toolkit.host.rke2_config import config_missing, write_config
+from upgrade_manager.toolkit.host.rke2_config import CONFIG_STEPS
 from upgrade_manager.toolkit.host.system_agent import restore_system_agent, system_agent_override
 from upgrade_manager.toolkit.images.kept_archives import archives_left, remove_archives
 from upgrade_manager.toolkit.iso.repository_wait import WAIT_FOR_NODE_RELEASE
@@ -43,7 +43,7 @@ STEPS = (
     Step(name="check-drain-hooks", timeout=300, act=check_drain_hooks),
     *PREPARE_STEPS,
     Step(name="stop-vms", timeout=STEP_TIMEOUT, missing=vms_at_risk, act=stop_all_vms, failed=report_failed_shutdown),
-    Step(name="write-rke2-config", timeout=60, missing=config_missing, act=write_config),
+    *CONFIG_STEPS,
     Step(name="restore-system-agent", timeout=900, missing=system_agent_override, act=restore_system_agent),
     Step(name="set-kubernetes-version", timeout=900, missing=version_missing, act=set_version),
     # The API server is away for minutes during this step.

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from upgrade_manager.release.migrations.v1_8_to_v1_9 import INGRESS_CONTROLLER, INGRESS_FILE
 from upgrade_manager.toolkit.run.errors import StepFailed
+from upgrade_manager.toolkit.run.steps import Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,6 +61,13 @@ FILES = (
 )
 
 
+_INGRESS = ConfigFile(
+    name=INGRESS_FILE,
+    content="ingress-controller: traefik\n",
+    is_needed=lambda tree: not any(key == "ingress-controller" and value for key, value in _settings(tree)),
+)
+
+
 async def config_missing(context: ToolkitContext) -> str:
     """Return the files that the release needs and the host lacks."""
     return ", ".join(file.path for file in FILES if file.is_needed(context.tree))
@@ -73,11 +82,16 @@ async def write_config(context: ToolkitContext) -> None:
 
 def _kubelet_arguments(tree: HostTree) -> Iterator[str]:
     """Return the names of the kubelet's arguments in all files."""
+    for key, value in _settings(tree):
+        if key in {"kubelet-arg", "kubelet-arg+"}:
+            for argument in value if isinstance(value, list) else [value]:
+                yield str(argument).partition("=")[0].lstrip("-").strip()
+
+
+def _settings(tree: HostTree) -> Iterator[tuple[str, Any]]:
+    """Return the settings of all files."""
     for path in (_CONFIG, *(f"{_FOLDER}/{name}" for name in tree.names(_FOLDER) if name.endswith(_SUFFIXES))):
-        for key, value in _parse(path, tree.read(path) or "").items():
-            if key in {"kubelet-arg", "kubelet-arg+"}:
-                for argument in value if isinstance(value, list) else [value]:
-                    yield str(argument).partition("=")[0].lstrip("-").strip()
+        yield from _parse(path, tree.read(path) or "").items()
 
 
 def _parse(path: str, text: str) -> dict[str, Any]:
@@ -90,3 +104,27 @@ def _parse(path: str, text: str) -> dict[str, Any]:
             f"{path} on the host is not valid YAML ({place}): RKE2 cannot start with it; fix it"
         ) from error
     return found if isinstance(found, dict) else {}
+
+
+async def ingress_not_chosen(context: ToolkitContext) -> str:
+    """Return that the host leaves the choice of the ingress controller to RKE2."""
+    return f"{_INGRESS.path} does not exist" if _INGRESS.is_needed(context.tree) else ""
+
+
+async def choose_ingress(context: ToolkitContext) -> None:
+    """Let RKE2 run Traefik. Raises StepFailed for a file on the host that RKE2 cannot read."""
+    if _INGRESS.is_needed(context.tree):
+        context.tree.write(_INGRESS.path, _INGRESS.content, mode=_MODE)
+
+
+#: The steps of both commands.
+CONFIG_STEPS = (
+    Step(name="write-rke2-config", timeout=60, missing=config_missing, act=write_config),
+    Step(
+        name="choose-ingress-controller",
+        timeout=900,
+        missing=ingress_not_chosen,
+        act=choose_ingress,
+        row=INGRESS_CONTROLLER,
+    ),
+)

@@ -16,6 +16,7 @@ from upgrade_manager.release.migrations.pairs import rows_between
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.client import Client
+    from upgrade_manager.kube.objects import Object
     from upgrade_manager.release.migrations.row import Row
     from upgrade_manager.toolkit.iso.release_files import ReleaseFiles
 
@@ -32,16 +33,20 @@ class Migration:
     async def has(self, row: Row) -> bool:
         """Return True if this upgrade carries the row out. Raises KubeError and BadArchive."""
         if self._rows is None:
-            target = (await self._release.components()).harvester
-            self._rows = rows_between(await self._previous(), target)
+            plan = await self._client.find(UPGRADE_PLANS, self._plan) if self._plan else None
+            self._rows = rows_between(await self._previous(plan), await self._target(plan))
         return row in self._rows
 
-    async def _previous(self) -> str:
+    async def _previous(self, plan: Object | None) -> str:
         """Return the version that the plan leaves.
 
         The Job of a deleted plan runs to its end. The rows of a pair precede Harvester's upgrade, and until then
         Harvester's Setting has that version, too.
         """
-        plan = await self._client.find(UPGRADE_PLANS, self._plan) if self._plan else None
         recorded = objects.text(plan, "status", "previousVersion")
         return recorded or versions.running(await self._client.get(SETTINGS, SETTING_SERVER_VERSION))
+
+    async def _target(self, plan: Object | None) -> str:
+        """Return the version to which the plan leads; a command that reads no other file does without the ISO."""
+        recorded = objects.text(plan, "status", "releaseMetadata", "harvester")
+        return recorded or (await self._release.components()).harvester

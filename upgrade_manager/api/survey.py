@@ -1,4 +1,4 @@
-"""What a survey of a node has found: the termination message of its Job's container.
+"""The findings of a node's survey: the termination message of its Job's container.
 
 Commands of toolkit write it, and ImagePreload reads it for the message that names all nodes.
 """
@@ -31,7 +31,7 @@ class SurveyReport:
 
     node: str
     findings: tuple[SurveyFinding, ...] = ()
-    #: How many findings did not fit into the text.
+    #: The number of findings that did not fit into the text.
     omitted: int = 0
 
     def encode(self) -> str:

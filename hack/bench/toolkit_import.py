@@ -43,6 +43,7 @@ async def _import(url: str, root: Path) -> float:
             iso=unused,
             report=unused,
             release=ReleaseFiles(files, checksums=checksums),
+            charts=unused,
             migration=unused,
             events=unused,
             helm=unused,

@@ -14,6 +14,7 @@ from hack.actors.hosts import Hosts
 from hack.actors.node_validator import NodeValidator
 from hack.actors.registry import ActorRegistry
 from hack.actors.servers import SimulatedServers
+from hack.cluster.chart_proxy import proxy_charts
 from hack.cluster.quorum import Quorum
 from hack.cluster.seeds import Seeds
 from hack.cluster.service_proxy import proxy_services
@@ -78,6 +79,8 @@ class Population:
         )
         self.registry.answer(backend.handlers)
         proxy_services(backend.handlers, self.registry.repository)
+        if scenario.services:
+            proxy_charts(backend.handlers, scenario, reader)
 
     async def create(self, *, api_url: str, install_crds: bool) -> None:
         """Create the initial objects on a serving backend; `install_crds` installs the UpgradePlan CRD too."""

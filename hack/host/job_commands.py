@@ -26,6 +26,7 @@ from upgrade_manager.cli.toolkit_options import toolkit_options
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.toolkit.charts.chart_files import ChartFiles
 from upgrade_manager.toolkit.charts.helm import Helm
 from upgrade_manager.toolkit.iso.checksums import Checksums
 from upgrade_manager.toolkit.iso.migration import Migration
@@ -172,6 +173,7 @@ class JobCommands:
             iso=self._machines.mounted_iso(self._simulated.repository.files) if is_iso_mounted else Path(),
             report=report,
             release=release,
+            charts=ChartFiles(self._client, release),
             migration=Migration(self._client, release, plan=options.plan),
             events=PlanEvents(self._client, options.plan, now=self._context.now, random=random),
         )

@@ -27,6 +27,7 @@ from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
 from upgrade_manager.runtime.logging import LogFormat, configure_logging
 from upgrade_manager.runtime.signals import stop_on_signals
+from upgrade_manager.toolkit.charts.chart_files import ChartFiles
 from upgrade_manager.toolkit.charts.helm import Helm
 from upgrade_manager.toolkit.host.host_programs import ChrootPrograms, PodPrograms
 from upgrade_manager.toolkit.host.host_tree import HostTree
@@ -121,6 +122,7 @@ async def toolkit_context(options: ToolkitOptions) -> AsyncIterator[ToolkitConte
                 iso=Path(options.iso_dir),
                 report=partial(_report, options),
                 release=release,
+                charts=ChartFiles(client, release),
                 migration=Migration(client, release, plan=options.plan),
                 events=PlanEvents(client, options.plan, now=clock.now, random=dice),
             )

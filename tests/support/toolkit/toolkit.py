@@ -16,6 +16,7 @@ from tests.support.toolkit.toolkit_interrupts import Killed
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.toolkit.charts.chart_files import ChartFiles
 from upgrade_manager.toolkit.charts.helm import Helm
 from upgrade_manager.toolkit.host.host_tree import HostTree
 from upgrade_manager.toolkit.iso.checksums import Checksums
@@ -132,6 +133,7 @@ class ToolkitWorld:
             "iso": self.iso_dir,
             "report": self.reports.append,
             "release": release,
+            "charts": ChartFiles(changes.get("client", self.client), release),
             "migration": Migration(self.client, release, plan=PLAN),
             "events": PlanEvents(self.client, PLAN, now=virtual_now, random=Random(1)),
         }

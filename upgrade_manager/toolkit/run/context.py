@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from upgrade_manager.kube.client import Client
+    from upgrade_manager.toolkit.charts.chart_files import ChartFiles
     from upgrade_manager.toolkit.charts.helm import Helm
     from upgrade_manager.toolkit.host.host_programs import HostPrograms
     from upgrade_manager.toolkit.host.host_tree import HostTree
@@ -55,6 +56,8 @@ class ToolkitContext:
     report: Callable[[str], None]
     #: The release's description, read once.
     release: ReleaseFiles
+    #: The files of Harvester's chart repository in the cluster, once it is upgraded.
+    charts: ChartFiles
     #: The rows of release/migrations that this upgrade carries out.
     migration: Migration
     #: Events about the plan.

@@ -155,6 +155,10 @@ class Addon(_Part):
     name: str
     namespace: str = "kube-system"
     enabled: bool = True
+    #: Empty means its name.
+    chart: str = ""
+    version: str = "1.0.0"
+    values: str = ""
 
 
 class Durations(_Part):

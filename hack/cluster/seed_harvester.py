@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _CHARTS = ("harvester", "harvester-crd", "rancher-monitoring-crd", "rancher-logging-crd")
 _RANCHER_CHART = "108.0.0+up77.9.1"
+#: As the installer of v1.7.1 brings it.
+_KUBEOVN, _KUBEOVN_VERSION = "kubeovn-operator-crd", "1.14.10"
 
 
 def namespaces(scenario: Scenario) -> list[Object]:
@@ -62,7 +64,9 @@ def charts(scenario: Scenario, *, at: str) -> list[Object]:
     """Build Harvester's ManagedCharts."""
     number = scenario.software.harvester.removeprefix("v")
     versions = {"harvester": number, "harvester-crd": number}
-    return [build("chart", name=name, version=versions.get(name, _RANCHER_CHART), at=at) for name in _CHARTS]
+    versions |= {_KUBEOVN: _KUBEOVN_VERSION} if scenario.services else {}
+    names = dict.fromkeys((*_CHARTS, *versions))
+    return [build("chart", name=name, version=versions.get(name, _RANCHER_CHART), at=at) for name in names]
 
 
 def longhorn_settings(scenario: Scenario) -> list[Object]:
@@ -74,7 +78,16 @@ def longhorn_settings(scenario: Scenario) -> list[Object]:
 def addon(given: Addon) -> Object:
     """Build an Addon in a final state."""
     status = "AddonDeploySuccessful" if given.enabled else ""
-    return build("addon", name=given.name, namespace=given.namespace, enabled=given.enabled, status=status)
+    return build(
+        "addon",
+        name=given.name,
+        namespace=given.namespace,
+        enabled=given.enabled,
+        chart=given.chart or given.name,
+        version=given.version,
+        values=given.values,
+        status=status,
+    )
 
 
 def api_endpoints(api_url: str, others: Iterable[str] = ()) -> Object:

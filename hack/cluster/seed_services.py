@@ -107,11 +107,14 @@ def releases(scenario: Scenario) -> list[Object]:
     found = [_release("rancher", CATTLE_SYSTEM, version.removeprefix("v"), version, values)]
     found += [_release(name, *where, {}) for name, where in _DEPENDENCIES.items()]
     enabled = [addon for addon in scenario.addons if addon.enabled]
-    return found + [_release(addon.name, addon.namespace, "1.0.0", "1.0.0", {}) for addon in enabled]
+    return found + [
+        _release(one.name, one.namespace, one.version, one.version, {}, chart_name=one.chart) for one in enabled
+    ]
 
 
-def _release(name: str, namespace: str, chart: str, app: str, values: Object) -> Object:
-    return revision(name, namespace=namespace, number=1, status=DEPLOYED, chart=(name, chart), app=app, values=values)
+def _release(name: str, namespace: str, chart: str, app: str, values: Object, *, chart_name: str = "") -> Object:
+    named = (chart_name or name, chart)
+    return revision(name, namespace=namespace, number=1, status=DEPLOYED, chart=named, app=app, values=values)
 
 
 def _deployment(

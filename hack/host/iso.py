@@ -19,6 +19,8 @@ _METADATA = "bundle/metadata.yaml"
 ROOTFS = "rootfs.squashfs"
 #: Images with charts: those of Harvester, and that of Rancher.
 _CHARTS = "docker.io/rancher/harvester-cluster-repo"
+#: Images of add-ons, which have the release's tag.
+ADDON_IMAGES = ("harvester-vm-import-controller", "harvester-pcidevices", "harvester-seeder")
 _INSTALLER = "docker.io/rancher/system-agent-installer-rancher"
 
 
@@ -39,7 +41,8 @@ def large_files(scenario: Scenario, small: dict[str, bytes]) -> dict[str, bytes]
     """Return the archives that the ISO's metadata names, their lists, and the operating system."""
     release = scenario.release
     files = root_file_system(scenario)
-    images = sorted((*release.images_added, *release.images_kept, f"{_CHARTS}:{release.harvester}"))
+    addons = [f"docker.io/rancher/{name}:{release.harvester}" for name in ADDON_IMAGES]
+    images = sorted((*release.images_added, *release.images_kept, *addons, f"{_CHARTS}:{release.harvester}"))
     for group, archives in yaml.safe_load(small[_METADATA])["images"].items():
         for index, archive in enumerate(archives):
             # The first archive has the images of the release, each other one a separate image.

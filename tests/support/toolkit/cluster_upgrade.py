@@ -15,7 +15,7 @@ from hack.actors.helm_storage import HelmStorage
 from hack.actors.repository import release_text
 from hack.faults.middleware import NoHook
 from hack.host.helm import SimulatedHelm
-from hack.host.iso import installer_archive
+from hack.host.iso import ADDON_IMAGES, installer_archive
 from tests.support.cluster.simulate import embedded
 from tests.support.toolkit.toolkit import toolkit_world
 from tests.support.toolkit.toolkit_interrupts import Killed
@@ -32,7 +32,12 @@ from upgrade_manager.kube.resources import (
     SETTINGS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
 )
-from upgrade_manager.toolkit.charts.cluster_resources import CLUSTER_REPOS, HELM_CHART_CONFIGS, RANCHER_FEATURES
+from upgrade_manager.toolkit.charts.cluster_resources import (
+    CLUSTER_REPOS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    HELM_CHART_CONFIGS,
+    RANCHER_FEATURES,
+)
 from upgrade_manager.toolkit.charts.helm import Helm
 from upgrade_manager.toolkit.charts.managed_charts import without_effect
 
@@ -47,10 +52,40 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.transport import Response
 
 COMMAND = "cluster-upgrade"
+NVIDIA_VALUES = """\
+image:
+  tag: v1.7-20251222
+  repo: rancher/harvester-nvidia-driver-toolkit
+driverLocation: https://files.example.com/driver.run
+"""
 _ADDONS = (
     {"name": "rancher-monitoring", "namespace": "cattle-monitoring-system", "enabled": True},
     {"name": "rancher-logging", "namespace": "cattle-logging-system", "enabled": False},
-    {"name": "vm-import-controller", "namespace": "harvester-system", "enabled": True},
+    {
+        "name": "vm-import-controller",
+        "namespace": "harvester-system",
+        "chart": "harvester-vm-import-controller",
+        "version": "1.7.1",
+        "values": "image:\n  tag: v1.7.1\nfullnameOverride: harvester-vm-import-controller\n",
+    },
+    {
+        "name": "pcidevices-controller",
+        "namespace": "harvester-system",
+        "enabled": False,
+        "chart": "harvester-pcidevices-controller",
+        "version": "1.7.1",
+        "values": "# mirrored\nimage: {repository: mirror.example.com/rancher/harvester-pcidevices, tag: 'v1.7.1'}\n",
+    },
+    {
+        "name": "nvidia-driver-toolkit",
+        "namespace": "harvester-system",
+        "enabled": False,
+        "chart": "nvidia-driver-runtime",
+        "version": "1.7.1",
+        "values": NVIDIA_VALUES,
+    },
+    {"name": "descheduler", "enabled": False, "version": "0.33.0", "values": "replicas: 1\n"},
+    {"name": "kubeovn-operator", "enabled": False, "version": "1.14.10", "values": "enableConfiguration: true\n"},
 )
 
 
@@ -149,7 +184,8 @@ def iso_of(scenario: Scenario) -> dict[str, bytes]:
     """Return the files of the release's ISO that the command reads."""
     rancher = f"docker.io/rancher/system-agent-installer-rancher:{scenario.release.rancher}"
     repository = f"docker.io/rancher/harvester-cluster-repo:{scenario.release.harvester}"
-    lists = {"common": [repository], "rke2": ["docker.io/rancher/rke2:v1"], "agent": [rancher]}
+    addons = [f"docker.io/rancher/{name}:{scenario.release.harvester}" for name in ADDON_IMAGES]
+    lists = {"common": [repository, *addons], "rke2": ["docker.io/rancher/rke2:v1"], "agent": [rancher]}
     images = {name: [{"list": f"/{name}.txt", "archive": f"/{name}.tar.zst"}] for name in lists}
     chart = f"rancher-{scenario.release.rancher.removeprefix('v')}.tgz"
     return {
@@ -183,6 +219,14 @@ async def end_state(client: Client) -> str:
     state["Secret stv-aggregation"] = [secret["type"], secret.get("data")]
     overcommit = await client.get(SETTINGS, "overcommit-config")
     state["Setting overcommit-config"] = [overcommit["value"], overcommit["default"]]
+    definition = await client.get(CUSTOM_RESOURCE_DEFINITIONS, "cdis.cdi.kubevirt.io")
+    schema = objects.spec(definition)["versions"][0]["schema"]["openAPIV3Schema"]
+    fields = sorted(schema["properties"]["spec"]["properties"])
+    state[f"CustomResourceDefinition {objects.name(definition)}"] = {
+        "labels": objects.labels(definition),
+        "annotations": objects.annotations_of(definition),
+        "fields": fields,
+    }
     repository = await client.get(CLUSTER_REPOS, "harvester-charts")
     state["ClusterRepo harvester-charts"] = objects.annotations_of(repository)
     storage = HelmStorage(client)

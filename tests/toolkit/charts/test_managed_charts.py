@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster.cluster_reader import create, named
 from tests.support.toolkit.cluster_upgrade import services_world
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
@@ -15,6 +14,7 @@ from upgrade_manager.kube.errors import Forbidden, NotFound
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import MANAGED_CHARTS
+from upgrade_manager.toolkit.charts.chart_repository import upgrade_repository
 from upgrade_manager.toolkit.charts.managed_charts import (
     ANNOTATION_GENERATION,
     ANNOTATION_PAUSED,
@@ -134,9 +134,9 @@ def test_what_a_chart_lacks(obj: Object, words: str) -> None:
 
 @asynccontextmanager
 async def charts(folder: Path) -> AsyncIterator[tuple[Client, ToolkitContext]]:
-    """Create a cluster whose charts have the old release's versions, with the optional one."""
+    """Create a cluster whose charts have the old release's versions, and whose repository has the new ones."""
     async with services_world(folder) as world:
-        await create(world.client, MANAGED_CHARTS, named(KUBEOVN_CRD, "fleet-local", spec={"version": "1.7.1"}))
+        await upgrade_repository(world.context())
         yield world.client, world.context()
 
 
@@ -226,6 +226,7 @@ VERSIONS = {
     HARVESTER: "1.8.0",
     MONITORING_CRD: "109.0.1+up80.9.1",
     LOGGING_CRD: "109.0.0+up6.0.2",
+    KUBEOVN_CRD: "1.15.4",
 }
 
 
@@ -263,10 +264,10 @@ async def test_charts_settle_in_turn_and_lose_their_records(tmp_path: Path) -> N
         assert await charts_not_settled(context) == (
             "ManagedChart fleet-local/harvester-crd has version 1.7.1 instead of 1.8.0"
         )
-        for name in UPGRADED:
+        for name in VERSIONS:
             await upgrade_chart(name)(context)
-        for name in UPGRADED:
-            stale = f"ManagedChart fleet-local/{name}: Fleet has not deployed version {VERSIONS[name]} yet"
+        for name, version in VERSIONS.items():
+            stale = f"ManagedChart fleet-local/{name}: Fleet has not deployed version {version} yet"
             assert await charts_not_settled(context) == stale
             await remove_records(context)
             assert await charts_not_settled(context) == stale
@@ -276,6 +277,16 @@ async def test_charts_settle_in_turn_and_lose_their_records(tmp_path: Path) -> N
             await remove_records(context)
             assert (await read(client, name))[1] == {}
         assert await charts_not_settled(context) == ""
+
+
+async def test_optional_chart_follows_harvesters(tmp_path: Path) -> None:
+    async with charts(tmp_path) as (client, context):
+        await change(client, HARVESTER, version="1.8.0")
+        await pause_charts(context)
+        assert not (await read(client, KUBEOVN_CRD))[0]["paused"]
+        await client.delete(MANAGED_CHARTS, KUBEOVN_CRD, namespace="fleet-local")
+        await upgrade_chart(KUBEOVN_CRD)(context)
+        assert await chart_missing(KUBEOVN_CRD)(context) == ""
 
 
 async def test_missing_chart_fails_the_step(tmp_path: Path) -> None:

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from tests.support.managers.sweep import Sweep, shares
-from tests.support.toolkit.cluster_upgrade import COMMAND, cluster_upgrade, end_state, finished, iso_of, services
+from tests.support.toolkit.cluster_upgrade import (
+    COMMAND,
+    NVIDIA_VALUES,
+    cluster_upgrade,
+    end_state,
+    finished,
+    iso_of,
+    services,
+)
 from tests.support.toolkit.toolkit import toolkit_world
 from tests.support.toolkit.toolkit_interrupts import Killed
 from tests.support.toolkit.toolkit_transcript import golden, transcript
@@ -37,6 +45,7 @@ async def test_everything_has_the_releases_version_and_users_values(tmp_path: Pa
         "harvester-crd": "1.8.0",
         "rancher-monitoring-crd": "109.0.1+up80.9.1",
         "rancher-logging-crd": "109.0.0+up6.0.2",
+        "kubeovn-operator-crd": "1.15.4",
     }
     assert {(chart["paused"], chart["missing"], str(chart["records"])) for chart in charts.values()} == {
         (False, "", "{}")
@@ -51,7 +60,6 @@ async def test_everything_has_the_releases_version_and_users_values(tmp_path: Pa
     }
     assert state["Addon rancher-monitoring"]["version"] == "109.0.1+up80.9.1"
     assert state["Addon rancher-logging"]["version"] == "109.0.0+up6.0.2"
-    assert state["Addon vm-import-controller"]["version"] == "1.0.0"
     assert state["Deployment harvester-cluster-repo"][0]["image"] == "rancher/harvester-cluster-repo:v1.8.0"
     assert [json.loads(one)["cpu"] for one in state["Setting overcommit-config"]] == [1600, 1000]
     values = state["Helm rancher"]["config"]
@@ -59,6 +67,36 @@ async def test_everything_has_the_releases_version_and_users_values(tmp_path: Pa
     assert values["features"] == FEATURES
     assert state["Feature multi-cluster-management"]["default"] is False
     assert values["extraEnv"] == [{"name": "HTTP_PROXY", "value": ""}]
+
+
+async def test_addons_and_cdi_are_the_releases(tmp_path: Path) -> None:
+    state = json.loads((await finished(tmp_path))[0])
+    assert {
+        name.removeprefix("Addon "): [one["enabled"], one["version"], one["valuesContent"]]
+        for name, one in state.items()
+        if name.startswith("Addon ") and not name.startswith("Addon rancher-")
+    } == {
+        "vm-import-controller": [
+            True,
+            "1.8.0",
+            "image:\n  tag: v1.8.0\nfullnameOverride: harvester-vm-import-controller\n",
+        ],
+        "pcidevices-controller": [
+            False,
+            "1.8.0",
+            "# mirrored\nimage: {repository: mirror.example.com/rancher/harvester-pcidevices, tag: 'v1.8.0'}\n",
+        ],
+        "harvester-seeder": [False, "1.8.0", "image:\n  tag: v1.8.0\nfullnameOverride: harvester-seeder\n"],
+        "nvidia-driver-toolkit": [
+            False,
+            "1.8.0",
+            NVIDIA_VALUES.replace("v1.7-20251222", "v1.8-20260424"),
+        ],
+        "descheduler": [False, "0.33.0", "replicas: 1\n"],
+        "kubeovn-operator": [False, "1.15.4", "enableConfiguration: true\n"],
+    }
+    assert state["CustomResourceDefinition cdis.cdi.kubevirt.io"]["labels"] == {"app.kubernetes.io/managed-by": "Helm"}
+    assert "priorityClass" in state["CustomResourceDefinition cdis.cdi.kubevirt.io"]["fields"]
 
 
 async def test_second_run_changes_nothing(tmp_path: Path) -> None:

@@ -205,16 +205,11 @@ async def test_update_methods_of_a_user_survive(tmp_path: Path, methods: list[st
         assert objects.spec(await _chart(upgrade, "harvester"))["values"] == {"kubevirt": {"spec": spec}}
 
 
-async def test_kubeovn_chart_is_paused_and_resumed(tmp_path: Path) -> None:
+async def test_cluster_without_kubeovn_is_upgraded(tmp_path: Path) -> None:
     async with cluster_upgrade(tmp_path) as upgrade:
-        other = await _chart(upgrade, "harvester-crd")
-        chart = {**other, "metadata": {"name": "kubeovn-operator-crd", "namespace": FLEET_LOCAL}, "status": {}}
-        await upgrade.world.client.create(MANAGED_CHARTS, chart)
+        await upgrade.world.client.delete(MANAGED_CHARTS, "kubeovn-operator-crd", namespace=FLEET_LOCAL)
         await upgrade.run()
-        path = f"patch /apis/management.cattle.io/v3/namespaces/{FLEET_LOCAL}/managedcharts/kubeovn-operator-crd"
-        assert upgrade.kills.writes.count(path) == 2
-        found = await _chart(upgrade, "kubeovn-operator-crd")
-        assert (objects.spec(found)["paused"], objects.annotations_of(found)) == (False, {})
+        assert not any("kubeovn-operator-crd" in write for write in upgrade.kills.writes)
 
 
 async def test_event_router_follows_the_release(tmp_path: Path) -> None:

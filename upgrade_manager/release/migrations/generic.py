@@ -5,7 +5,8 @@ toolkit/charts and toolkit/commands/cluster_upgrade.py carry them out.
 
 from __future__ import annotations
 
-from upgrade_manager.release.migrations.row import Place, Row, manifests
+from upgrade_manager.release.migrations.addons import ADDONS as KNOWN_ADDONS
+from upgrade_manager.release.migrations.row import Place, Row, Source, library, manifests
 
 MULTUS = Row(
     id="multus-failure-policy",
@@ -33,4 +34,50 @@ WITNESS_REPLICAS = Row(
     sources=(manifests("v1.8.0", 759),),
 )
 
-ROWS = (MULTUS, WITNESS_REPLICAS)
+CDI = Row(
+    id="cdi-definition",
+    place=Place.WITH_CHARTS,
+    step="The CustomResourceDefinition of CDI's own kind is applied from the archive of Harvester's chart: Helm never "
+    "upgrades definitions that a chart has in its folder crds.",
+    changes=("CustomResourceDefinition cdis.cdi.kubevirt.io",),
+    done_if="it has all that the release's has, or the release's chart has none",
+    undo="None is needed: the older CDI works with the newer definition.",
+    sources=(
+        manifests("v1.8.0", 1473),
+        Source(
+            repository="harvester/harvester",
+            tag="v1.8.0",
+            path="deploy/charts/harvester/dependency_charts/cdi/crds/cdi.yaml",
+            line=1,
+        ),
+    ),
+)
+
+KUBEOVN = Row(
+    id="kubeovn-operator-crd",
+    place=Place.WITH_CHARTS,
+    step="The ManagedChart kubeovn-operator-crd, where it exists, gets the version that the index of the new chart "
+    "repository names. The repository has no older one, without which Fleet reports the chart as broken.",
+    changes=("ManagedChart fleet-local/kubeovn-operator-crd: spec.version, spec.timeoutSeconds, spec.paused",),
+    done_if="Fleet has deployed that version, or the chart does not exist",
+    undo="None is needed.",
+    sources=(library("v1.8.0", 735),),
+)
+
+ADDONS = Row(
+    id="addons",
+    place=Place.AFTER_CHARTS,
+    step="Each of Harvester's add-ons, also a disabled one, gets the version that the index of the new chart "
+    "repository names, and image.tag in its values becomes that of the release; all other bytes of the values stay. A "
+    "tag of NVIDIA's toolkit that no earlier release brought stays. An absent add-on is created, disabled, if it is "
+    f"{', '.join(one.name for one in KNOWN_ADDONS if one.values is not None)}.",
+    changes=tuple(
+        f"Addon {one.namespace}/{one.name}: spec.version{', spec.valuesContent' if one.image else ''}"
+        for one in KNOWN_ADDONS
+    ),
+    done_if="each has the version and the tag, and an enabled one is deployed with them",
+    undo="None is needed.",
+    sources=(library("v1.8.0", 322),),
+)
+
+ROWS = (MULTUS, WITNESS_REPLICAS, CDI, KUBEOVN, ADDONS)

@@ -70,6 +70,11 @@ def manifests(tag: str, line: int) -> Source:
     return Source(repository="harvester/harvester", tag=tag, path="package/upgrade/upgrade_manifests.sh", line=line)
 
 
+def library(tag: str, line: int) -> Source:
+    """Return a line of the functions that this program shares with the one for nodes."""
+    return Source(repository="harvester/harvester", tag=tag, path="package/upgrade/lib.sh", line=line)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A change, the state in which it is made already, and the way back."""

@@ -9,7 +9,9 @@ managed_charts      Harvester's charts; `chart_repository` serves them, ../iso/c
 workload_updates    suspends KubeVirt's migrations of VMs during the upgrade
 multus              the failure policy of RKE2's chart of VM networks
 overcommit          pins the default of a Setting of Harvester
-system_services     the services that the charts deploy; `rollouts` are their Pods, `addons` the add-ons
+chart_files         the index and the archives of that repository; `cdi_crd` applies a definition from one
+system_services     the services that the charts deploy; `rollouts` are their Pods
+addons              the add-ons; `addon_values` changes one tag in their values
 helm                the program helm; `helm_releases` are helm's records in the cluster
 cluster_resources   resources that only these modules use
 """
@@ -19,6 +21,8 @@ __all__ = [
     "administrated_cluster",
     "aggregation_secret",
     "capi_webhooks",
+    "cdi_crd",
+    "chart_files",
     "chart_repository",
     "helm",
     "internal_certificate",

@@ -1,86 +1,169 @@
-"""Harvester's add-ons whose charts the release names: monitoring and logging.
+"""Harvester's add-ons, also disabled ones: the release's charts and images; users' values stay.
 
 The command cluster_upgrade runs these steps; helm_releases.py repairs a release that a killed helm leaves pending.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from upgrade_manager.facts import addons
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import AlreadyExists, Conflict
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ADDONS
+from upgrade_manager.release.image_lists import repository_name
+from upgrade_manager.release.migrations import addons as table
+from upgrade_manager.toolkit.charts.addon_values import image_tag, with_event_router, with_image_tag
 from upgrade_manager.toolkit.charts.helm import Release
 from upgrade_manager.toolkit.charts.helm_releases import release_missing
+from upgrade_manager.toolkit.run.errors import StepFailed
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from upgrade_manager.kube.objects import Object
-    from upgrade_manager.toolkit.iso.component_versions import Components
+    from upgrade_manager.release.migrations.addons import KnownAddon
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
 _DEPLOYED = "AddonDeploySuccessful"
-#: The tag of the event router's image in the values of the logging add-on; a registry before the name stays.
-_EVENT_ROUTER_TAG = re.compile(r"(?<=rancher/harvester-eventrouter:)[\w.-]+", re.ASCII)
+_REPOSITORY = "http://harvester-cluster-repo.cattle-system.svc/charts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Addon:
+class _Wanted:
+    """An add-on, and what the release changes of it."""
+
     name: str
     namespace: str
-    #: The chart's version in the release.
+    #: None for an add-on that does not exist.
+    found: Object | None
     version: str
+    content: str
+    #: The object to create where the add-on does not exist.
+    manifest: Object | None = None
+
+    @property
+    def about(self) -> str:
+        """The add-on in messages."""
+        return f"Addon {self.namespace}/{self.name}"
+
+    @property
+    def changes(self) -> Object:
+        """The fields of spec that differ."""
+        wanted = {"version": self.version, "valuesContent": self.content}
+        spec = objects.spec(self.found or {})
+        return {key: value for key, value in wanted.items() if (spec.get(key) or "") != value}
 
 
 async def addons_missing(context: ToolkitContext) -> str:
-    """Return the first add-on without the release's chart, or the first enabled add-on that is not deployed with it."""
-    for addon in _addons(await context.release.components()):
-        obj = await context.client.find(ADDONS, addon.name, namespace=addon.namespace)
-        missing = await _missing(context, addon, obj) if obj is not None else ""
+    """Return the first add-on without the release's chart or image, or the first enabled one that is not deployed."""
+    async for wanted in _wanted(context):
+        missing = await _missing(context, wanted)
         if missing:
             return missing
     return ""
 
 
 async def upgrade_addons(context: ToolkitContext) -> None:
-    """Set the chart's version, also of disabled add-ons, because the repository has only the release's charts."""
-    components = await context.release.components()
-    for addon in _addons(components):
-        obj = await context.client.find(ADDONS, addon.name, namespace=addon.namespace)
-        if obj is None or objects.spec(obj).get("version") == addon.version:
-            continue
-        spec = {"version": addon.version}
-        content = objects.spec(obj).get("valuesContent") or ""
-        changed = with_event_router(content, components.event_router)
-        if changed != content:
-            spec["valuesContent"] = changed
-        patch = MergePatch({"spec": spec}).at(objects.resource_version(obj))
-        await context.client.patch(ADDONS, addon.name, patch, namespace=addon.namespace)
+    """Set chart versions and images, because the repository and the nodes keep only those of the release."""
+    async for wanted in _wanted(context):
+        if wanted.found is not None:
+            if wanted.changes:
+                patch = MergePatch({"spec": wanted.changes}).at(objects.resource_version(wanted.found))
+                await context.client.patch(ADDONS, wanted.name, patch, namespace=wanted.namespace)
+        elif wanted.manifest is not None:
+            try:
+                await context.client.create(ADDONS, wanted.manifest)
+            except AlreadyExists as error:
+                raise Conflict(str(error)) from error
 
 
-def with_event_router(content: str, image: str) -> str:
-    """Return an add-on's values with the tag of this event router's image; all other values stay unchanged."""
-    tag = image.rpartition("/")[2].partition(":")[2]
-    return _EVENT_ROUTER_TAG.sub(tag, content) if tag else content
-
-
-async def _missing(context: ToolkitContext, addon: _Addon, obj: Object) -> str:
-    about, spec = addons.named(obj), objects.spec(obj)
-    if spec.get("version") != addon.version:
-        return f"{about} has chart version {spec.get('version')} instead of {addon.version}"
+async def _missing(context: ToolkitContext, wanted: _Wanted) -> str:
+    if wanted.found is None:
+        return f"{wanted.about} does not exist" if wanted.manifest is not None else ""
+    spec = objects.spec(wanted.found)
+    if spec.get("version") != wanted.version:
+        return f"{wanted.about} has chart version {spec.get('version')} instead of {wanted.version}"
+    if wanted.changes:
+        return f"{wanted.about} has the previous release's image"
     if not spec.get("enabled"):
         return ""
-    if objects.text(obj, "status", "status") != _DEPLOYED:
-        return f"{about} {addon.version} is {addons.state(obj)}"
+    if objects.text(wanted.found, "status", "status") != _DEPLOYED:
+        return f"{wanted.about} {wanted.version} is {addons.state(wanted.found)}"
     # Right after the change, the add-on still has the status of the previous chart.
-    release = Release(name=addon.name, namespace=addon.namespace)
-    return await release_missing(context, release, chart=f"{spec.get('chart')}-{addon.version}")
+    release = Release(name=wanted.name, namespace=wanted.namespace)
+    return await release_missing(context, release, chart=f"{spec.get('chart')}-{wanted.version}")
 
 
-def _addons(components: Components) -> tuple[_Addon, ...]:
-    return (
-        _Addon(name="rancher-monitoring", namespace="cattle-monitoring-system", version=components.monitoring_chart),
-        _Addon(name="rancher-logging", namespace="cattle-logging-system", version=components.logging_chart),
+async def _wanted(context: ToolkitContext) -> AsyncIterator[_Wanted]:
+    """Yield the add-ons that exist, and those that have to be created."""
+    components = await context.release.components()
+    for name, namespace, version in (
+        ("rancher-monitoring", "cattle-monitoring-system", components.monitoring_chart),
+        ("rancher-logging", "cattle-logging-system", components.logging_chart),
+    ):
+        found = await context.client.find(ADDONS, name, namespace=namespace)
+        if found is not None:
+            content = with_event_router(_content(found), components.event_router)
+            yield _Wanted(name=name, namespace=namespace, found=found, version=version, content=content)
+    for known in table.ADDONS:
+        found = await context.client.find(ADDONS, known.name, namespace=known.namespace)
+        if found is None and known.values is not None:
+            yield await _created(context, known)
+        elif found is not None and objects.spec(found).get("chart") == known.chart:
+            yield await _upgraded(context, known, found)
+
+
+async def _upgraded(context: ToolkitContext, known: KnownAddon, found: Object) -> _Wanted:
+    """Return an add-on with the index's chart, and with the tag of its image, if its values have one."""
+    version, content = await context.charts.version(known.chart), _content(found)
+    present = image_tag(content) if known.image else None
+    if present is not None and present.repository in {"", known.image}:
+        tag = await _tag(context, known, present=present.value)
+        try:
+            content = with_image_tag(content, tag)
+        except StepFailed as error:
+            raise StepFailed(f"{addons.named(found)}: {error}") from error
+    return _Wanted(name=known.name, namespace=known.namespace, found=found, version=version, content=content)
+
+
+async def _created(context: ToolkitContext, known: KnownAddon) -> _Wanted:
+    """Return an add-on that does not exist, disabled."""
+    version, tag = await context.charts.version(known.chart), await _tag(context, known, present="")
+    content = (f"image:\n  tag: {tag}\n" if tag else "") + (known.values or "")
+    labels = {"labels": known.labels} if known.labels else {}
+    spec = {
+        "enabled": False,
+        "repo": _REPOSITORY,
+        "chart": known.chart,
+        "version": version,
+        "valuesContent": content,
+    }
+    metadata = {"name": known.name, "namespace": known.namespace, **labels}
+    manifest = ADDONS.with_type_meta({"metadata": metadata, "spec": spec})
+    return _Wanted(
+        name=known.name, namespace=known.namespace, found=None, version=version, content=content, manifest=manifest
     )
+
+
+async def _tag(context: ToolkitContext, known: KnownAddon, *, present: str) -> str:
+    """Return the image's tag in the release, or the present one of a user's image of NVIDIA's toolkit."""
+    if known.name != table.NVIDIA:
+        return await _listed_tag(context, known.image)
+    tag = table.nvidia_tag((await context.release.components()).harvester)
+    return tag if not present or table.is_older_nvidia(present, than=tag) else present
+
+
+async def _listed_tag(context: ToolkitContext, repository: str) -> str:
+    """Return the tag that the ISO's lists name. Raises StepFailed."""
+    for archive in (await context.release.bundle()).common:
+        for reference in await context.release.references(archive):
+            if repository_name(reference) == repository:
+                return reference.rpartition("/")[2].partition(":")[2]
+    raise StepFailed(f"no image list of the ISO names {repository}, the image of an add-on")
+
+
+def _content(addon: Object) -> str:
+    return objects.spec(addon).get("valuesContent") or ""

@@ -1,13 +1,23 @@
 """Resources of Rancher, RKE2 and Kubernetes that only the toolkit's commands use.
 
-chart_repository.py, multus.py, rancher.py and rollouts.py read them; kube/resources.py has those of the manager.
+the modules of this package read them; kube/resources.py has those of the manager.
 """
 
 from __future__ import annotations
 
 from upgrade_manager.kube.resources import Resource
 
+#: Of Cluster API, from which Rancher provisions.
+CAPI_CLUSTERS = Resource(group="cluster.x-k8s.io", version="v1beta1", plural="clusters", kind="Cluster")
+CUSTOM_RESOURCE_DEFINITIONS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    plural="customresourcedefinitions",
+    kind="CustomResourceDefinition",
+    namespaced=False,
+)
 DAEMON_SETS = Resource(group="apps", version="v1", plural="daemonsets", kind="DaemonSet")
+FLEET_CLUSTERS = Resource(group="fleet.cattle.io", version="v1alpha1", plural="clusters", kind="Cluster")
 #: Settings of the Helm charts that RKE2 installs.
 HELM_CHART_CONFIGS = Resource(group="helm.cattle.io", version="v1", plural="helmchartconfigs", kind="HelmChartConfig")
 #: Rancher's repositories of Helm charts.
@@ -18,6 +28,9 @@ CLUSTER_REPOS = Resource(
 RANCHER_CLUSTERS = Resource(
     group="management.cattle.io", version="v3", plural="clusters", kind="Cluster", namespaced=False
 )
+INSTANCE_MANAGERS = Resource(group="longhorn.io", version="v1beta2", plural="instancemanagers", kind="InstanceManager")
+#: Not the core group's nodes.
+LONGHORN_NODES = Resource(group="longhorn.io", version="v1beta2", plural="nodes", kind="Node")
 RANCHER_FEATURES = Resource(
     group="management.cattle.io", version="v3", plural="features", kind="Feature", namespaced=False
 )

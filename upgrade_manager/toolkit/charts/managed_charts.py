@@ -29,7 +29,7 @@ HARVESTER = "harvester"
 HARVESTER_CRD = "harvester-crd"
 MONITORING_CRD = "rancher-monitoring-crd"
 LOGGING_CRD = "rancher-logging-crd"
-#: The chart of Kube-OVN's CRDs, which is paused where it exists; the release names no version for this chart.
+#: The chart of Kube-OVN's CRDs, which not every cluster has; only the new chart repository's index names its version.
 KUBEOVN_CRD = "kubeovn-operator-crd"
 UPGRADED = (HARVESTER_CRD, HARVESTER, MONITORING_CRD, LOGGING_CRD)
 
@@ -49,6 +49,13 @@ async def read_chart(client: Client, name: str) -> Object:
         raise StepFailed(f"ManagedChart {FLEET_LOCAL}/{name} does not exist; is this a Harvester cluster?") from error
 
 
+async def _read(client: Client, name: str) -> Object | None:
+    """Return the chart; None only for that of Kube-OVN where it does not exist."""
+    if name == KUBEOVN_CRD:
+        return await client.find(MANAGED_CHARTS, name, namespace=FLEET_LOCAL)
+    return await read_chart(client, name)
+
+
 async def patch_chart(client: Client, chart: Object, *, spec: Object, annotations: Object) -> None:
     """Patch the chart. Raises Conflict if the chart has changed since it was read."""
     body = {"metadata": {"annotations": annotations}, **({"spec": spec} if spec else {})}
@@ -57,9 +64,16 @@ async def patch_chart(client: Client, chart: Object, *, spec: Object, annotation
 
 
 def target_version(components: Components, name: str) -> str:
-    """Return the chart's version in the release; empty for a chart without a version in the release."""
+    """Return the version of a chart that the release names."""
     versions = {MONITORING_CRD: components.monitoring_chart, LOGGING_CRD: components.logging_chart}
-    return versions.get(name, "" if name == KUBEOVN_CRD else components.harvester_chart)
+    return versions.get(name, components.harvester_chart)
+
+
+async def _target_version(context: ToolkitContext, name: str) -> str:
+    """Return the chart's version in the release; that of Kube-OVN is known once the chart repository is upgraded."""
+    if name == KUBEOVN_CRD:
+        return await context.charts.version(name)
+    return target_version(await context.release.components(), name)
 
 
 def without_effect(chart: Object, version: str) -> str:
@@ -95,15 +109,21 @@ async def pause_charts(context: ToolkitContext) -> None:
 
 
 async def _to_pause(context: ToolkitContext) -> list[Object]:
-    """Return the charts to pause, without charts that have the release's version."""
+    """Return the charts to pause, without charts that have the release's version.
+
+    That of Kube-OVN is upgraded after Harvester's, and paused together with it: its version is not known yet.
+    """
     components = await context.release.components()
     charts = [await read_chart(context.client, name) for name in UPGRADED]
-    charts += [chart for chart in await _all(context.client) if objects.name(chart) == KUBEOVN_CRD]
+    charts = [
+        one for one in charts if objects.spec(one).get("version") != target_version(components, objects.name(one))
+    ]
+    if any(objects.name(chart) == HARVESTER for chart in charts):
+        charts += [chart for chart in await _all(context.client) if objects.name(chart) == KUBEOVN_CRD]
     return [
         chart
         for chart in charts
-        if objects.spec(chart).get("version") != target_version(components, objects.name(chart))
-        and not (objects.spec(chart).get("paused") and ANNOTATION_PAUSED in objects.annotations_of(chart))
+        if not (objects.spec(chart).get("paused") and ANNOTATION_PAUSED in objects.annotations_of(chart))
     ]
 
 
@@ -141,8 +161,8 @@ def chart_missing(name: str) -> Callable[[ToolkitContext], Awaitable[str]]:
     """Return the check of a step that upgrades this chart."""
 
     async def missing(context: ToolkitContext) -> str:
-        version = target_version(await context.release.components(), name)
-        return without_effect(await read_chart(context.client, name), version)
+        chart = await _read(context.client, name)
+        return without_effect(chart, await _target_version(context, name)) if chart is not None else ""
 
     return missing
 
@@ -151,9 +171,9 @@ def upgrade_chart(name: str) -> Callable[[ToolkitContext], Awaitable[None]]:
     """Return the action of a step that upgrades this chart."""
 
     async def act(context: ToolkitContext) -> None:
-        version = target_version(await context.release.components(), name)
-        chart = await read_chart(context.client, name)
-        if objects.spec(chart).get("version") == version:
+        chart = await _read(context.client, name)
+        version = await _target_version(context, name) if chart is not None else ""
+        if chart is None or objects.spec(chart).get("version") == version:
             return
         # Without another value the Bundle may stay equal, and observedGeneration would never grow.
         timeout = int(objects.spec(chart).get("timeoutSeconds") or _DEFAULT_TIMEOUT) + 1
@@ -170,12 +190,10 @@ def generation_record(chart: Object) -> Object:
 
 async def charts_not_settled(context: ToolkitContext) -> str:
     """Return the charts that are not deployed after all changes, and the charts with a record."""
-    components = await context.release.components()
-    for name in UPGRADED:
-        chart = await read_chart(context.client, name)
-        missing = without_effect(chart, target_version(components, name))
+    for chart, version in await _settling(context):
+        missing = without_effect(chart, version)
         if not missing and ANNOTATION_GENERATION in objects.annotations_of(chart):
-            missing = f"ManagedChart {FLEET_LOCAL}/{name} has the annotation {ANNOTATION_GENERATION}"
+            missing = f"{named(chart)} has the annotation {ANNOTATION_GENERATION}"
         if missing:
             return missing
     return ""
@@ -183,9 +201,13 @@ async def charts_not_settled(context: ToolkitContext) -> str:
 
 async def remove_records(context: ToolkitContext) -> None:
     """Remove the recorded generation of each chart that is deployed."""
-    components = await context.release.components()
-    for name in UPGRADED:
-        chart = await read_chart(context.client, name)
+    for chart, version in await _settling(context):
         recorded = ANNOTATION_GENERATION in objects.annotations_of(chart)
-        if recorded and not without_effect(chart, target_version(components, name)):
+        if recorded and not without_effect(chart, version):
             await patch_chart(context.client, chart, spec={}, annotations={ANNOTATION_GENERATION: None})
+
+
+async def _settling(context: ToolkitContext) -> list[tuple[Object, str]]:
+    """Return the charts with their versions in the release."""
+    charts = [(name, await _read(context.client, name)) for name in (*UPGRADED, KUBEOVN_CRD)]
+    return [(chart, await _target_version(context, name)) for name, chart in charts if chart is not None]

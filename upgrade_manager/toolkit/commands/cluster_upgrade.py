@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from upgrade_manager.release.migrations import generic
 from upgrade_manager.release.migrations import v1_7_to_v1_8 as pair
 from upgrade_manager.release.migrations import v1_8_to_v1_9 as provisional
@@ -9,6 +11,7 @@ from upgrade_manager.toolkit.charts.addons import addons_missing, upgrade_addons
 from upgrade_manager.toolkit.charts.administrated_cluster import annotate_cluster, cluster_not_annotated
 from upgrade_manager.toolkit.charts.aggregation_secret import create_secret, secret_missing
 from upgrade_manager.toolkit.charts.capi_webhooks import remove_webhooks, webhooks_left
+from upgrade_manager.toolkit.charts.cdi_crd import apply_definition, definition_outdated
 from upgrade_manager.toolkit.charts.chart_repository import (
     index_missing,
     refresh_index,
@@ -19,6 +22,7 @@ from upgrade_manager.toolkit.charts.internal_certificate import name_services, s
 from upgrade_manager.toolkit.charts.managed_charts import (
     HARVESTER,
     HARVESTER_CRD,
+    KUBEOVN_CRD,
     LOGGING_CRD,
     MONITORING_CRD,
     chart_missing,
@@ -51,11 +55,14 @@ from upgrade_manager.toolkit.charts.workload_updates import (
 from upgrade_manager.toolkit.iso.repository_wait import WAIT_FOR_CLUSTER_RELEASE
 from upgrade_manager.toolkit.run.steps import Step
 
+if TYPE_CHECKING:
+    from upgrade_manager.release.migrations.row import Row
+
 _HOUR = 3600
 
 
-def _chart(step: str, name: str, *, timeout: float) -> Step:
-    return Step(name=step, timeout=timeout, missing=chart_missing(name), act=upgrade_chart(name))
+def _chart(step: str, name: str, *, timeout: float, row: Row | None = None) -> Step:
+    return Step(name=step, timeout=timeout, missing=chart_missing(name), act=upgrade_chart(name), row=row)
 
 
 STEPS = (
@@ -117,6 +124,13 @@ STEPS = (
     ),
     Step(name="upgrade-chart-repository", timeout=1800, missing=repository_missing, act=upgrade_repository),
     Step(name="refresh-chart-index", timeout=1800, missing=index_missing, act=refresh_index),
+    Step(
+        name="apply-cdi-definition",
+        timeout=1800,
+        missing=definition_outdated,
+        act=apply_definition,
+        row=generic.CDI,
+    ),
     _chart("upgrade-harvester-crd", HARVESTER_CRD, timeout=1800),
     Step(name="suspend-vm-updates", timeout=1800, missing=updates_not_suspended, act=suspend_updates),
     _chart("upgrade-harvester", HARVESTER, timeout=2 * _HOUR),
@@ -125,7 +139,8 @@ STEPS = (
     Step(name="wait-for-harvester", timeout=1800, missing=harvester_missing),
     _chart("upgrade-monitoring-crd", MONITORING_CRD, timeout=1800),
     _chart("upgrade-logging-crd", LOGGING_CRD, timeout=1800),
-    Step(name="upgrade-addons", timeout=_HOUR, missing=addons_missing, act=upgrade_addons),
+    _chart("upgrade-kubeovn-crd", KUBEOVN_CRD, timeout=1800, row=generic.KUBEOVN),
+    Step(name="upgrade-addons", timeout=_HOUR, missing=addons_missing, act=upgrade_addons, row=generic.ADDONS),
     # After any failure, the suspended migrations and the paused charts are resumed.
     Step(name="resume-vm-updates", timeout=1800, missing=updates_suspended, act=resume_updates, always=True),
     Step(name="settle-charts", timeout=1800, missing=charts_not_settled, act=remove_records, repeats=True),

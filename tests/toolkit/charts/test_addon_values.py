@@ -31,7 +31,7 @@ def test_event_router_in_values(content: str, changed: str) -> None:
     [
         pytest.param("image:\n  tag: v1.7.1\n", "image:\n  tag: v1.8.0\n", id="plain"),
         pytest.param("image:\n  tag: v1.7.1", "image:\n  tag: v1.8.0", id="no-last-line-end"),
-        pytest.param("image: {tag: 'v1.7.1'} # ours\n", "image: {tag: 'v1.8.0'} # ours\n", id="single-quotes"),
+        pytest.param("image: {tag: 'v1.7.1'} # own\n", "image: {tag: 'v1.8.0'} # own\n", id="single-quotes"),
         pytest.param('image:\n    tag:   "v1.7.1"\n', 'image:\n    tag:   "v1.8.0"\n', id="double-quotes"),
         pytest.param("image:\r\n  tag: v1.7.1\r\nx: ä\r\n", "image:\r\n  tag: v1.8.0\r\nx: ä\r\n", id="line-ends"),
         pytest.param(
@@ -60,7 +60,7 @@ def test_only_the_tag_is_replaced(content: str, changed: str) -> None:
     [
         "image: {tag: &t v1.7.1}\nother: *t\n",
         "a: &t v1.7.1\nimage: {tag: *t}\n",
-        "image: {tag: !ours v1.7.1}\n",
+        "image: {tag: !own v1.7.1}\n",
         "image:\n  tag: >-\n    v1\nx: 1\n",
     ],
     ids=["anchor", "alias", "type", "folded"],

@@ -139,9 +139,12 @@ class OsPrograms:
         return Output(status=0 if self._path(arguments[-1]).exists() else 1, stderr="")
 
     async def _grub2_editenv(self, arguments: Sequence[str], _: bytes) -> Output:
-        self._path(arguments[0]).parent.mkdir(parents=True, exist_ok=True)
-        self._path(arguments[0]).write_text("# GRUB Environment Block\n", encoding="utf-8")
-        return Output(status=0)
+        file, command = arguments
+        content = self._path(file).read_bytes() if self._path(file).exists() else b""
+        if command != "list" or not content.startswith(b"# GRUB Environment Block\n"):
+            return Output(status=1, stderr="grub2-editenv: error: invalid environment block.")
+        lines = content.decode().rstrip("#").splitlines()
+        return Output(status=0, stdout="".join(f"{line}\n" for line in lines if not line.startswith("#")))
 
     async def _df(self, _: Sequence[str], __: bytes) -> Output:
         return Output(status=0, stdout=f" Avail\n{self._simulated.room():6}\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from hack.host import state_partition
+from hack.host import network, state_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +18,6 @@ _FILES = {
     f"{_DROP_IN}/10-harvester-upgrade.env": "INSTALL_RKE2_SKIP_ENABLE=true\n",
     "etc/rancher/rke2/config.yaml.d/50-rancher.yaml": '{"node-label": ["harvesterhci.io/managed=true"]}\n',
     "var/lib/rancher/rke2/agent/etc/crictl.yaml": "runtime-endpoint: unix:///run/k3s/containerd/containerd.sock\n",
-    "oem/grubenv": "# GRUB Environment Block\n",
 }
 #: Directories of the running system only, empty after a boot.
 _VOLATILE = ("run/systemd", "tmp")
@@ -39,6 +38,7 @@ def fill(root: Path, *, os_image: str) -> None:
     for name in ("usr/local", "usr/bin", *_VOLATILE):
         (root / name).mkdir(parents=True, exist_ok=True)
     state_partition.fill(root)
+    network.fill(root)
     _set_os(root, os_image)
     _count_boot(root)
 

@@ -161,10 +161,11 @@ def keeps_old_os(world: ToolkitWorld) -> bool:
 
 
 def is_clean(world: ToolkitWorld) -> bool:
-    """Return True if nothing is mounted, and only the log and the record are left.
+    """Return True if nothing is mounted, and only the log and the records are left.
 
     A killed elemental leaves the state partition writable until the next boot.
     """
     folder = world.tree.path(OS_WORK)
     left = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    return set(world.programs.state.mounts) <= {STATE_PARTITION} and left <= {"elemental.log", "upgrade.json"}
+    kept = {"elemental.log", "kernel-arguments.json", "upgrade.json"}
+    return set(world.programs.state.mounts) <= {STATE_PARTITION} and left <= kept

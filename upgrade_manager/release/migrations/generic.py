@@ -1,10 +1,11 @@
 """The rows of every upgrade, whatever its releases; pairs.py adds those of the pair.
 
-toolkit/charts and toolkit/commands/cluster_upgrade.py carry them out.
+toolkit/charts and toolkit/commands/cluster_upgrade.py carry them out, nodes.py has those of a node.
 """
 
 from __future__ import annotations
 
+from upgrade_manager.release.migrations import nodes
 from upgrade_manager.release.migrations.addons import ADDONS as KNOWN_ADDONS
 from upgrade_manager.release.migrations.row import Place, Row, Source, library, manifests
 
@@ -80,4 +81,4 @@ ADDONS = Row(
     sources=(library("v1.8.0", 322),),
 )
 
-ROWS = (MULTUS, WITNESS_REPLICAS, CDI, KUBEOVN, ADDONS)
+ROWS = (MULTUS, WITNESS_REPLICAS, CDI, KUBEOVN, ADDONS, *nodes.ROWS)

@@ -75,6 +75,11 @@ def library(tag: str, line: int) -> Source:
     return Source(repository="harvester/harvester", tag=tag, path="package/upgrade/lib.sh", line=line)
 
 
+def node_program(tag: str, line: int) -> Source:
+    """Return a line of the program by which Harvester's own upgrade to this release changes a node."""
+    return Source(repository="harvester/harvester", tag=tag, path="package/upgrade/upgrade_node.sh", line=line)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A change, the state in which it is made already, and the way back."""

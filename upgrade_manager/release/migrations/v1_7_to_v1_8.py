@@ -1,11 +1,11 @@
 """The rows of an upgrade from v1.7 to v1.8, and their data; pairs.py has the pair.
 
-toolkit/charts and toolkit/commands/cluster_upgrade.py carry them out.
+toolkit/charts and toolkit/commands/cluster_upgrade.py carry out those of the cluster, toolkit/os those of a node.
 """
 
 from __future__ import annotations
 
-from upgrade_manager.release.migrations.row import Place, Row, Source, manifests
+from upgrade_manager.release.migrations.row import Place, Row, Source, manifests, node_program
 
 #: The release from which on Harvester has the new default of overcommit-config.
 NEWER = (1, 8)
@@ -82,4 +82,15 @@ OVERCOMMIT = Row(
     sources=(manifests("v1.8.0", 85),),
 )
 
-ROWS = (OVERCOMMIT, CAPI_WEBHOOKS, FEATURES, AGGREGATION_SECRET)
+NIC_NAMES = Row(
+    id="nic-names",
+    place=Place.BEFORE_OS,
+    step="GRUB must show an ifname for each physical NIC before the operating system is installed: the drivers of "
+    "Harvester v1.8 give other names to some NICs.",
+    changes=("/oem/grubenv: third_party_kernel_args, which is only read",),
+    done_if="grub2-editenv lists an ifname of each physical NIC's MAC",
+    undo="None is needed: nothing is changed.",
+    sources=(node_program("v1.8.0", 634),),
+)
+
+ROWS = (OVERCOMMIT, CAPI_WEBHOOKS, FEATURES, AGGREGATION_SECRET, NIC_NAMES)

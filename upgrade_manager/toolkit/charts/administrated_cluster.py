@@ -1,4 +1,4 @@
-"""The annotation by which Rancher 2.15 upgrades the system agents of its own cluster.
+"""The annotation by which Rancher 2.15 upgrades the system agents of the cluster in which it runs.
 
 The command cluster_upgrade writes it before Rancher is upgraded.
 """

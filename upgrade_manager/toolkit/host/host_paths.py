@@ -32,6 +32,8 @@ TRANSITION_IMAGE = f"{STATE_PARTITION}/cOS/transition.img"
 #: The root file system that elemental copies into the new image, and removes afterwards.
 TRANSITION_TREE = f"{STATE_PARTITION}/cOS/transition.imgTree"
 ELEMENTAL = "/usr/bin/elemental"
+#: GRUB's variables, and the commands of users that GRUB runs.
 GRUB_ENVIRONMENT = "/oem/grubenv"
+GRUB_CUSTOM = "/oem/grubcustom"
 KUBECTL = f"{RKE2_BIN}/kubectl"
 KUBELET_CONFIG = "/var/lib/rancher/rke2/agent/kubelet.kubeconfig"

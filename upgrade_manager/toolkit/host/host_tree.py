@@ -50,20 +50,37 @@ class HostTree:
         """Return True for a file or directory."""
         return self.path(absolute).exists()
 
+    def is_there(self, absolute: str) -> bool:
+        """Return True for a file or directory. Raises OSError if the host cannot say."""
+        try:
+            self.path(absolute).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
     def read(self, absolute: str) -> str | None:
         """Return the file's text, or None without the file."""
+        content = self.read_bytes(absolute)
+        return None if content is None else content.decode("utf-8", "replace")
+
+    def read_bytes(self, absolute: str) -> bytes | None:
+        """Return the file's content, or None without the file."""
         try:
-            return self.path(absolute).read_text(encoding="utf-8", errors="replace")
+            return self.path(absolute).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def write(self, absolute: str, text: str, *, mode: int = 0o644) -> None:
         """Write the file so that it is complete after a power failure, or absent."""
+        self.write_bytes(absolute, text.encode(), mode=mode)
+
+    def write_bytes(self, absolute: str, content: bytes, *, mode: int = 0o644) -> None:
+        """Write the file as `write` does."""
         path = self.path(absolute)
         self.make_directory(str(PurePosixPath(absolute).parent))
         partial = path.with_name(path.name + PARTIAL)
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with partial.open("wb") as file:
+            file.write(content)
             file.flush()
             os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())

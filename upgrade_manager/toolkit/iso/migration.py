@@ -49,4 +49,4 @@ class Migration:
     async def _target(self, plan: Object | None) -> str:
         """Return the version to which the plan leads; a command that reads no other file does without the ISO."""
         recorded = objects.text(plan, "status", "releaseMetadata", "harvester")
-        return recorded or (await self._release.components()).harvester
+        return recorded or (await self._release.versions())["harvester"]

@@ -9,7 +9,7 @@ import asyncio
 import re
 from typing import TYPE_CHECKING
 
-from upgrade_manager.toolkit.host.host_paths import ELEMENTAL, GRUB_ENVIRONMENT, OS_WORK
+from upgrade_manager.toolkit.host.host_paths import ELEMENTAL, OS_WORK
 from upgrade_manager.toolkit.host.host_programs import Call, Output, run_program
 from upgrade_manager.toolkit.os.os_images import until_full
 from upgrade_manager.toolkit.os.os_rootfs import MOUNT_POINT, mounted
@@ -42,9 +42,6 @@ async def run_elemental(context: ToolkitContext, *, image_mib: int) -> None:
     The host's elemental may be too old for the new system. After an error, elemental removes the new image, unless it
     has begun to rename images.
     """
-    if not context.tree.exists(GRUB_ENVIRONMENT):
-        call = Call(argv=("grub2-editenv", GRUB_ENVIRONMENT, "create"), timeout=_TIMEOUT)
-        await run_program(context.programs, call)
     # Without a size, elemental makes an image that is too small for the next release.
     context.tree.write(f"{CONFIG}/config.yaml", f"upgrade:\n  system:\n    size: {image_mib}\n")
     try:

@@ -13,10 +13,20 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from upgrade_manager.release.migrations.nodes import GRUB_FILES, KERNEL_ARGUMENTS
+from upgrade_manager.release.migrations.v1_7_to_v1_8 import NIC_NAMES
 from upgrade_manager.toolkit.host.host_paths import ACTIVE_IMAGE, PASSIVE_IMAGE
 from upgrade_manager.toolkit.iso.downloads import Downloads
 from upgrade_manager.toolkit.os.elemental import CONFIG, run_elemental
+from upgrade_manager.toolkit.os.grub_files import files_missing, write_files
 from upgrade_manager.toolkit.os.image_check import verify_image
+from upgrade_manager.toolkit.os.kernel_arguments import (
+    arguments_missing,
+    check_arguments,
+    check_names,
+    restore_arguments,
+    write_arguments,
+)
 from upgrade_manager.toolkit.os.os_images import check_room, disk_usage, interrupted, make_room, make_running_active
 from upgrade_manager.toolkit.os.os_record import (
     OsRecord,
@@ -212,15 +222,29 @@ async def _failure(context: ToolkitContext, record: OsRecord, cause: str) -> Ste
         with suppress(StepFailed):
             await make_room(context)
     discard_record(context.tree)
+    try:
+        await restore_arguments(context)
+    except StepFailed as error:
+        cause = f"{cause}. The kernel's arguments are those of the release: {error}"
     return StepFailed(f"{cause}. The node keeps {os_name(context.tree)}")
 
 
 #: The steps that do not change the running system.
 PREPARE_STEPS = (
+    Step(name="check-kernel-arguments", timeout=60, act=check_arguments, row=KERNEL_ARGUMENTS),
     Step(name="download-os", timeout=2 * 3600, missing=download_missing, act=download_rootfs),
     Step(name="check-os", timeout=3600, missing=check_missing, act=check_os),
 )
 INSTALL_STEPS = (
+    Step(name="create-grub-files", timeout=60, missing=files_missing, act=write_files, row=GRUB_FILES),
+    Step(
+        name="write-kernel-arguments",
+        timeout=60,
+        missing=arguments_missing,
+        act=write_arguments,
+        row=KERNEL_ARGUMENTS,
+    ),
+    Step(name="check-nic-names", timeout=60, act=check_names, row=NIC_NAMES),
     Step(name="install-os", timeout=2 * 3600, missing=install_missing, act=install_os),
     Step(name="verify-os", timeout=3600, missing=verify_missing, act=verify_os),
     Step(name="remove-os-download", timeout=300, missing=leftovers, act=remove_leftovers),

@@ -1,0 +1,33 @@
+"""The rows of every upgrade that change a node; generic.py lists them among the others.
+
+toolkit/os carries them out, in the commands post_drain and single_node_upgrade.
+"""
+
+from __future__ import annotations
+
+from upgrade_manager.release.migrations.row import Place, Row, node_program
+
+GRUB_FILES = Row(
+    id="grub-files",
+    place=Place.BEFORE_OS,
+    step="The files of GRUB's variables and of users' own commands are created where they do not exist. With some "
+    "firmware GRUB searches half an hour for a file that does not exist.",
+    changes=("/oem/grubenv", "/oem/grubcustom"),
+    done_if="both files exist",
+    undo="None is needed.",
+    sources=(node_program("v1.8.0", 736),),
+)
+
+KERNEL_ARGUMENTS = Row(
+    id="kernel-arguments",
+    place=Place.BEFORE_OS,
+    step="An argument ifname=NAME:MAC for each physical NIC is appended to the kernel's arguments, unless one names "
+    "its MAC: a NIC of another name would cost the node its network. So is multipath=off, unless the node was "
+    "installed with external storage or has an argument about multipath. All must fit into GRUB's 1,024 bytes.",
+    changes=("/oem/grubenv: third_party_kernel_args",),
+    done_if="each physical NIC's MAC has an ifname, and an argument or the installation settles multipath",
+    undo="The former value is recorded, and restored where the node keeps its operating system.",
+    sources=(node_program("v1.8.0", 634), node_program("v1.8.0", 746)),
+)
+
+ROWS = (GRUB_FILES, KERNEL_ARGUMENTS)

@@ -174,6 +174,7 @@ class Durations(_Part):
     repository_start: Seconds = 1
     checksums: Seconds = 0.3
     prepare: Seconds = 3
+    survey: Seconds = 0.3
     manifests: Seconds = 4
     pre_drain: Seconds = 1
     post_drain: Seconds = 1
@@ -196,7 +197,8 @@ class Durations(_Part):
 class Fault(_Part):
     """A fault of a container; the first matching fault applies to a Pod."""
 
-    #: checksums, prepare, pre-drain, post-drain, single-node-upgrade, manifests, restore-vm, image-cleanup or other.
+    #: checksums, prepare, survey, pre-drain, post-drain, single-node-upgrade, manifests, restore-vm, image-cleanup or
+    #: other. With exit code 0 the container succeeds, and its message is its result.
     work: str
     #: Empty means any node.
     node: str = ""

@@ -19,6 +19,7 @@ class Work(StrEnum):
 
     CHECKSUMS = "checksums"
     PREPARE = "prepare"
+    SURVEY = "survey"
     PRE_DRAIN = "pre-drain"
     POST_DRAIN = "post-drain"
     SINGLE_NODE = "single-node-upgrade"
@@ -33,7 +34,7 @@ class Work(StrEnum):
         return self in {Work.PREPARE, Work.PRE_DRAIN, Work.POST_DRAIN, Work.SINGLE_NODE}
 
 
-_NODE_CALLS = {str(work): work for work in Work if work.is_node_work or work is Work.CHECKSUMS}
+_NODE_CALLS = {str(work): work for work in Work if work.is_node_work or work in {Work.CHECKSUMS, Work.SURVEY}}
 
 
 def work_of(pod: Object) -> Work:
@@ -47,6 +48,8 @@ def work_of(pod: Object) -> Work:
         return _NODE_CALLS.get(after[0] if after else "", Work.OTHER)
     if "restore-vm" in names:
         return Work.RESTORE_VM
+    if names == ["true"]:
+        return Work.OTHER
     return Work.IMAGE_CLEANUP if _SUC_PLAN_LABEL in objects.labels(pod) else Work.OTHER
 
 
@@ -84,6 +87,7 @@ def duration_of(work: Work, durations: Durations) -> float:
     return {
         Work.CHECKSUMS: durations.checksums,
         Work.PREPARE: durations.prepare,
+        Work.SURVEY: durations.survey,
         Work.PRE_DRAIN: durations.pre_drain,
         Work.POST_DRAIN: durations.post_drain,
         Work.SINGLE_NODE: durations.single_node,
@@ -116,7 +120,7 @@ def missing_from(pod: Object) -> str:
 
 def _missing_from_toolkit(pod: Object) -> str:
     work = work_of(pod)
-    if work.is_node_work or work is Work.IMAGE_CLEANUP:
+    if work.is_node_work or work in {Work.SURVEY, Work.IMAGE_CLEANUP}:
         if not _sees_host(pod):
             return "CreateContainerError: the host's / is not mounted at /host"
         if not (container_of(pod).get("securityContext") or {}).get("privileged"):

@@ -30,6 +30,8 @@ NAMESPACES = {
 }
 #: Images cannot be pulled while it is frozen.
 REGISTRY = "Registry"
+#: The same on one node, by its name.
+_REGISTRY_OF = "Registry."
 #: Containers do not start while it is frozen.
 RUNTIME = "ContainerRuntime"
 #: The Pods of the upgrade repository.
@@ -43,6 +45,11 @@ _BOOT = "Boot."
 def kubelet_of(node: str) -> str:
     """Return the name of a node's kubelet."""
     return _KUBELET + node
+
+
+def registry_of(node: str) -> str:
+    """Return the name of what a node pulls images from: while it is frozen, the node has and gets none."""
+    return _REGISTRY_OF + node
 
 
 def boot_of(node: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from hack.actors.caches import BY_NODE
 from hack.actors.container_work import claims_of, container_of, missing_from, process_of
 from hack.actors.controller_loop import ControllerLoop, Timers
-from hack.actors.freezer import REGISTRY, RUNTIME, kubelet_of
+from hack.actors.freezer import REGISTRY, RUNTIME, kubelet_of, registry_of
 from hack.actors.pod_deletion import delete_pod
 from hack.actors.pod_failures import PodFailures, failed_probe
 from hack.actors.pod_status import ended, is_over, is_ready, ready, rejected, running, unready, waiting
@@ -187,7 +187,8 @@ class Kubelet:
         return ""
 
     def _broken_host(self, pod: Object) -> str:
-        if self._context.freezer.hangs(REGISTRY):
+        sources = (REGISTRY, registry_of(objects.spec(pod)["nodeName"]))
+        if any(map(self._context.freezer.hangs, sources)):
             return f"ImagePullBackOff: Back-off pulling image {container_of(pod).get('image', '')}: i/o timeout"
         if self._context.freezer.hangs(RUNTIME):
             return "CreateContainerError: failed to reserve sandbox name: context deadline exceeded"

@@ -84,7 +84,8 @@ class JobCommands:
         uid = objects.uid(pod)
         if uid not in self._tasks:
             program, *arguments = program_of(pod) or [""]
-            if program not in _PROGRAMS or self._simulated.fault_of(pod) is not None:
+            is_simulated = program not in _PROGRAMS or work_of(pod) is Work.SURVEY
+            if is_simulated or self._simulated.fault_of(pod) is not None:
                 return await self._simulated.look(pod)
             try:
                 options = _parsed((*_PROGRAMS[program], *arguments), env_of(pod))

@@ -20,6 +20,7 @@ from upgrade_manager.pipeline.informers import (
     Write,
     slim_job,
     slim_node,
+    slim_pod,
 )
 
 ALL_NODES, ALL_JOBS = InformerSpec(resource=NODES), InformerSpec(resource=JOBS, namespace="harvester-system")
@@ -248,3 +249,34 @@ async def test_store_whose_watch_hangs_is_listed_again(cluster: Harvester, infor
     await informers.confirm(cluster.client, ALL_NODES)
     found = (await informers.watch(ALL_NODES)).list()
     assert [node["metadata"]["name"] for node in found] == ["n1", "n2"]
+
+
+@pytest.mark.parametrize(
+    ("state", "kept"),
+    [
+        ({"terminated": {"exitCode": 0, "message": "{}"}}, {"terminated": {"exitCode": 0, "message": "{}"}}),
+        ({"waiting": {"reason": "ErrImagePull"}}, {"waiting": {"reason": "ErrImagePull"}}),
+        ({"running": {"startedAt": "x"}}, {}),
+        (None, {}),
+    ],
+    ids=["ended", "waits", "runs", "null"],
+)
+def test_slim_pod_keeps_reports_and_missing_images(state: Any, kept: dict[str, Any]) -> None:
+    metadata: dict[str, Any] = {"name": "p", "namespace": "x", "labels": {"a": "b"}, "ownerReferences": [{"uid": "u"}]}
+    pod = {
+        "metadata": metadata | {"managedFields": [1], "annotations": {"a": "b"}},
+        "spec": {"nodeName": "n1", "containers": [{"name": "c"}]},
+        "status": {
+            "phase": "Pending",
+            "podIP": "10.0.0.1",
+            "conditions": [{"type": "Ready"}],
+            "containerStatuses": [{"name": "c", "image": "i", "ready": True, "state": state}],
+        },
+    }
+    containers = [{"name": "c", "image": "i", "state": kept}]
+    assert slim_pod(pod) == {
+        "metadata": metadata,
+        "spec": {"nodeName": "n1"},
+        "status": {"phase": "Pending", "containerStatuses": containers},
+    }
+    assert slim_pod({"metadata": {}, "spec": None, "status": {"containerStatuses": None}})["status"]["phase"] == ""

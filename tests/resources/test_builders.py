@@ -19,7 +19,7 @@ from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job, restore_job
 from upgrade_manager.resources.owner import Owner, plan_uid
 from upgrade_manager.resources.repository import repository_deployment, repository_service
-from upgrade_manager.resources.suc_plan import PlanSettings, image_cleanup_plan, image_preload_plan
+from upgrade_manager.resources.suc_plan import PlanSettings, image_cleanup_plan, image_preload_plan, survey_plan
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 IMAGE = ToolkitImage(repository="rancher/harvester-upgrade-toolkit", tag="v1.7.0")
@@ -62,6 +62,7 @@ def everything(owner: Owner, node: str) -> list[tuple[Any, dict[str, Any]]]:
         *[(JOBS, node_job(owner, JOB, node=node, job_type=job_type)) for job_type in NODE_TYPES],
         (JOBS, restore_job(owner, JOB, node=node)),
         (SUC_PLANS, image_preload_plan(owner, PLAN, concurrency=3)),
+        (SUC_PLANS, survey_plan(owner, PLAN, concurrency=3, reports=True)),
         (SUC_PLANS, image_cleanup_plan(owner, PLAN, secrets=images.names())),
         *[(SECRETS, secret) for secret in images.secrets()],
     ]

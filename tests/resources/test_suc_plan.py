@@ -21,12 +21,15 @@ from upgrade_manager.resources.suc_plan import (
     image_cleanup_plan,
     image_of_jobs,
     image_preload_plan,
+    survey_plan,
 )
 from upgrade_manager.resources.toolkit import ToolkitImage, tolerations
 
 OWNER = Owner(name="up", uid="0a1b2c3d-4e5f")
 SETTINGS = PlanSettings(image=ToolkitImage(repository="example/toolkit", tag="v1.7.0"), service_account="planner")
 PRELOAD = image_preload_plan(OWNER, SETTINGS, concurrency=3)
+SURVEY = survey_plan(OWNER, SETTINGS, concurrency=3, reports=True)
+BARE_SURVEY = survey_plan(OWNER, SETTINGS, concurrency=3, reports=False)
 CLEANUP = image_cleanup_plan(OWNER, SETTINGS, secrets=["one", "two"])
 
 
@@ -37,16 +40,19 @@ CLEANUP = image_cleanup_plan(OWNER, SETTINGS, secrets=["one", "two"])
     "workloads: Plans pass HARVESTER_UPGRADEPLAN_NAME",
     "workloads: Plan Jobs have a deadline of 21600 seconds",
     "workloads: a Plan's image has no tag, and its version is the tag",
-    "workloads: both Plans have the tolerations",
+    "workloads: all Plans have the tolerations",
 )
-@pytest.mark.parametrize("plan", [PRELOAD, CLEANUP], ids=["preload", "cleanup"])
-def test_fields_of_both_plans(plan: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "plan", [PRELOAD, SURVEY, BARE_SURVEY, CLEANUP], ids=["preload", "survey", "bare survey", "cleanup"]
+)
+def test_fields_of_all_plans(plan: dict[str, Any]) -> None:
     spec = plan["spec"]
     assert spec["nodeSelector"] == {"matchLabels": {"harvesterhci.io/managed": "true"}}
     assert spec["tolerations"] == tolerations()
     assert spec["jobActiveDeadlineSecs"] == 21600
     assert (spec["upgrade"]["image"], spec["version"]) == ("example/toolkit", "v1.7.0")
-    assert spec["upgrade"]["envs"] == [{"name": "HARVESTER_UPGRADEPLAN_NAME", "value": "up"}]
+    assert spec["upgrade"]["envs"][0] == {"name": "HARVESTER_UPGRADEPLAN_NAME", "value": "up"}
+    assert len(spec["upgrade"]["envs"]) == (2 if plan is SURVEY else 1)
     assert spec["serviceAccountName"] == "planner"
     assert [key for key in plan["metadata"]["labels"] if "cattle.io/" in key] == []
 
@@ -113,6 +119,27 @@ def test_preload() -> None:
     assert PRELOAD["spec"]["concurrency"] == 3
     assert PRELOAD["spec"]["upgrade"]["command"] == ["upgrade_node.sh"]
     assert PRELOAD["spec"]["upgrade"]["args"] == ["prepare"]
+
+
+@pytest.mark.rule(
+    "workloads: the survey Plan is named PLAN-survey and runs upgrade_node.sh survey",
+    "workloads: a survey that only shows the image runs without privileges",
+)
+def test_survey() -> None:
+    assert SURVEY["metadata"]["name"] == BARE_SURVEY["metadata"]["name"] == "up-survey"
+    assert SURVEY["spec"]["concurrency"] == 3
+    assert (SURVEY["spec"]["upgrade"]["command"], SURVEY["spec"]["upgrade"]["args"]) == (
+        ["upgrade_node.sh"],
+        ["survey"],
+    )
+    node = {"fieldRef": {"apiVersion": "v1", "fieldPath": "spec.nodeName"}}
+    assert SURVEY["spec"]["upgrade"]["envs"][1] == {"name": "HARVESTER_UPGRADE_NODE_NAME", "valueFrom": node}
+    assert BARE_SURVEY["spec"]["upgrade"]["command"] == ["true"]
+    assert BARE_SURVEY["spec"]["upgrade"]["securityContext"] == {
+        "privileged": False,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }
 
 
 @pytest.mark.rule(

@@ -18,6 +18,7 @@ __all__ = [
     "spec",
     "status",
     "survey",
+    "survey_status",
     "text",
     "timestamps",
     "toolkit_image",

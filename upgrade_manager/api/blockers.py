@@ -47,6 +47,7 @@ class BlockerReason(StrEnum):
     NODE_MISSING = "NodeMissing"
     NODE_NOT_BACK = "NodeNotBack"
     POD_UNSCHEDULABLE = "PodUnschedulable"
+    IMAGE_MISSING = "ImageMissing"
     IMAGE_PULL_FAILED = "ImagePullFailed"
     CONTAINER_FAILING = "ContainerFailing"
     POD_PENDING = "PodPending"

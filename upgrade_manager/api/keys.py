@@ -148,6 +148,7 @@ class Component(StrEnum):
     REPO = "repo"
     CHECKSUMS = "checksums"
     IMAGE_PRELOAD = "image-preload"
+    SURVEY = "survey"
     CLUSTER_UPGRADE = "cluster-upgrade"
     NODE_UPGRADE = "node-upgrade"
     IMAGE_CLEANUP = "image-cleanup"

@@ -14,6 +14,7 @@ from upgrade_manager.api.model import ApiModel
 from upgrade_manager.api.names import MAX_NAME
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED
+from upgrade_manager.api.survey_status import SurveyStatus
 from upgrade_manager.api.timestamps import format_time
 
 if TYPE_CHECKING:
@@ -294,6 +295,11 @@ class UpgradePlanStatus(ApiModel):
         },
     )
     single_node: str = Field(default="", description="Name of the node of a single-node cluster; absent otherwise.")
+    survey: SurveyStatus = Field(
+        default_factory=SurveyStatus,
+        description="What the nodes report in ImagePreload, with the toolkit of this manager. Findings fail the plan "
+        "there, unless spec.force is true. Absent with Harvester's toolkit.",
+    )
     toolkit_image: ToolkitImageStatus = Field(
         default_factory=ToolkitImageStatus,
         description="The toolkit image of all Jobs, Plans and of the upgrade repository. Decided in Initialize, before "

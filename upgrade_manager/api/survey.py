@@ -1,6 +1,6 @@
 """The findings of a node's survey: the termination message of its Job's container.
 
-Commands of toolkit write it, and ImagePreload reads it for the message that names all nodes.
+Commands of toolkit write it; pipeline/phases/survey_reports.py reads it for the message that names all nodes.
 """
 
 from __future__ import annotations

@@ -32,6 +32,8 @@ from upgrade_manager.blockers.known_wait import (
     TargetNodeWait,
     UnavailableNodeWait,
     UncordonedNodeWait,
+    UnpulledImageWait,
+    UnreadReportWait,
     UnsettledVMWait,
 )
 
@@ -86,6 +88,8 @@ _OTHERS = tuple(
         (ForeignHookWait, BlockerReason.HOOK_FOREIGN, at_once),
         (LeftoverHookWait, BlockerReason.LEFTOVER_HOOK, at_once),
         (RefusedCordonWait, BlockerReason.CORDON_REFUSED, at_once),
+        (UnpulledImageWait, BlockerReason.IMAGE_MISSING, at_once),
+        (UnreadReportWait, BlockerReason.CONTAINER_FAILING, from_start),
         (UnsettledVMWait, BlockerReason.LEDGER_UNSETTLED, from_start),
     )
 )

@@ -161,6 +161,20 @@ class MissingImageWait(KnownWait):
     kind = WaitKind.MISSING_IMAGE
 
 
+class UnpulledImageWait(KnownWait):
+    """A wait for the image of a Pod whose node neither has it nor can pull it."""
+
+    __slots__ = ()
+    kind = WaitKind.UNPULLED_IMAGE
+
+
+class UnreadReportWait(KnownWait):
+    """A wait for the report of a node whose survey has ended without one."""
+
+    __slots__ = ()
+    kind = WaitKind.UNREAD_REPORT
+
+
 class CheckedNodeWait(KnownWait):
     """A wait for the kubelet of a node to respond before the upgrade; the check itself ends and fails the plan."""
 

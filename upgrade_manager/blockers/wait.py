@@ -49,6 +49,8 @@ class WaitKind(Enum):
     UNCORDONED_NODE = "Node", "uncordoned"
     TARGET_NODE = "Node", "target"
     UNSETTLED_VM = "VirtualMachine", "unsettled"
+    UNPULLED_IMAGE = "Pod", "image"
+    UNREAD_REPORT = "Node", "report"
 
     @property
     def object_kind(self) -> str:

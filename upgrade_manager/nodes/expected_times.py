@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 USUAL: Mapping[str, float] = {
     **{spec.component: spec.usual for spec in PHASE_SPECS if spec.component is not None},
     Component.CHECKSUMS: 300.0,
+    Component.SURVEY: 300.0,
     JobType.PRE_DRAIN: 1800.0,
     JobType.POST_DRAIN: 3600.0,
     JobType.SINGLE_NODE_UPGRADE: 5400.0,

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
     from upgrade_manager.pipeline.informers import PlanInformers
 
+#: The reasons of a toolkit image that cannot be pulled.
+_UNPULLED = frozenset({BlockerReason.IMAGE_MISSING, BlockerReason.IMAGE_PULL_FAILED})
 _REFUSED = frozenset({BlockerReason.WRITE_REFUSED, BlockerReason.CLEANUP_REFUSED})
 
 
@@ -83,7 +85,7 @@ def report(ctx: ReconcileContext, waits: Sequence[Wait], *, keeps_refused: bool 
 def _with_guess(ctx: ReconcileContext, blocker: Blocker) -> Blocker:
     """Return the blocker of a toolkit image that cannot be pulled, with the remark that its tag is a guess."""
     recorded = ToolkitImageStatus.read(ctx.status["toolkitImage"])
-    if blocker.reason is not BlockerReason.IMAGE_PULL_FAILED or not recorded.guessed:
+    if blocker.reason not in _UNPULLED or not recorded.guessed:
         return blocker
     remark = f"; its tag {recorded.tag} is a guess, the manager's version: create a plan with spec.upgrade"
     # A blocker that was recorded before a restart already has the remark.

@@ -20,6 +20,7 @@ from upgrade_manager.kube.resources import (
     LONGHORN_ENGINES,
     LONGHORN_VOLUMES,
     NODES,
+    PODS,
     PROVISIONING_CLUSTERS,
     UPGRADE_PLANS,
 )
@@ -28,7 +29,7 @@ from upgrade_manager.pipeline.context import Services
 from upgrade_manager.pipeline.ending import leftovers
 from upgrade_manager.pipeline.engine import PIPELINE, Engine
 from upgrade_manager.pipeline.events import PlanEvents, reconcile_annotations
-from upgrade_manager.pipeline.informers import Informers, InformerSpec, slim_cluster, slim_job, slim_node
+from upgrade_manager.pipeline.informers import Informers, InformerSpec, slim_cluster, slim_job, slim_node, slim_pod
 from upgrade_manager.pipeline.metrics import PlanCollector, UpgradeMetrics
 from upgrade_manager.pipeline.reconciler import PlanReconciler
 from upgrade_manager.preflight.check import Preflight
@@ -72,7 +73,7 @@ STALE_TIMEOUT = 300.0
 #: Metadata that every write of an object changes.
 _WRITE_METADATA = frozenset({"resourceVersion", "managedFields"})
 log = structlog.get_logger(__name__)
-_TRANSFORMS = {NODES: slim_node, JOBS: slim_job, PROVISIONING_CLUSTERS: slim_cluster}
+_TRANSFORMS = {NODES: slim_node, JOBS: slim_job, PODS: slim_pod, PROVISIONING_CLUSTERS: slim_cluster}
 #: Transforms for finders, which read most objects whole; a cluster has ten thousand objects of these kinds.
 _WHOLE_TRANSFORMS = {LONGHORN_ENGINES: slim_engine, LONGHORN_VOLUMES: slim_volume}
 

@@ -57,6 +57,8 @@ _JOB_ANNOTATIONS = frozenset({ANNOTATION_PROGRESS, ANNOTATION_PROGRESS_TIME})
 #: Annotations and other metadata of a Node that the transform keeps unchanged.
 _NODE_ANNOTATIONS = frozenset({ANNOTATION_MACHINE, ANNOTATION_PENDING_OS_IMAGE})
 _NODE_METADATA = ("name", "uid", "resourceVersion", "labels", "creationTimestamp", "deletionTimestamp")
+#: Metadata of a Pod that the transform keeps.
+_POD_METADATA = (*_NODE_METADATA, "namespace", "ownerReferences")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,3 +337,24 @@ def slim_job(job: dict[str, Any]) -> dict[str, Any]:
         "spec": {"parallelism": spec.get("parallelism", 1), "suspend": bool(spec.get("suspend")), **limit},
         "status": {key: status[key] for key in kept if key in status},
     }
+
+
+def slim_pod(pod: dict[str, Any]) -> dict[str, Any]:
+    """Drop the fields of a Pod that no decision reads: Pods of the survey alone are cached, for their reports.
+
+    The start of a container, probes and addresses would trigger a reconcile each.
+    """
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    return {
+        "metadata": {key: metadata[key] for key in _POD_METADATA if key in metadata},
+        "spec": {"nodeName": (pod.get("spec") or {}).get("nodeName") or ""},
+        "status": {
+            "phase": status.get("phase") or "",
+            "containerStatuses": [_slim_container(one) for one in status.get("containerStatuses") or []],
+        },
+    }
+
+
+def _slim_container(status: dict[str, Any]) -> dict[str, Any]:
+    state = {key: value for key, value in (status.get("state") or {}).items() if key != "running"}
+    return {"name": status.get("name", ""), "image": status.get("image", ""), "state": state}

@@ -23,6 +23,7 @@ from upgrade_manager.kube.resources import (
     JOBS,
     MACHINES,
     NODES,
+    PODS,
     PROVISIONING_CLUSTERS,
     SECRETS,
     SUC_PLANS,
@@ -78,6 +79,11 @@ def suc_plans(owner: Owner) -> InformerSpec:
     return InformerSpec(
         resource=SUC_PLANS, namespace=CATTLE_SYSTEM, label_selector=owner.suc_selector(), permanent=True
     )
+
+
+def survey_pods(owner: Owner) -> InformerSpec:
+    """Select the Pods of the survey, whose reports go with them."""
+    return InformerSpec(resource=PODS, namespace=CATTLE_SYSTEM, label_selector=owner.selector(Component.SURVEY))
 
 
 def suc_jobs(owner: Owner) -> InformerSpec:

@@ -98,7 +98,7 @@ class StatusPatch:
 
     def only_informs(self) -> bool:
         """Return True if only messages, node states and the estimate have changed, whose write may be delayed."""
-        if not self.difference().keys() <= {"conditions", "estimatedCompletion", "nodeUpgradeStatuses"}:
+        if not self.difference().keys() <= {"conditions", "estimatedCompletion", "nodeUpgradeStatuses", "survey"}:
             return False
         return _without_messages(self._written) == _without_messages(self._status)
 

@@ -15,7 +15,7 @@ from upgrade_manager.api.keys import CATTLE_SYSTEM, MANAGED_LABEL, Component
 from upgrade_manager.api.names import component_name, label_value
 from upgrade_manager.kube.resources import SUC_PLANS
 from upgrade_manager.resources.image_list import LIST_KEY, LIST_PATH
-from upgrade_manager.resources.toolkit import PLAN_NAME, checksums_variable, tolerations
+from upgrade_manager.resources.toolkit import NODE_NAME, PLAN_NAME, checksums_variable, tolerations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +35,10 @@ REMOVE = (
 )
 
 
+#: For a container that only has to start; the controller's own context is privileged.
+_UNPRIVILEGED = {"privileged": False, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSettings:
     """Settings shared by all Plans of an upgrade."""
@@ -50,6 +54,22 @@ def image_preload_plan(owner: Owner, settings: PlanSettings, *, concurrency: int
     plan = _plan(owner, settings, Component.IMAGE_PRELOAD, concurrency=concurrency)
     plan["spec"]["upgrade"] |= {"command": ["upgrade_node.sh"], "args": ["prepare"]}
     plan["spec"]["upgrade"]["envs"] += checksums_variable(settings.checksums)
+    return plan
+
+
+def survey_plan(owner: Owner, settings: PlanSettings, *, concurrency: int, reports: bool) -> dict[str, Any]:
+    """Build the Plan that surveys every node and changes nothing.
+
+    With `reports` each Pod reports what would make the node's upgrade fail; else it shows only that its image starts.
+    """
+    plan = _plan(owner, settings, Component.SURVEY, concurrency=concurrency)
+    upgrade = plan["spec"]["upgrade"]
+    if reports:
+        upgrade |= {"command": ["upgrade_node.sh"], "args": ["survey"]}
+        node = {"fieldRef": {"apiVersion": "v1", "fieldPath": "spec.nodeName"}}
+        upgrade["envs"] = [*upgrade["envs"], {"name": NODE_NAME, "valueFrom": node}]
+    else:
+        upgrade |= {"command": ["true"], "securityContext": _UNPRIVILEGED}
     return plan
 
 

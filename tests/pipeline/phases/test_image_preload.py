@@ -60,7 +60,7 @@ async def test_eligibility_is_checked_unless_forced(
     "api: with concurrency unset or 0 all managed nodes preload at once",
     "api: a positive concurrency is used up to the node count",
     "api: a negative concurrency skips preloading",
-    "pipeline: ImagePreload completes immediately with a negative concurrency",
+    "pipeline: with a negative concurrency ImagePreload only surveys the nodes",
     "workloads: the preload Plan's concurrency is the resolved one",
     "workloads: the controller never gets a concurrency of 0 or below",
 )
@@ -86,8 +86,8 @@ async def test_concurrency_is_resolved(
     spec = {"version": "v1.7.0"} | ({} if option is None else {"imagePreloadOption": option})
     outcome = await ImagePreload().run(cluster.context(await cluster.plan(spec=spec, status=STATUS)))
     if concurrency is None:
-        assert outcome == Completed()
-        assert await cluster.names(SUC_PLANS) == []
+        assert isinstance(outcome, Waiting)
+        assert await cluster.names(SUC_PLANS) == ["up-survey"]
     else:
         plan = await cluster.find(SUC_PLANS, "up-image-preload", "cattle-system")
         assert plan["spec"]["concurrency"] == concurrency

@@ -49,8 +49,13 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
 
 #: The components that run as Plans of the system-upgrade-controller.
-_PLANS = (Component.IMAGE_PRELOAD, Component.IMAGE_CLEANUP)
+_PLANS = (Component.IMAGE_PRELOAD, Component.SURVEY, Component.IMAGE_CLEANUP)
 _SUFFIXES = tuple(f"-{component}" for component in _PLANS)
+#: By the component of a phase, the Plans whose failed Jobs are kept when the phase fails.
+_KEPT_PLANS = {
+    Component.IMAGE_PRELOAD: (Component.IMAGE_PRELOAD, Component.SURVEY),
+    Component.IMAGE_CLEANUP: (Component.IMAGE_CLEANUP,),
+}
 #: The components of phases whose Jobs the manager itself creates.
 _OWN_JOBS = {spec.component for spec in PHASE_SPECS if spec.component} - {Component.IMAGE_PRELOAD}
 #: The steps for the nodes, which run while the removal of other objects fails, and after that removal.
@@ -143,17 +148,17 @@ def _failed_component(ctx: ReconcileContext) -> Component | None:
 
 async def _remove_plans(ctx: ReconcileContext, ending: Ending) -> None:
     """Remove the Plans with their Secrets and Jobs, except failed Jobs that are kept."""
-    kept = ending.kept
-    if kept in _PLANS:
-        await failed_jobs.take_over(ctx, kept)
+    kept = _KEPT_PLANS.get(ending.kept, ()) if ending.kept else ()
+    for component in kept:
+        await failed_jobs.take_over(ctx, component)
     if ctx.owner.has_unlabeled:
         # Secrets are removed before the Plans: a retry finds out by the Plans that unlabeled objects may be left.
         for resource in (SECRETS, SUC_PLANS):
             await _remove(ctx, resource, CATTLE_SYSTEM, selector=ctx.owner.unlabeled_selector())
     await _remove(ctx, SUC_PLANS, CATTLE_SYSTEM)
-    if kept in _PLANS:
-        await failed_jobs.remove_ttl(ctx, kept)
-    elif ctx.status.phase == FAILED:
+    for component in kept:
+        await failed_jobs.remove_ttl(ctx, component)
+    if not kept and ctx.status.phase == FAILED:
         await _remove(ctx, JOBS, CATTLE_SYSTEM)
         if ctx.owner.has_unlabeled:
             await _remove(ctx, JOBS, CATTLE_SYSTEM, selector=ctx.owner.unlabeled_selector())

@@ -1,6 +1,7 @@
 """The phases of an upgrade, one module each; ../outcome has their interface, ../node_upgrade is the longest phase.
 
 plan_jobs      follows a Plan of the system-upgrade-controller that runs a Job on every node
+survey         the second Plan of ImagePreload; survey_reports what its Pods report, survey_images their image
 job_progress   the progress of a Job that a phase follows
 repository     the upgrade repository, which exists from RepoCreate to ImageCleanup
 iso_import     the image of the ISO, which the repository mounts
@@ -23,5 +24,8 @@ __all__ = [
     "plan_jobs",
     "repo_create",
     "repository",
+    "survey",
+    "survey_images",
+    "survey_reports",
     "toolkit_image",
 ]

@@ -1,4 +1,4 @@
-"""engine.py runs the phase; the phase's Jobs run toolkit/commands/prepare.py."""
+"""engine.py runs the phase; the phase's Jobs run toolkit/commands/prepare.py. survey.py has its second Plan."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from upgrade_manager.pipeline.phases.plan_jobs import (
     plan_waiting,
     prepare_nodes,
 )
+from upgrade_manager.pipeline.phases.survey import survey
 from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
 from upgrade_manager.resources.suc_plan import image_preload_plan
 
@@ -54,27 +55,38 @@ class ImagePreload(Phase):
         return refused or await check_upgrade_path(ctx, target=target, minimum=minimum)
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Create the Plan once, then follow it to its end, even if a user has disabled the preload in the meantime."""
+        """Preload the images unless that is skipped, then survey the nodes."""
         nodes = (await ctx.watch(MANAGED_NODES)).list()
-        concurrency = resolve_concurrency(ctx.plan.spec.image_preload_option.concurrency, nodes=len(nodes))
-        name = component_name(ctx.owner.name, Component.IMAGE_PRELOAD)
-        plans, jobs = await ctx.watch_all(suc_plans(ctx.owner), suc_jobs(ctx.owner))
-        plan = plans.get(name, CATTLE_SYSTEM)
-        is_own = plan is not None and ctx.owner.owns(plan)
-        if concurrency is None and not is_own:
-            return Completed()
-        if plan is not None and is_own:
-            result = await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
-        else:
-            if plan is None:
-                await check_plan_nodes(ctx, nodes)
-                await prepare_nodes(ctx, nodes, name)
-            at_once = 1 if colliding_nodes(nodes) else concurrency or 0
-            await ctx.ensure(SUC_PLANS, image_preload_plan(ctx.owner, ctx.plan_settings, concurrency=at_once))
-            result = plan_waiting(name, WORK, done=0, nodes=len(nodes), waits=new_plan_wait(ctx, name))
-        if not isinstance(result, Waiting):
+        result = await _preload(ctx, nodes)
+        if result is not None and not isinstance(result, Completed):
             return result
-        return replace(result, message=result.message + _concurrency_note(nodes, concurrency))
+        return await survey(ctx, nodes, is_preloaded=result is not None)
+
+
+async def _preload(ctx: ReconcileContext, nodes: Sequence[Object]) -> PhaseResult | None:
+    """Create the Plan once, then follow it to its end, even if a user has disabled the preload in the meantime.
+
+    Return None without a Plan.
+    """
+    concurrency = resolve_concurrency(ctx.plan.spec.image_preload_option.concurrency, nodes=len(nodes))
+    name = component_name(ctx.owner.name, Component.IMAGE_PRELOAD)
+    plans, jobs = await ctx.watch_all(suc_plans(ctx.owner), suc_jobs(ctx.owner))
+    plan = plans.get(name, CATTLE_SYSTEM)
+    is_own = plan is not None and ctx.owner.owns(plan)
+    if concurrency is None and not is_own:
+        return None
+    if plan is not None and is_own:
+        result = await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
+    else:
+        if plan is None:
+            await check_plan_nodes(ctx, nodes)
+            await prepare_nodes(ctx, nodes, name)
+        at_once = 1 if colliding_nodes(nodes) else concurrency or 0
+        await ctx.ensure(SUC_PLANS, image_preload_plan(ctx.owner, ctx.plan_settings, concurrency=at_once))
+        result = plan_waiting(name, WORK, done=0, nodes=len(nodes), waits=new_plan_wait(ctx, name))
+    if not isinstance(result, Waiting):
+        return result
+    return replace(result, message=result.message + _concurrency_note(nodes, concurrency))
 
 
 def _concurrency_note(nodes: Sequence[Object], configured: int | None) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from upgrade_manager.api.keys import CATTLE_SYSTEM, LABEL_COMPONENT, Component, suc_node_label
 from upgrade_manager.api.names import MAX_LABEL
@@ -128,19 +128,35 @@ class NodeStates:
         """Return the state of a node whose Job has that progress."""
         return {Progress.RUNNING: self.running, Progress.COMPLETE: self.done, Progress.FAILED: self.failed}[progress]
 
-    def record(self, ctx: ReconcileContext, node: str, state: NodeState, *, message: str = "") -> None:
+    def record(self, ctx: ReconcileContext, node: str, progress: Progress, *, message: str = "") -> None:
         """Move a node that takes part."""
         if self.adds_nodes or ctx.status.has_node(node):
-            ctx.status.move_node(node, state, message=message)
+            ctx.status.move_node(node, self.of(progress), message=message)
+
+    def shows(self, ctx: ReconcileContext, node: str, progress: Progress) -> bool:
+        """Return True if the recorded state of the node is that of the progress."""
+        return ctx.status.node_state(node) is self.of(progress)
+
+
+class NodeRecord(Protocol):
+    """The nodes' progress as it is recorded: by node states, or without them (survey.py)."""
+
+    def record(self, ctx: ReconcileContext, node: str, progress: Progress, *, message: str = "") -> None:
+        """Record the progress of the node's Job."""
+        ...
+
+    def shows(self, ctx: ReconcileContext, node: str, progress: Progress) -> bool:
+        """Return True if the node has that progress."""
+        ...
 
 
 async def follow_plan(
-    ctx: ReconcileContext, plan: Object, jobs: Store, *, states: NodeStates, work: str
+    ctx: ReconcileContext, plan: Object, jobs: Store, *, states: NodeRecord, work: str
 ) -> PhaseResult:
     """Record the nodes' states and return the Plan's result; `work` names the task in messages."""
     progress = plan_progress(plan, jobs.derive(PlanJob.of))
     for node, job in progress.jobs.items():
-        states.record(ctx, node, states.of(job.state.progress), message=_node_message(job.state))
+        states.record(ctx, node, job.state.progress, message=_node_message(job.state))
     if progress.failed is not None:
         return Failed(cause=f"{work} failed: {await job_failure_message(ctx.client, progress.failed.state)}")
     if progress.failure:
@@ -153,17 +169,17 @@ async def follow_plan(
         # A node whose managed label was added a moment ago opens the Plan again.
         labelled = [objects.name(node) for node in nodes if suc_node_label(objects.name(plan)) in objects.labels(node)]
         for node in labelled:
-            states.record(ctx, node, states.done)
+            states.record(ctx, node, Progress.COMPLETE)
         if len(labelled) == len(nodes):
             await check_plan_nodes(ctx, nodes)
             return Completed()
-    done = sum(ctx.status.node_state(node) is states.done for node in managed)
+    done = sum(states.shows(ctx, node, Progress.COMPLETE) for node in managed)
     waits = _job_waits(plan, progress) or (_plan_wait(ctx, plan, progress),)
     waiting = plan_waiting(objects.name(plan), work, done=done, nodes=len(managed), waits=waits)
     if not progress.jobs:
         return waiting
     # The message uses recorded states, because each change of a Job would cause a write.
-    running = [node for node in managed if ctx.status.node_state(node) is states.running]
+    running = [node for node in managed if states.shows(ctx, node, Progress.RUNNING)]
     message = waiting.message + _running_on(running) + await _warning(ctx, progress)
     waiting = replace(waiting, message=message)
     unlabelled = unlabelled_nodes(plan, progress, nodes)
@@ -188,14 +204,21 @@ async def _repeat(
 ) -> Waiting:
     """Remove the Plan with its Jobs if the labels stay away, so that the next reconcile creates it again."""
     left = await _seconds_to_label(ctx, progress, len(nodes))
-    if left > 0 or not await _are_current(ctx):
+    if left > 0 or not await remove_to_repeat(ctx, plan):
         return replace(waiting, after=max(left, _LABEL_SECONDS))
+    message = f"{waiting.message}; it is repeated, because {name_list(nodes)} lost the Plan's label"
+    return replace(waiting, message=message)
+
+
+async def remove_to_repeat(ctx: ReconcileContext, plan: Object) -> bool:
+    """Remove the Plan, so that the next reconcile creates it again; return False if the caches are out of date."""
+    if not await _are_current(ctx):
+        return False
     selector = ctx.owner.suc_selector(Component(objects.labels(plan)[LABEL_COMPONENT]))
     # The Jobs go with the Plan: a new Plan would find those of its names, and not repeat them.
     for resource in (SUC_PLANS, JOBS):
         await ctx.remove_all(resource, namespace=CATTLE_SYSTEM, selector=selector)
-    message = f"{waiting.message}; it is repeated, because {name_list(nodes)} lost the Plan's label"
-    return replace(waiting, message=message)
+    return True
 
 
 async def _are_current(ctx: ReconcileContext) -> bool:

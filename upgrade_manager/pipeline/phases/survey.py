@@ -1,0 +1,177 @@
+"""The survey of all nodes before the cluster is changed: the second Plan of ImagePreload.
+
+image_preload.py calls it. With our toolkit each Pod reports what would make its node's upgrade fail
+(survey_reports.py); with Harvester's, which has no such command, a Pod that starts shows that its node has the image
+(survey_images.py). The preload shows that, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from upgrade_manager.api.keys import CATTLE_SYSTEM, Component, ToolkitKind, suc_node_label
+from upgrade_manager.api.names import component_name
+from upgrade_manager.api.text import name_list
+from upgrade_manager.api.timestamps import parse_time, seconds_between
+from upgrade_manager.blockers.known_wait import UnreadReportWait
+from upgrade_manager.blockers.remedy import steps
+from upgrade_manager.facts.job_state import Progress
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import SUC_PLANS
+from upgrade_manager.pipeline.blocker_report import first_seen
+from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes
+from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
+from upgrade_manager.pipeline.phases.plan_jobs import (
+    PlanJob,
+    colliding_nodes,
+    follow_plan,
+    long_name_message,
+    new_plan_wait,
+    plan_progress,
+    plan_waiting,
+    prepare_nodes,
+    remove_to_repeat,
+)
+from upgrade_manager.pipeline.phases.survey_images import all_have_image, image_waits
+from upgrade_manager.pipeline.phases.survey_reports import collect, findings_text, nodes_with_findings
+from upgrade_manager.pipeline.selections import suc_jobs, suc_plans, survey_pods
+from upgrade_manager.resources.suc_plan import survey_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from upgrade_manager.blockers.wait import Wait
+    from upgrade_manager.kube.objects import Object
+    from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.pipeline.outcome import PhaseResult
+
+WORK = "node survey"
+FINDINGS = "NodeSurveyFindings"
+SKIPPED = "NodeSurveySkipped"
+#: Seconds after which the survey is repeated for a node without a readable report. A Job that has expired is repeated
+#: at once.
+_REPEAT = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Progress:
+    """Implements NodeRecord without node states: the survey changes nothing on a node."""
+
+    done: frozenset[str]
+    jobs: Mapping[str, PlanJob]
+
+    def record(self, ctx: ReconcileContext, node: str, progress: Progress, *, message: str = "") -> None:
+        """See NodeRecord."""
+        _ = (ctx, node, progress, message)
+
+    def shows(self, ctx: ReconcileContext, node: str, progress: Progress) -> bool:
+        """See NodeRecord."""
+        _ = ctx
+        if progress is Progress.COMPLETE:
+            return node in self.done
+        return node not in self.done and node in self.jobs and self.jobs[node].state.progress is progress
+
+
+async def survey(ctx: ReconcileContext, nodes: Sequence[Object], *, is_preloaded: bool) -> PhaseResult:
+    """Create the Plan once, then follow it to its end; `is_preloaded` is True after a preload on the nodes."""
+    name, reports = component_name(ctx.owner.name, Component.SURVEY), _reports(ctx)
+    plans = await ctx.watch(suc_plans(ctx.owner))
+    plan = plans.get(name, CATTLE_SYSTEM)
+    if plan is not None and ctx.owner.owns(plan):
+        return await _follow(ctx, plan, nodes)
+    if not reports and (is_preloaded or await all_have_image(ctx)):
+        return Completed()
+    long_name = long_name_message(nodes)
+    if long_name:
+        ctx.events.warning(ctx.raw, SKIPPED, f"{long_name}; node survey skipped")
+        return Completed()
+    if plan is None:
+        await check_plan_nodes(ctx, nodes)
+        await prepare_nodes(ctx, nodes, name)
+    at_once = 1 if colliding_nodes(nodes) else len(nodes)
+    await ctx.ensure(SUC_PLANS, survey_plan(ctx.owner, ctx.plan_settings, concurrency=at_once, reports=reports))
+    return plan_waiting(name, WORK, done=0, nodes=len(nodes), waits=new_plan_wait(ctx, name))
+
+
+def _reports(ctx: ReconcileContext) -> bool:
+    """Return True for our toolkit."""
+    return (ctx.status["toolkitImage"] or {}).get("kind") == ToolkitKind.OWN
+
+
+async def _follow(ctx: ReconcileContext, plan: Object, nodes: Sequence[Object]) -> PhaseResult:
+    store, pods = await ctx.watch_all(suc_jobs(ctx.owner), survey_pods(ctx.owner))
+    jobs = plan_progress(plan, store.derive(PlanJob.of)).jobs
+    entries = await collect(ctx, plan, jobs.values(), pods.list(), nodes=nodes)
+    label = suc_node_label(objects.name(plan))
+    done = {objects.name(node) for node in nodes if label in objects.labels(node)} if not _reports(ctx) else entries
+    progress = _Progress(done=frozenset(done), jobs=jobs)
+    result = await follow_plan(ctx, plan, store, states=progress, work=WORK)
+    if isinstance(result, Waiting):
+        return _explained(result, entries, image_waits(ctx, jobs, pods.list()))
+    missing = sorted(set(map(objects.name, nodes)) - entries.keys()) if _reports(ctx) else []
+    if isinstance(result, Completed) and missing:
+        return await _await_reports(ctx, plan, jobs, missing)
+    return _decided(ctx, result, findings_text(entries))
+
+
+def _explained(waiting: Waiting, entries: Mapping[str, Any], images: Mapping[str, Wait]) -> Waiting:
+    """Add what is known before all nodes have reported: findings, and images that nodes cannot pull."""
+    found = sorted(nodes_with_findings(entries))
+    message = waiting.message + (f"; findings on {name_list(found)}" if found else "")
+    others = (wait for wait in waiting.waits if wait.name not in images)
+    return replace(waiting, message=message, waits=(*images.values(), *others))
+
+
+def _decided(ctx: ReconcileContext, result: PhaseResult, findings: str) -> PhaseResult:
+    """Fail the upgrade for findings, and for a survey that has failed; with spec.force, report both and go on."""
+    found = f"the node survey found problems: {findings}" if findings else ""
+    failed = result.cause if isinstance(result, Failed) else ""
+    if not found and not failed:
+        return result
+    if ctx.plan.spec.force:
+        text = ". ".join(filter(None, (found, failed)))
+        ctx.events.warning(ctx.raw, FINDINGS, f"The upgrade goes on, because of spec.force, although {text}")
+        return Completed()
+    # A command stands at the end.
+    hint = f"{found}; spec.force: true skips this check" if found else ""
+    return Failed(cause=". ".join(filter(None, (hint, failed))))
+
+
+async def _await_reports(
+    ctx: ReconcileContext, plan: Object, jobs: Mapping[str, PlanJob], missing: Sequence[str]
+) -> Waiting:
+    """Wait for reports of nodes whose Jobs have ended, then repeat the survey: without a report nothing is known."""
+    times = [parse_time(jobs[node].state.completed) for node in missing if node in jobs]
+    ended = max((time for time in times if time is not None), default=ctx.now())
+    left = _REPEAT - seconds_between(ended, ctx.now()) if len(times) == len(missing) else 0.0
+    message = (
+        f"Plan {CATTLE_SYSTEM}/{objects.name(plan)}: {WORK} ended without a readable report of {name_list(missing)}"
+    )
+    waiting = Waiting(message=message, waits=_report_waits(ctx, jobs, missing), after=max(left, 1.0))
+    if left > 0 or not await remove_to_repeat(ctx, plan):
+        return waiting
+    return replace(waiting, message=f"{message}; it is repeated")
+
+
+def _report_waits(
+    ctx: ReconcileContext, jobs: Mapping[str, PlanJob], missing: Sequence[str]
+) -> tuple[UnreadReportWait, ...]:
+    return tuple(
+        UnreadReportWait(
+            name=node,
+            node=node,
+            since=first_seen(ctx, UnreadReportWait, node),
+            detail="its survey ended without a report that the manager can read; it is repeated every "
+            f"{_REPEAT / 60:.0f} minutes",
+            remedy=_show(jobs.get(node)),
+        )
+        for node in missing
+    )
+
+
+def _show(job: PlanJob | None) -> str:
+    toolkit = "Check that the toolkit image is of the manager's version: upgrade-manager preflight shows it"
+    if job is None:
+        return toolkit
+    return steps(f"Show its log: kubectl logs -n {job.state.namespace} job/{job.state.name}", toolkit)

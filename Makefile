@@ -71,6 +71,11 @@ test-display: setup ## Run the tests that need Chromium or tmux, which are insta
 	@hack/display_tools.sh
 	@mkdir -p build && $(PYTEST) --tier display --basetemp build/display $(TEST_ARGS)
 
+.PHONY: test-host
+test-host: setup ## Boot a node in a virtual machine, on Debian as root, and upgrade it: by hand (docs/real-host.md)
+	@$(BIN)/python -m hack.real_host
+	@mkdir -p build && nice -n 19 $(BIN)/python -m pytest --tier host --basetemp build/host $(TEST_ARGS)
+
 .PHONY: sweep
 sweep: setup ## Crash managers at every write, and lose every event of a watch; the tests visit every twelfth or tenth
 	@$(PYTEST) --tier sweep tests/pipeline/test_crash_sweep.py tests/pipeline/test_crash_sweep_ends.py \

@@ -8,7 +8,7 @@
 | sweep | the full tier, with sweeps that visit every point |
 | real | tests marked `servers`, on the real API server, and tests marked `assets`; of `thin` ones the first case |
 | real-full | all of these |
-| display, image | tests marked so, which no other tier has; `make images-debian` runs those of the image |
+| display, image, host | tests marked so, which no other tier has; `make images-debian` runs those of the image |
 
 A test marked `servers` exists twice. The event loop selects its server: the embedded server's time is virtual, the
 real one's is not.
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     Loops = Mapping[str, Callable[[], asyncio.AbstractEventLoop]]
 
-TIERS = ("fast", "default", "full", "sweep", "real", "real-full", "display", "image")
-FAST, DEFAULT, FULL, SWEEP, REAL, REAL_FULL, DISPLAY, IMAGE = TIERS
+TIERS = ("fast", "default", "full", "sweep", "real", "real-full", "display", "image", "host")
+FAST, DEFAULT, FULL, SWEEP, REAL, REAL_FULL, DISPLAY, IMAGE, HOST = TIERS
 EMBEDDED = "embedded"
 MARKERS = (
     "full: the test is left out of the default tier",
@@ -44,11 +44,13 @@ MARKERS = (
     "display: the test needs Chromium or tmux",
     "assets: the test runs on the real API server only, or on its files",
     "image: the test runs programs of a built image, as root in a separate network namespace",
+    "host(*parts): the test runs in a virtual machine with these parts, and is skipped where one is missing",
 )
 #: Text of a file that has tests of the tier; any file of the others may.
 _MARKS = {
     DISPLAY: ("mark.display",),
     IMAGE: ("mark.image",),
+    HOST: ("mark.host",),
     REAL: ("mark.servers", "mark.assets"),
     REAL_FULL: ("mark.servers", "mark.assets"),
 }
@@ -112,9 +114,9 @@ def _is_real(tier: str) -> bool:
 
 
 def _in_tier(item: pytest.Item, tier: str) -> bool:
-    if any((item.get_closest_marker(one) is not None) != (tier == one) for one in (DISPLAY, IMAGE)):
+    if any((item.get_closest_marker(one) is not None) != (tier == one) for one in (DISPLAY, IMAGE, HOST)):
         return False
-    if tier == IMAGE:
+    if tier in {IMAGE, HOST}:
         return True
     if (server_of(item) == REAL) != _is_real(tier):
         return False

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import yaml
 
 from hack.actors.controller import Controller
+from hack.actors.fleet import SYSTEM as FLEET_SYSTEM
 from hack.actors.helm_storage import HelmStorage, is_blocked
 from hack.actors.kinds import CLUSTER_REPOS, RANCHER_FEATURES, RANCHER_SETTINGS
 from hack.actors.rancher_features import features_of
@@ -16,7 +18,7 @@ from upgrade_manager.api.keys import CATTLE_SYSTEM, SETTING_SERVER_VERSION
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import DEPLOYMENTS
+from upgrade_manager.kube.resources import CONFIG_MAPS, DEPLOYMENTS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
@@ -98,8 +100,29 @@ class Rancher(Controller[str]):
             left = self._timers.left("", name, self._context.seconds(self._context.scenario.durations.chart))
             if left > 0:
                 return left
+            if name == "fleet":
+                await self._upgrade_fleet(version=charts[name]["app"])
             await self._storage.deploy(name, namespace, chart=charts[name]["chart"], app=charts[name]["app"])
         return None
+
+    async def _upgrade_fleet(self, *, version: str) -> None:
+        """Change the controller's image, and render its configuration without the API server's address.
+
+        That the new chart drops the address is a guess, by what Harvester's upgrade restores: harvester/harvester
+        v1.8.0, package/upgrade/upgrade_manifests.sh, line 442.
+        """
+        config = {
+            "agentImage": f"rancher/fleet-agent:v{version}",
+            "apiServerURL": "",
+            "apiServerCA": "",
+            "agentCheckinInterval": "15m",
+            "agentTLSMode": "system-store",
+        }
+        patch = MergePatch({"data": {"config": json.dumps(config)}})
+        await self._client.patch(CONFIG_MAPS, "fleet-controller", patch, namespace=FLEET_SYSTEM)
+        containers = [{"name": "fleet-controller", "image": f"rancher/fleet:v{version}"}]
+        patch = MergePatch({"spec": {"template": {"spec": {"containers": containers}}}})
+        await self._client.patch(DEPLOYMENTS, "fleet-controller", patch, namespace=FLEET_SYSTEM)
 
 
 def _is_rolled_out(deployment: Object) -> bool:

@@ -12,6 +12,7 @@ from hack.actors.disruption import DisruptionController
 from hack.actors.drainer import Drainer
 from hack.actors.endpoint_slices import EndpointSliceController
 from hack.actors.evacuation import EvacuationController
+from hack.actors.fleet import Fleet
 from hack.actors.harvester import Harvester
 from hack.actors.images import ImageController
 from hack.actors.jobs import JobController
@@ -107,7 +108,7 @@ class ActorRegistry:
             ProcessController,
             FreezerSwitch,
         )
-        kinds += (Rancher, Harvester) if context.scenario.services else ()
+        kinds += (Rancher, Fleet, Harvester) if context.scenario.services else ()
         kinds += (NodeDown,) if context.scenario.harvester.node_down else ()
         kinds = (*kinds, *_KUBERNETES) if controllers else _with_real_ones(kinds)
         self._actors += [(kind.__name__, kind(context.for_actor(kind.__name__))) for kind in kinds]

@@ -6,7 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from hack.cluster.seed_services import FLEET_SYSTEM
+from hack.cluster.seed_services import FLEET_AGENT_SYSTEM, FLEET_SYSTEM
 from hack.cluster.templates import build
 from upgrade_manager.api.keys import (
     CATTLE_SYSTEM,
@@ -32,7 +32,7 @@ _KUBEOVN, _KUBEOVN_VERSION = "kubeovn-operator-crd", "1.14.10"
 def namespaces(scenario: Scenario) -> list[Object]:
     """Build the namespaces."""
     names = [HARVESTER_SYSTEM, CATTLE_SYSTEM, FLEET_LOCAL, LONGHORN_SYSTEM]
-    names += [FLEET_SYSTEM] if scenario.services else []
+    names += [FLEET_SYSTEM, FLEET_AGENT_SYSTEM] if scenario.services else []
     names += [addon.namespace for addon in scenario.addons]
     names += [machine.namespace for machine in scenario.vms.machines]
     unique = [name for name in dict.fromkeys(names) if name not in {DEFAULT_NAMESPACE, "kube-system"}]

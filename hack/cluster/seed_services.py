@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from hack.scenario import Scenario
     from upgrade_manager.kube.objects import Object
 
-FLEET_SYSTEM = "cattle-fleet-system"
+FLEET_SYSTEM, FLEET_AGENT_SYSTEM = "cattle-fleet-system", "cattle-fleet-local-system"
 _IMAGES = {
     (CATTLE_SYSTEM, "rancher-webhook"): "rancher/rancher-webhook",
     (FLEET_SYSTEM, "fleet-controller"): "rancher/fleet",
+    (FLEET_AGENT_SYSTEM, "fleet-agent"): "rancher/fleet-agent",
 }
 #: CDI's controller and the two replicas of KubeVirt's.
 _OPERATORS = (
@@ -87,6 +88,16 @@ def setting(scenario: Scenario) -> Object:
 def feature() -> Object:
     """Build Rancher's Feature of a cluster that manages no others."""
     return build("rancher_feature", name="multi-cluster-management", default=False)
+
+
+def fleet_config() -> Object:
+    """Build the configuration of Fleet's controller."""
+    return build("fleet_config")
+
+
+def fleet_cluster(*, at: str) -> Object:
+    """Build Fleet's cluster, whose agent was deployed at this time."""
+    return build("fleet_cluster", at=at)
 
 
 def capi_webhooks(kind: str) -> Object:

@@ -10,6 +10,7 @@ from hack.actors.kinds import (
     CAPI_CLUSTERS,
     CLUSTER_REPOS,
     DAEMON_SETS,
+    FLEET_CLUSTERS,
     LONGHORN_NODES,
     RANCHER_CLUSTERS,
     RANCHER_FEATURES,
@@ -25,6 +26,7 @@ from upgrade_manager.kube.errors import AlreadyExists
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import (
     ADDONS,
+    CONFIG_MAPS,
     DEPLOYMENTS,
     ENDPOINT_SLICES,
     KUBEVIRTS,
@@ -120,6 +122,8 @@ class Seeds:
                 (CLUSTER_REPOS, seed_services.repositories(at=at)),
                 *((one, [seed_services.capi_webhooks(one.kind)]) for one in _WEBHOOKS),
                 (SECRETS, seed_services.releases(scenario)),
+                (CONFIG_MAPS, [seed_services.fleet_config()]),
+                (FLEET_CLUSTERS, [seed_services.fleet_cluster(at=at)]),
             )
         await self._create_nodes(at)
         async with asyncio.TaskGroup() as group:

@@ -148,7 +148,10 @@ class JobCommands:
 
     def _steps(self, command: str) -> Sequence[Step]:
         scale = self._context.scale * _PACE
-        return [replace(step, poll=max(_LEAST_POLL, step.poll * scale)) for step in steps_of(command)]
+        return [
+            replace(step, poll=max(_LEAST_POLL, step.poll * scale), lasts=step.lasts * scale)
+            for step in steps_of(command)
+        ]
 
     def _toolkit_context(
         self, options: ToolkitOptions, pod: Object, node: str, *, report: Callable[[str], None]

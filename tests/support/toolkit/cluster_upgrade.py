@@ -24,6 +24,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.resources import (
     ADDONS,
+    CONFIG_MAPS,
     DEPLOYMENTS,
     KUBEVIRTS,
     MANAGED_CHARTS,
@@ -227,6 +228,8 @@ async def end_state(client: Client) -> str:
         "annotations": objects.annotations_of(definition),
         "fields": fields,
     }
+    config = await client.get(CONFIG_MAPS, "fleet-controller", namespace="cattle-fleet-system")
+    state["ConfigMap fleet-controller"] = json.loads(config["data"]["config"])
     repository = await client.get(CLUSTER_REPOS, "harvester-charts")
     state["ClusterRepo harvester-charts"] = objects.annotations_of(repository)
     storage = HelmStorage(client)

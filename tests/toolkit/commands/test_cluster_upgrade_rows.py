@@ -36,11 +36,15 @@ READS = (
     ("list", "nodes", "upgrade-rancher"),
     ("get", "features.management.cattle.io", "check-rancher-features"),
     ("get", "secrets", "create-aggregation-secret"),
+    ("get", "configmaps", "record-fleet-address"),
+    ("get", "clusters.cluster.x-k8s.io", "settle-cluster-before-rancher"),
+    ("get", "clusters.fleet.cattle.io", "redeploy-fleet-agent"),
+    ("list", "pods", "redeploy-fleet-agent"),
     ("get", "services", "apply-cdi-definition"),
     ("get", "customresourcedefinitions.apiextensions.k8s.io", "apply-cdi-definition"),
     ("get", "addons.harvesterhci.io", "upgrade-addons"),
 )
-KINDS = pytest.mark.parametrize(("verb", "kind", "step"), READS, ids=[kind.partition(".")[0] for _, kind, _ in READS])
+KINDS = pytest.mark.parametrize(("verb", "kind", "step"), READS, ids=[f"{verb}-{kind}" for verb, kind, _ in READS])
 pytestmark = pytest.mark.sampled
 
 
@@ -88,9 +92,9 @@ async def test_rows_of_the_provisional_pair_are_carried_out_once(tmp_path: Path)
 
 @pytest.mark.servers
 async def test_steps_of_rows_are_carried_out_once(tmp_path: Path, simulate: Simulate) -> None:
-    rows = {*generic.ROWS, *v1_7_to_v1_8.ROWS} - {generic.KUBEOVN}
+    rows = {*generic.ROWS, *v1_7_to_v1_8.ROWS} - {generic.KUBEOVN, generic.FLEET}
     steps = [step for step in STEPS if step.row in rows and step.act is not None]
-    # Without what waits for controllers: Fleet deploys charts, and Harvester enabled add-ons.
+    # Without what waits for controllers: Fleet deploys charts and its agent, and Harvester enabled add-ons.
     async with services_world(tmp_path, simulate=simulate, addons=()) as world:
         await upgrade_repository(world.context())
         await world.client.delete(MANAGED_CHARTS, KUBEOVN_CRD, namespace="fleet-local")

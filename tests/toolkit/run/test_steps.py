@@ -56,6 +56,48 @@ async def test_step_acts_once_and_waits_for_its_effect() -> None:
     assert progress.waits == ["step: 1 of 1"] * 3
 
 
+async def test_effect_has_to_last() -> None:
+    effect, flaps = _Effect(actions_needed=0), iter([False, False, True])
+
+    async def missing(context: ToolkitContext) -> str:
+        return "it is unstable" if next(flaps, False) else await effect.missing(context)
+
+    progress = await _run(effect.step(missing=missing, act=None, lasts=14.0))
+    assert (
+        progress.waits
+        == ["step: it has to last 14 s"] * 2 + ["step: it is unstable"] + ["step: it has to last 14 s"] * 3
+    )
+    assert progress.lines == ["1/1 step"]
+
+
+async def test_effect_that_exists_but_is_new_causes_no_act() -> None:
+    effect = _Effect(actions_needed=0)
+    progress = await _run(effect.step(lasts=4.0, repeats=True))
+    assert (effect.actions, len(progress.waits)) == (0, 1)
+
+
+async def test_error_begins_the_time_again() -> None:
+    errors = iter([None, Transient("API server is away")])
+
+    async def missing(_: ToolkitContext) -> str:
+        if (error := next(errors, None)) is not None:
+            raise error
+        return ""
+
+    progress = await _run(_Effect().step(missing=missing, act=None, lasts=4.0))
+    assert [wait.partition(": ")[2] for wait in progress.waits] == [
+        "it has to last 4 s",
+        "API server is away",
+        "it has to last 4 s",
+    ]
+
+
+async def test_optional_step_does_not_fail() -> None:
+    late, last = _Effect(seconds_needed=1000), _Effect()
+    await _run(late.step("late", act=None, optional=True, timeout=60.0), last.step("last"))
+    assert (loop_time(), last.actions) == (60, 1)
+
+
 async def test_existing_effect_is_skipped() -> None:
     effect = _Effect(actions_needed=0)
     assert (await _run(effect.step())).lines == ["skipped step"]

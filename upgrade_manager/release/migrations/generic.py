@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from upgrade_manager.release.migrations import nodes
 from upgrade_manager.release.migrations.addons import ADDONS as KNOWN_ADDONS
-from upgrade_manager.release.migrations.row import Place, Row, Source, library, manifests
+from upgrade_manager.release.migrations.row import Discussion, Place, Row, Source, library, manifests
 
 MULTUS = Row(
     id="multus-failure-policy",
@@ -33,6 +33,33 @@ WITNESS_REPLICAS = Row(
     done_if="the value is not -3, no node is a witness, or the cluster has not three nodes",
     undo="None is needed.",
     sources=(manifests("v1.8.0", 759),),
+)
+
+FLEET = Row(
+    id="fleet-agent",
+    place=Place.AFTER_RANCHER,
+    step="The API server's address and authority in the configuration of Fleet's controller, which are recorded before "
+    "Rancher is upgraded, are restored, and Fleet replaces its agent. An agent that is replaced later would deploy the "
+    "previous release of Harvester's charts again.",
+    changes=(
+        "ManagedChart fleet-local/harvester: annotation management.harvesterhci.io/original-fleet-address",
+        "ConfigMap cattle-fleet-system/fleet-controller: apiServerURL and apiServerCA in data.config",
+        "Cluster fleet-local/local of Fleet: spec.redeployAgentGeneration",
+    ),
+    done_if="both values equal the record, the cluster is imported since Fleet's controller started, and the Pod of "
+    "its agent is not older than the controller's",
+    undo="None is needed.",
+    sources=(
+        manifests("v1.8.0", 245),
+        manifests("v1.8.0", 442),
+        Source(
+            repository="rancher/fleet",
+            tag="v0.14.0",
+            path="internal/cmd/controller/agentmanagement/controllers/cluster/import.go",
+            line=196,
+        ),
+        Discussion(repository="harvester/harvester", number=6851),
+    ),
 )
 
 CDI = Row(
@@ -81,4 +108,4 @@ ADDONS = Row(
     sources=(library("v1.8.0", 322),),
 )
 
-ROWS = (MULTUS, WITNESS_REPLICAS, CDI, KUBEOVN, ADDONS, *nodes.ROWS)
+ROWS = (MULTUS, WITNESS_REPLICAS, FLEET, CDI, KUBEOVN, ADDONS, *nodes.ROWS)

@@ -2,6 +2,8 @@
 
 rancher             Rancher's upgrade; `rancher_chart` is the chart on the ISO, `rancher_cluster` the Kubernetes version
 rancher_values      what the two releases change in its values; `rancher_features` are Rancher's features
+capi_cluster        waits until Rancher does not work on the cluster
+fleet_agent         lets Fleet replace its agent; `fleet_address` keeps the address with which it does so
 capi_webhooks       removes what Rancher 2.14 leaves behind of Rancher 2.13's Cluster API
 internal_certificate  what v1.9 needs, with `administrated_cluster` and `traefik`
 aggregation_secret  the Secret that Rancher's upgrade of its agents needs
@@ -20,10 +22,13 @@ __all__ = [
     "addons",
     "administrated_cluster",
     "aggregation_secret",
+    "capi_cluster",
     "capi_webhooks",
     "cdi_crd",
     "chart_files",
     "chart_repository",
+    "fleet_address",
+    "fleet_agent",
     "helm",
     "internal_certificate",
     "managed_charts",

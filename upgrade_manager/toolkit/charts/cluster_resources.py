@@ -8,7 +8,13 @@ from __future__ import annotations
 from upgrade_manager.kube.resources import Resource
 
 #: Of Cluster API, from which Rancher provisions.
-CAPI_CLUSTERS = Resource(group="cluster.x-k8s.io", version="v1beta1", plural="clusters", kind="Cluster")
+CAPI_CLUSTERS = Resource(
+    group="cluster.x-k8s.io",
+    version="v1beta1",
+    plural="clusters",
+    kind="Cluster",
+    versions=("v1beta1", "v1beta2"),
+)
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     group="apiextensions.k8s.io",
     version="v1",
@@ -28,7 +34,6 @@ CLUSTER_REPOS = Resource(
 RANCHER_CLUSTERS = Resource(
     group="management.cattle.io", version="v3", plural="clusters", kind="Cluster", namespaced=False
 )
-INSTANCE_MANAGERS = Resource(group="longhorn.io", version="v1beta2", plural="instancemanagers", kind="InstanceManager")
 #: Not the core group's nodes.
 LONGHORN_NODES = Resource(group="longhorn.io", version="v1beta2", plural="nodes", kind="Node")
 RANCHER_FEATURES = Resource(

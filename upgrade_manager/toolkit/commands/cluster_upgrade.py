@@ -10,6 +10,7 @@ from upgrade_manager.release.migrations import v1_8_to_v1_9 as provisional
 from upgrade_manager.toolkit.charts.addons import addons_missing, upgrade_addons
 from upgrade_manager.toolkit.charts.administrated_cluster import annotate_cluster, cluster_not_annotated
 from upgrade_manager.toolkit.charts.aggregation_secret import create_secret, secret_missing
+from upgrade_manager.toolkit.charts.capi_cluster import cluster_not_provisioned
 from upgrade_manager.toolkit.charts.capi_webhooks import remove_webhooks, webhooks_left
 from upgrade_manager.toolkit.charts.cdi_crd import apply_definition, definition_outdated
 from upgrade_manager.toolkit.charts.chart_repository import (
@@ -18,6 +19,15 @@ from upgrade_manager.toolkit.charts.chart_repository import (
     repository_missing,
     upgrade_repository,
 )
+from upgrade_manager.toolkit.charts.fleet_address import (
+    address_changed,
+    address_not_recorded,
+    record_address,
+    record_left,
+    remove_record,
+    restore_address,
+)
+from upgrade_manager.toolkit.charts.fleet_agent import agent_outdated, fleet_not_ready, redeploy_agent
 from upgrade_manager.toolkit.charts.internal_certificate import name_services, services_not_named
 from upgrade_manager.toolkit.charts.managed_charts import (
     HARVESTER,
@@ -97,6 +107,14 @@ STEPS = (
         act=remove_webhooks,
         row=pair.CAPI_WEBHOOKS,
     ),
+    Step(
+        name="record-fleet-address",
+        timeout=1800,
+        missing=address_not_recorded,
+        act=record_address,
+        row=generic.FLEET,
+    ),
+    Step(name="settle-cluster-before-rancher", timeout=1800, missing=cluster_not_provisioned, lasts=30),
     Step(name="upgrade-rancher", timeout=2 * _HOUR, missing=rancher_missing, act=upgrade_rancher, repeats=True),
     Step(name="wait-for-rancher", timeout=_HOUR, missing=rancher_not_running),
     Step(name="check-rancher-features", timeout=600, missing=features_not_accepted),
@@ -122,6 +140,24 @@ STEPS = (
         repeats=True,
         poll=10,
     ),
+    Step(name="settle-cluster-after-rancher", timeout=1800, missing=cluster_not_provisioned, lasts=30),
+    Step(
+        name="restore-fleet-address",
+        timeout=1800,
+        missing=address_changed,
+        act=restore_address,
+        row=generic.FLEET,
+    ),
+    Step(
+        name="redeploy-fleet-agent",
+        timeout=1800,
+        missing=agent_outdated,
+        act=redeploy_agent,
+        lasts=20,
+        row=generic.FLEET,
+    ),
+    Step(name="remove-fleet-record", timeout=1800, missing=record_left, act=remove_record, row=generic.FLEET),
+    Step(name="wait-for-fleet", timeout=60, missing=fleet_not_ready, optional=True),
     Step(name="upgrade-chart-repository", timeout=1800, missing=repository_missing, act=upgrade_repository),
     Step(name="refresh-chart-index", timeout=1800, missing=index_missing, act=refresh_index),
     Step(

@@ -10,6 +10,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import structlog
+
 from upgrade_manager.kube.clock import loop_time
 from upgrade_manager.kube.errors import Conflict, KubeError, Throttled, Transient
 from upgrade_manager.kube.retry import jittered
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
     from upgrade_manager.release.migrations.row import Row
     from upgrade_manager.toolkit.run.context import ToolkitContext
+
+_log = structlog.get_logger(__name__)
 
 #: Errors of the Kubernetes API that a retry may mend.
 RETRIED = (Conflict, Throttled, Transient)
@@ -44,6 +48,10 @@ class Step:
     repeats: bool = False
     #: Seconds between checks, before the jitter.
     poll: float = 5.0
+    #: Seconds for which the effect has to last until the step is done.
+    lasts: float = 0.0
+    #: Go on with the next step after the timeout, with a warning.
+    optional: bool = False
     #: Run also after an error of an earlier step, which the command still reports, and for a moment after a signal.
     always: bool = False
     #: Receives the cause of a failure, and reports the failure outside the Pod's log.
@@ -104,6 +112,8 @@ class _StepRun:
         self._begun = False
         #: The part of the effect that was missing at the last check.
         self._missing = ""
+        #: Since when the effect has existed at each check; None while it does not exist.
+        self._since: float | None = None
 
     async def run(self) -> None:
         """Return once the effect exists. Raises StepFailed, whose text begins with the step's name."""
@@ -115,7 +125,9 @@ class _StepRun:
                     await asyncio.sleep(jittered(step.poll, self._context.random))
         except TimeoutError as error:
             text = f"{step.name}: not done after {_duration(step.timeout)}: {self._missing or 'no progress'}"
-            raise StepTimedOut(text) from error
+            if not step.optional:
+                raise StepTimedOut(text) from error
+            _log.warning("the upgrade goes on", step=step.name, missing=self._missing)
         except StepFailed as error:
             raise type(error)(f"{step.name}: {error}") from error
         except KubeError as error:
@@ -128,13 +140,14 @@ class _StepRun:
             if await self._is_done():
                 return True
             await self._begin()
-            if self._step.act is None or (self._acted and not self._step.repeats):
+            exists, may_act = self._since is not None, self._step.repeats or not self._acted
+            if self._step.act is None or exists or not may_act:
                 return False
             await self._step.act(self._context)
             self._acted = True
             return await self._is_done()
         except RETRIED as error:
-            self._missing = str(error)
+            self._missing, self._since = str(error), None
             return False
 
     async def _is_done(self) -> bool:
@@ -143,7 +156,17 @@ class _StepRun:
         if self._step.missing is None:
             return self._acted
         self._missing = await self._step.missing(self._context)
+        if not self._missing:
+            self._missing = self._until_it_has_lasted()
+        else:
+            self._since = None
         return not self._missing
+
+    def _until_it_has_lasted(self) -> str:
+        """Return that the effect is too new; empty once it has lasted."""
+        self._since = loop_time() if self._since is None else self._since
+        too_new = loop_time() - self._since < self._step.lasts
+        return f"it has to last {_duration(self._step.lasts)}" if too_new else ""
 
     async def _begin(self) -> None:
         if not self._begun:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import yaml
 
 from hack.actors.conditions import TRANSITION, with_condition
 from hack.actors.controller import NamespacedController
-from hack.actors.kinds import DAEMON_SETS
+from hack.actors.kinds import DAEMON_SETS, INSTANCE_MANAGERS
 from hack.actors.repository import release_text
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, LONGHORN_SYSTEM, SETTING_SERVER_VERSION
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.errors import AlreadyExists
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import KUBEVIRTS, MANAGED_CHARTS, SETTINGS
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 _CHART = "harvester"
 #: The default of v1.8's Setting overcommit-config.
 _OVERCOMMIT = '{"cpu":1000,"memory":150,"storage":200}'
+#: Longhorn's version in v1.8.0.
+_LONGHORN = "v1.11.1"
 _DEFAULT_METHODS = ["LiveMigrate"]
 
 
@@ -80,8 +84,29 @@ class Harvester(NamespacedController):
 
     async def _start_longhorn(self, version: str) -> None:
         annotations = {"release": version}
-        body: Object = {"spec": {"template": {"metadata": {"annotations": annotations}}}}
+        image = f"longhornio/longhorn-instance-manager:{_LONGHORN}"
+        container = {
+            "name": "longhorn-manager",
+            "image": f"longhornio/longhorn-manager:{_LONGHORN}",
+            "command": ["longhorn-manager", "daemon", "--instance-manager-image", image],
+        }
+        template = {"metadata": {"annotations": annotations}, "spec": {"containers": [container]}}
+        body: Object = {"spec": {"template": template}}
         name, namespace = "longhorn-manager", LONGHORN_SYSTEM
         written = await self._client.patch(DAEMON_SETS, name, MergePatch(body), namespace=namespace)
         status = MergePatch({"status": {"observedGeneration": objects.metadata(written)["generation"]}})
         await self._client.patch(DAEMON_SETS, name, status, namespace=namespace, subresource="status")
+        await self._start_instance_managers(image)
+
+    async def _start_instance_managers(self, image: str) -> None:
+        """Create one on each node, as Longhorn's manager does for a new image; old ones stay until they are unused."""
+        for node in self._context.scenario.nodes.for_machines:
+            spec = {"dataEngine": "v1", "type": "aio", "nodeID": node, "image": image}
+            metadata = {"name": f"instance-manager-new-{node}", "namespace": LONGHORN_SYSTEM}
+            manager = INSTANCE_MANAGERS.with_type_meta({"metadata": metadata, "spec": spec})
+            with contextlib.suppress(AlreadyExists):
+                await self._client.create(INSTANCE_MANAGERS, manager)
+            running = MergePatch({"status": {"currentState": "running"}})
+            await self._client.patch(
+                INSTANCE_MANAGERS, metadata["name"], running, namespace=LONGHORN_SYSTEM, subresource="status"
+            )

@@ -16,6 +16,7 @@ DAEMON_SETS = Resource(group="apps", version="v1", plural="daemonsets", kind="Da
 CLUSTER_REPOS = Resource(
     group="catalog.cattle.io", version="v1", plural="clusterrepos", kind="ClusterRepo", namespaced=False
 )
+INSTANCE_MANAGERS = Resource(group="longhorn.io", version="v1beta2", plural="instancemanagers", kind="InstanceManager")
 FLEET_CLUSTERS = Resource(group="fleet.cattle.io", version="v1alpha1", plural="clusters", kind="Cluster")
 #: Not the core group's nodes.
 LONGHORN_NODES = Resource(group="longhorn.io", version="v1beta2", plural="nodes", kind="Node")

@@ -77,7 +77,19 @@ def deployments(scenario: Scenario) -> list[Object]:
 
 def daemon_set(scenario: Scenario) -> Object:
     """Build Longhorn's manager."""
-    return build("longhorn_manager", count=scenario.nodes.count)
+    return build("longhorn_manager", count=len(scenario.nodes.for_machines))
+
+
+def instance_managers(scenario: Scenario) -> list[Object]:
+    """Build Longhorn's Pods with engines and replicas, one for each node."""
+    return [instance_manager(node, "v1.10.0") for node in scenario.nodes.for_machines]
+
+
+def instance_manager(node: str, version: str) -> Object:
+    """Build a node's Pod with engines and replicas."""
+    image = f"longhornio/longhorn-instance-manager:{version}"
+    name = f"instance-manager-{version.replace('.', '-')}-{node}"
+    return build("instance_manager", name=name, node=node, image=image)
 
 
 def setting(scenario: Scenario) -> Object:

@@ -11,6 +11,7 @@ from hack.actors.kinds import (
     CLUSTER_REPOS,
     DAEMON_SETS,
     FLEET_CLUSTERS,
+    INSTANCE_MANAGERS,
     LONGHORN_NODES,
     RANCHER_CLUSTERS,
     RANCHER_FEATURES,
@@ -116,6 +117,7 @@ class Seeds:
             await self._create_all(
                 (DEPLOYMENTS, seed_services.deployments(scenario)),
                 (DAEMON_SETS, [seed_services.daemon_set(scenario)]),
+                (INSTANCE_MANAGERS, seed_services.instance_managers(scenario)),
                 (RANCHER_SETTINGS, [seed_services.setting(scenario)]),
                 (RANCHER_CLUSTERS, [build("rancher_cluster")]),
                 (RANCHER_FEATURES, [seed_services.feature()]),

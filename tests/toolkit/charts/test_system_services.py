@@ -8,7 +8,8 @@ import pytest
 from tests.support.toolkit.cluster_upgrade import services_world
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import KUBEVIRTS, SETTINGS
-from upgrade_manager.toolkit.charts.system_services import harvester_missing, kubevirt_missing
+from upgrade_manager.toolkit.charts.cluster_resources import DAEMON_SETS
+from upgrade_manager.toolkit.charts.system_services import harvester_missing, kubevirt_missing, longhorn_missing
 
 ABOUT = "KubeVirt harvester-system/kubevirt"
 
@@ -39,6 +40,18 @@ async def test_kubevirt(tmp_path: Path, status: dict[str, Any], words: str) -> N
         assert await kubevirt_missing(world.context()) == (words and ABOUT + words)
         await world.client.delete(KUBEVIRTS, "kubevirt", namespace="harvester-system")
         assert await kubevirt_missing(world.context()) == f"{ABOUT} does not exist"
+
+
+async def test_longhorns_manager_runs_on_each_node(tmp_path: Path) -> None:
+    async with services_world(tmp_path, nodes={"count": 3, "witness": (2,)}) as world:
+        context = world.context()
+        assert await longhorn_missing(context) == ""
+        patch = MergePatch({"status": {"numberReady": 1}})
+        await world.client.patch(
+            DAEMON_SETS, "longhorn-manager", patch, namespace="longhorn-system", subresource="status"
+        )
+        about = "DaemonSet longhorn-system/longhorn-manager: 1 Pods are ready on 2 nodes"
+        assert await longhorn_missing(context) == about
 
 
 async def test_harvester_reports_its_version_itself(tmp_path: Path) -> None:

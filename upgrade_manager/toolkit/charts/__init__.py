@@ -11,6 +11,7 @@ managed_charts      Harvester's charts; `chart_repository` serves them, ../iso/c
 workload_updates    suspends KubeVirt's migrations of VMs during the upgrade
 multus              the failure policy of RKE2's chart of VM networks
 overcommit          pins the default of a Setting of Harvester
+instance_managers   the Pods with volumes of each node; `longhorn_nodes` are these nodes
 chart_files         the index and the archives of that repository; `cdi_crd` applies a definition from one
 system_services     the services that the charts deploy; `rollouts` are their Pods
 addons              the add-ons; `addon_values` changes one tag in their values
@@ -30,6 +31,7 @@ __all__ = [
     "fleet_address",
     "fleet_agent",
     "helm",
+    "instance_managers",
     "internal_certificate",
     "managed_charts",
     "multus",

@@ -28,6 +28,7 @@ from upgrade_manager.toolkit.charts.fleet_address import (
     restore_address,
 )
 from upgrade_manager.toolkit.charts.fleet_agent import agent_outdated, fleet_not_ready, redeploy_agent
+from upgrade_manager.toolkit.charts.instance_managers import instance_managers_missing
 from upgrade_manager.toolkit.charts.internal_certificate import name_services, services_not_named
 from upgrade_manager.toolkit.charts.managed_charts import (
     HARVESTER,
@@ -172,6 +173,7 @@ STEPS = (
     _chart("upgrade-harvester", HARVESTER, timeout=2 * _HOUR),
     Step(name="wait-for-kubevirt", timeout=_HOUR, missing=kubevirt_missing),
     Step(name="wait-for-longhorn", timeout=_HOUR, missing=longhorn_missing),
+    Step(name="wait-for-instance-managers", timeout=_HOUR, missing=instance_managers_missing),
     Step(name="wait-for-harvester", timeout=1800, missing=harvester_missing),
     _chart("upgrade-monitoring-crd", MONITORING_CRD, timeout=1800),
     _chart("upgrade-logging-crd", LOGGING_CRD, timeout=1800),

@@ -76,9 +76,10 @@ OVERCOMMIT = Row(
     place=Place.BEFORE_RANCHER,
     step="The default of Harvester's Setting overcommit-config becomes its value, unless it has a value. Harvester "
     "v1.8 brings another default, by which VMs that are created or edited later would request more CPU.",
-    changes=("Setting overcommit-config: value",),
+    changes=("Setting overcommit-config: value, annotation management.harvesterhci.io/pinned-value",),
     done_if="the Setting has a value or no default, or Harvester is v1.8 or later",
-    undo="Clear the value by hand to follow the release's default.",
+    undo="A failure before Harvester's chart is upgraded clears the value, if it is still that one. Afterwards, clear "
+    "it by hand to follow the release's default.",
     sources=(manifests("v1.8.0", 85),),
 )
 

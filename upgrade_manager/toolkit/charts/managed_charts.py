@@ -167,6 +167,12 @@ def chart_missing(name: str) -> Callable[[ToolkitContext], Awaitable[str]]:
     return missing
 
 
+async def upgrade_has_begun(context: ToolkitContext) -> bool:
+    """Return True once Harvester's chart has the release's version, and the new Harvester may start."""
+    chart = await read_chart(context.client, HARVESTER)
+    return objects.spec(chart).get("version") == await _target_version(context, HARVESTER)
+
+
 def upgrade_chart(name: str) -> Callable[[ToolkitContext], Awaitable[None]]:
     """Return the action of a step that upgrades this chart."""
 

@@ -46,7 +46,12 @@ from upgrade_manager.toolkit.charts.managed_charts import (
     upgrade_chart,
 )
 from upgrade_manager.toolkit.charts.multus import abort_not_set, set_abort
-from upgrade_manager.toolkit.charts.overcommit import overcommit_not_pinned, pin_overcommit
+from upgrade_manager.toolkit.charts.overcommit import (
+    overcommit_not_pinned,
+    pin_overcommit,
+    pin_recorded,
+    settle_pin,
+)
 from upgrade_manager.toolkit.charts.rancher import (
     dependencies_missing,
     help_dependencies,
@@ -182,5 +187,7 @@ STEPS = (
     # After any failure, the suspended migrations and the paused charts are resumed.
     Step(name="resume-vm-updates", timeout=1800, missing=updates_suspended, act=resume_updates, always=True),
     Step(name="settle-charts", timeout=1800, missing=charts_not_settled, act=remove_records, repeats=True),
+    # Before Harvester's upgrade began, a failure gives the pin up.
+    Step(name="settle-overcommit-config", timeout=1800, missing=pin_recorded, act=settle_pin, always=True),
     Step(name="unpause-charts", timeout=1800, missing=charts_paused, act=unpause_charts, always=True),
 )

@@ -68,6 +68,10 @@ class SimulatedElemental:
         if self._state.damage == "elsewhere":
             return Output(status=0)
         errors = ""
+        if self._state.state_device.startswith("/dev/mapper/") and "/run/cos/state" not in self._state.mounts:
+            # It finds the partition on the disk below the mapper, not mounted, and mounts it beside: read-only
+            # (harvester/harvester v1.8.0: package/upgrade/upgrade_node.sh:63).
+            return Output(status=1, stdout=_ERROR.format("mkdir /run/cos/state/cOS/transition.imgTree: read-only"))
         self._state.mounts[STATE] = "rw"
         try:
             await self._copy_tree(source)

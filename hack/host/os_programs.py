@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from hack.host import state_partition
 from hack.host.elemental import SimulatedElemental
-from hack.host.state_partition import ACTIVE, STATE
+from hack.host.state_partition import ACTIVE, PASSIVE, STATE, TRANSITION, TREE
 from hack.host.systemd import systemctl
+from hack.host.time_programs import TimePrograms
 from upgrade_manager.toolkit.host.host_programs import Output
 from upgrade_manager.toolkit.host.host_tree import HostTree
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from hack.host.state import HostState
 
 _ELEMENTAL = "/usr/bin/elemental"
+#: The place at which elemental mounts the state partition, unless it finds it mounted.
+ELEMENTAL_STATE = "/run/cos/state"
 #: Status of mount and umount for a failed system call.
 _MOUNT_FAILED = 32
 #: Status of e2fsck for errors that it did not correct.
@@ -37,6 +40,8 @@ class OsPrograms:
         self._state = state
         self._simulated = SimulatedElemental(tree, state, stage=stage)
         self.handlers: dict[str, Callable[[Sequence[str], bytes], Awaitable[Output]]] = {
+            **TimePrograms(state).handlers,
+            "blkid": self._blkid,
             "df": self._df,
             "du": self._du,
             "e2fsck": self._e2fsck,
@@ -66,6 +71,8 @@ class OsPrograms:
                 return Output(status=_MOUNT_FAILED, stderr=f"mount: {target}: mount point is busy.")
             case ["-o", "remount,ro", target]:
                 self._state.mounts.pop(target, None)
+            case ["-o", "ro", device, target] if device == self._state.state_device and self._path(target).is_dir():
+                self._state.mounts[target] = device
             case ["--bind", source, target] if self._path(source).exists():
                 self._state.mounts[target] = source
             case ["-t", "squashfs", "-o", "loop,ro", source, target] | ["-o", "loop,ro", source, target]:
@@ -87,7 +94,7 @@ class OsPrograms:
         target = arguments[-1]
         if self._state.mounts.pop(target, None) is None:
             return Output(status=_MOUNT_FAILED, stderr=f"umount: {target}: not mounted.")
-        if self._path(target).is_dir():
+        if self._path(target).is_dir() and target != ELEMENTAL_STATE:
             shutil.rmtree(self._path(target))
             self._path(target).mkdir()
         return Output(status=0)
@@ -146,13 +153,23 @@ class OsPrograms:
         lines = content.decode().rstrip("#").splitlines()
         return Output(status=0, stdout="".join(f"{line}\n" for line in lines if not line.startswith("#")))
 
-    async def _df(self, _: Sequence[str], __: bytes) -> Output:
+    async def _blkid(self, arguments: Sequence[str], _: bytes) -> Output:
+        """Find a device by its label; a cache file would be written."""
+        if list(arguments) != ["-c", "/dev/null", "-L", "COS_STATE"]:
+            return Output(status=4, stderr="blkid: unexpected arguments")
+        device = self._state.state_device
+        return Output(status=0, stdout=f"{device}\n") if device else Output(status=2)
+
+    async def _df(self, arguments: Sequence[str], _: bytes) -> Output:
+        if list(arguments) == ["--output=used", "--block-size=1M", "/"]:
+            return Output(status=0, stdout=f" Used\n{self._state.running_mib:6}\n")
         return Output(status=0, stdout=f" Avail\n{self._simulated.room():6}\n")
 
     async def _du(self, arguments: Sequence[str], _: bytes) -> Output:
-        is_image = arguments[-1] == ACTIVE
-        size = self._state.written.get(ACTIVE, self._state.image_mib) if is_image else self._state.rootfs_mib
-        return Output(status=0, stdout=f"{size}\t{arguments[-1]}\n")
+        path = arguments[-1]
+        others = {ACTIVE: self._state.image_mib, PASSIVE: self._state.image_mib, TREE: 0, TRANSITION: 0}
+        size = self._state.written.get(path, others.get(path, self._state.rootfs_mib))
+        return Output(status=0, stdout=f"{size}\t{path}\n")
 
     async def _sync(self, _: Sequence[str], __: bytes) -> Output:
         return Output(status=0)
@@ -182,7 +199,8 @@ class OsPrograms:
     async def _systemctl(self, arguments: Sequence[str], _: bytes) -> Output:
         match list(arguments):
             case ["is-active", "--quiet", unit]:
-                return Output(status=0 if unit in self._state.units else _INACTIVE)
+                runs = unit in {*self._state.units, self._state.time_service}
+                return Output(status=0 if runs else _INACTIVE)
         return systemctl(self._tree, self._state, arguments)
 
     async def _systemd_run(self, arguments: Sequence[str], _: bytes) -> Output:

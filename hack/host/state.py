@@ -37,6 +37,14 @@ class HostState:
     mounts: dict[str, str] = field(default_factory=dict)
     #: Transient units that systemd runs.
     units: list[str] = field(default_factory=list)
+    #: The device of the state partition; under /dev/mapper on a host that boots by multipath.
+    state_device: str = "/dev/sda4"
+    #: The service that sets the clock, its time servers, and whether one of them has answered.
+    time_service: str = "chronyd.service"
+    time_servers: list[str] = field(default_factory=lambda: ["192.168.0.1"])
+    is_synchronised: bool = True
+    #: Space that the running operating system occupies, in MiB.
+    running_mib: int = 2200
     #: Free space of the state partition beside its two images, in MiB.
     free_mib: int = 9000
     #: Size of the release's root file system, and blocks of the image that elemental writes, in MiB.

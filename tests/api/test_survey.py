@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from upgrade_manager.api.survey import MAX_BYTES, SurveyFinding, SurveyReport, decode
+from upgrade_manager.api.survey import MAX_BYTES, SurveyFinding, SurveyReport, decode, failed_survey
 
 ROOM = SurveyFinding(check="state-partition", message="Its state partition has 900 MiB free: enlarge it.")
 
@@ -99,3 +99,11 @@ def test_strings_are_one_printable_line() -> None:
 )
 def test_other_texts_are_no_report(text: str) -> None:
     assert decode(text) is None
+
+
+def test_survey_that_could_not_be_made_is_a_finding() -> None:
+    (finding,) = failed_survey(node="n", cause="node survey: out of memory.").findings
+    assert finding == SurveyFinding(
+        check="survey",
+        message="The node was not surveyed: node survey: out of memory. Look for the cause in the log of the Pod.",
+    )

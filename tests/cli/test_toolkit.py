@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.toolkit.prepare import iso
 from upgrade_manager.api.checksums import read_checksums
+from upgrade_manager.api.survey import decode
 from upgrade_manager.cli.options import parse_options
 from upgrade_manager.cli.toolkit_options import ToolkitOptions
 
@@ -38,6 +39,8 @@ current-context: x
 @pytest.mark.parametrize(
     ("line", "environ", "options"),
     [
+        ("node survey", PLAN, {"plan": "demo"}),
+        ("node survey", ON_A_NODE, {"plan": "demo", "node": "node-0"}),
         ("node prepare", PLAN, {"plan": "demo"}),
         ("node prepare", PLAN | {"HARVESTER_UPGRADE_CHECKSUMS": "{}"}, {"plan": "demo", "checksums": "{}"}),
         ("node checksums", PLAN | {"UPGRADE_ISO_DIR": "/iso"}, {"plan": "demo", "iso_dir": "/iso"}),
@@ -161,3 +164,27 @@ async def test_checksums_are_the_termination_message(tmp_path: Path) -> None:
         assert process.returncode == 0, errors.decode()
     found = read_checksums((tmp_path / "message").read_text())
     assert found == {path: sha256(content).hexdigest() for path, content in files.items()}
+
+
+@pytest.mark.real_loop
+@pytest.mark.rule("workloads: a survey succeeds whatever it finds, because a failed Job would be repeated without end")
+@pytest.mark.parametrize(
+    ("server", "variables", "check"),
+    [
+        pytest.param("ftp://nowhere", {}, "survey", id="no server"),
+        pytest.param("", {"HARVESTER_UPGRADE_CHECKSUMS": "{"}, "survey", id="invalid checksums"),
+        pytest.param("", {}, "boot-slot", id="host without a boot image"),
+        pytest.param("", {"HOST_DIR": "/nonexistent"}, "boot-slot", id="no host"),
+    ],
+)
+async def test_survey_succeeds_always(tmp_path: Path, server: str, variables: dict[str, str], check: str) -> None:
+    (tmp_path / "host").mkdir()
+    unused = await _unused()
+    variables = {**ON_A_NODE, "HOST_DIR": str(tmp_path / "host"), "UPGRADE_REPO_URL": unused} | variables
+    async with _command(tmp_path, "node", "survey", server=server or unused, **variables) as process:
+        _, errors = await process.communicate()
+        assert process.returncode == 0, errors.decode()
+    report = decode((tmp_path / "message").read_text())
+    assert report is not None
+    assert report.node == "node-0"
+    assert check in {finding.check for finding in report.findings}

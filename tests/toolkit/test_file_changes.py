@@ -24,6 +24,8 @@ from upgrade_manager.toolkit.run.catalogue import COMMANDS, steps_of
 #: Directories of the host that administrators move to another disk, and link.
 _LINKED = ("etc/rancher", "usr/local", "var/lib/rancher")
 _IMAGE = "docker.io/rancher/old:v1"
+#: Commands of a node that change nothing on it.
+_READING = {"node survey", "node checksums"}
 
 
 @asynccontextmanager
@@ -59,6 +61,7 @@ async def _mounted_iso(folder: Path) -> AsyncIterator[ToolkitWorld]:
 
 #: The worlds of golden runs, by command.
 WORLDS: dict[str, Callable[[Path], AbstractAsyncContextManager[ToolkitWorld]]] = {
+    "node survey": os_world,
     "node prepare": prepare_world,
     "node checksums": _mounted_iso,
     "node pre-drain": vm_world,
@@ -91,7 +94,7 @@ async def test_nothing_outside_the_host_changes(tmp_path: Path, monkeypatch: pyt
         assert [path for path in before | after if before.get(path) != after.get(path)] == []
         assert [path for path in operations.outside if not _is_below(path, allowed)] == []
         assert steps_of(command)[-1].name in world.steps.lines[-1]
-        assert bool(operations.inside) is (command.startswith("node ") and command != "node checksums")
+        assert bool(operations.inside) is (command.startswith("node ") and command not in _READING)
 
 
 def _surround(pod: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,6 +44,12 @@ class SurveyReport:
         return text
 
 
+def failed_survey(*, node: str, cause: str) -> SurveyReport:
+    """Return the report of a survey that could not be made, whose Job must not fail either."""
+    message = f"The node was not surveyed: {cause.rstrip('.')}. Look for the cause in the log of the Pod."
+    return SurveyReport(node=node, findings=(SurveyFinding(check="survey", message=message),))
+
+
 def decode(text: str) -> SurveyReport | None:
     """Return the report that a text contains; None for any other text, such as the last lines of a log.
 

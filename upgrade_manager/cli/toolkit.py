@@ -20,6 +20,8 @@ import structlog
 from upgrade_manager import __version__
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, JobType
 from upgrade_manager.api.names import component_name, repo_service_name
+from upgrade_manager.api.survey import failed_survey
+from upgrade_manager.cli.toolkit_options import SURVEY
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import DatedTransport, ServerClock, SystemClock
 from upgrade_manager.kube.config import ConfigError
@@ -157,8 +159,11 @@ def _report(options: ToolkitOptions, text: str) -> None:
 def _fail(options: ToolkitOptions, cause: str, *, status: int = 1) -> int:
     line = " ".join(f"{options.command}: {cause}".split())[:_MAX_MESSAGE]
     sys.stderr.write(line + "\n")
+    text = line + "\n"
+    if options.command == SURVEY and status == 1:
+        text, status = failed_survey(node=options.node, cause=line).encode(), 0
     try:
-        Path(options.termination_log).write_text(line + "\n", encoding="utf-8")
+        Path(options.termination_log).write_text(text, encoding="utf-8")
     except OSError as error:
         _log.warning("termination message not written", file=options.termination_log, error=str(error))
     return status

@@ -24,7 +24,10 @@ REPO_URL = "UPGRADE_REPO_URL"
 ISO_DIR = "UPGRADE_ISO_DIR"
 #: File whose content becomes the Pod's termination message.
 TERMINATION_LOG = "TERMINATION_LOG"
+#: The command that always succeeds.
+SURVEY = "node survey"
 NODE_COMMANDS = {
+    "survey": "look for what would make this node's upgrade fail, and change nothing",
     "prepare": "load the release's images onto this node",
     "checksums": "compute the checksums of the mounted ISO's files",
     "pre-drain": "make this node ready to be drained",
@@ -91,7 +94,7 @@ def toolkit_options(
         return value
 
     runs_on_node = command.startswith("node ")
-    drains = runs_on_node and flags.type not in {"prepare", "checksums"}
+    drains = runs_on_node and flags.type not in {"survey", "prepare", "checksums"}
     return ToolkitOptions(
         command=command,
         plan=getattr(flags, "upgrade", "")

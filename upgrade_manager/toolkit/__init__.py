@@ -7,6 +7,7 @@ os        the new operating system, which is written beside the running system a
 images    container images on the node
 iso       the release's ISO
 vms       the VMs of the node, which leave the node or are stopped
+survey    checks of a node before the upgrade
 charts    Rancher, Harvester's charts and add-ons
 """
 

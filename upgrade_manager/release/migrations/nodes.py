@@ -30,4 +30,15 @@ KERNEL_ARGUMENTS = Row(
     sources=(node_program("v1.8.0", 634), node_program("v1.8.0", 746)),
 )
 
-ROWS = (GRUB_FILES, KERNEL_ARGUMENTS)
+STATE_MOUNT = Row(
+    id="state-mount",
+    place=Place.BEFORE_OS,
+    step="On a node whose state partition is a device of the device mapper, as after a boot by multipath, it is also "
+    "mounted at /run/cos/state while elemental runs, which would mount it read-only otherwise.",
+    changes=("the mount /run/cos/state, in the Pod only",),
+    done_if="the device of the label COS_STATE is not below /dev/mapper",
+    undo="It is unmounted after elemental, also after a failure.",
+    sources=(node_program("v1.8.0", 63),),
+)
+
+ROWS = (GRUB_FILES, KERNEL_ARGUMENTS, STATE_MOUNT)

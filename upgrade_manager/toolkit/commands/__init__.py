@@ -8,6 +8,7 @@ __all__ = [
     "prepare",
     "restore_vm",
     "single_node_upgrade",
+    "survey",
     "version_guard",
     "vm_live_migrate_detector",
 ]

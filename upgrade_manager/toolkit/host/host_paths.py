@@ -23,6 +23,8 @@ AGENT_IMAGES = "/var/lib/rancher/agent/images"
 OS_WORK = f"{WORK}/os"
 #: The partition of the operating system's images, which is mounted read-only.
 STATE_PARTITION = "/run/initramfs/cos-state"
+#: The place at which elemental looks for that partition (rancher/elemental-toolkit v1.1.7: pkg/constants/constants.go).
+ELEMENTAL_STATE = "/run/cos/state"
 #: The image that the next boot starts.
 ACTIVE_IMAGE = f"{STATE_PARTITION}/cOS/active.img"
 #: The previous operating system, which starts when the active image does not start.

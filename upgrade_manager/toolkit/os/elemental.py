@@ -13,6 +13,7 @@ from upgrade_manager.toolkit.host.host_paths import ELEMENTAL, OS_WORK
 from upgrade_manager.toolkit.host.host_programs import Call, Output, run_program
 from upgrade_manager.toolkit.os.os_images import until_full
 from upgrade_manager.toolkit.os.os_rootfs import MOUNT_POINT, mounted
+from upgrade_manager.toolkit.os.state_device import mounted_for_elemental
 from upgrade_manager.toolkit.run.errors import ProgramFailed, StepFailed
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ async def run_elemental(context: ToolkitContext, *, image_mib: int) -> None:
     # Without a size, elemental makes an image that is too small for the next release.
     context.tree.write(f"{CONFIG}/config.yaml", f"upgrade:\n  system:\n    size: {image_mib}\n")
     try:
-        async with mounted(context, "--bind", f"{MOUNT_POINT}{ELEMENTAL}", ELEMENTAL):
+        bound = mounted(context, "--bind", f"{MOUNT_POINT}{ELEMENTAL}", ELEMENTAL)
+        async with mounted_for_elemental(context), bound:
             arguments = ("--logfile", LOG, *await _source(context), "--config-dir", CONFIG, "--debug")
             call = Call(argv=("elemental", "upgrade", *arguments), timeout=_UPGRADE_TIMEOUT)
             output = await _watched(context, call)

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 _TIMEOUT = 900.0
 #: MiB of the state partition that a good upgrade leaves free at any time; with less, the partition ran full.
 LEAST_FREE = 32
+#: MiB beside the new image's files.
+EXTRA = 256
+#: Files occupy a twentieth more on the state partition than their sizes; elemental has them there twice.
+COPY = 1.05
 #: Seconds between two reads of the free space while elemental runs.
 _WATCH = 2.0
 
@@ -64,9 +68,14 @@ async def _remove_interrupted(context: ToolkitContext) -> None:
         await _run(context, "rm", "--recursive", "--force", "--one-file-system", *paths)
 
 
+def room_needed(files: int) -> int:
+    """Return the free space that an image of these files needs, both in MiB."""
+    return int(files * 2 * COPY) + EXTRA
+
+
 async def check_room(context: ToolkitContext, needed: int) -> int:
     """Return the free space of the state partition in MiB. Raises OutOfSpace if it is less than needed."""
-    free = await _free(context)
+    free = await free_space(context)
     if free < needed:
         raise OutOfSpace(
             f"the new operating system needs {needed} MiB on the node's {STATE_PARTITION}, which has {free} MiB free. "
@@ -80,12 +89,22 @@ async def until_full(context: ToolkitContext) -> NoReturn:
     while True:
         await asyncio.sleep(_WATCH)
         try:
-            free = await _free(context)
+            free = await free_space(context)
         except StepFailed as error:
             _log.warning("free space of the state partition not read", error=str(error))
             continue
         if free < LEAST_FREE:
             raise OutOfSpace(f"{STATE_PARTITION} ran full while elemental wrote to it ({free} MiB are left)")
+
+
+async def free_space(context: ToolkitContext) -> int:
+    """Return the free space of the state partition, in MiB."""
+    return await _number(context, "df", "--output=avail", "--block-size=1M", STATE_PARTITION)
+
+
+async def used_space(context: ToolkitContext, path: str) -> int:
+    """Return the space that is used on the file system of the path, in MiB."""
+    return await _number(context, "df", "--output=used", "--block-size=1M", path)
 
 
 async def disk_usage(context: ToolkitContext, path: str) -> int:
@@ -118,10 +137,6 @@ async def _writable(context: ToolkitContext) -> AsyncIterator[None]:
     finally:
         # A failure is only logged, because elemental and the next boot mount the partition themselves.
         await _try(context, "mount", "-o", "remount,ro", STATE_PARTITION)
-
-
-async def _free(context: ToolkitContext) -> int:
-    return await _number(context, "df", "--output=avail", "--block-size=1M", STATE_PARTITION)
 
 
 async def _number(context: ToolkitContext, *argv: str) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.toolkit.host.host_paths import ELEMENTAL, OS_WORK
+from upgrade_manager.toolkit.host.host_paths import ELEMENTAL, ELEMENTAL_STATE, OS_WORK
 from upgrade_manager.toolkit.host.host_programs import Call, run_program
 from upgrade_manager.toolkit.host.host_tree import HostTree
 from upgrade_manager.toolkit.iso.downloads import Downloads
@@ -91,7 +91,8 @@ async def mounted(context: ToolkitContext, *arguments: str) -> AsyncIterator[Non
 
 async def unmount_all(context: ToolkitContext) -> None:
     """Undo all mounts of a run that was killed; ignore errors of paths that are not mounted."""
-    for path in (ELEMENTAL, *MOUNT_POINTS):
+    of_elemental = [path for path in (ELEMENTAL_STATE,) if context.tree.exists(path)]
+    for path in (ELEMENTAL, *of_elemental, *MOUNT_POINTS):
         await _unmount(context, path)
 
 

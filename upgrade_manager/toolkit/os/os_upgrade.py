@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.release.migrations.nodes import GRUB_FILES, KERNEL_ARGUMENTS
+from upgrade_manager.release.migrations.nodes import GRUB_FILES, KERNEL_ARGUMENTS, STATE_MOUNT
 from upgrade_manager.release.migrations.v1_7_to_v1_8 import NIC_NAMES
 from upgrade_manager.toolkit.host.host_paths import ACTIVE_IMAGE, PASSIVE_IMAGE
 from upgrade_manager.toolkit.iso.downloads import Downloads
@@ -27,7 +27,16 @@ from upgrade_manager.toolkit.os.kernel_arguments import (
     restore_arguments,
     write_arguments,
 )
-from upgrade_manager.toolkit.os.os_images import check_room, disk_usage, interrupted, make_room, make_running_active
+from upgrade_manager.toolkit.os.os_images import (
+    COPY,
+    EXTRA,
+    check_room,
+    disk_usage,
+    interrupted,
+    make_room,
+    make_running_active,
+    room_needed,
+)
 from upgrade_manager.toolkit.os.os_record import (
     OsRecord,
     boot_id,
@@ -65,9 +74,6 @@ _SMALLEST_IMAGE = 3072
 _ROUND = 256
 #: A file system needs a tenth more than its files, and some MiB.
 _OVERHEAD = 1.1
-_EXTRA = 256
-#: Files occupy a twentieth more on the state partition than their sizes; elemental has them there twice.
-_COPY = 1.05
 
 _log = structlog.get_logger(__name__)
 
@@ -101,14 +107,14 @@ async def check_os(context: ToolkitContext) -> None:
     async with mounted_rootfs(context):
         files = await disk_usage(context, MOUNT_POINT)
     await make_room(context)
-    free = await check_room(context, int(files * 2 * _COPY) + _EXTRA)
+    free = await check_room(context, room_needed(files))
     save_record(
         context.tree,
         OsRecord(
             os=os,
             boot=boot,
-            image_mib=max(_SMALLEST_IMAGE, -(-int(files * _OVERHEAD + _EXTRA) // _ROUND) * _ROUND),
-            tree_mib=int(files * _COPY),
+            image_mib=max(_SMALLEST_IMAGE, -(-int(files * _OVERHEAD + EXTRA) // _ROUND) * _ROUND),
+            tree_mib=int(files * COPY),
             free_mib=free,
             running=image_inode(context.tree, ACTIVE_IMAGE),
         ),
@@ -119,13 +125,13 @@ async def _secure_running(context: ToolkitContext) -> None:
     """Make the image that runs the active one, which elemental keeps. Raises StepFailed if elemental would lose it."""
     try:
         if running_image(context.tree) == PASSIVE_IMAGE:
-            _refuse_pending(context.tree)
+            refuse_pending(context.tree)
     except StepFailed as error:
         raise StepFailed(f"{error}. Reboot node {context.node} from its disk, and retry the upgrade") from error
     await make_running_active(context)
 
 
-def _refuse_pending(tree: HostTree) -> None:
+def refuse_pending(tree: HostTree) -> None:
     """Raise StepFailed if another system was installed since the boot: the next boot has to start it first."""
     if not tree.exists(ACTIVE_IMAGE):
         return
@@ -245,7 +251,7 @@ INSTALL_STEPS = (
         row=KERNEL_ARGUMENTS,
     ),
     Step(name="check-nic-names", timeout=60, act=check_names, row=NIC_NAMES),
-    Step(name="install-os", timeout=2 * 3600, missing=install_missing, act=install_os),
+    Step(name="install-os", timeout=2 * 3600, missing=install_missing, act=install_os, row=STATE_MOUNT),
     Step(name="verify-os", timeout=3600, missing=verify_missing, act=verify_os),
     Step(name="remove-os-download", timeout=300, missing=leftovers, act=remove_leftovers),
 )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 #: Modules by command; each has its table STEPS and is imported only when its command runs.
 COMMANDS = {
     "node prepare": "prepare",
+    "node survey": "survey",
     "node checksums": "checksums",
     "node pre-drain": "pre_drain",
     "node post-drain": "post_drain",

@@ -16,6 +16,7 @@ from upgrade_manager.api.keys import (
     PROVISIONING_CLUSTER,
     SETTING_SERVER_VERSION,
 )
+from upgrade_manager.facts.rancher_features import MULTI_CLUSTER
 from upgrade_manager.facts.vm_obstacles import has_machine
 from upgrade_manager.kube import objects, resources
 from webhook.cluster import Listing, NotInstalled
@@ -177,6 +178,11 @@ MANAGED_CHARTS = Listing(
 )
 SERVER_VERSION = Listing(
     resource=resources.SETTINGS, field_selector=f"metadata.name={SETTING_SERVER_VERSION}", slim=keep("value", "default")
+)
+MULTI_CLUSTER_FEATURE = Listing(
+    resource=resources.RANCHER_FEATURES,
+    field_selector=f"metadata.name={MULTI_CLUSTER}",
+    slim=keep("spec.value", "status.lockedValue"),
 )
 ADDONS = Listing(resource=resources.ADDONS, slim=keep("spec.enabled", "status.status", condition="OperationFailed"))
 

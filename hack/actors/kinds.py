@@ -24,9 +24,6 @@ LONGHORN_NODES = Resource(group="longhorn.io", version="v1beta2", plural="nodes"
 RANCHER_CLUSTERS = Resource(
     group="management.cattle.io", version="v3", plural="clusters", kind="Cluster", namespaced=False
 )
-RANCHER_FEATURES = Resource(
-    group="management.cattle.io", version="v3", plural="features", kind="Feature", namespaced=False
-)
 #: Rancher's own settings; Harvester's and Longhorn's are other kinds.
 RANCHER_SETTINGS = Resource(
     group="management.cattle.io", version="v3", plural="settings", kind="Setting", namespaced=False

@@ -11,14 +11,14 @@ import yaml
 from hack.actors.controller import Controller
 from hack.actors.fleet import SYSTEM as FLEET_SYSTEM
 from hack.actors.helm_storage import HelmStorage, is_blocked
-from hack.actors.kinds import CLUSTER_REPOS, RANCHER_FEATURES, RANCHER_SETTINGS
+from hack.actors.kinds import CLUSTER_REPOS, RANCHER_SETTINGS
 from hack.actors.rancher_features import features_of
 from hack.actors.repository import release_text
 from upgrade_manager.api.keys import CATTLE_SYSTEM, SETTING_SERVER_VERSION
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import CONFIG_MAPS, DEPLOYMENTS
+from upgrade_manager.kube.resources import CONFIG_MAPS, DEPLOYMENTS, RANCHER_FEATURES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext

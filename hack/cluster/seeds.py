@@ -14,7 +14,6 @@ from hack.actors.kinds import (
     INSTANCE_MANAGERS,
     LONGHORN_NODES,
     RANCHER_CLUSTERS,
-    RANCHER_FEATURES,
     RANCHER_SETTINGS,
 )
 from hack.actors.longhorn_disks import longhorn_node
@@ -42,6 +41,7 @@ from upgrade_manager.kube.resources import (
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PROVISIONING_CLUSTERS,
+    RANCHER_FEATURES,
     SECRETS,
     SERVICE_ACCOUNTS,
     SETTINGS,

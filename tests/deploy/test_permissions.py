@@ -160,6 +160,7 @@ def test_manager_has_no_permission_of_the_webhook() -> None:
         "upgrades.harvesterhci.io",
         "versions.harvesterhci.io",
         "managedcharts.management.cattle.io",
+        "features.management.cattle.io",
         "mutatingwebhookconfigurations.admissionregistration.k8s.io",
         "validatingwebhookconfigurations.admissionregistration.k8s.io",
         "secrets",

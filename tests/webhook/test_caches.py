@@ -101,7 +101,7 @@ async def test_caches_are_read_once_in_sync() -> None:
 
 
 @pytest.mark.rule("admission: reviews that wait at the same time share a list that began after each of them")
-@pytest.mark.parametrize(("is_cold", "kinds", "lists"), [(True, 13, 2), (False, 10, 3)], ids=["cold", "on caches"])
+@pytest.mark.parametrize(("is_cold", "kinds", "lists"), [(True, 14, 2), (False, 11, 3)], ids=["cold", "on caches"])
 async def test_reviews_at_once_share_their_lists(*, is_cold: bool, kinds: int, lists: int) -> None:
     """On caches the first review continues, and lists again, while the others wait for the cordoned nodes."""
     async with running() as webhook:

@@ -1,6 +1,7 @@
 """Rancher's Feature multi-cluster-management, which is false in a Harvester cluster.
 
-The Job checks it after Rancher's upgrade (toolkit/charts/rancher_features.py).
+The Job checks it after Rancher's upgrade (toolkit/charts/rancher_features.py), the webhook before
+(webhook/checks/rancher_features.py).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.facts.rancher_cluster import LOGS
 from upgrade_manager.kube import objects
+from upgrade_manager.kube.resources import RANCHER_FEATURES
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
@@ -16,6 +18,18 @@ if TYPE_CHECKING:
 MULTI_CLUSTER = "multi-cluster-management"
 #: The fields that hold its value; the first one that is set counts.
 _FIELDS = (("status", "lockedValue"), ("spec", "value"), ("status", "default"))
+
+
+def set_by_a_user(feature: Object) -> str:
+    """Return that a user has made Rancher manage other clusters, with the remedy; empty if none has."""
+    if objects.value(feature, "status", "lockedValue") is not None or not objects.is_true(feature, "spec", "value"):
+        return ""
+    return (
+        f"Rancher's Feature {MULTI_CLUSTER} has spec.value true, with which Rancher manages other clusters, and "
+        "cluster-upgrade fails once it has upgraded Rancher. Let the Feature follow its default, which restarts "
+        f"Rancher: kubectl patch {RANCHER_FEATURES.name} {MULTI_CLUSTER} --type merge "
+        """-p '{"spec":{"value":null}}'"""
+    )
 
 
 def unmet(feature: Object | None) -> str:

@@ -131,6 +131,9 @@ LONGHORN_VOLUMES = Resource(group="longhorn.io", version="v1beta2", plural="volu
 LONGHORN_REPLICAS = Resource(group="longhorn.io", version="v1beta2", plural="replicas", kind="Replica")
 LONGHORN_ENGINES = Resource(group="longhorn.io", version="v1beta2", plural="engines", kind="Engine")
 MANAGED_CHARTS = Resource(group="management.cattle.io", version="v3", plural="managedcharts", kind="ManagedChart")
+RANCHER_FEATURES = Resource(
+    group="management.cattle.io", version="v3", plural="features", kind="Feature", namespaced=False
+)
 VIRTUAL_MACHINE_INSTANCES = Resource(
     group="kubevirt.io", version="v1", plural="virtualmachineinstances", kind="VirtualMachineInstance"
 )

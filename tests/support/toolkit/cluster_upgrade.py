@@ -29,6 +29,7 @@ from upgrade_manager.kube.resources import (
     KUBEVIRTS,
     MANAGED_CHARTS,
     MUTATING_WEBHOOK_CONFIGURATIONS,
+    RANCHER_FEATURES,
     SECRETS,
     SETTINGS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
@@ -37,7 +38,6 @@ from upgrade_manager.toolkit.charts.cluster_resources import (
     CLUSTER_REPOS,
     CUSTOM_RESOURCE_DEFINITIONS,
     HELM_CHART_CONFIGS,
-    RANCHER_FEATURES,
 )
 from upgrade_manager.toolkit.charts.helm import Helm
 from upgrade_manager.toolkit.charts.managed_charts import without_effect

@@ -89,6 +89,7 @@ CLUSTER: dict[Any, list[Any]] = {
         ),
         named("harvester-crd", "fleet-local"),
     ],
+    resources.RANCHER_FEATURES: [named("multi-cluster-management", spec={"value": True})],
     resources.ADDONS: [
         named("logging", "cattle-logging-system", spec={"enabled": True}, status={"status": "AddonEnabling"}),
         named("nvidia", "harvester-system", spec={"enabled": True}),

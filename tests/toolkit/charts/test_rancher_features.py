@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.toolkit.cluster_upgrade import cluster_upgrade, services_world
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import RANCHER_FEATURES
 from upgrade_manager.release.migrations.v1_7_to_v1_8 import DROPPED_FEATURES
 from upgrade_manager.toolkit.charts import rancher_values
-from upgrade_manager.toolkit.charts.cluster_resources import RANCHER_FEATURES
 from upgrade_manager.toolkit.charts.rancher import RANCHER
 from upgrade_manager.toolkit.charts.rancher_features import features_not_accepted, with_feature, without_features
 from upgrade_manager.toolkit.run.errors import StepFailed

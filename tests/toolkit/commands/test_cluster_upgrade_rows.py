@@ -12,15 +12,10 @@ from tests.support.toolkit.cluster_upgrade import ClusterUpgrade, cluster_upgrad
 from tests.support.toolkit.toolkit import PLAN
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import MANAGED_CHARTS, SECRETS, SETTINGS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import MANAGED_CHARTS, RANCHER_FEATURES, SECRETS, SETTINGS, UPGRADE_PLANS
 from upgrade_manager.release.migrations import generic, v1_7_to_v1_8
 from upgrade_manager.toolkit.charts.chart_repository import upgrade_repository
-from upgrade_manager.toolkit.charts.cluster_resources import (
-    HELM_CHART_CONFIGS,
-    RANCHER_CLUSTERS,
-    RANCHER_FEATURES,
-    RANCHER_SETTINGS,
-)
+from upgrade_manager.toolkit.charts.cluster_resources import HELM_CHART_CONFIGS, RANCHER_CLUSTERS, RANCHER_SETTINGS
 from upgrade_manager.toolkit.charts.managed_charts import KUBEOVN_CRD
 from upgrade_manager.toolkit.charts.rancher import RANCHER
 from upgrade_manager.toolkit.commands.cluster_upgrade import STEPS

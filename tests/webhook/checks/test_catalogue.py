@@ -36,6 +36,7 @@ READS = {
     "built-in upgrade": (resources.UPGRADES,),
     "nodes": (resources.NODES,),
     "cluster": (resources.PROVISIONING_CLUSTERS,),
+    "rancher features": (resources.RANCHER_FEATURES,),
     "machines": (resources.MACHINES,),
     "pairing": (resources.NODES, resources.MACHINES),
     "Longhorn": (resources.NODES, resources.LONGHORN_VOLUMES),

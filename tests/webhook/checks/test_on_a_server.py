@@ -45,6 +45,7 @@ CREATED: dict[Resource, Any] = {
     resources.SCHEDULE_VM_BACKUPS: named("daily", "default", spec=SCHEDULE, status={"suspended": False}),
     resources.VIRTUAL_MACHINE_INSTANCES: {**BOUND, "metadata": {"name": "db", "namespace": "default"}},
     resources.UPGRADE_PLANS: named("other", spec=VERSION, status=RUNNING),
+    resources.RANCHER_FEATURES: named("multi-cluster-management", spec={"value": True}),
     resources.UPGRADES: named("up", SYSTEM, labels=PREPARING, spec=VERSION),
 }
 #: Changes of objects, by kind, name and namespace.
@@ -86,6 +87,7 @@ REPORTED: dict[str, list[str]] = {
     "built-in upgrade": ["up is in progress (state PreparingNodes)"],
     "nodes": ["Node node-0 is cordoned. ", "Node node-2 is not Ready: Lost. "],
     "cluster": ["Cluster fleet-local/local is not ready: "],
+    "rancher features": ["multi-cluster-management has spec.value true"],
     "machines": ["is in phase Failed"],
     "pairing": ["Node node-1 lacks the label", "Node node-2 names Machine fleet-local/x, which does not exist"],
     "Longhorn": [

@@ -37,9 +37,6 @@ RANCHER_CLUSTERS = Resource(
 #: Not the core group's nodes.
 LONGHORN_NODES = Resource(group="longhorn.io", version="v1beta2", plural="nodes", kind="Node")
 INSTANCE_MANAGERS = Resource(group="longhorn.io", version="v1beta2", plural="instancemanagers", kind="InstanceManager")
-RANCHER_FEATURES = Resource(
-    group="management.cattle.io", version="v3", plural="features", kind="Feature", namespaced=False
-)
 #: Rancher's own settings; the settings of Harvester and Longhorn are other kinds.
 RANCHER_SETTINGS = Resource(
     group="management.cattle.io", version="v3", plural="settings", kind="Setting", namespaced=False

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.facts.rancher_features import MULTI_CLUSTER, unmet
-from upgrade_manager.toolkit.charts.cluster_resources import RANCHER_FEATURES
+from upgrade_manager.kube.resources import RANCHER_FEATURES
 
 if TYPE_CHECKING:
     from collections.abc import Collection

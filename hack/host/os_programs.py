@@ -208,5 +208,5 @@ class OsPrograms:
         if unit in self._state.units:
             return Output(status=1, stderr=f"Failed to start transient service unit: Unit {unit} was already loaded.")
         self._state.units.append(unit)
-        self._state.reboot_after = arguments[-2]
+        self._state.reboot_after = arguments[-3]
         return Output(status=0, stderr=f"Running as unit: {unit}")

@@ -22,6 +22,7 @@ printf %s "$line"
 """
 _SYSTEMCTL = """#!/bin/sh
 echo "systemctl $*" >> FOLDER/reboots
+ls FOLDER/manifests >> FOLDER/left
 status=$(head -n 1 FOLDER/statuses)
 sed -i 1d FOLDER/statuses
 exit "$status"
@@ -34,11 +35,20 @@ async def _run(folder: Path, answers: list[str], *, statuses: list[int]) -> str:
         path = folder / name
         path.write_text(text.replace("FOLDER", str(folder)), encoding="utf-8")
         path.chmod(0o755)
+    (folder / "manifests").mkdir(exist_ok=True)
     (folder / "answers").write_text("".join(f"{one}\n" for one in answers), encoding="utf-8")
     (folder / "statuses").write_text("".join(f"{one}\n" for one in statuses), encoding="utf-8")
     shell = shutil.which("sh")
     assert shell is not None
-    arguments = (str(folder / "kubectl"), "/etc/kubelet config", "node-0", "harvester-system", _POD, "0")
+    arguments = (
+        str(folder / "kubectl"),
+        "/etc/kubelet config",
+        "node-0",
+        "harvester-system",
+        _POD,
+        "0",
+        str(folder / "manifests"),
+    )
     process = await asyncio.create_subprocess_exec(
         *(shell, "-c", SCRIPT, "reboot", *arguments),
         stdout=asyncio.subprocess.PIPE,
@@ -76,8 +86,27 @@ async def test_script_ends_without_a_reboot(tmp_path: Path, answer: str, message
 
 
 async def test_script_repeats_a_reboot_that_systemd_refuses(tmp_path: Path) -> None:
-    await _run(tmp_path, ["Succeeded", "fail", "Succeeded"], statuses=[1, 0])
-    assert _reboots(tmp_path) == ["systemctl reboot"] * 2
+    """Also on a node whose API server has ended with its manifest."""
+    await _run(tmp_path, ["Succeeded", "fail"], statuses=[1, 1, 0])
+    assert _reboots(tmp_path) == ["systemctl reboot"] * 3
+    assert (tmp_path / "answers").read_text() == "fail\n"
+
+
+@pytest.mark.parametrize("names", [[], ["etcd.yaml", "kube-apiserver.yaml"]])
+async def test_manifests_are_removed_before_the_reboot(tmp_path: Path, names: list[str]) -> None:
+    (tmp_path / "manifests").mkdir()
+    for name in names:
+        (tmp_path / "manifests" / name).write_text("kind: Pod\n")
+    await _run(tmp_path, ["Running", "Succeeded"], statuses=[0])
+    assert (tmp_path / "left").read_text() == ""
+    assert _reboots(tmp_path) == ["systemctl reboot"]
+
+
+async def test_manifests_stay_without_a_reboot(tmp_path: Path) -> None:
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests/etcd.yaml").write_text("kind: Pod\n")
+    await _run(tmp_path, ["Running", "Failed"], statuses=[0])
+    assert [path.name for path in (tmp_path / "manifests").iterdir()] == ["etcd.yaml"]
 
 
 def test_script_survives_expansion_by_systemd() -> None:

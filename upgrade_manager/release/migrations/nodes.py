@@ -41,4 +41,26 @@ STATE_MOUNT = Row(
     sources=(node_program("v1.8.0", 63),),
 )
 
-ROWS = (GRUB_FILES, KERNEL_ARGUMENTS, STATE_MOUNT)
+STATE_FILE = Row(
+    id="state-file",
+    place=Place.BEFORE_OS,
+    step="The record of the installation, state.yaml on the state partition, becomes state.yaml.bak if it lacks its "
+    "label, as after an installation of v1.1: elemental would use the record, and writes a new one.",
+    changes=("/run/initramfs/cos-state/state.yaml", "/run/initramfs/cos-state/state.yaml.bak"),
+    done_if="the record does not exist, or has state.label",
+    undo="None is needed; state.yaml.bak is kept.",
+    sources=(node_program("v1.8.0", 10),),
+)
+
+POD_MANIFESTS = Row(
+    id="pod-manifests",
+    place=Place.BEFORE_REBOOT,
+    step="RKE2's manifests of static Pods are removed right before the reboot: the kubelet would start those of the "
+    "former release, before RKE2 writes its own.",
+    changes=("/var/lib/rancher/rke2/agent/pod-manifests/*",),
+    done_if="the node reboots",
+    undo="None is needed: RKE2 writes them whenever it starts.",
+    sources=(node_program("v1.8.0", 101),),
+)
+
+ROWS = (GRUB_FILES, KERNEL_ARGUMENTS, STATE_FILE, STATE_MOUNT, POD_MANIFESTS)

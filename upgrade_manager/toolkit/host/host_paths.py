@@ -11,6 +11,8 @@ RKE2_BIN = "/var/lib/rancher/rke2/bin"
 CTR = f"{RKE2_BIN}/ctr"
 CONTAINERD_SOCKET = "/run/k3s/containerd/containerd.sock"
 
+#: The manifests of static Pods, which RKE2 writes when it starts.
+POD_MANIFESTS = "/var/lib/rancher/rke2/agent/pod-manifests"
 #: The folder in which containerd keeps images.
 CONTAINERD = "/var/lib/rancher/rke2/agent/containerd"
 
@@ -23,6 +25,8 @@ AGENT_IMAGES = "/var/lib/rancher/agent/images"
 OS_WORK = f"{WORK}/os"
 #: The partition of the operating system's images, which is mounted read-only.
 STATE_PARTITION = "/run/initramfs/cos-state"
+#: elemental's record of the installation.
+STATE_FILE = f"{STATE_PARTITION}/state.yaml"
 #: The place at which elemental looks for that partition (rancher/elemental-toolkit v1.1.7: pkg/constants/constants.go).
 ELEMENTAL_STATE = "/run/cos/state"
 #: The image that the next boot starts.

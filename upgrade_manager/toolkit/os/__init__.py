@@ -3,6 +3,7 @@
 os_upgrade  the steps; `os_record` is the record for a repeated run
 os_rootfs   the release's root file system on the host; `os_release` reads the name of the system in a tree
 os_images   the images on the state partition; `elemental` writes the images, `image_check` checks the new one
+state_file  elemental's record of the installation
 state_device  the state partition's device, and its second mount
 kernel_arguments  keeps the names of NICs by GRUB's arguments for the kernel; `grub_files` are the files of GRUB
 running_image  the image that the host runs

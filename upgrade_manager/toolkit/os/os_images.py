@@ -49,7 +49,7 @@ _log = structlog.get_logger(__name__)
 
 async def make_room(context: ToolkitContext) -> None:
     """Remove the files of a killed elemental, and free the empty blocks of the fallback image."""
-    async with _writable(context):
+    async with writable(context):
         await _remove_interrupted(context)
         if context.tree.exists(PASSIVE_IMAGE):
             await _run(context, "fallocate", "--dig-holes", PASSIVE_IMAGE)
@@ -121,7 +121,7 @@ async def make_running_active(context: ToolkitContext) -> None:
     running = running_image(context.tree)
     if running == ACTIVE_IMAGE:
         return
-    async with _writable(context):
+    async with writable(context):
         await _run(context, "mv", "--force", running, ACTIVE_IMAGE)
         await _run(context, "sync", "--file-system", STATE_PARTITION)
         # The boot loader and the initramfs find the image by its path.
@@ -129,7 +129,7 @@ async def make_running_active(context: ToolkitContext) -> None:
 
 
 @asynccontextmanager
-async def _writable(context: ToolkitContext) -> AsyncIterator[None]:
+async def writable(context: ToolkitContext) -> AsyncIterator[None]:
     """Mount the state partition writable while the block runs."""
     await _run(context, "mount", "-o", "remount,rw", STATE_PARTITION)
     try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from upgrade_manager.release.migrations.nodes import GRUB_FILES, KERNEL_ARGUMENTS, STATE_MOUNT
+from upgrade_manager.release.migrations.nodes import GRUB_FILES, KERNEL_ARGUMENTS, STATE_FILE, STATE_MOUNT
 from upgrade_manager.release.migrations.v1_7_to_v1_8 import NIC_NAMES
 from upgrade_manager.toolkit.host.host_paths import ACTIVE_IMAGE, PASSIVE_IMAGE
 from upgrade_manager.toolkit.iso.downloads import Downloads
@@ -61,6 +61,7 @@ from upgrade_manager.toolkit.os.os_rootfs import (
     unmount_all,
 )
 from upgrade_manager.toolkit.os.running_image import is_fallback_boot, running_image
+from upgrade_manager.toolkit.os.state_file import move_state_file, state_file_incomplete
 from upgrade_manager.toolkit.run.errors import StepFailed
 from upgrade_manager.toolkit.run.steps import Step
 
@@ -251,6 +252,7 @@ INSTALL_STEPS = (
         row=KERNEL_ARGUMENTS,
     ),
     Step(name="check-nic-names", timeout=60, act=check_names, row=NIC_NAMES),
+    Step(name="move-state-file", timeout=300, missing=state_file_incomplete, act=move_state_file, row=STATE_FILE),
     Step(name="install-os", timeout=2 * 3600, missing=install_missing, act=install_os, row=STATE_MOUNT),
     Step(name="verify-os", timeout=3600, missing=verify_missing, act=verify_os),
     Step(name="remove-os-download", timeout=300, missing=leftovers, act=remove_leftovers),

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.keys import HARVESTER_SYSTEM
-from upgrade_manager.toolkit.host.host_paths import ACTIVE_IMAGE, KUBECTL, KUBELET_CONFIG
+from upgrade_manager.release.migrations.nodes import POD_MANIFESTS as MANIFESTS_ROW
+from upgrade_manager.toolkit.host.host_paths import ACTIVE_IMAGE, KUBECTL, KUBELET_CONFIG, POD_MANIFESTS
 from upgrade_manager.toolkit.host.host_programs import Call, run_program
 from upgrade_manager.toolkit.os.os_record import is_verified
 from upgrade_manager.toolkit.os.os_release import release_os, runs_release
@@ -27,17 +28,20 @@ _PREFIX = "harvester-upgrade-reboot"
 _TIMEOUT = 60.0
 #: Seconds between two reads of the Pod.
 _POLL = "5"
-#: Waits for the Pod; arguments: kubectl, its configuration, the node, namespace and Pod, seconds between two reads.
+#: Waits for the Pod; arguments: kubectl, its configuration, the node, namespace and Pod, seconds between two reads, and
+#: the folder that it empties before the reboot.
 #:
 #: A list, because a kubelet that reads a deleted Pod by its name gets 403 (Forbidden), as it does while the API server
-#: starts. A failed read is repeated without a limit: in the end the Pod has ended or is deleted. systemd expands braces
-#: after a dollar sign, so there are none.
+#: starts. A failed read is repeated without a limit: in the end the Pod has ended or is deleted. The API server of this
+#: node ends with its manifest, so that the Pod is not read again when systemd refuses the reboot. systemd expands
+#: braces after a dollar sign, so there are none.
 SCRIPT = (
     'phase_of() { "$1" --kubeconfig "$2" --request-timeout 30s get pods --namespace "$4" '
     '--field-selector "spec.nodeName=$3,metadata.name=$5" --output "jsonpath={.items[*].status.phase}"; }; '
     "while true; do "
     'if phase=$(phase_of "$@"); then case $phase in '
-    'Succeeded) echo "Pod $5 has succeeded, rebooting"; systemctl reboot && exit 0;; '
+    'Succeeded) echo "Pod $5 has succeeded, rebooting"; rm -f "$7"/*; '
+    'until systemctl reboot; do sleep "$6"; done; exit 0;; '
     'Failed) echo "Pod $5 has failed, not rebooting"; exit 0;; '
     '"") echo "Pod $5 is deleted, not rebooting"; exit 0;; '
     "esac; fi; "
@@ -64,9 +68,9 @@ async def arrange_reboot(context: ToolkitContext) -> None:
     if not is_verified(context.tree, await record_of(context)):
         raise StepFailed(f"{ACTIVE_IMAGE} has changed since it was checked as {await release_os(context)}")
     unit = ("systemd-run", f"--unit={unit_of(context.pod)}", "--collect")
-    arguments = (KUBECTL, KUBELET_CONFIG, context.node, HARVESTER_SYSTEM, context.pod, _POLL)
+    arguments = (KUBECTL, KUBELET_CONFIG, context.node, HARVESTER_SYSTEM, context.pod, _POLL, POD_MANIFESTS)
     argv = (*unit, "/bin/sh", "-c", SCRIPT, _PREFIX, *arguments)
     await run_program(context.programs, Call(argv=argv, timeout=_TIMEOUT))
 
 
-ARRANGE_REBOOT = Step(name="arrange-reboot", timeout=300, missing=reboot_missing, act=arrange_reboot)
+ARRANGE_REBOOT = Step(name="arrange-reboot", timeout=300, missing=reboot_missing, act=arrange_reboot, row=MANIFESTS_ROW)

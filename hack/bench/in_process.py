@@ -24,7 +24,7 @@ from upgrade_manager.preflight.kubelets import DirectKubelets
 from upgrade_manager.runtime.metrics import Metrics
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Mapping
     from datetime import datetime
 
     from hack.cluster.backend import Backend
@@ -44,11 +44,11 @@ class BenchError(Exception):
     """A benchmark's upgrade or process failed."""
 
 
-def plan_manifest() -> dict[str, Any]:
-    """Return the plan that all benchmarks create."""
+def plan_manifest(**spec: Any) -> dict[str, Any]:
+    """Return the plan that all benchmarks create, with these fields of the spec."""
     kind = UPGRADE_PLANS
     head = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": PLAN}}
-    return {**head, "spec": {"version": "v1.8.0"}}
+    return {**head, "spec": {"version": "v1.8.0", **spec}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +80,24 @@ class Upgrade:
 
 @contextlib.asynccontextmanager
 async def upgraded(
-    scenario: Scenario, *, seed: int = 0, scale: float = 1.0, backend: Callable[[int], Backend] = virtual_backend
+    scenario: Scenario,
+    *,
+    seed: int = 0,
+    scale: float = 1.0,
+    backend: Callable[[int], Backend] = virtual_backend,
+    options: RunOptions | None = None,
+    spec: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[Upgrade]:
-    """Upgrade a simulated cluster. Raises BenchError when the upgrade fails."""
+    """Upgrade a simulated cluster, with these options of the manager. Raises BenchError when the upgrade fails."""
     async with Simulation(scenario, seed=seed, scale=scale, backend=backend) as simulation:
         initial_objects = await simulation.backend.objects()
-        async with manager(simulation, simulation.transport()):
+        async with manager(simulation, simulation.transport(), options=options):
             recorder = record(simulation)
-            wall = await run_plan(simulation)
+            wall = await run_plan(simulation, **(spec or {}))
             yield Upgrade(recorder=recorder, wall=wall, initial_objects=initial_objects)
 
 
-async def run_plan(simulation: Simulation) -> float:
+async def run_plan(simulation: Simulation, **spec: Any) -> float:
     """Create the plan, wait for its success and return the seconds of real time. Raises BenchError when it fails."""
     end = _PlanEnd()
     informer = Informer(
@@ -101,7 +107,7 @@ async def run_plan(simulation: Simulation) -> float:
         task = group.create_task(informer.run())
         await informer.wait_for_sync()
         began = time.perf_counter()
-        await simulation.apply(plan_manifest())
+        await simulation.apply(plan_manifest(**spec))
         async with asyncio.timeout(UPGRADE_TIMEOUT):
             phase = await end.phase
         wall = time.perf_counter() - began
@@ -143,7 +149,9 @@ class _PlanEnd:
 
 
 @contextlib.asynccontextmanager
-async def manager(simulation: Simulation, transport: Transport) -> AsyncIterator[None]:
+async def manager(
+    simulation: Simulation, transport: Transport, *, options: RunOptions | None = None
+) -> AsyncIterator[None]:
     """Run a manager that reaches the simulated cluster by a transport."""
     environment = Environment(
         transport=transport,
@@ -154,7 +162,7 @@ async def manager(simulation: Simulation, transport: Transport) -> AsyncIterator
         clock=LoopClock(simulation),
         random=Random(simulation.seed),
     )
-    running = build_manager(environment, RunOptions(), Metrics(CollectorRegistry()))
+    running = build_manager(environment, options or RunOptions(), Metrics(CollectorRegistry()))
     async with asyncio.TaskGroup() as group:
         group.create_task(running.run(), name="manager")
         yield

@@ -17,14 +17,18 @@ from hack.apiserver.call import call_of
 from hack.bench.in_process import MANAGER, upgraded
 from hack.scenario import Scenario
 from hack.simulation import Simulation
+from tests.pipeline.phases.test_iso_checksums_runs import OWN
 from tests.support.managers.manager_restarts import InClusterManager
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun
 from tests.support.managers.write_hooks import NoopWrites
 from upgrade_manager.api.phases import PHASE_VALUES
+from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
 from upgrade_manager.kube.transport import Request
+from upgrade_manager.pipeline.outcome import Completed
+from upgrade_manager.pipeline.phases import image_preload
 
 #: A VM that cannot migrate: it is shut down, and started again on request.
 FIXED: dict[str, Any] = {"name": "fixed", "node": "node-1", "migratable": False}
@@ -66,6 +70,20 @@ REQUESTS = {
     "create plans": 2,
     "deletecollection": 6,
 }
+#: The further requests of an upgrade whose nodes are surveyed, at most. The Jobs and their Plan are in watches that run
+#: anyway.
+SURVEY = {
+    "create plans": 1,
+    # Of the Pods, which carry the reports.
+    "watch": 1,
+    "list": 1,
+    # The progress of the survey: the first Job, and one write for the reports of each second.
+    "patch upgradeplans/status": 3,
+}
+#: The same with Harvester's toolkit, of whose image each node is asked once.
+IMAGE_SURVEY = {**SURVEY, "list": 2}
+#: Without a preload.
+NO_PRELOAD: dict[str, Any] = {"imagePreloadOption": {"concurrency": -1}}
 #: Verbs that are counted for all kinds together.
 TOGETHER = {"watch", "list", "deletecollection"}
 
@@ -139,8 +157,8 @@ def _kind(request: Request) -> str:
     return call.verb if call.verb in TOGETHER else f"{call.verb} {resource}"
 
 
-async def _counted() -> Counter[str]:
-    async with upgraded(THREE) as upgrade:
+async def _counted(**more: Any) -> Counter[str]:
+    async with upgraded(THREE, **more) as upgrade:
         await asyncio.sleep(SETTLED)
         return Counter(_kind(exchange.request) for exchange in upgrade.recorder.of(MANAGER))
 
@@ -149,6 +167,20 @@ def test_healthy_upgrade_makes_no_other_requests() -> None:
     counted = virtual_time.run(_counted())
     assert counted - Counter(REQUESTS) == Counter()
     assert counted["create events"] == REQUESTS["create events"]
+
+
+@pytest.mark.parametrize("is_own", [True, False], ids=["own", "harvester"])
+def test_survey_makes_no_other_requests(monkeypatch: pytest.MonkeyPatch, *, is_own: bool) -> None:
+    options = OWN if is_own else RunOptions()
+    counted = virtual_time.run(_counted(options=options, spec=NO_PRELOAD))
+    monkeypatch.setattr(image_preload, "survey", _no_survey)
+    without = virtual_time.run(_counted(options=options, spec=NO_PRELOAD))
+    assert counted - without - Counter(SURVEY if is_own else IMAGE_SURVEY) == Counter()
+    assert counted["create plans"] == without["create plans"] + 1
+
+
+async def _no_survey(*_: object, **__: object) -> Completed:
+    return Completed()
 
 
 @pytest.mark.full

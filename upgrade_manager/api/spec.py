@@ -78,7 +78,8 @@ class UpgradePlanSpec(ApiModel):
     )
     force: bool = Field(
         default=False,
-        description="Skip the check that the release supports an upgrade from the running version.",
+        description="Skip the check that the release supports an upgrade from the running version, and go on in spite "
+        "of what the survey of the nodes finds, which status.survey records.",
     )
     image_preload_option: ImagePreloadOption = Field(
         default_factory=ImagePreloadOption,

@@ -11,6 +11,7 @@ from hack import scenario as scenarios
 from hack.actors.freezer import kubelet_of, registry_of
 from hack.simulation import Simulation
 from tests.pipeline.phases.test_iso_checksums_runs import OWN
+from tests.support.cluster.cluster_state import created_objects
 from tests.support.cluster.survey_world import FULL, NO_STATE_PARTITION, report
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition
 from tests.support.programs.polling import eventually
@@ -129,6 +130,27 @@ async def test_findings_of_two_nodes_are_one_message(*, force: bool) -> None:
             assert condition(plan, "Progressing") == ("False", "Failed", cause)
             assert await stage.warnings() == [("UpgradeFailed", f"Upgrade failed: {cause}")]
             assert stage.ledger.names("jobs") == ["upgrade-checksums"]
+
+
+@pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")
+async def test_failed_job_of_the_survey_is_kept() -> None:
+    fault = {"work": "survey", "node": "node-1", "message": "unknown command: survey"}
+    async with Simulation(scenario(fault, upgrade_controller={"backoff_limit": 1})) as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        stage.options = OWN
+        async with stage.life():
+            await stage.create_plan(SKIPPED)
+            plan = await stage.fail()
+            await assert_clean(stage)
+            cause = condition(plan, "Progressing")[2]
+            assert cause.startswith("node survey failed: Job cattle-system/apply-upgrade-survey-on-node-1-")
+            assert "unknown command: survey; log: kubectl logs -n cattle-system job/" in cause
+            [job] = await created_objects(simulation)
+            assert job.startswith("Job cattle-system/apply-upgrade-survey-on-node-1-")
+            await stage.delete()
+            await stage.until("deleted")
+            await stage.settle()
+            assert await created_objects(simulation) == []
 
 
 @pytest.mark.rule("pipeline: a node without a readable report is named, and the survey is repeated")

@@ -84,8 +84,7 @@ async def survey(ctx: ReconcileContext, nodes: Sequence[Object], *, is_preloaded
         return Completed()
     long_name = long_name_message(nodes)
     if long_name:
-        ctx.events.warning(ctx.raw, SKIPPED, f"{long_name}; node survey skipped")
-        return Completed()
+        return await _go_on(ctx, SKIPPED, f"{long_name}; node survey skipped")
     if plan is None:
         await check_plan_nodes(ctx, nodes)
         await prepare_nodes(ctx, nodes, name)
@@ -112,7 +111,7 @@ async def _follow(ctx: ReconcileContext, plan: Object, nodes: Sequence[Object]) 
     missing = sorted(set(map(objects.name, nodes)) - entries.keys()) if _reports(ctx) else []
     if isinstance(result, Completed) and missing:
         return await _await_reports(ctx, plan, jobs, missing)
-    return _decided(ctx, result, findings_text(entries))
+    return await _decided(ctx, result, findings_text(entries))
 
 
 def _explained(waiting: Waiting, entries: Mapping[str, Any], images: Mapping[str, Wait]) -> Waiting:
@@ -123,7 +122,7 @@ def _explained(waiting: Waiting, entries: Mapping[str, Any], images: Mapping[str
     return replace(waiting, message=message, waits=(*images.values(), *others))
 
 
-def _decided(ctx: ReconcileContext, result: PhaseResult, findings: str) -> PhaseResult:
+async def _decided(ctx: ReconcileContext, result: PhaseResult, findings: str) -> PhaseResult:
     """Fail the upgrade for findings, and for a survey that has failed; with spec.force, report both and go on."""
     found = f"the node survey found problems: {findings}" if findings else ""
     failed = result.cause if isinstance(result, Failed) else ""
@@ -131,11 +130,17 @@ def _decided(ctx: ReconcileContext, result: PhaseResult, findings: str) -> Phase
         return result
     if ctx.plan.spec.force:
         text = ". ".join(filter(None, (found, failed)))
-        ctx.events.warning(ctx.raw, FINDINGS, f"The upgrade goes on, because of spec.force, although {text}")
-        return Completed()
+        return await _go_on(ctx, FINDINGS, f"The upgrade goes on, because of spec.force, although {text}")
     # A command stands at the end.
     hint = f"{found}; spec.force: true skips this check" if found else ""
     return Failed(cause=". ".join(filter(None, (hint, failed))))
+
+
+async def _go_on(ctx: ReconcileContext, reason: str, message: str) -> Completed:
+    """Complete the phase with a warning, which is sent before: later phases do not repeat it."""
+    ctx.events.warning(ctx.raw, reason, message)
+    await ctx.events.sent()
+    return Completed()
 
 
 async def _await_reports(

@@ -1,6 +1,7 @@
 """The client that last wrote a field, by the object's managedFields.
 
-pipeline/settings/rancher.py names the client that has changed what the manager set.
+pipeline/settings/rancher.py names the client that has changed what the manager set, toolkit/vms/drain_taint.py the one
+that has removed its taint.
 """
 
 from __future__ import annotations

@@ -26,6 +26,16 @@ async def test_event_is_recorded_on_the_plan(tmp_path: Path) -> None:
         )
 
 
+async def test_event_of_a_reason_is_recorded_once(tmp_path: Path) -> None:
+    async with toolkit_world(tmp_path) as world:
+        events = world.context().events
+        for message in ("first", "second"):
+            await events.record_once("drain", type_=NORMAL, reason="DrainTaintRemoved", message=message)
+        await events.record_once("drain", type_=NORMAL, reason="Another", message="third")
+        found = (await world.client.list(EVENTS, namespace="default")).items
+        assert sorted(event["message"] for event in found) == ["first", "third"]
+
+
 async def test_event_about_an_absent_plan_is_logged(tmp_path: Path) -> None:
     async with toolkit_world(tmp_path) as world:
         events = PlanEvents(world.client, "absent", now=virtual_now, random=Random(1))

@@ -10,11 +10,12 @@ import pytest
 from tests.support.toolkit.toolkit import NODE, ToolkitWorld, toolkit_world
 from upgrade_manager.kube.errors import Conflict
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import NODES
+from upgrade_manager.kube.resources import EVENTS, NODES
 from upgrade_manager.toolkit.vms.drain_taint import (
     drain_taint_present,
     remove_drain_taint,
     set_drain_taint,
+    set_drain_taint_again,
 )
 
 DRAIN = {"key": "kubevirt.io/drain", "value": "draining", "effect": "NoSchedule"}
@@ -83,3 +84,44 @@ async def test_taint_of_another_writer_is_kept(tmp_path: Path, monkeypatch: pyte
             with pytest.raises(Conflict):
                 await change(world.context())
         assert await taints_of(world) == [OTHER]
+
+
+@pytest.mark.parametrize(
+    ("left", "client"),
+    [
+        pytest.param([OTHER], "harvester", id="recorded"),
+        pytest.param([], "another client, such as Harvester's node-down controller,", id="no taint is left"),
+    ],
+)
+async def test_client_that_removes_the_taint_is_reported_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: list[dict[str, Any]], client: str
+) -> None:
+    async with tainted(tmp_path, DRAIN) as world:
+        context, get = world.context(), world.client.get
+        written: dict[str, Any] = {"f:spec": {"f:taints": {}}}
+        managers = [
+            {"manager": name, "operation": "Update", "time": time, "fieldsV1": written}
+            for name, time in (
+                ("harvester-upgrade-toolkit", "2026-01-01T00:00:02Z"),
+                ("harvester", "2026-01-01T00:00:01Z"),
+            )
+        ]
+
+        async def get_managed(*arguments: Any, **options: Any) -> Any:
+            node = await get(*arguments, **options)
+            node["metadata"] |= {"managedFields": managers if left else []}
+            return node
+
+        await set_drain_taint_again(context)
+        monkeypatch.setattr(world.client, "get", get_managed)
+        for _ in range(3):
+            await world.client.patch(NODES, NODE, MergePatch({"spec": {"taints": left or None}}))
+            await set_drain_taint_again(context)
+            assert (await taints_of(world)) == [*left, DRAIN]
+        monkeypatch.undo()
+        (event,) = (await world.client.list(EVENTS, namespace="default")).items
+        assert (event["type"], event["reason"]) == ("Warning", "DrainTaintRemoved")
+        assert event["message"] == (
+            f"Node node-0: {client} has removed taint kubevirt.io/drain, by which KubeVirt moves the node's VMs; it is "
+            "set again at each check"
+        )

@@ -34,6 +34,15 @@ class PlanEvents:
         self._plan = plan
         self._now = now
         self._random = random
+        #: Reasons of events that this run has recorded, and does not repeat.
+        self._recorded: set[str] = set()
+
+    async def record_once(self, component: str, *, type_: str, reason: str, message: str) -> None:
+        """Record an event unless this run has recorded one of that reason by this method."""
+        if reason not in self._recorded:
+            self._recorded.add(reason)
+            _log.warning("reported once", reason=reason, message=message)
+            await self.record(component, type_=type_, reason=reason, message=message)
 
     async def record(self, component: str, *, type_: str, reason: str, message: str) -> None:
         """Record an event of this source component, and wait until it is sent."""

@@ -27,7 +27,7 @@ from upgrade_manager.kube.resources import (
 )
 from upgrade_manager.toolkit.run import ledger
 from upgrade_manager.toolkit.vms import restore_list
-from upgrade_manager.toolkit.vms.drain_taint import set_drain_taint
+from upgrade_manager.toolkit.vms.drain_taint import set_drain_taint_again
 from upgrade_manager.toolkit.vms.kubevirt import described
 from upgrade_manager.toolkit.vms.vm_shutdown import request_stop, restores_vms, vms_of_node
 
@@ -73,11 +73,8 @@ async def _limits(context: ToolkitContext, labelled: Sequence[Object]) -> Migrat
 
 
 async def evacuate(context: ToolkitContext) -> None:
-    """Set the drain taint again if another client has removed it, and stop the VMs that KubeVirt cannot move.
-
-    Harvester's node-down controller (v1.7.0 to v1.8.2) removes the taint at each change of a Ready node.
-    """
-    await set_drain_taint(context)
+    """Set the drain taint again if another client has removed it, and stop the VMs that KubeVirt cannot move."""
+    await set_drain_taint_again(context)
     await stop_stranded_vms(context)
 
 

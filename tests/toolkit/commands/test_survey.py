@@ -2,19 +2,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hack.host import state_partition
 from hack.host.network import add_card, mac, set_arguments
-from tests.support.toolkit.file_operations import file_operations
-from tests.support.toolkit.os_upgrade import NEW_OS, boot, boot_fallback, os_world
+from tests.support.toolkit.os_upgrade import NEW_OS, OLD_OS, boot, boot_fallback, os_world
+from tests.support.toolkit.survey import COMMAND, digest, findings, report_of
 from tests.support.toolkit.toolkit import ToolkitWorld
 from tests.support.toolkit.toolkit_transcript import golden, transcript
-from upgrade_manager.api.survey import SurveyReport, decode
+from upgrade_manager.api.survey import SurveyReport
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.toolkit.host.disk_space import RESERVE
 from upgrade_manager.toolkit.host.host_paths import (
@@ -25,43 +23,14 @@ from upgrade_manager.toolkit.host.host_paths import (
     TRANSITION_IMAGE,
 )
 from upgrade_manager.toolkit.host.host_programs import Call, Output
-from upgrade_manager.toolkit.os.os_rootfs import rootfs_path
+from upgrade_manager.toolkit.os.os_record import RECORD
 from upgrade_manager.toolkit.survey import room
-
-COMMAND = "node survey"
 
 
 @pytest.fixture(autouse=True)
 def _space(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give /usr/local some space, whatever this machine has."""
     monkeypatch.setattr(room, "free_bytes", lambda _: 50 * RESERVE)
-
-
-async def report_of(world: ToolkitWorld) -> SurveyReport:
-    """Run the command, and return its report, after which the host must be as it was, byte for byte."""
-    # The simulated kernel shows changes of images with the next program.
-    state_partition.refresh(world.tree.root)
-    before = digest(world.tree.root)
-    with file_operations(world.tree.root) as operations:
-        await world.run(COMMAND)
-    assert (digest(world.tree.root), operations.inside) == (before, [])
-    report = decode(world.reports[-1])
-    assert report is not None
-    return report
-
-
-def digest(root: Path) -> dict[str, tuple[int, float, str]]:
-    """Return mode, time and content of everything in the tree."""
-    found = ((path, path.lstat()) for path in root.rglob("*"))
-    return {
-        str(path): (state.st_mode, state.st_mtime, sha256(path.read_bytes()).hexdigest() if path.is_file() else "")
-        for path, state in found
-    }
-
-
-async def findings(world: ToolkitWorld) -> dict[str, str]:
-    """Return the messages by check."""
-    return {finding.check: finding.message for finding in (await report_of(world)).findings}
 
 
 @pytest.mark.rule("workloads: a survey changes no byte of the host, and reports in its termination message")
@@ -215,6 +184,19 @@ async def test_finding(tmp_path: Path, change: Callable[[ToolkitWorld], object],
         assert await findings(world) == {check: message}
 
 
+@pytest.mark.parametrize(
+    ("release", "is_known"), [pytest.param(NEW_OS, True, id="this release"), pytest.param("", False, id="another one")]
+)
+async def test_fallback_after_an_attempt_is_no_finding(tmp_path: Path, release: str, *, is_known: bool) -> None:
+    async with os_world(tmp_path) as world:
+        await world.run("node post-drain")
+        world.tree.write(RECORD, (world.tree.read(RECORD) or "").replace(NEW_OS, release or "Harvester v1.7.9"))
+        boot(world, OLD_OS)
+        assert set(await findings(world)) == (set() if is_known else {"boot-slot"})
+        world.iso.errors = [Transient("the upgrade repository returned HTTP 503")] * 1000
+        assert set(await findings(world)) == {"boot-slot"}
+
+
 async def test_names_of_many_cards_are_a_finding(tmp_path: Path) -> None:
     async with os_world(tmp_path) as world:
         _many_cards(world)
@@ -255,41 +237,6 @@ async def test_cluster_without_time_servers_has_no_finding(tmp_path: Path, servi
         _chrony(world)
         world.programs.state.time_service, world.programs.state.time_servers = service, servers
         assert await findings(world) == {}
-
-
-async def test_release_that_is_larger_than_the_running_system_counts(tmp_path: Path) -> None:
-    async with os_world(tmp_path) as world:
-        world.iso.files["/rootfs.squashfs"] = b"x" * (3 * 1024 * 1024)
-        world.programs.state.free_mib, world.programs.state.running_mib = 0, 0
-        world.tree.remove(PASSIVE_IMAGE)
-        assert "needs at least 262 MiB" in (await findings(world))["state-partition"]
-
-
-@pytest.mark.parametrize(("kept", "missing"), [(0, 1027), (1, 1026), (3, 1024)])
-async def test_room_for_the_download_is_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int, missing: int
-) -> None:
-    async with os_world(tmp_path) as world:
-        mib = 1024 * 1024
-        world.iso.files["/rootfs.squashfs"] = b"x" * (3 * mib)
-        if kept:
-            world.tree.write_bytes(f"{rootfs_path(NEW_OS)}.partial", b"x" * (kept * mib))
-        monkeypatch.setattr(room, "free_bytes", lambda _: missing * mib)
-        assert await findings(world) == {}
-        monkeypatch.setattr(room, "free_bytes", lambda _: missing * mib - 1)
-        assert await findings(world) == {
-            "persistent-partition": f"The upgrade needs {missing} MiB in /usr/local, which has {missing - 1} MiB free. "
-            "Free space there."
-        }
-
-
-async def test_repository_that_does_not_answer_is_not_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with os_world(tmp_path) as world:
-        world.iso.errors = [Transient("the upgrade repository returned HTTP 503")] * 1000
-        assert await findings(world) == {}
-        _full(world)
-        monkeypatch.setattr(room, "free_bytes", lambda _: RESERVE - 1)
-        assert set(await findings(world)) == {"state-partition", "persistent-partition"}
 
 
 async def test_node_that_runs_the_release_needs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

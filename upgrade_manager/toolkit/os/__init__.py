@@ -13,6 +13,7 @@ reboot      the reboot after the Pod has succeeded
 __all__ = [
     "kernel_arguments",
     "os_images",
+    "os_record",
     "os_release",
     "os_rootfs",
     "os_upgrade",

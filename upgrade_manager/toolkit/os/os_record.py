@@ -48,14 +48,16 @@ def load_record(tree: HostTree, *, os: str) -> OsRecord | None:
 
 def record_of_boot(tree: HostTree) -> OsRecord | None:
     """Return the record of this boot, of whichever release, or None."""
-    text = tree.read(RECORD)
-    if text is None:
-        return None
+    record = last_record(tree)
+    return record if record is not None and record.boot == boot_id(tree) else None
+
+
+def last_record(tree: HostTree) -> OsRecord | None:
+    """Return the record of whichever boot and release, or None."""
     try:
-        record = OsRecord(**json.loads(text))
+        return OsRecord(**json.loads(tree.read(RECORD) or ""))
     except (ValueError, TypeError):
         return None
-    return record if record.boot == boot_id(tree) else None
 
 
 def save_record(tree: HostTree, record: OsRecord) -> None:

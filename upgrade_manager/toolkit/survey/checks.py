@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from upgrade_manager.api.survey import SurveyFinding, SurveyReport
+from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.toolkit.run.errors import StepFailed
 from upgrade_manager.toolkit.survey.boot_arguments import boot_arguments
 from upgrade_manager.toolkit.survey.boot_slot import boot_slot
@@ -47,7 +48,7 @@ async def _findings(check: Check, context: ToolkitContext) -> list[SurveyFinding
             messages = await check.find(context)
     except TimeoutError:
         messages = [_impossible(check, f"it takes more than {_TIMEOUT:g} s")]
-    except (StepFailed, OSError) as error:
+    except (StepFailed, KubeError, OSError) as error:
         messages = [_impossible(check, str(error))]
     for message in messages:
         _log.warning("node survey finding", check=check.id, message=message)

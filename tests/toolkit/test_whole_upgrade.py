@@ -247,7 +247,7 @@ def check(upgraded: Upgraded) -> None:
             "rancherd-bootstrap-images-v1.8.0.txt",
         ]
         assert upgraded.files(name, "var/lib/rancher/rke2/agent/images") == []
-        kept = ["images.json", "os/elemental.log", "os/upgrade.json"]
+        kept = ["images.json", "os/elemental.log", "os/kernel-arguments.json", "os/upgrade.json"]
         assert upgraded.files(name, "usr/local/harvester-upgrade") == kept
         for once in (INSTALLATION, REBOOT):
             assert len([call for call in state.calls if call.startswith(once)]) == 1

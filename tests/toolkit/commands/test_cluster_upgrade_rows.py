@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from hack.faults.rules import LoseRequest, Match, Refuse, Rule
 from tests.support.cluster.simulate import Simulate
-from tests.support.toolkit.cluster_upgrade import ClusterUpgrade, cluster_upgrade, services, services_world
+from tests.support.toolkit.cluster_upgrade import (
+    ClusterUpgrade,
+    cluster_upgrade,
+    end_state,
+    finished,
+    services,
+    services_world,
+)
 from tests.support.toolkit.toolkit import PLAN
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -108,6 +116,25 @@ async def test_refused_read_is_not_taken_for_absence(tmp_path: Path, verb: str, 
         with pytest.raises(StepFailed, match=rf"^{step}: .*Forbidden"):
             await upgrade.run()
         assert await _is_unchanged(upgrade, kind)
+
+
+@KINDS
+@pytest.mark.parametrize(("status", "reason"), [(503, "ServiceUnavailable"), (409, "Conflict")])
+async def test_read_that_fails_for_minutes_is_repeated(
+    tmp_path: Path, verb: str, kind: str, step: str, status: int, reason: str
+) -> None:
+    async with cluster_upgrade(tmp_path / "refused") as upgrade:
+        await _from(upgrade, "v1.7.1")
+        middleware = upgrade.world.simulation.middleware
+        rule = Rule(match=Match(verbs=(verb,), resource=kind), action=Refuse(status=status, reason=reason))
+        middleware.add(rule)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(upgrade.run())
+            await asyncio.sleep(500)
+            assert any(wait.startswith(f"{step}: ") and "refused" in wait for wait in upgrade.world.steps.waits)
+            assert await _is_unchanged(upgrade, kind)
+            middleware.remove(rule)
+        assert await end_state(upgrade.world.client) == (await finished(tmp_path / "healthy"))[0]
 
 
 @KINDS

@@ -146,7 +146,7 @@ STEPS = (
         repeats=True,
         poll=10,
     ),
-    Step(name="settle-cluster-after-rancher", timeout=1800, missing=cluster_not_provisioned, lasts=30),
+    Step(name="settle-cluster-after-rancher", timeout=1800, missing=cluster_not_provisioned),
     Step(
         name="restore-fleet-address",
         timeout=1800,

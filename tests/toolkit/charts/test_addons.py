@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hack.cluster import chart_proxy
 from tests.support.toolkit.cluster_upgrade import services_world
 from tests.support.toolkit.toolkit import ToolkitWorld
 from upgrade_manager.kube import objects
@@ -142,8 +143,25 @@ async def test_tag_that_cannot_be_replaced_alone_is_named(tmp_path: Path) -> Non
 async def test_iso_without_an_addons_image_is_refused(tmp_path: Path) -> None:
     async with upgraded_repository(tmp_path) as world:
         world.iso.files["/bundle/common.txt"] = b"docker.io/rancher/harvester-cluster-repo:v1.8.0\n"
-        text = "no image list of the ISO names harvester-vm-import-controller, the image of an add-on"
+        text = "no image list of the ISO names harvester-vm-import-controller; disable the Addon vm-import-controller"
         with pytest.raises(StepFailed, match=f"^{text}$"):
+            await upgrade_addons(world.context())
+
+
+async def test_addons_that_the_release_lacks_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chart_proxy, "_NEW", {"kubeovn-operator-crd": "1.15.4"})
+    async with upgraded_repository(tmp_path) as world:
+        world.iso.files["/bundle/common.txt"] = b"docker.io/rancher/harvester-cluster-repo:v1.8.0\n"
+        await change(world, "vm-import-controller", enabled=False)
+        await upgrade_addons(world.context())
+        assert (await spec_of(world, "pcidevices-controller"))["version"] == "1.7.1"
+        assert (await spec_of(world, "vm-import-controller"))["version"] == "1.7.1"
+        assert (await spec_of(world, NVIDIA))["version"] == "1.8.0"
+        assert (await spec_of(world, "kubeovn-operator", namespace="kube-system"))["version"] == "1.14.10"
+        found = {objects.name(one) for one in (await world.client.list(ADDONS)).items}
+        assert "harvester-seeder" not in found
+        await change(world, "descheduler", namespace="kube-system", enabled=True)
+        with pytest.raises(StepFailed, match=r"has no chart descheduler$"):
             await upgrade_addons(world.context())
 
 

@@ -110,10 +110,23 @@ async def _wanted(context: ToolkitContext) -> AsyncIterator[_Wanted]:
             yield _Wanted(name=name, namespace=namespace, found=found, version=version, content=content)
     for known in table.ADDONS:
         found = await context.client.find(ADDONS, known.name, namespace=known.namespace)
-        if found is None and known.values is not None:
+        if await _is_left_out(context, known, found):
+            continue
+        if found is None:
             yield await _created(context, known)
-        elif found is not None and objects.spec(found).get("chart") == known.chart:
+        else:
             yield await _upgraded(context, known, found)
+
+
+async def _is_left_out(context: ToolkitContext, known: KnownAddon, found: Object | None) -> bool:
+    """Return True for an add-on that stays as it is: with a user's chart, or not of the release and not enabled."""
+    if found is not None and objects.spec(found).get("chart") != known.chart:
+        return True
+    if found is None and known.values is None:
+        return True
+    is_listed = known.name == table.NVIDIA or not known.image or bool(await _listed_tag(context, known.image))
+    is_of_release = is_listed and await context.charts.has(known.chart)
+    return not is_of_release and not objects.is_true(found, "spec", "enabled")
 
 
 async def _upgraded(context: ToolkitContext, known: KnownAddon, found: Object) -> _Wanted:
@@ -151,18 +164,22 @@ async def _created(context: ToolkitContext, known: KnownAddon) -> _Wanted:
 async def _tag(context: ToolkitContext, known: KnownAddon, *, present: str) -> str:
     """Return the image's tag in the release, or the present one of a user's image of NVIDIA's toolkit."""
     if known.name != table.NVIDIA:
-        return await _listed_tag(context, known.image)
+        tag = await _listed_tag(context, known.image)
+        if not tag:
+            raise StepFailed(f"no image list of the ISO names {known.image}; disable the Addon {known.name}")
+        return tag
     tag = table.nvidia_tag((await context.release.components()).harvester)
     return tag if not present or table.is_older_nvidia(present, than=tag) else present
 
 
 async def _listed_tag(context: ToolkitContext, repository: str) -> str:
-    """Return the tag that the ISO's lists name. Raises StepFailed."""
-    for archive in (await context.release.bundle()).common:
+    """Return the tag that the ISO's lists name; empty if none names the image."""
+    bundle = await context.release.bundle()
+    for archive in (*bundle.common, *bundle.rke2, *bundle.agent):
         for reference in await context.release.references(archive):
             if repository_name(reference) == repository:
                 return reference.rpartition("/")[2].partition(":")[2]
-    raise StepFailed(f"no image list of the ISO names {repository}, the image of an add-on")
+    return ""
 
 
 def _content(addon: Object) -> str:

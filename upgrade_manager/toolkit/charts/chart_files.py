@@ -55,12 +55,22 @@ class ChartFiles:
         """Return the chart's version. Raises KubeError and StepFailed."""
         return (await self._entry(chart)).version
 
+    async def has(self, chart: str) -> bool:
+        """Return True if the repository has the chart. Raises KubeError and BadArchive."""
+        return chart in await self._entries()
+
     async def archive(self, chart: str) -> bytes:
         """Return the chart's archive. Raises KubeError and StepFailed."""
         entry = await self._entry(chart)
         return await self._read(entry.file, limit=_MAX_CHART)
 
     async def _entry(self, chart: str) -> IndexEntry:
+        index = await self._entries()
+        if chart not in index:
+            raise StepFailed(f"{_NAME} has no chart {chart}")
+        return index[chart]
+
+    async def _entries(self) -> dict[str, IndexEntry]:
         if not self._index:
             index = parse_index(await self._read(INDEX, limit=_MAX_INDEX))
             wanted = (await self._release.components()).harvester_chart
@@ -69,9 +79,7 @@ class ChartFiles:
                 has = f"has Harvester's chart {found.version}" if found is not None else "has no chart of Harvester"
                 raise Transient(f"{_NAME} {has} instead of {wanted}")
             self._index = index
-        if chart not in self._index:
-            raise StepFailed(f"{_NAME} has no chart {chart}")
-        return self._index[chart]
+        return self._index
 
     async def _read(self, file: str, *, limit: int) -> bytes:
         try:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.toolkit.os_upgrade import NEW_OS, os_world
+from tests.support.toolkit.os_upgrade import NEW_OS, boot_fallback, os_world
 from tests.support.toolkit.survey import findings
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.toolkit.host.disk_space import RESERVE
@@ -60,3 +60,14 @@ async def test_repository_that_serves_no_release_is_a_finding(tmp_path: Path) ->
         found = await findings(world)
         assert set(found) == {"persistent-partition"}
         assert "/harvester-release.yaml does not exist on the ISO" in found["persistent-partition"]
+
+
+@pytest.mark.parametrize(("free", "fits"), [(2476, True), (2475, False)])
+async def test_fallback_that_runs_is_not_to_be_removed(tmp_path: Path, free: int, *, fits: bool) -> None:
+    """post-drain frees the 2,400 MiB of the image that did not boot."""
+    async with os_world(tmp_path) as world:
+        boot_fallback(world)
+        world.programs.state.free_mib = free
+        found = await findings(world)
+        assert set(found) == {"boot-slot"} | (set() if fits else {"state-partition"})
+        assert fits or found["state-partition"].endswith("which has 4875 MiB for it. Enlarge the partition.")

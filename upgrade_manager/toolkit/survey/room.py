@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.toolkit.host.disk_space import RESERVE, free_bytes
-from upgrade_manager.toolkit.host.host_paths import OS_WORK, PASSIVE_IMAGE, STATE_PARTITION
+from upgrade_manager.toolkit.host.host_paths import ACTIVE_IMAGE, OS_WORK, PASSIVE_IMAGE, STATE_PARTITION
 from upgrade_manager.toolkit.os.os_images import disk_usage, free_space, interrupted, room_needed, used_space
 from upgrade_manager.toolkit.os.os_release import os_name, release_os
 from upgrade_manager.toolkit.os.os_rootfs import SOURCE, rootfs_path
+from upgrade_manager.toolkit.os.running_image import running_image
 from upgrade_manager.toolkit.run.errors import StepFailed
 
 if TYPE_CHECKING:
@@ -34,17 +35,13 @@ async def state_partition(context: ToolkitContext) -> list[str]:
         return []
     running, download = await used_space(context, "/"), await _download_size(context)
     needed = room_needed(max(running, download // _MIB))
-    free = await free_space(context)
-    for path in interrupted(context.tree):
-        free += await disk_usage(context, path)
-    if context.tree.is_there(PASSIVE_IMAGE):
-        # post-drain frees its empty blocks.
-        free += max(0, await disk_usage(context, PASSIVE_IMAGE) - running)
+    free = await free_space(context) + await _freed(context, running=running)
     if free >= needed:
         return []
     text = f"The new operating system needs at least {needed} MiB on the state partition {STATE_PARTITION}, which has "
-    remedy = f"Enlarge the partition, or remove {PASSIVE_IMAGE} (the fallback for boot failures)."
-    return [f"{text}{free} MiB for it. {remedy}"]
+    # An image that runs must stay.
+    other = "" if _runs_fallback(context) else f", or remove {PASSIVE_IMAGE} (the fallback for boot failures)"
+    return [f"{text}{free} MiB for it. Enlarge the partition{other}."]
 
 
 async def persistent_partition(context: ToolkitContext) -> list[str]:
@@ -56,6 +53,27 @@ async def persistent_partition(context: ToolkitContext) -> list[str]:
         return []
     text = f"The upgrade needs {-(-needed // _MIB)} MiB in /usr/local, which has {free // _MIB} MiB free."
     return [f"{text} Free space there."]
+
+
+async def _freed(context: ToolkitContext, *, running: int) -> int:
+    """Return the MiB that post-drain frees before it measures the space; `running` is the running system's size."""
+    freed = 0
+    for path in interrupted(context.tree):
+        freed += await disk_usage(context, path)
+    if _runs_fallback(context):
+        # The fallback that runs replaces the image that did not boot.
+        return freed + (await disk_usage(context, ACTIVE_IMAGE) if context.tree.is_there(ACTIVE_IMAGE) else 0)
+    if context.tree.is_there(PASSIVE_IMAGE):
+        # Its empty blocks.
+        freed += max(0, await disk_usage(context, PASSIVE_IMAGE) - running)
+    return freed
+
+
+def _runs_fallback(context: ToolkitContext) -> bool:
+    try:
+        return running_image(context.tree) == PASSIVE_IMAGE
+    except StepFailed:
+        return False
 
 
 async def is_upgraded(context: ToolkitContext) -> bool:

@@ -29,12 +29,12 @@ def test_retry_on_the_fallback_boots_the_release(node: Node) -> None:
     inode = node.machine.call("stat", "--format=%i", PASSIVE)
     with node.connected():
         ended = node.pods.run("post-drain")
-    assert (ended.status, ended.message) == (0, ""), ended.log
-    # The image that ran is the fallback again, and the damaged one is removed.
-    assert node.machine.call("stat", "--format=%i", PASSIVE) == inode
-    with node.connected():
+        assert (ended.status, ended.message) == (0, ""), ended.log
+        # The unit reads the Pod through the connection before it reboots.
         node.machine.wait_for_boot(after=boot)
     assert (guest.os_name(node.machine), guest.running_image(node.machine)) == (NEW_OS, ACTIVE)
+    # The image that ran is the fallback again, and the damaged one is removed.
+    assert node.machine.call("stat", "--format=%i", PASSIVE) == inode
 
 
 @pytest.mark.host("guest", "control-plane", "toolkit", "without-elemental")

@@ -11,8 +11,15 @@ from tests.support.host.node import Node
 
 pytestmark = [pytest.mark.host("guest", "control-plane", "toolkit", "elemental"), pytest.mark.timeout(7200)]
 
-#: Stops elemental as soon as it has renamed the active image, and prints the images that there are.
-BETWEEN_RENAMES = f"while [ -e {ACTIVE} ]; do :; done; pkill -STOP -x elemental; sync; ls {STATE}/cOS"
+#: Stops elemental as soon as it has renamed the active image, and prints the images that there are. It starts no
+#: program after it has seen the rename, because the second one follows within a fraction of a second.
+BETWEEN_RENAMES = f"""
+until [ -e {STATE}/cOS/transition.img ] && elemental=$(pgrep -x elemental); do sleep 1; done
+while [ -e {ACTIVE} ]; do :; done
+kill -STOP $elemental
+sync
+ls {STATE}/cOS
+"""
 
 
 def test_each_cut_leaves_a_system_that_boots(node: Node) -> None:

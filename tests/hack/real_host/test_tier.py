@@ -36,6 +36,10 @@ def test_stories_without_their_parts_are_skipped_with_a_reason(tmp_path: Path) -
     assert ended.stdout.count(reason) > 0
 
 
+def test_stories_are_no_part_of_ci() -> None:
+    assert "test-host" not in (ROOT / ".ci/run").read_text()
+
+
 @pytest.mark.full
 @pytest.mark.real_loop
 @pytest.mark.parametrize("tier", ["full", "image"])

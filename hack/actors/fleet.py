@@ -1,8 +1,8 @@
 """Fleet's controller: imports the local cluster again and replaces its agent when that is asked for.
 
-As in rancher/fleet v0.14.0, internal/cmd/controller/agentmanagement/controllers/cluster/import.go: the agent is
-deployed while status.agentDeployedGeneration equals spec.redeployAgentGeneration, and an import needs an address of the
-API server.
+As in rancher/fleet at 881da83d, internal/cmd/controller/agentmanagement/controllers/cluster/import.go (functions
+agentDeployed and importCluster): the agent is deployed while status.agentDeployedGeneration equals
+spec.redeployAgentGeneration, and an import needs an address of the API server. That v0.15 does the same is a guess.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from tests.support.toolkit.cluster_upgrade import cluster_upgrade, services, ser
 from tests.support.toolkit.toolkit import ToolkitWorld
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import SETTINGS
+from upgrade_manager.kube.resources import NODES, SETTINGS
 from upgrade_manager.toolkit.charts.cluster_resources import DAEMON_SETS, INSTANCE_MANAGERS
 from upgrade_manager.toolkit.charts.instance_managers import instance_managers_missing
 from upgrade_manager.toolkit.run.errors import StepFailed
@@ -71,7 +71,9 @@ async def test_witness_and_single_node_have_none_to_wait_for(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("field", ["value", "default"])
 async def test_second_data_engine_has_its_own(tmp_path: Path, field: str) -> None:
-    async with services_world(tmp_path, nodes={"count": 2}) as world:
+    async with services_world(tmp_path, nodes={"count": 3}) as world:
+        disabled = MergePatch({"metadata": {"labels": {"node.longhorn.io/disable-v2-data-engine": "true"}}})
+        await world.client.patch(NODES, "node-2", disabled)
         metadata = {"name": "longhorn-v2-data-engine-enabled"}
         await world.client.create(SETTINGS, SETTINGS.with_type_meta({"metadata": metadata, field: "true"}))
         wanted = about("has no instance manager instead of one", engine="v2", node="node-0")

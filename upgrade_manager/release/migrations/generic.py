@@ -52,12 +52,6 @@ FLEET = Row(
     sources=(
         manifests("v1.8.0", 245),
         manifests("v1.8.0", 442),
-        Source(
-            repository="rancher/fleet",
-            tag="v0.14.0",
-            path="internal/cmd/controller/agentmanagement/controllers/cluster/import.go",
-            line=196,
-        ),
         Discussion(repository="harvester/harvester", number=6851),
     ),
 )

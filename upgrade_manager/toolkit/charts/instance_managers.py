@@ -13,7 +13,7 @@ from upgrade_manager.api.keys import LONGHORN_SYSTEM
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SETTINGS
 from upgrade_manager.toolkit.charts.cluster_resources import DAEMON_SETS, INSTANCE_MANAGERS
-from upgrade_manager.toolkit.charts.longhorn_nodes import names_of_nodes
+from upgrade_manager.toolkit.charts.longhorn_nodes import DISABLES_V2, names_of_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,19 +42,21 @@ async def instance_managers_missing(context: ToolkitContext) -> str:
     if not image:
         return f"DaemonSet {LONGHORN_SYSTEM}/{_MANAGER} names no image by {_OPTION}"
     listed = (await context.client.list(INSTANCE_MANAGERS, namespace=LONGHORN_SYSTEM)).items
-    for engine in await _data_engines(context):
+    for engine, engine_nodes in (await _data_engines(context, nodes)).items():
         fitting = [one for one in listed if _is_of(one, engine, image)]
-        for node in nodes:
+        for node in engine_nodes:
             missing = _problem([one for one in fitting if objects.text(one, "spec", "nodeID") == node])
             if missing:
                 return f"node {node} {missing} of data engine {engine} with image {image}. {_SHOW}"
     return ""
 
 
-async def _data_engines(context: ToolkitContext) -> tuple[str, ...]:
+async def _data_engines(context: ToolkitContext, nodes: list[str]) -> dict[str, list[str]]:
+    """Return the nodes of each data engine."""
     setting = await context.client.find(SETTINGS, _V2_SETTING)
     value = objects.text(setting, "value") or objects.text(setting, "default")
-    return ("v1", "v2") if value == "true" else ("v1",)
+    second = await names_of_nodes(context.client, without=DISABLES_V2) if value == "true" else []
+    return {"v1": nodes, "v2": second}
 
 
 async def _image(context: ToolkitContext) -> str:

@@ -11,7 +11,6 @@ from hack.actors.controller_loop import Timers
 from upgrade_manager.api.checksums import write_checksums
 from upgrade_manager.api.keys import SETTING_SERVER_VERSION
 from upgrade_manager.api.names import repo_service_name
-from upgrade_manager.api.survey import SurveyReport
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import MANAGED_CHARTS, PODS, SETTINGS
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 _LOOK = 0.5
 _SHORTEST_LOOK = 0.05
 _PLAN = "HARVESTER_UPGRADEPLAN_NAME"
-_NODE = "HARVESTER_UPGRADE_NODE_NAME"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,6 @@ class Toolkit:
         self._scripts: dict[Work, Callable[[Object], Awaitable[Progress]]] = {
             Work.CHECKSUMS: self._checksums,
             Work.PREPARE: self._prepare,
-            Work.SURVEY: self._survey,
             Work.MANIFESTS: self._manifests,
             Work.IMAGE_CLEANUP: self._wait,
             Work.OTHER: self._wait,
@@ -114,10 +111,6 @@ class Toolkit:
         if not self._has_repository(pod):
             return self._poll()
         return self._left(pod, Work.PREPARE) or Ended()
-
-    async def _survey(self, pod: Object) -> Progress:
-        report = SurveyReport(node=env_of(pod)[_NODE])
-        return self._left(pod, Work.SURVEY) or Ended(message=report.encode())
 
     async def _manifests(self, pod: Object) -> Progress:
         left = self._left(pod, Work.MANIFESTS)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 #: The arguments of our command line for the programs in a Pod's command line.
 _PROGRAMS = {"upgrade_node.sh": ("node",), "upgrade_manifests.sh": ("cluster-upgrade",), "upgrade-toolkit": ()}
 #: Work that our commands do always, and where Rancher's and Harvester's services exist; the rest is simulated.
-_ALWAYS = frozenset({Work.PRE_DRAIN, Work.POST_DRAIN, Work.SINGLE_NODE, Work.RESTORE_VM})
+_ALWAYS = frozenset({Work.SURVEY, Work.PRE_DRAIN, Work.POST_DRAIN, Work.SINGLE_NODE, Work.RESTORE_VM})
 _WITH_SERVICES = frozenset({*_ALWAYS, Work.CHECKSUMS, Work.PREPARE, Work.MANIFESTS})
 #: Seconds between two reads of a task, before the time scale, and the least.
 _POLL, _LEAST_POLL = 0.5, 0.05
@@ -84,8 +84,7 @@ class JobCommands:
         uid = objects.uid(pod)
         if uid not in self._tasks:
             program, *arguments = program_of(pod) or [""]
-            is_simulated = program not in _PROGRAMS or work_of(pod) is Work.SURVEY
-            if is_simulated or self._simulated.fault_of(pod) is not None:
+            if program not in _PROGRAMS or self._simulated.fault_of(pod) is not None:
                 return await self._simulated.look(pod)
             try:
                 options = _parsed((*_PROGRAMS[program], *arguments), env_of(pod))

@@ -74,14 +74,14 @@ REQUESTS = {
 #: anyway.
 SURVEY = {
     "create plans": 1,
-    # Of the Pods, which carry the reports.
-    "watch": 1,
-    "list": 1,
+    # Of the Pods, which carry the reports; and of the manager's Jobs, which the phases before and after it read.
+    "watch": 2,
+    "list": 2,
     # The progress of the survey: the first Job, and one write for the reports of each second.
     "patch upgradeplans/status": 3,
 }
 #: The same with Harvester's toolkit, of whose image each node is asked once.
-IMAGE_SURVEY = {**SURVEY, "list": 2}
+IMAGE_SURVEY = {**SURVEY, "list": 3}
 #: Without a preload.
 NO_PRELOAD: dict[str, Any] = {"imagePreloadOption": {"concurrency": -1}}
 #: Verbs that are counted for all kinds together.

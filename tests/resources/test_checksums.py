@@ -9,7 +9,7 @@ from upgrade_manager.resources.checksums import checksums_job
 from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job, restore_job
 from upgrade_manager.resources.owner import Owner
 from upgrade_manager.resources.repository import repository_deployment
-from upgrade_manager.resources.suc_plan import PlanSettings, image_cleanup_plan, image_preload_plan
+from upgrade_manager.resources.suc_plan import PlanSettings, image_cleanup_plan, image_preload_plan, survey_plan
 from upgrade_manager.resources.toolkit import ISO_CHECKSUMS, ToolkitImage, tolerations
 
 OWNER = Owner(name="up", uid="u-1")
@@ -71,6 +71,8 @@ def _found(value: object) -> list[object]:
         pytest.param(cluster_upgrade_job(OWNER, JOB), 1, id="cluster-upgrade"),
         pytest.param(node_job(OWNER, JOB, node="n", job_type=JobType.PRE_DRAIN), 1, id="node"),
         pytest.param(image_preload_plan(OWNER, PLAN, concurrency=1), 1, id="image-preload"),
+        pytest.param(survey_plan(OWNER, PLAN, concurrency=1, reports=True), 1, id="survey"),
+        pytest.param(survey_plan(OWNER, PLAN, concurrency=1, reports=False), 0, id="survey of the image alone"),
         pytest.param(restore_job(OWNER, JOB, node="n"), 0, id="restore-vm downloads nothing"),
         pytest.param(image_cleanup_plan(OWNER, PLAN, secrets=["s"]), 0, id="image-cleanup downloads nothing"),
     ],

@@ -13,6 +13,8 @@ from upgrade_manager.api.text import one_line
 
 #: Bytes of the text: the kubelet cuts off longer termination messages.
 MAX_BYTES = 4096
+#: The check of a report about a survey that could not be made.
+NOT_MADE = "survey"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,11 @@ class SurveyReport:
     #: The number of findings that did not fit into the text.
     omitted: int = 0
 
+    @property
+    def failure(self) -> str:
+        """The reason why the survey could not be made, so that nothing is known of the node; empty if it was made."""
+        return next((one.message for one in self.findings if one.check == NOT_MADE), "")
+
     def encode(self) -> str:
         """Return JSON of at most MAX_BYTES; it lacks the last findings that do not fit, and counts them."""
         report = self
@@ -47,7 +54,7 @@ class SurveyReport:
 def failed_survey(*, node: str, cause: str) -> SurveyReport:
     """Return the report of a survey that could not be made, whose Job must not fail either."""
     message = f"The node was not surveyed: {cause.rstrip('.')}. Look for the cause in the log of the Pod."
-    return SurveyReport(node=node, findings=(SurveyFinding(check="survey", message=message),))
+    return SurveyReport(node=node, findings=(SurveyFinding(check=NOT_MADE, message=message),))
 
 
 def decode(text: str) -> SurveyReport | None:

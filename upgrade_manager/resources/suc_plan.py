@@ -67,7 +67,8 @@ def survey_plan(owner: Owner, settings: PlanSettings, *, concurrency: int, repor
     if reports:
         upgrade |= {"command": ["upgrade_node.sh"], "args": ["survey"]}
         node = {"fieldRef": {"apiVersion": "v1", "fieldPath": "spec.nodeName"}}
-        upgrade["envs"] = [*upgrade["envs"], {"name": NODE_NAME, "valueFrom": node}]
+        checksums = checksums_variable(settings.checksums)
+        upgrade["envs"] = [*upgrade["envs"], {"name": NODE_NAME, "valueFrom": node}, *checksums]
     else:
         upgrade |= {"command": ["true"], "securityContext": _UNPRIVILEGED}
     return plan

@@ -11,6 +11,7 @@ from hack.virtual_time import virtual_now
 from tests.support.cluster.harvester import RECORDED, RELEASE
 from tests.support.cluster.survey_world import FULL, NO_STATE_PARTITION, OWN, PLACE, PLAN, SurveyWorld, report
 from upgrade_manager.api.keys import suc_node_label
+from upgrade_manager.api.survey import failed_survey
 from upgrade_manager.api.timestamps import format_time
 from upgrade_manager.blockers.known_wait import UnpulledImageWait, UnreadReportWait
 from upgrade_manager.blockers.wait import WaitKind
@@ -257,6 +258,7 @@ UNREADABLE = [
     row("Traceback (most recent call last):\n", id="a log"),
     row('{"node":"n1"}', id="without findings"),
     row('{"node":"n1","findings":[', id="cut off"),
+    row(failed_survey(node="n1", cause="no API server").encode(), id="a survey that could not be made"),
 ]
 
 
@@ -274,7 +276,25 @@ async def test_unreadable_report_is_waited_for(cluster: Harvester, message: str)
     assert (wait.name, wait.node) == ("n1", "n1")
     assert f"kubectl logs -n {PLACE} job/apply-{PLAN}-on-n1" in wait.remedy
     assert found.after == pytest.approx(300.0, abs=1.0)
+    assert ("The node was not surveyed: no API server" in wait.detail) == ("API server" in message)
     assert await cluster.names(SUC_PLANS) == [PLAN]
+
+
+@pytest.mark.parametrize("seconds", [29, 31])
+async def test_forced_upgrade_goes_on_without_reports(cluster: Harvester, seconds: int) -> None:
+    ctx, world = await started(cluster, "n1", "n2", spec=FORCED)
+    at = format_time(virtual_now() - timedelta(seconds=seconds))
+    await world.ended("n1", "?", at=at)
+    await world.ended("n2", report("n2", FULL), at=at)
+    await world.complete("n1", "n2")
+    found = await run(ctx)
+    if seconds < 30:
+        assert isinstance(found, Waiting)
+    else:
+        assert found == Completed()
+        [(reason, message)] = cluster.recorder.recorded
+        assert reason == "NodeSurveyFindings"
+        assert message.endswith("(grub-environment). node survey ended without a readable report of n1")
 
 
 @pytest.mark.rule("pipeline: a node without a readable report is named, and the survey is repeated")

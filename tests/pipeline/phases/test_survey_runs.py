@@ -9,6 +9,7 @@ import pytest
 
 from hack import scenario as scenarios
 from hack.actors.freezer import kubelet_of, registry_of
+from hack.host import tree
 from hack.simulation import Simulation
 from tests.pipeline.phases.test_iso_checksums_runs import OWN
 from tests.support.cluster.cluster_state import created_objects
@@ -22,6 +23,8 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, PODS, SUC_PLANS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support.cluster.simulate import Simulate
     from upgrade_manager.kube.objects import Object
 
@@ -130,6 +133,29 @@ async def test_findings_of_two_nodes_are_one_message(*, force: bool) -> None:
             assert condition(plan, "Progressing") == ("False", "Failed", cause)
             assert await stage.warnings() == [("UpgradeFailed", f"Upgrade failed: {cause}")]
             assert stage.ledger.names("jobs") == ["upgrade-checksums"]
+
+
+async def test_toolkits_own_checks_reach_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command runs on the simulated hosts; a user's file hides the new release on one."""
+    fill = tree.fill
+
+    def fill_with_custom_file(root: Path, *, os_image: str) -> None:
+        fill(root, os_image=os_image)
+        if root.name == "node-1":
+            written = "stages: {boot: [{files: [{path: /etc/os-release, content: x}]}]}"
+            (root / "oem/99_custom.yaml").write_text(written, encoding="utf-8")
+
+    monkeypatch.setattr(tree, "fill", fill_with_custom_file)
+    async with Simulation("three-nodes") as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        stage.options = OWN
+        async with stage.life():
+            await stage.create_plan(SKIPPED)
+            plan = await stage.fail()
+        assert condition(plan, "Progressing")[2] == (
+            "the node survey found problems: node-1: /oem/99_custom.yaml writes /etc/os-release at each boot, and "
+            "hides the release's name in that file. Remove that part (oem-files); spec.force: true skips this check"
+        )
 
 
 @pytest.mark.rule("pipeline: Failed keeps the failed Job and its Pods until the plan is deleted")

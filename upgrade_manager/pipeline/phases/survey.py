@@ -34,7 +34,7 @@ from upgrade_manager.pipeline.phases.plan_jobs import (
     remove_to_repeat,
 )
 from upgrade_manager.pipeline.phases.survey_images import all_have_image, image_waits
-from upgrade_manager.pipeline.phases.survey_reports import collect, findings_text, nodes_with_findings
+from upgrade_manager.pipeline.phases.survey_reports import collect, failures, findings_text, nodes_with_findings
 from upgrade_manager.pipeline.selections import suc_jobs, suc_plans, survey_pods
 from upgrade_manager.resources.suc_plan import survey_plan
 
@@ -52,6 +52,9 @@ SKIPPED = "NodeSurveySkipped"
 #: Seconds after which the survey is repeated for a node without a readable report. A Job that has expired is repeated
 #: at once.
 _REPEAT = 300.0
+#: Seconds in which the last reports arrive, before spec.force goes on without them.
+_ARRIVAL = 30.0
+_NO_REPORT = "its survey ended without a report that the manager can read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +113,9 @@ async def _follow(ctx: ReconcileContext, plan: Object, nodes: Sequence[Object]) 
         return _explained(result, entries, image_waits(ctx, jobs, pods.list()))
     missing = sorted(set(map(objects.name, nodes)) - entries.keys()) if _reports(ctx) else []
     if isinstance(result, Completed) and missing:
-        return await _await_reports(ctx, plan, jobs, missing)
+        reasons = failures(jobs, pods.list())
+        unread = {node: reasons.get(node, "").rstrip(".") for node in missing}
+        return await _await_reports(ctx, plan, jobs, unread, findings=findings_text(entries))
     return await _decided(ctx, result, findings_text(entries))
 
 
@@ -144,39 +149,42 @@ async def _go_on(ctx: ReconcileContext, reason: str, message: str) -> Completed:
 
 
 async def _await_reports(
-    ctx: ReconcileContext, plan: Object, jobs: Mapping[str, PlanJob], missing: Sequence[str]
-) -> Waiting:
-    """Wait for reports of nodes whose Jobs have ended, then repeat the survey: without a report nothing is known."""
-    times = [parse_time(jobs[node].state.completed) for node in missing if node in jobs]
+    ctx: ReconcileContext, plan: Object, jobs: Mapping[str, PlanJob], unread: Mapping[str, str], *, findings: str
+) -> PhaseResult:
+    """Wait for reports of nodes whose Jobs have ended, then repeat the survey: without a report nothing is known.
+
+    `unread` has the reason of each of these nodes, or an empty one.
+    """
+    times = [parse_time(jobs[node].state.completed) for node in unread if node in jobs]
     ended = max((time for time in times if time is not None), default=ctx.now())
-    left = _REPEAT - seconds_between(ended, ctx.now()) if len(times) == len(missing) else 0.0
-    message = (
-        f"Plan {CATTLE_SYSTEM}/{objects.name(plan)}: {WORK} ended without a readable report of {name_list(missing)}"
-    )
-    waiting = Waiting(message=message, waits=_report_waits(ctx, jobs, missing), after=max(left, 1.0))
+    elapsed = seconds_between(ended, ctx.now()) if len(times) == len(unread) else _REPEAT
+    message = f"{WORK} ended without a readable report of {name_list(list(unread))}"
+    if ctx.plan.spec.force and elapsed >= _ARRIVAL:
+        return await _decided(ctx, Failed(cause=message), findings)
+    named, left = f"Plan {CATTLE_SYSTEM}/{objects.name(plan)}: {message}", _REPEAT - elapsed
+    waiting = Waiting(message=named, waits=_report_waits(ctx, jobs, unread), after=max(left, 1.0))
     if left > 0 or not await remove_to_repeat(ctx, plan):
         return waiting
-    return replace(waiting, message=f"{message}; it is repeated")
+    return replace(waiting, message=f"{named}; it is repeated")
 
 
 def _report_waits(
-    ctx: ReconcileContext, jobs: Mapping[str, PlanJob], missing: Sequence[str]
+    ctx: ReconcileContext, jobs: Mapping[str, PlanJob], unread: Mapping[str, str]
 ) -> tuple[UnreadReportWait, ...]:
     return tuple(
         UnreadReportWait(
             name=node,
             node=node,
             since=first_seen(ctx, UnreadReportWait, node),
-            detail="its survey ended without a report that the manager can read; it is repeated every "
-            f"{_REPEAT / 60:.0f} minutes",
+            detail=f"{reason or _NO_REPORT}; it is repeated every {_REPEAT / 60:.0f} minutes",
             remedy=_show(jobs.get(node)),
         )
-        for node in missing
+        for node, reason in unread.items()
     )
 
 
 def _show(job: PlanJob | None) -> str:
-    toolkit = "Check that the toolkit image is of the manager's version: upgrade-manager preflight shows it"
-    if job is None:
-        return toolkit
-    return steps(f"Show its log: kubectl logs -n {job.state.namespace} job/{job.state.name}", toolkit)
+    ways = ["Check that the toolkit image is of the manager's version: upgrade-manager preflight shows it"]
+    if job is not None:
+        ways.insert(0, f"Show its log: kubectl logs -n {job.state.namespace} job/{job.state.name}")
+    return steps(*ways, "To go on without the survey, set spec.force: true")

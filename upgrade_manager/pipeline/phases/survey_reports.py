@@ -35,7 +35,8 @@ async def collect(
     """
     uid, survey = objects.uid(plan), ctx.status["survey"]
     known = recorded_nodes(survey, plan=uid)
-    found = _reports(pods, {job.state.uid: job.node for job in jobs if job.owner == uid and job.node})
+    reports = _reports(pods, {job.state.uid: job.node for job in jobs if job.owner == uid and job.node})
+    found = {node: report for node, report in reports.items() if not report.failure}
     if found.keys() - known.keys():
         survey = ctx.status["survey"] = record_reports(survey, found, plan=uid)
         if colliding_nodes(nodes):
@@ -43,6 +44,12 @@ async def collect(
             await ctx.persist()
     managed = set(map(objects.name, nodes))
     return {node: entry for node, entry in recorded_nodes(survey, plan=uid).items() if node in managed}
+
+
+def failures(jobs: Mapping[str, PlanJob], pods: Iterable[Object]) -> dict[str, str]:
+    """Return the reasons of surveys that could not be made, by node; `jobs` are the Plan's."""
+    reports = _reports(pods, {job.state.uid: node for node, job in jobs.items()})
+    return {node: report.failure for node, report in reports.items() if report.failure}
 
 
 def findings_text(entries: Mapping[str, Mapping[str, Any]]) -> str:

@@ -120,7 +120,7 @@ async def test_client_that_removes_the_taint_is_reported_once(
             assert (await taints_of(world)) == [*left, DRAIN]
         monkeypatch.undo()
         (event,) = (await world.client.list(EVENTS, namespace="default")).items
-        assert (event["type"], event["reason"]) == ("Warning", "DrainTaintRemoved")
+        assert (event["type"], event["reason"]) == ("Normal", "DrainTaintRemoved")
         assert event["message"] == (
             f"Node node-0: {client} has removed taint kubevirt.io/drain, by which KubeVirt moves the node's VMs; it is "
             "set again at each check"

@@ -41,7 +41,7 @@ class PlanEvents:
         """Record an event unless this run has recorded one of that reason by this method."""
         if reason not in self._recorded:
             self._recorded.add(reason)
-            _log.warning("reported once", reason=reason, message=message)
+            _log.info("reported once", reason=reason, message=message)
             await self.record(component, type_=type_, reason=reason, message=message)
 
     async def record(self, component: str, *, type_: str, reason: str, message: str) -> None:

@@ -13,7 +13,7 @@ from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES
-from upgrade_manager.toolkit.run.plan_events import WARNING
+from upgrade_manager.toolkit.run.plan_events import NORMAL
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
@@ -54,7 +54,7 @@ async def set_drain_taint_again(context: ToolkitContext) -> None:
             f"Node {context.node}: {client} has removed taint {TAINT_KUBEVIRT_DRAIN}, by which KubeVirt moves the "
             "node's VMs; it is set again at each check"
         )
-        await context.events.record_once(_SOURCE, type_=WARNING, reason="DrainTaintRemoved", message=message)
+        await context.events.record_once(_SOURCE, type_=NORMAL, reason="DrainTaintRemoved", message=message)
 
 
 async def _ensure(context: ToolkitContext) -> Object | None:

@@ -17,7 +17,7 @@ from tests.support.cluster.survey_world import FULL, NO_STATE_PARTITION, report
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition
 from tests.support.programs.polling import eventually
 from tests.support.webhook.policy_prefixes import image_prefixes
-from upgrade_manager.api.keys import CATTLE_SYSTEM, MANAGED_LABEL, suc_node_label
+from upgrade_manager.api.keys import CATTLE_SYSTEM, DEFAULT_TOOLKIT_IMAGE, MANAGED_LABEL, suc_node_label
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import JOBS, NODES, PODS, SUC_PLANS
@@ -94,7 +94,8 @@ async def test_nodes_are_surveyed(
         stage = await UpgradeRun.set_up(simulation)
         if kind == "own":
             stage.options = OWN
-        async with image_prefixes(simulation, "me/own"), stage.life():
+        prefix = "me/own" if kind == "own" else DEFAULT_TOOLKIT_IMAGE
+        async with image_prefixes(simulation, prefix), stage.life():
             await stage.create_plan(spec)
             await stage.until_recorded("ClusterUpgrading")
             assert stage.ledger.names("plans") == plans

@@ -58,14 +58,14 @@ def _between(versions: tuple[str, str]) -> str:
 
 
 def _rows(current: str, target: str) -> str:
-    head = "| where | change | may touch | nothing is left if | way back | source |"
-    return "\n".join([head, "|---|---|---|---|---|---|", *map(_row, rows_between(current, target))])
+    head = "| where | change | may touch | carried out by | nothing is left if | way back | source |"
+    return "\n".join([head, "|---|---|---|---|---|---|---|", *map(_row, rows_between(current, target))])
 
 
 def _row(row: Row) -> str:
     where = f"{row.place.value}: {PLACES[row.place]}" + ("" if row in generic.ROWS else ", these releases only")
     changes, sources = ("<br>".join(map(str, listed)) for listed in (row.changes, row.sources))
-    return f"| {where} | {row.step} | {changes} | {row.done_if} | {row.undo} | {sources} |"
+    return f"| {where} | {row.step} | {changes} | {row.carried_out} | {row.done_if} | {row.undo} | {sources} |"
 
 
 def _flags(parser: argparse.ArgumentParser) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hack.actors.controller import Key
     from hack.actors.controller_loop import RequeueAfter
     from upgrade_manager.kube.objects import Object
+    from upgrade_manager.kube.store import Change
 
 
 class ChartController(NamespacedController):
@@ -22,23 +23,20 @@ class ChartController(NamespacedController):
 
     def __init__(self, context: ActorContext) -> None:
         super().__init__(context, MANAGED_CHARTS, user_agent="rancher-managed-chart", loop="charts")
-        #: The deployed generation of each chart by uid; existing charts are deployed at the start.
+        #: The deployed generation of each chart by uid; a chart that is ready when it is first seen is deployed.
         self._deployed: dict[str, int] = {}
 
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await self._context.caches.synced()
-        for chart in self._cache.store.list():
-            self._deployed.setdefault(objects.uid(chart), _generation(chart))
-            self._loop.add(objects.key(chart))
-        await self._loop.run()
+    def _changed(self, change: Change) -> None:
+        is_ready = objects.is_condition_true(change.obj, "Ready")
+        self._deployed.setdefault(objects.uid(change.obj), _generation(change.obj) if is_ready else 0)
+        super()._changed(change)
 
     async def _reconcile(self, key: Key) -> RequeueAfter:
         chart = self._cached(key)
         if chart is None or objects.spec(chart).get("paused"):
             return None
         uid, generation = objects.uid(chart), _generation(chart)
-        if self._deployed.setdefault(uid, 0) == generation:
+        if self._deployed[uid] == generation:
             return None
         half = self._context.scenario.durations.chart / 2
         left = self._timers.left(uid, ("stale", generation), self._context.seconds(half))
@@ -46,6 +44,8 @@ class ChartController(NamespacedController):
             return left
         if objects.is_condition_true(chart, "Ready"):
             await self._write(chart, up=False)
+            # The next write begins with the number that this one has raised.
+            return 0.0
         left = self._timers.left(uid, ("deploy", generation), self._context.seconds(half))
         if left > 0:
             return left

@@ -1,4 +1,4 @@
-"""The services that Harvester's chart deploys: KubeVirt, Longhorn's manager, and Harvester with its version."""
+"""The services that Harvester's chart deploys, beside KubeVirt (kubevirt.py): Longhorn's manager, and Harvester."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from hack.actors.conditions import TRANSITION, with_condition
 from hack.actors.controller import NamespacedController
 from hack.actors.kinds import DAEMON_SETS, INSTANCE_MANAGERS
 from hack.actors.repository import release_text
-from upgrade_manager.api.keys import HARVESTER_SYSTEM, LONGHORN_SYSTEM, SETTING_SERVER_VERSION
+from upgrade_manager.api.keys import LONGHORN_SYSTEM, SETTING_SERVER_VERSION
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import KUBEVIRTS, MANAGED_CHARTS, SETTINGS
+from upgrade_manager.kube.resources import MANAGED_CHARTS, SETTINGS
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
@@ -28,7 +27,6 @@ _CHART = "harvester"
 _OVERCOMMIT = '{"cpu":1000,"memory":150,"storage":200}'
 #: Longhorn's version in v1.8.0.
 _LONGHORN = "v1.11.1"
-_DEFAULT_METHODS = ["LiveMigrate"]
 
 
 class Harvester(NamespacedController):
@@ -36,7 +34,6 @@ class Harvester(NamespacedController):
 
     def __init__(self, context: ActorContext) -> None:
         super().__init__(context, MANAGED_CHARTS, user_agent="harvester", loop="harvester")
-        self._kubevirts = context.caches.of(KUBEVIRTS)
         #: Fleet's generation of the previous chart: while it stays, the status is stale.
         self._before = 0
 
@@ -51,36 +48,13 @@ class Harvester(NamespacedController):
             return None
         if generation <= self._before:
             return None
-        await self._configure_kubevirt(chart)
         left = self._timers.left(objects.uid(chart), "start", self._context.seconds(1.0))
         if left > 0:
             return left
-        await self._start_kubevirt(release["kubevirt"])
         await self._start_longhorn(release["harvester"])
         await self._client.patch(SETTINGS, "overcommit-config", MergePatch({"default": _OVERCOMMIT}))
         await self._client.patch(SETTINGS, SETTING_SERVER_VERSION, MergePatch({"value": release["harvester"]}))
         return None
-
-    async def _configure_kubevirt(self, chart: Object) -> None:
-        values = objects.spec(chart).get("values") or {}
-        strategy = ((values.get("kubevirt") or {}).get("spec") or {}).get("workloadUpdateStrategy") or {}
-        methods = strategy.get("workloadUpdateMethods", _DEFAULT_METHODS)
-        kubevirt = self._kubevirts.store.get("kubevirt", HARVESTER_SYSTEM)
-        if kubevirt is None:
-            return
-        if (objects.spec(kubevirt).get("workloadUpdateStrategy") or {}).get("workloadUpdateMethods") != methods:
-            body = {"spec": {"workloadUpdateStrategy": {"workloadUpdateMethods": methods}}}
-            await self._kubevirts.patch(self._client, kubevirt, MergePatch(body), subresource="")
-
-    async def _start_kubevirt(self, version: str) -> None:
-        kubevirt = self._kubevirts.store.get("kubevirt", HARVESTER_SYSTEM)
-        if kubevirt is None or objects.status(kubevirt).get("observedKubeVirtVersion") == version:
-            return
-        conditions: list[Object] = objects.status(kubevirt).get("conditions") or []
-        for type_, state in (("Available", "True"), ("Progressing", "False"), ("Degraded", "False")):
-            conditions = with_condition(conditions, type_, state, at=self._context.timestamp(), time=TRANSITION)
-        status = {"phase": "Deployed", "observedKubeVirtVersion": version, "conditions": conditions}
-        await self._kubevirts.patch(self._client, kubevirt, MergePatch({"status": status}))
 
     async def _start_longhorn(self, version: str) -> None:
         annotations = {"release": version}

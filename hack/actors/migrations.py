@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from hack.actors.caches import BY_NODE
 from hack.actors.controller_loop import ControllerLoop, Timers
 from hack.actors.placement import is_final, place
-from hack.actors.virtual_machines import running_on
+from hack.actors.virtual_machines import launcher_version, running_on
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound
 from upgrade_manager.kube.events import EventRecorder
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import MIGRATIONS, NODES, VIRTUAL_MACHINE_INSTANCES
+from upgrade_manager.kube.resources import KUBEVIRTS, MIGRATIONS, NODES, VIRTUAL_MACHINE_INSTANCES
 
 if TYPE_CHECKING:
     from hack.actors.context import ActorContext
@@ -41,6 +41,7 @@ class MigrationController:
         self._nodes = caches.of(NODES)
         self._instances = caches.of(VIRTUAL_MACHINE_INSTANCES)
         self._migrations = caches.of(MIGRATIONS)
+        self._kubevirts = caches.of(KUBEVIRTS)
         self._loop: ControllerLoop[tuple[str, str]] = context.loop("migrations", self._reconcile)
         self._timers = Timers()
         #: The target nodes of unfinished migrations, which count as load.
@@ -138,7 +139,7 @@ class MigrationController:
 
     async def _move(self, migration: Object, instance: Object) -> None:
         target, at = self._target(migration, instance), self._context.timestamp()
-        body = running_on(target, objects.status(instance), at=at)
+        body = running_on(target, objects.status(instance), at=at, launcher=launcher_version(self._kubevirts))
         body["status"]["migrationState"] = {
             "sourceNode": objects.status(instance).get("nodeName") or "",
             "targetNode": target,

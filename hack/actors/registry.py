@@ -18,6 +18,7 @@ from hack.actors.images import ImageController
 from hack.actors.jobs import JobController
 from hack.actors.kubelet import Kubelet
 from hack.actors.kubelet_stats import CONFIGURATION, STATS, KubeletStats
+from hack.actors.kubevirt import KubeVirtDeployment
 from hack.actors.longhorn import LonghornManager
 from hack.actors.machines import MachineController
 from hack.actors.migrations import MigrationController
@@ -40,6 +41,7 @@ from hack.actors.virt_api import VirtApi
 from hack.actors.virtual_machines import VirtualMachineController
 from hack.actors.vm_orders import HEALTH_PATH, PATH, VirtualMachineOrders
 from hack.actors.volumes import VolumeController
+from hack.actors.workload_updates import WorkloadUpdater
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,6 +60,14 @@ if TYPE_CHECKING:
 
 #: The controllers of kube-controller-manager.
 _KUBERNETES = (DeploymentController, EndpointSliceController, JobController, DisruptionController)
+#: KubeVirt's controllers, and Fleet's deployment of KubeVirt.
+_KUBEVIRT = (
+    EvacuationController,
+    MigrationController,
+    VirtualMachineController,
+    KubeVirtDeployment,
+    WorkloadUpdater,
+)
 #: Actors of other projects that the real API server and controllers need, and the simulated ones do not.
 _WITH_REAL_ONES = (VirtApi, VolumeController)
 #: Further actors that a backend with the real controllers does not need.
@@ -98,9 +108,7 @@ class ActorRegistry:
             PlanSecrets,
             SystemAgent,
             MachineController,
-            EvacuationController,
-            MigrationController,
-            VirtualMachineController,
+            *_KUBEVIRT,
             LonghornManager,
             AddonController,
             ChartController,

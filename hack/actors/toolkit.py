@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import yaml
+
 from hack.actors.caches import BY_OWNER
 from hack.actors.container_work import Work, duration_of, env_of, work_of
 from hack.actors.controller_loop import Timers
+from hack.actors.repository import release_text
 from upgrade_manager.api.checksums import write_checksums
-from upgrade_manager.api.keys import SETTING_SERVER_VERSION
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, SETTING_SERVER_VERSION, ToolkitKind
 from upgrade_manager.api.names import repo_service_name
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import MANAGED_CHARTS, PODS, SETTINGS
+from upgrade_manager.kube.resources import KUBEVIRTS, MANAGED_CHARTS, PODS, SETTINGS, UPGRADE_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 _LOOK = 0.5
 _SHORTEST_LOOK = 0.05
 _PLAN = "HARVESTER_UPGRADEPLAN_NAME"
+_METHODS = ("workloadUpdateStrategy", "workloadUpdateMethods")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ class Toolkit:
         caches = context.caches
         self._pods = caches.of(PODS)
         self._charts = caches.of(MANAGED_CHARTS)
+        self._kubevirts = caches.of(KUBEVIRTS)
         self._timers = Timers()
         self._scripts: dict[Work, Callable[[Object], Awaitable[Progress]]] = {
             Work.CHECKSUMS: self._checksums,
@@ -116,10 +121,13 @@ class Toolkit:
         left = self._left(pod, Work.MANIFESTS)
         if left:
             return left
+        is_harvesters = await self._is_harvesters(pod)
+        if is_harvesters:
+            await self._suspend_updates()
         waiting = [chart for chart in self._charts.store.list() if not self._chart_is_done(chart)]
         for chart in waiting:
-            await self._upgrade_chart(chart)
-        if waiting:
+            await self._upgrade_chart(chart, excepts_methods=is_harvesters)
+        if waiting or not self._is_kubevirt_done():
             return self._poll()
         body: Object = {"value": self._context.scenario.release.harvester}
         await self._client.patch(SETTINGS, SETTING_SERVER_VERSION, MergePatch(body))
@@ -139,16 +147,49 @@ class Toolkit:
             fresh and objects.is_condition_true(chart, "Ready") and summary.get("ready") == summary.get("desiredReady")
         )
 
+    def _is_kubevirt_done(self) -> bool:
+        kubevirt = self._kubevirts.store.get("kubevirt", HARVESTER_SYSTEM)
+        version = yaml.safe_load(release_text(self._context.scenario))["kubevirt"]
+        return kubevirt is None or objects.status(kubevirt).get("observedKubeVirtVersion") == version
+
+    async def _is_harvesters(self, pod: Object) -> bool:
+        """Return True for Harvester's toolkit, whose changes differ from those of this project's toolkit."""
+        plan = await self._client.find(UPGRADE_PLANS, env_of(pod)[_PLAN])
+        return objects.text(plan or {}, "status", "toolkitImage", "kind") == ToolkitKind.HARVESTER
+
     # Changes
 
-    async def _upgrade_chart(self, chart: Object) -> None:
+    async def _suspend_updates(self) -> None:
+        """Empty KubeVirt's update methods: harvester/harvester v1.8.0 package/upgrade/upgrade_manifests.sh:1022.
+
+        A merge patch that changes nothing does not move the ownership of the field.
+        """
+        kubevirt = self._kubevirts.store.get("kubevirt", HARVESTER_SYSTEM)
+        if kubevirt is not None and objects.value(kubevirt, "spec", *_METHODS) != []:
+            body: Object = {"spec": {_METHODS[0]: {_METHODS[1]: []}}}
+            await self._kubevirts.patch(self._client, kubevirt, MergePatch(body), subresource="")
+
+    async def _upgrade_chart(self, chart: Object, *, excepts_methods: bool) -> None:
         if objects.name(chart) not in {"harvester", "harvester-crd"}:
             return
         version = self._context.scenario.release.harvester.removeprefix("v")
         if objects.spec(chart).get("version") != version:
             longer = int(objects.spec(chart).get("timeoutSeconds") or 600) + 1
-            patch = MergePatch({"spec": {"version": version, "timeoutSeconds": longer}})
+            spec: Object = {"version": version, "timeoutSeconds": longer}
+            if excepts_methods and objects.name(chart) == "harvester":
+                # harvester/harvester v1.8.0 package/upgrade/upgrade_manifests.sh:992
+                spec["diff"] = _excepted(chart)
+            patch = MergePatch({"spec": spec})
             written = await self._client.patch(
                 MANAGED_CHARTS, objects.name(chart), patch, namespace=objects.namespace(chart)
             )
             await self._charts.seen(written)
+
+
+def _excepted(chart: Object) -> Object:
+    """Return spec.diff with an exception for KubeVirt's update methods."""
+    diff = objects.mapping(chart, "spec", "diff")
+    entries = objects.items(diff, "comparePatches")
+    pointer = "/".join(("", "spec", *_METHODS))
+    entry = {"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "name": "kubevirt", "jsonPointers": [pointer]}
+    return {**diff, "comparePatches": [*entries, *([] if entry in entries else [entry])]}

@@ -9,12 +9,14 @@ from hack.actors.conditions import TRANSITION, with_condition
 from hack.actors.controller import NamespacedController
 from hack.actors.kinds import controller_reference
 from hack.actors.placement import is_final, place
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, NotFound
 from upgrade_manager.kube.patch import MergePatch, merge_diff
-from upgrade_manager.kube.resources import NODES, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
+from upgrade_manager.kube.resources import KUBEVIRTS, NODES, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
 
 if TYPE_CHECKING:
+    from hack.actors.caches import Cache
     from hack.actors.context import ActorContext
     from hack.actors.controller import Key
     from hack.actors.controller_loop import RequeueAfter
@@ -32,6 +34,7 @@ class VirtualMachineController(NamespacedController):
         super().__init__(context, VIRTUAL_MACHINES, user_agent="virt-controller", loop="virtual machines")
         self._instances = context.caches.of(VIRTUAL_MACHINE_INSTANCES)
         self._nodes = context.caches.of(NODES)
+        self._kubevirts = context.caches.of(KUBEVIRTS)
         self._instances.subscribe(self._changed)
 
     async def _reconcile(self, key: Key) -> RequeueAfter:
@@ -67,7 +70,8 @@ class VirtualMachineController(NamespacedController):
         if not node:
             return _LOOK
         self._timers.forget(objects.uid(instance))
-        await self._write(instance, running_on(node, objects.status(instance), at=self._context.timestamp()))
+        at, version = self._context.timestamp(), launcher_version(self._kubevirts)
+        await self._write(instance, running_on(node, objects.status(instance), at=at, launcher=version))
         return None
 
     def _load(self, node: str) -> int:
@@ -133,17 +137,29 @@ def _is_wanted(machine: Object, instance: Object | None) -> bool:
     return "Start" in actions or instance is not None
 
 
-def running_on(node: str, status: Object, *, at: str) -> Object:
+def launcher_version(kubevirts: Cache) -> str | None:
+    """Return the version of the launchers that KubeVirt starts now; None without KubeVirt."""
+    kubevirt = kubevirts.store.get("kubevirt", HARVESTER_SYSTEM)
+    return objects.status(kubevirt).get("observedKubeVirtVersion") if kubevirt is not None else None
+
+
+def running_on(node: str, status: Object, *, at: str, launcher: str | None) -> Object:
     """Build the patch that makes an instance run on the node."""
     conditions = with_condition(status.get("conditions") or [], "Ready", "True", at=at, time=TRANSITION)
     return {
         "metadata": {"labels": {NODE_LABEL: node}},
-        "status": {"phase": "Running", "nodeName": node, "evacuationNodeName": None, "conditions": conditions},
+        "status": {
+            "phase": "Running",
+            "nodeName": node,
+            "evacuationNodeName": None,
+            "conditions": conditions,
+            "launcherContainerImageVersion": launcher,
+        },
     }
 
 
-def instance_of(machine: Object, *, node: str) -> Object:
-    """Build the instance of a VM, running if a node is given."""
+def instance_of(machine: Object, *, node: str, launcher: str = "") -> Object:
+    """Build the instance of a VM, running if a node is given, with that version of its launcher."""
     template = objects.spec(machine)["template"]
     devices = ((template.get("spec") or {}).get("domain") or {}).get("devices") or {}
     movable = devices.get("hostDevices") is None
@@ -165,6 +181,6 @@ def instance_of(machine: Object, *, node: str) -> Object:
     }
     if node:
         instance["metadata"]["labels"][NODE_LABEL] = node
-        instance["status"] |= {"phase": "Running", "nodeName": node}
+        instance["status"] |= {"phase": "Running", "nodeName": node, "launcherContainerImageVersion": launcher}
         instance["status"]["conditions"] = [{"type": "Ready", "status": "True"}, live]
     return instance

@@ -81,6 +81,7 @@ _POLICY_EDITS: dict[str, tuple[Edit, ...]] = {
     "manager-suc-plans": (_PREFIXES, _account("UPGRADE_PLAN_SERVICE_ACCOUNT", "system-upgrade-controller")),
     "manager-cluster": (),
     "manager-settings": (),
+    "manager-update-methods": (),
     "manager-plans": (_PREFIXES,),
     "manager-active-plan": (),
 }

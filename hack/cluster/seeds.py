@@ -65,6 +65,8 @@ if TYPE_CHECKING:
 _WHOLE = frozenset({VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINE_IMAGES, SETTINGS, RANCHER_FEATURES})
 #: Kinds of webhook configurations.
 _WEBHOOKS = (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS)
+#: The version of KubeVirt, and of the launchers that it has started.
+_LAUNCHER = build("kubevirt")["status"]["observedKubeVirtVersion"]
 
 
 class Seeds:
@@ -144,7 +146,7 @@ class Seeds:
     async def _create_machine(self, machine: Machine) -> None:
         created = await self._create(VIRTUAL_MACHINES, seed_machines.virtual_machine(machine))
         if machine.run_strategy != "Halted":
-            await self._create(VIRTUAL_MACHINE_INSTANCES, instance_of(created, node=machine.node))
+            await self._create(VIRTUAL_MACHINE_INSTANCES, instance_of(created, node=machine.node, launcher=_LAUNCHER))
         if machine.volume:
             await self._create_all(
                 (LONGHORN_VOLUMES, [seed_machines.volume(machine, at=format_time(self._now()))]),

@@ -28,6 +28,7 @@ from upgrade_manager.kube.resources import (
     JOBS,
     LONGHORN_VOLUMES,
     MACHINES,
+    MANAGED_CHARTS,
     NODES,
     POD_DISRUPTION_BUDGETS,
     PODS,
@@ -272,6 +273,14 @@ async def _budget(client: Client, _: Object) -> tuple[Sequence[Command], Sequenc
     return damage, [Delete(resource=POD_DISRUPTION_BUDGETS, name="shop", namespace="default")]
 
 
+async def _paused_chart(_: Client, __: Object) -> tuple[Sequence[Command], Sequence[Command]]:
+    def patch(*, paused: bool) -> Patch:
+        body = {"spec": {"paused": paused}}
+        return Patch(resource=MANAGED_CHARTS, name="harvester", namespace=FLEET_LOCAL, body=body)
+
+    return [patch(paused=True)], [patch(paused=False)]
+
+
 def _stall(phase: str, what: str, steps: Steps, *reasons: Reason) -> Stall:
     return Stall(phase=phase, what=what, reasons=frozenset(reasons), steps=steps)
 
@@ -292,6 +301,7 @@ STALLS: Mapping[str, Stall] = {
     "repository": _stall(
         "RepoCreating", "the web server of the repository hangs", _hanging_repository, Reason.REPOSITORY_UNAVAILABLE
     ),
+    "chart": _stall("ImagePreloading", "a user pauses Harvester's chart", _paused_chart, Reason.CHART_NOT_DEPLOYED),
     "reboot": _stall("NodeUpgrading", "a node boots its old system", _old_os, Reason.NODE_NOT_BACK),
     "pdb": _stall("ClusterUpgrading", "an application allows no eviction", _budget, Reason.DRAIN_FAILING),
     "migration": _stall(

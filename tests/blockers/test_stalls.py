@@ -36,6 +36,8 @@ def is_stalled(plan: Object) -> bool:
 async def test_unschedulable_pod_is_named_until_it_runs() -> None:
     async with Simulation() as simulation, started(simulation) as stage:
         await stage.until("ClusterUpgrading")
+        # The Job follows once KubeVirt's updates of VMs are suspended.
+        await stage.until_plan(lambda plan: "attempt 1 of 3" in condition(plan, "Progressing")[2])
         await close(stage, on=True)
         # The Job controller creates another one.
         await stage.client.delete_collection(PODS, namespace=PLACE, label_selector=JOB)

@@ -23,6 +23,7 @@ def test_each_row_is_printed_under_its_place(capsys: pytest.CaptureFixture[str])
         at = lines.index(f"  {row.id} ({scope})")
         assert lines[at + 1] == f"    {row.step}"
         assert lines[at + 2 : at + 2 + len(row.changes)] == [f"    changes  {change}" for change in row.changes]
+        assert lines[at + 2 + len(row.changes)] == f"    by       {row.carried_out}"
         assert f"    done if  {row.done_if}" in lines[at:]
         assert f"    undo     {row.undo}" in lines[at:]
         assert all(f"    source   {source}" in lines[at:] for source in row.sources)

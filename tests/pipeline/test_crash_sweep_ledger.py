@@ -97,6 +97,53 @@ async def _delete(stage: UpgradeRun, mark: Mark) -> None:
     await following.until_ended()
 
 
+async def _suspend_updates(stage: UpgradeRun, mark: Mark) -> None:
+    """Interrupt the cluster upgrade, before which KubeVirt's updates of VMs are suspended."""
+    await stage.create_plan()
+    await stage.until_recorded("ImagePreloaded")
+    mark()
+    await stage.until_recorded("ClusterUpgraded")
+    mark()
+    await stage.until_ended()
+
+
+async def _resume_updates(stage: UpgradeRun, mark: Mark) -> None:
+    """Interrupt the end of the node upgrade, after which they are resumed."""
+    await stage.create_plan()
+    await stage.until_recorded("NodeUpgraded")
+    mark()
+    await stage.until_recorded("CleaningUp")
+    mark()
+    await stage.until_ended()
+
+
+async def _fail_suspended(stage: UpgradeRun, mark: Mark) -> None:
+    """Fail while they are suspended, interrupt the end, and let the next plan succeed."""
+    await stage.create_plan()
+    await stage.until_recorded("ClusterUpgrading")
+    mark()
+    await stage.until_ended()
+    await asyncio.sleep(FAREWELL)
+    mark()
+    _scenario(stage).repair()
+    following = replace(stage, name="next")
+    await following.create_plan()
+    await following.until_ended()
+
+
+async def _delete_suspended(stage: UpgradeRun, mark: Mark) -> None:
+    """Delete the plan while they are suspended, interrupt that, and let the next plan succeed."""
+    await stage.create_plan()
+    await stage.until_recorded("ClusterUpgrading")
+    mark()
+    await stage.client.delete(UPGRADE_PLANS, stage.name)
+    await stage.until("deleted")
+    mark()
+    following = replace(stage, name="next")
+    await following.create_plan()
+    await following.until_ended()
+
+
 async def _take_over(stage: UpgradeRun, mark: Mark) -> None:
     """Interrupt the first writes of a manager that finds an earlier one's plan."""
     mark()
@@ -130,13 +177,18 @@ class Story:
 STORIES = {
     "VMs that the manager records": Story(act=_succeed, changes=FIXED),
     "VMs that our toolkit records": Story(act=_succeed, changes=FIXED, options=OWN),
+    "suspended updates of VMs": Story(act=_suspend_updates),
+    "suspended updates, our toolkit": Story(act=_suspend_updates, options=OWN),
+    "resumed updates of VMs": Story(act=_resume_updates),
+    "suspended updates of a failed plan": Story(act=_fail_suspended, changes=fault("manifests")),
+    "suspended updates of a deleted plan": Story(act=_delete_suspended),
     "images that stay": Story(act=_keep_images, changes=fault("image-cleanup", SECOND)),
     "a failed plan's debts": Story(act=_pass_on, changes={**FIXED, **KEEPING, **fault("post-drain", SECOND)}),
     "a deleted plan's debts": Story(act=_delete, changes={**FIXED, **KEEPING}),
     **{f"a plan of {one}": Story(act=_take_over, earlier=one, most=25) for one in Earlier},
 }
 AFTER, LOST = "killed after", "no response to"
-DEFAULT = [("a failed plan's debts", AFTER)]
+DEFAULT = [("a failed plan's debts", AFTER), ("suspended updates of VMs", LOST), ("resumed updates of VMs", AFTER)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

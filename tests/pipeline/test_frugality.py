@@ -46,15 +46,16 @@ REQUESTS = {
     # the last node seconds after its acknowledgement.
     "patch upgradeplans/status": 30 + 1,
     # The start and the end of each phase, and the success.
-    # Also the toolkit image, four steps of each node, and three settings, changed and given back.
-    "create events": len(PHASE_VALUES) + 1 + 1 + 12 + 6,
+    # Also the toolkit image, four steps of each node, and four settings, changed and given back.
+    "create events": len(PHASE_VALUES) + 1 + 1 + 12 + 8,
     # A watch of each selection, after a list, because this server has no streaming lists, which is tried once.
-    "watch": 11 + 1,
+    # Two show when Fleet has deployed the value of Harvester's chart.
+    "watch": 11 + 1 + 2,
     # Besides: the latest plans, for a new leader and for a new plan; API servers to check; nodes to clean up.
     # Five find leftovers when the manager becomes the leader. Four are of VMs, before each node and at the end:
     # Harvester's toolkit does not record the VMs that it stops. Six compare the Nodes before a node starts or is
     # drained.
-    "list": 11 + 4 + 5 + 4 + 6,
+    "list": 11 + 4 + 5 + 4 + 6 + 2,
     # For each node: its disk check, its pre-drain and post-drain, and its pending OS, set and removed.
     "create jobs": 6 + 1,
     "patch secrets": 6,
@@ -65,6 +66,11 @@ REQUESTS = {
     # Settings, changed and given back; one is the cluster's version.
     **dict.fromkeys(("get settings", "patch settings", "patch addons", "patch clusters"), 2),
     **dict.fromkeys(("get addons", "get clusters", "get versions"), 1),
+    # KubeVirt's update methods in Harvester's chart: read, and compared with their original. Harvester's toolkit adds
+    # an exception, which is read and removed as well, and may write KubeVirt itself.
+    "get managedcharts": 3,
+    "patch managedcharts": 3,
+    "get kubevirts": 2,
     # Objects that the upgrade creates, and removes by kind.
     **dict.fromkeys(("create virtualmachineimages", "create services", "create deployments", "create secrets"), 1),
     "create plans": 2,
@@ -77,8 +83,9 @@ SURVEY = {
     # Of the Pods, which carry the reports; and of the manager's Jobs, which the phases before and after it read.
     "watch": 2,
     "list": 2,
-    # The progress of the survey: the first Job, and one write for the reports of each second.
-    "patch upgradeplans/status": 3,
+    # The progress of the survey: the first Job, and one write for the reports of each second. The record of what the
+    # cluster upgrade changes is another write then.
+    "patch upgradeplans/status": 4,
 }
 #: The same with Harvester's toolkit, of whose image each node is asked once.
 IMAGE_SURVEY = {**SURVEY, "list": 3}

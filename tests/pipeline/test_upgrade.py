@@ -59,7 +59,8 @@ async def test_three_node_upgrade_succeeds(simulate: Simulate, spec: dict[str, A
             assert milestone_errors(events, node_states(plan), single=False) == []
         assert stage.ledger.conflicts == []
         strategy = old["rkeConfig"].get("upgradeStrategy")
-        assert await overridden_settings(simulation) == before == ["600", True, strategy, [], []]
+        methods = [None, None, {"workloadUpdateMethods": ["LiveMigrate"]}]
+        assert await overridden_settings(simulation) == before == ["600", True, strategy, [], [], methods]
         await assert_upgraded(stage, generation=old["rkeConfig"].get("provisionGeneration", 0) + 1)
 
 

@@ -1,10 +1,12 @@
-"""The table of rows and the toolkit: each row has an executor, and each executor a row."""
+"""The table of rows, the toolkit and the manager: each row has its executor, and each executor a row."""
 
 from __future__ import annotations
 
+from upgrade_manager.api.keys import ToolkitKind
+from upgrade_manager.pipeline.settings.overrides import OVERRIDES
 from upgrade_manager.release.migrations import generic
 from upgrade_manager.release.migrations.pairs import PAIRS
-from upgrade_manager.release.migrations.row import Row
+from upgrade_manager.release.migrations.row import Executor, Place, Row
 from upgrade_manager.toolkit.charts.rancher_values import CHANGES
 from upgrade_manager.toolkit.run.catalogue import COMMANDS, steps_of
 
@@ -18,8 +20,21 @@ def _acting() -> set[str]:
     return {step.row.id for step in steps if step.row is not None and step.act is not None}
 
 
-def test_each_row_has_an_executor_and_each_executor_a_row() -> None:
-    assert _acting() | {change.row.id for change in CHANGES} == {row.id for row in _table()}
+def _of(executor: Executor) -> set[str]:
+    """Return the rows that it carries out with the toolkit of this project."""
+    return {row.id for row in _table() if row.executor(ToolkitKind.OWN) is executor}
+
+
+def test_each_row_of_a_job_has_a_step_and_each_step_a_row() -> None:
+    assert _acting() | {change.row.id for change in CHANGES} == _of(Executor.JOB)
+
+
+def test_each_row_of_the_manager_has_an_override() -> None:
+    assert {one.row.id for one in OVERRIDES if one.row is not None} == _of(Executor.MANAGER)
+
+
+def test_place_of_a_row_is_that_of_its_executor() -> None:
+    assert {row.id for row in _table() if row.place is Place.AROUND_NODES} == _of(Executor.MANAGER)
 
 
 def test_checks_belong_to_rows_of_the_table() -> None:

@@ -56,6 +56,7 @@ class BlockerReason(StrEnum):
     IMPORT_STUCK = "ImportStuck"
     UPGRADE_CONTROLLER_SILENT = "UpgradeControllerSilent"
     REPOSITORY_UNAVAILABLE = "RepositoryUnavailable"
+    CHART_NOT_DEPLOYED = "ChartNotDeployed"
     DRAIN_FAILING = "DrainFailing"
     MIGRATION_STUCK = "MigrationStuck"
     VOLUME_DEGRADED = "VolumeDegraded"

@@ -74,6 +74,9 @@ MANAGER_ANNOTATIONS = (
     ANNOTATION_UPGRADE_STRATEGY,
 )
 
+#: On Harvester's ManagedChart: KubeVirt's update methods before a toolkit of version 0.1 emptied the list, as JSON.
+ANNOTATION_UPDATE_METHODS = f"{PREFIX}/original-workload-update-methods"
+
 #: On Rancher's provisioning cluster beside the hooks: the plan that set them, and the strategy to give back, as JSON.
 ANNOTATION_ORIGINAL_STRATEGY = f"{PREFIX}/original-upgrade-strategy"
 #: On the same cluster, until every node runs the release: the release and the version before it, as JSON.

@@ -37,6 +37,8 @@ REBOOT = timedelta(seconds=USUAL_REBOOT)
 SHUTDOWN = timedelta(seconds=30)
 #: The time in which Harvester reports further progress of an import, in whole percents, and a Job may end.
 PROGRESS = timedelta(minutes=10)
+#: The time in which Fleet deploys a changed value of Harvester's chart.
+DEPLOYED = timedelta(minutes=2)
 _AT_ONCE = timedelta(0)
 #: The time in which the caches of Nodes, Secrets and the Cluster show the same state, and a kubelet reports again.
 _SETTLED = timedelta(seconds=5)
@@ -71,6 +73,11 @@ def earliest(table: Iterable[Row], waits: Sequence[Wait], *, now: datetime) -> f
 def from_start(_: Wait) -> timedelta:
     """Return the deadline of a wait for something that starts."""
     return START
+
+
+def deployed(_: Wait) -> timedelta:
+    """Return the deadline of a changed chart."""
+    return DEPLOYED
 
 
 def at_once(_: Wait) -> timedelta:

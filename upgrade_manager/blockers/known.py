@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import Blocker, BlockerReason
-from upgrade_manager.blockers.deadlines import at_once, check, from_start, missing_node, settled
+from upgrade_manager.blockers.deadlines import at_once, check, deployed, from_start, missing_node, settled
 from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.known_wait import (
     AmbiguousMachineWait,
@@ -18,6 +18,7 @@ from upgrade_manager.blockers.known_wait import (
     CheckedServiceWait,
     ContestedStrategyWait,
     CordonedNodeWait,
+    DeployedChartWait,
     ForeignHookWait,
     LeftoverHookWait,
     MissingImageWait,
@@ -91,6 +92,7 @@ _OTHERS = tuple(
         (UnpulledImageWait, BlockerReason.IMAGE_MISSING, at_once),
         (UnreadReportWait, BlockerReason.CONTAINER_FAILING, from_start),
         (UnsettledVMWait, BlockerReason.LEDGER_UNSETTLED, from_start),
+        (DeployedChartWait, BlockerReason.CHART_NOT_DEPLOYED, deployed),
     )
 )
 FINDERS: tuple[Row, ...] = (_MISSING, *_OTHERS)

@@ -119,6 +119,13 @@ class TargetNodeWait(KnownWait):
     kind = WaitKind.TARGET_NODE
 
 
+class DeployedChartWait(KnownWait):
+    """A wait for Fleet to deploy a changed value of Harvester's chart, before the cluster is upgraded."""
+
+    __slots__ = ()
+    kind = WaitKind.DEPLOYED_CHART
+
+
 class SuspendedJobWait(KnownWait):
     """A wait for a Job that another client has suspended."""
 

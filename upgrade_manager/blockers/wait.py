@@ -51,6 +51,7 @@ class WaitKind(Enum):
     UNSETTLED_VM = "VirtualMachine", "unsettled"
     UNPULLED_IMAGE = "Pod", "image"
     UNREAD_REPORT = "Node", "report"
+    DEPLOYED_CHART = "ManagedChart", "deployed"
 
     @property
     def object_kind(self) -> str:

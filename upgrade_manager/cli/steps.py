@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from upgrade_manager.release.migrations.row import Row
 
 _WIDTH = 8
-_NOT_ALL = "They are changes of this project's toolkit. docs/releases.md names those that are not built yet."
+_NOT_ALL = (
+    "Harvester's toolkit may make further changes in its Jobs, and not all of these, by its release. docs/releases.md "
+    "names the changes that are not built yet."
+)
 
 
 def steps(options: StepsOptions) -> int:
@@ -49,6 +52,7 @@ def _row(row: Row) -> Iterator[str]:
     yield f"    {row.step}"
     for name, values in (
         ("changes", row.changes),
+        ("by", (row.carried_out,)),
         ("done if", (row.done_if,)),
         ("undo", (row.undo,)),
         ("source", row.sources),

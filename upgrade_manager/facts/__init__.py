@@ -17,7 +17,7 @@ pod_reason       why a Pod does not run, and `pod_end` why it does not end; `tai
 deployments      why a Deployment does nothing
 addons           the state of Harvester's Addons
 kubernetes       versions of Kubernetes on nodes
-kubevirt         why KubeVirt does not serve, or has not ended its upgrade
+kubevirt         why KubeVirt does not serve, or has not ended its upgrade; `update_methods` is a list that it reads
 managed_charts   why Fleet has not deployed a ManagedChart
 job_state        the progress of a Job
 machine_plan     the node and the hooks of Rancher's machine-plan Secret
@@ -61,6 +61,7 @@ __all__ = [
     "removal",
     "suc_nodes",
     "taints",
+    "update_methods",
     "versions",
     "vm_obstacles",
     "vm_start",

@@ -17,11 +17,15 @@ from upgrade_manager.api.keys import (
     Component,
 )
 from upgrade_manager.api.names import repo_service_name
+from upgrade_manager.facts.kubevirt import KUBEVIRT
+from upgrade_manager.facts.update_methods import CHART
 from upgrade_manager.kube.resources import (
     DEPLOYMENTS,
     ENDPOINT_SLICES,
     JOBS,
+    KUBEVIRTS,
     MACHINES,
+    MANAGED_CHARTS,
     NODES,
     PODS,
     PROVISIONING_CLUSTERS,
@@ -47,6 +51,12 @@ LOCAL_MACHINES = InformerSpec(resource=MACHINES, namespace=FLEET_LOCAL, permanen
 #: Rancher's provisioning cluster, whose upgradeStrategy must keep the manager's hooks.
 LOCAL_CLUSTER = InformerSpec(
     resource=PROVISIONING_CLUSTERS, namespace=FLEET_LOCAL, field_selector=f"metadata.name={PROVISIONING_CLUSTER}"
+)
+#: Harvester's ManagedChart, whose values the cluster upgrade changes before its Job.
+HARVESTER_CHART = InformerSpec(resource=MANAGED_CHARTS, namespace=FLEET_LOCAL, field_selector=f"metadata.name={CHART}")
+#: The object that Fleet deploys from it.
+HARVESTER_KUBEVIRT = InformerSpec(
+    resource=KUBEVIRTS, namespace=HARVESTER_SYSTEM, field_selector=f"metadata.name={KUBEVIRT}"
 )
 #: The Jobs that the manager creates, also those of earlier plans.
 UPGRADE_JOBS = InformerSpec(resource=JOBS, namespace=HARVESTER_SYSTEM, label_selector=LABEL_COMPONENT)

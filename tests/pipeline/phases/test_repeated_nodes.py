@@ -59,6 +59,8 @@ async def test_controller_does_not_repeat_a_complete_job(simulate: Simulate) -> 
 
         await client.create(SUC_PLANS, PLAN)
         await eventually(partial(has, "Complete"))
+        # A Job that changes later would let the controller label the node again.
+        await asyncio.sleep(LONG)
         before = await jobs(simulation)
         await client.patch(NODES, "node-1", MergePatch({"metadata": {"labels": {label: None}}}))
         await eventually(partial(has, "SyncJob"))

@@ -86,7 +86,7 @@ async def run(story: Story, interruption: Interruption = UNDISTURBED) -> Run:
             message=objects.condition(plan, "Progressing")["message"].partition(" in ")[0],
             warnings=warnings,
             created=await created_objects(simulation),
-            left=(await overridden_settings(simulation))[3:],
+            left=(await overridden_settings(simulation))[3:5],
             writes=managers.lives[0].wire.writes,
             marks=(first, last),
         )
@@ -137,4 +137,4 @@ async def test_deletion_during_the_survey_leaves_nothing(name: str, sweep: Sweep
                 await stage.until("deleted")
                 await stage.settle()
             assert await created_objects(simulation) == [], number
-            assert (await overridden_settings(simulation))[3:] == [[], []], number
+            assert (await overridden_settings(simulation))[3:5] == [[], []], number

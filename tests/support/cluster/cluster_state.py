@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from hack.simulation import Simulation
@@ -89,7 +89,15 @@ async def overridden_settings(simulation: Simulation) -> list[Any]:
         objects.spec(state["Cluster fleet-local/local"])["rkeConfig"].get("upgradeStrategy"),
         [key for node in nodes for key in objects.labels(node) if key.startswith("plan.upgrade.cattle.io/")],
         [key for node in nodes for key in objects.annotations_of(node) if "pendingOSImage" in key],
+        update_methods(state),
     ]
+
+
+def update_methods(state: Mapping[str, Any]) -> list[Any]:
+    """Return what Harvester's chart has for KubeVirt's update methods, and KubeVirt's list."""
+    chart = objects.spec(state.get("ManagedChart fleet-local/harvester") or {})
+    kubevirt = state.get("KubeVirt harvester-system/kubevirt")
+    return [chart.get("values"), chart.get("diff"), objects.value(kubevirt, "spec", "workloadUpdateStrategy")]
 
 
 def title(obj: Object) -> str:

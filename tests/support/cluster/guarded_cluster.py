@@ -37,7 +37,9 @@ from upgrade_manager.kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     JOBS,
+    KUBEVIRTS,
     LONGHORN_SETTINGS,
+    MANAGED_CHARTS,
     NODES,
     PROVISIONING_CLUSTERS,
     SECRETS,
@@ -61,9 +63,17 @@ TAG = "v1.8.0+build-1"
 IMAGE = ToolkitImage(repository=REPOSITORY, tag=TAG)
 TOOLKIT = {"repository": REPOSITORY, "tag": TAG, "kind": "harvester"}
 #: Of which the API server knows only the part that the tests need.
-_GROUPS = {"upgrade.cattle.io", "harvesterhci.io", "provisioning.cattle.io", "longhorn.io"}
+_GROUPS = {
+    "upgrade.cattle.io",
+    "harvesterhci.io",
+    "provisioning.cattle.io",
+    "longhorn.io",
+    "management.cattle.io",
+    "kubevirt.io",
+}
 _NAMESPACES = (HARVESTER_SYSTEM, CATTLE_SYSTEM, FLEET_LOCAL, LONGHORN_SYSTEM)
 _ISO = {"displayName": "x", "sourceType": "download", "url": "http://x/iso"}
+_METHODS = {"workloadUpdateStrategy": {"workloadUpdateMethods": ["LiveMigrate"], "batchEvictionSize": 2}}
 _OPAQUE = {"type": "Opaque", "data": {"token": "c2VjcmV0"}}
 #: More than any real object has.
 MANY = {f"example.com/label-{number:04}": "v" * 63 for number in range(1000)}
@@ -234,6 +244,14 @@ def _foreign_contents(cluster: GuardedCluster) -> list[tuple[Resource, Object]]:
     local = {"kubernetesVersion": "v1", "rkeConfig": rke}
     machine_plan = {"type": MACHINE_PLAN_SECRET_TYPE, "data": {"plan": "eHh4"}}
     addon = {"repo": "http://x/charts", "chart": "x", "version": "1", "enabled": True, "valuesContent": LARGE}
+    pointers = ["/spec/workloadUpdateStrategy/workloadUpdateMethods"]
+    compared = [{"kind": "KubeVirt", "name": "kubevirt", "jsonPointers": pointers}, {"kind": "Service", "name": "x"}]
+    chart = {
+        "chart": "harvester",
+        "version": "1",
+        "values": {"kubevirt": {"spec": _METHODS | {"monitorAccount": "x"}, "enabled": True}, "large": LARGE},
+        "diff": {"comparePatches": compared},
+    }
     large = machine_plan | {"data": {"plan": "eHh4" * 100_000}, "labels": MANY}
     return [
         (NODES, manifest(NODES, "node-1", labels={"zone": "a", f"{PREFIX}x": "y", "plan.upgrade.cattle.io/p": "1"})),
@@ -249,6 +267,8 @@ def _foreign_contents(cluster: GuardedCluster) -> list[tuple[Resource, Object]]:
             manifest(LONGHORN_SETTINGS, LONGHORN_REPLENISHMENT_SETTING, LONGHORN_SYSTEM, annotations=MANY, value=LARGE),
         ),
         (PROVISIONING_CLUSTERS, manifest(PROVISIONING_CLUSTERS, "local", FLEET_LOCAL, spec=local)),
+        (MANAGED_CHARTS, manifest(MANAGED_CHARTS, "harvester", FLEET_LOCAL, annotations=MANY, spec=chart)),
+        (KUBEVIRTS, manifest(KUBEVIRTS, "kubevirt", HARVESTER_SYSTEM, spec=_METHODS | {"monitorAccount": "x"})),
         (JOBS, _named(_unlabelled(cluster.job()), "foreign")),
         (JOBS, _elsewhere(_named(_unlabelled(cluster.job()), "foreign"))),
         (DEPLOYMENTS, _named(_unlabelled(cluster.deployment()), "harvester")),

@@ -238,8 +238,7 @@ def _cells(component: str, actor: str, rows: dict[str, tuple[str, str, str]], *,
             kind=kind,
             name=name,
             deadline=deadline,
-            # A drained replica waits from its creation; the repository is missed once the other one is drained.
-            # The Pods that a drainer evicts terminate for a second or two.
+            # The repository is missed once the other replica is drained; evicted Pods terminate for a second or two.
             repair=1.0 if actor == "LonghornManager" or (actor, moment) == ("Drainer", "PreDrained") else 0.0,
             later=8.0 if (actor, moment) == ("Scheduler", "NodeUpgrading") else 0.0,
         )
@@ -249,8 +248,8 @@ def _cells(component: str, actor: str, rows: dict[str, tuple[str, str, str]], *,
 
 def _object(component: str, stall: str, kind: str, name: str, *, deadline: float, repair: float = 0.0) -> Cell:
     """Return the cell of an object that a break of the demo makes wrong."""
-    (reason,) = STALLS[stall].reasons
-    (cell,) = _cells(component, "", {STALLS[stall].phase: (reason, kind, name)}, deadline=deadline)
+    (reason,), moment = STALLS[stall].reasons, STALLS[stall].phase
+    (cell,) = _cells(component, "", {moment: (reason, kind, name)}, deadline=deadline)
     return replace(cell, stall=stall, repair=repair)
 
 
@@ -362,6 +361,7 @@ CELLS = (
         },
     ),
     _object("taint on all nodes", "unschedulable", "Pod", _PRELOAD, deadline=60.0),
+    _object("Harvester's chart that a user pauses", "chart", "ManagedChart", "harvester", deadline=120.0, repair=1.0),
     _object("PodDisruptionBudget without disruptions", "pdb", "PodDisruptionBudget", "shop", deadline=300.0),
     _object("volume without a disk for a replica", "volume", "Volume", "pvc-", deadline=600.0, repair=1.0),
     _object("Job that a user suspends", "suspended", "Job", "upgrade-cluster-upgrade", deadline=60.0),

@@ -32,6 +32,7 @@ OPTIONS = RunOptions(toolkit=TOOLKIT)
 SPECS: dict[str, dict[str, Any]] = {"by-version": BY_VERSION, "by-image": BY_IMAGE}
 #: Beginnings of the objects that a message names.
 NAMED = (
+    "ManagedChart ",
     "Version ",
     "Setting ",
     "UpgradePlan ",

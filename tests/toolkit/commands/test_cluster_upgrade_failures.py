@@ -16,7 +16,6 @@ from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import ADDONS, MANAGED_CHARTS, SECRETS
 from upgrade_manager.toolkit.charts.fleet_address import ANNOTATION_ADDRESS
 from upgrade_manager.toolkit.charts.managed_charts import ANNOTATION_PAUSED
-from upgrade_manager.toolkit.charts.workload_updates import ANNOTATION_METHODS
 from upgrade_manager.toolkit.run.errors import StepFailed
 
 pytestmark = pytest.mark.sampled
@@ -38,7 +37,7 @@ async def _failure(upgrade: ClusterUpgrade) -> str:
         await upgrade.run()
     for chart in (await upgrade.world.client.list(MANAGED_CHARTS)).items:
         assert not objects.spec(chart)["paused"]
-        assert {ANNOTATION_PAUSED, ANNOTATION_METHODS}.isdisjoint(objects.annotations_of(chart))
+        assert ANNOTATION_PAUSED not in objects.annotations_of(chart)
     return str(error.value)
 
 
@@ -199,7 +198,7 @@ async def test_chart_that_a_user_paused_stays_paused(tmp_path: Path) -> None:
     "methods",
     [pytest.param(["LiveMigrate", "Evict"], id="two"), pytest.param([], id="none")],
 )
-async def test_update_methods_of_a_user_survive(tmp_path: Path, methods: list[str]) -> None:
+async def test_update_methods_stay_as_the_manager_left_them(tmp_path: Path, methods: list[str]) -> None:
     spec = {"monitorAccount": "operator", "workloadUpdateStrategy": {"workloadUpdateMethods": methods}}
     async with cluster_upgrade(tmp_path) as upgrade:
         await _change(upgrade, "harvester", values={"kubevirt": {"spec": spec}})

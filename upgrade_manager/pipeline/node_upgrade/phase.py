@@ -119,7 +119,7 @@ class NodeUpgrade(Phase):
 
         After the plan, Rancher must not wait for the manager, which no longer acknowledges hooks.
         """
-        settings = [str(override) for override, _ in overrides.pending_reverts(ctx, keep_strategy=False)]
+        settings = dict.fromkeys(str(one) for one, _ in overrides.pending_reverts(ctx, keep_strategy=False))
         if settings:
             ctx.status.waiting(f"Restoring {', '.join(settings)}")
             # A run after a crash must not add the hooks again.

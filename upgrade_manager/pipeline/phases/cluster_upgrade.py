@@ -13,6 +13,7 @@ from upgrade_manager.facts.rancher_cluster import RANCHER
 from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.pipeline.ending import orphaned_jobs
 from upgrade_manager.pipeline.outcome import Completed, Failed, Phase
+from upgrade_manager.pipeline.phases import vm_updates
 from upgrade_manager.pipeline.phases.job_progress import job_progress, new_job_progress
 from upgrade_manager.pipeline.selections import UPGRADE_JOBS
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, cluster_upgrade_job
@@ -29,13 +30,18 @@ class ClusterUpgrade(Phase):
     activity = "Upgrading the cluster's components"
     reads_repository = True
 
+    async def enter(self, ctx: ReconcileContext) -> Failed | None:
+        """Record what the phase changes beside its Job."""
+        await vm_updates.record(ctx)
+        return None
+
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Create the Job once, then wait until it finishes."""
+        """Suspend KubeVirt's updates of VMs, create the Job once, then wait until it finishes."""
         name = component_name(ctx.owner.name, Component.CLUSTER_UPGRADE)
         jobs = await ctx.watch(UPGRADE_JOBS)
         job = jobs.get(name, HARVESTER_SYSTEM)
         if job is None or not ctx.owner.owns(job):
-            waiting = await orphaned_jobs.wait(ctx, jobs)
+            waiting = await orphaned_jobs.wait(ctx, jobs) or await vm_updates.suspend(ctx)
             if waiting is not None:
                 return waiting
             await ctx.ensure(JOBS, cluster_upgrade_job(ctx.owner, ctx.job_settings))

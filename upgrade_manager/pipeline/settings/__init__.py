@@ -3,6 +3,7 @@
 overrides         the table of settings: the original is recorded, the value applied, the original given back
 rancher           Rancher's cluster: the one patch that makes Rancher upgrade the nodes, and its reversion
 unfinished_upgrade  the annotation about an upgrade that nodes have not reached yet
+update_methods    KubeVirt's list of workload update methods, in Harvester's chart
 upgrade_strategy  Rancher's upgradeStrategy with and without the manager's drain hooks
 earlier_records   the settings of a plan that a manager without a ledger began
 left_entries      the ledger that a deleted plan has left on Rancher's cluster
@@ -11,4 +12,12 @@ left_entries      the ledger that a deleted plan has left on Rancher's cluster
 any other end.
 """
 
-__all__ = ["earlier_records", "left_entries", "overrides", "rancher", "unfinished_upgrade", "upgrade_strategy"]
+__all__ = [
+    "earlier_records",
+    "left_entries",
+    "overrides",
+    "rancher",
+    "unfinished_upgrade",
+    "update_methods",
+    "upgrade_strategy",
+]

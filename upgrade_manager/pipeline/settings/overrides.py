@@ -1,7 +1,7 @@
-"""The settings that the node upgrade overrides and later gives back, as a table.
+"""The settings that the upgrade overrides and later gives back, as a table.
 
-node_upgrade/phase.py applies the overrides, and gives the settings back after the last node; reconciler.py gives the
-settings back at any other end, before ending/cleanup.py.
+node_upgrade/phase.py applies the overrides, update_methods.py those of the cluster upgrade. node_upgrade/phase.py gives
+the settings back after the last node; reconciler.py at any other end, before ending/cleanup.py.
 
     1. the original and the value to apply are recorded in status.ledger
     2. the value is applied, if the setting still has its original
@@ -20,22 +20,35 @@ from upgrade_manager.api.keys import (
     ANNOTATION_DESCHEDULER_WAS_ENABLED,
     ANNOTATION_REPLENISHMENT_INTERVAL,
     FLEET_LOCAL,
+    HARVESTER_SYSTEM,
     KUBE_SYSTEM,
     LONGHORN_REPLENISHMENT_SETTING,
     LONGHORN_SYSTEM,
     PROVISIONING_CLUSTER,
+    ToolkitKind,
 )
 from upgrade_manager.api.ledger import STRATEGY_FIELD, LedgerKind, entry_id, new_entry, recorded_entries
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.status import ToolkitImageStatus
+from upgrade_manager.facts import update_methods as facts
+from upgrade_manager.facts.kubevirt import KUBEVIRT
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Invalid, NotFound
 from upgrade_manager.kube.patch import JsonPatch
-from upgrade_manager.kube.resources import ADDONS, LONGHORN_SETTINGS, PROVISIONING_CLUSTERS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import (
+    ADDONS,
+    KUBEVIRTS,
+    LONGHORN_SETTINGS,
+    MANAGED_CHARTS,
+    PROVISIONING_CLUSTERS,
+    UPGRADE_PLANS,
+)
 from upgrade_manager.pipeline import ledger
 from upgrade_manager.pipeline.events import SETTING_CHANGED, SETTING_RESTORED
 from upgrade_manager.pipeline.plan_objects import skip_missing
-from upgrade_manager.pipeline.settings import rancher, upgrade_strategy
+from upgrade_manager.pipeline.settings import rancher, update_methods, upgrade_strategy
 from upgrade_manager.pipeline.write_log import describe
+from upgrade_manager.release.migrations import generic
 from upgrade_manager.runtime.concurrency import run_all
 
 if TYPE_CHECKING:
@@ -46,6 +59,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.kube.resources import Resource
     from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.release.migrations.row import Row
 
 #: Seconds that Longhorn waits for a node to return before it rebuilds its replicas elsewhere.
 RAISED_INTERVAL = "1800"
@@ -65,10 +79,16 @@ class Override:
     field: str
     #: Return the original and the value to apply, read from the object; equal values if no change is needed.
     read: Callable[[Object], tuple[Any, Any]]
-    #: Apply the entry's value; None if `rancher.start_upgrade` applies it.
+    #: Apply the entry's value; None if `rancher.start_upgrade` or the toolkit applies it.
     apply: Callable[[ReconcileContext, Override, Entry], Awaitable[None]] | None
     #: Give the entry's original back; return True if the setting has the original afterwards.
     revert: Callable[[ReconcileContext, Override, Entry], Coroutine[Any, Any, bool]]
+    #: The phase that changes the setting.
+    phase: PhaseName = PhaseName.NODE_UPGRADE
+    #: The row of release/migrations that the override carries out; None for what the manager itself needs.
+    row: Row | None = None
+    #: The toolkit whose Job changes the setting; None if the manager itself does, with either toolkit.
+    changed_by: ToolkitKind | None = None
 
     def __str__(self) -> str:
         """Return kind and name of the object, in the form of the recorded entries."""
@@ -86,32 +106,45 @@ class Override:
         return new_entry(self.kind, *names, object_=str(self), field=self.field, since=since, **values)
 
 
-async def record_originals(ctx: ReconcileContext) -> None:
-    """Record the originals of the settings to change, unless recorded; the caller writes the status before `apply`.
-
-    On a single node the strategy stays unchanged, because Rancher does not upgrade the node.
-    """
-    wanted = [one for one in OVERRIDES if one is not STRATEGY or ctx.status["singleNode"] is None]
+async def record_originals(ctx: ReconcileContext, phase: PhaseName = PhaseName.NODE_UPGRADE) -> None:
+    """Record the originals of the settings to change, unless recorded; the caller writes the status before `apply`."""
     recorded = [override for override, _ in _by_override(ctx)]
+    wanted = [one for one in OVERRIDES if one.phase is phase and one not in recorded and _is_wanted(ctx, one)]
     found: dict[Override, Entry] = {}
 
-    async def read(override: Override) -> None:
-        if override is STRATEGY:
-            original, applied = await read_strategy(ctx, await rancher.watched_cluster(ctx))
-        else:
-            current = await ctx.client.find(override.resource, override.name, namespace=override.namespace)
-            original, applied = override.read(current) if current is not None else (None, None)
-        if original != applied:
-            found[override] = override.entry(ctx, original=original, applied=applied)
+    async def read(*overrides: Override) -> None:
+        """Read the settings of one object."""
+        first = overrides[0]
+        current = None
+        if first is not STRATEGY:
+            current = await ctx.client.find(first.resource, first.name, namespace=first.namespace)
+        for override in overrides:
+            if override is STRATEGY:
+                original, applied = await read_strategy(ctx, await rancher.watched_cluster(ctx))
+            else:
+                original, applied = override.read(current) if current is not None else (None, None)
+            if original != applied:
+                found[override] = override.entry(ctx, original=original, applied=applied)
 
-    await run_all(*(read(override) for override in wanted if override not in recorded))
+    groups = [[one for one in wanted if str(one) == name] for name in dict.fromkeys(map(str, wanted))]
+    await run_all(*(read(*group) for group in groups))
     if found:
         ledger.put(ctx, [found[override] for override in wanted if override in found])
 
 
-async def apply_overrides(ctx: ReconcileContext) -> None:
+def _is_wanted(ctx: ReconcileContext, override: Override) -> bool:
+    """Return False for what this upgrade does not change.
+
+    Rancher does not upgrade a single node, so that its strategy stays.
+    """
+    if override.changed_by is not None:
+        return ToolkitImageStatus.read(ctx.status["toolkitImage"]).kind == override.changed_by
+    return override is not STRATEGY or ctx.status["singleNode"] is None
+
+
+async def apply_overrides(ctx: ReconcileContext, phase: PhaseName = PhaseName.NODE_UPGRADE) -> None:
     """Annotate the plan with the originals, for other tools, then apply the recorded values."""
-    entries = _by_override(ctx)
+    entries = of_phase(ctx, phase)
     present = objects.annotations_of(ctx.raw)
     annotations = {_ANNOTATIONS[o]: _text(e.get("original")) for o, e in entries if o in _ANNOTATIONS}
     missing = {key: value for key, value in annotations.items() if key not in present}
@@ -122,27 +155,21 @@ async def apply_overrides(ctx: ReconcileContext) -> None:
             await override.apply(ctx, override, entry)
 
 
-def report_changed(ctx: ReconcileContext, *, began: datetime | None) -> None:
-    """Record events of the applied settings; an earlier process may have recorded the events since `began`."""
-    for override, entry in _by_override(ctx):
+def report_changed(ctx: ReconcileContext, phase: PhaseName = PhaseName.NODE_UPGRADE, *, began: datetime | None) -> None:
+    """Record events of the settings that the manager has changed; an earlier process may have done so since `began`."""
+    for override, entry in of_phase(ctx, phase):
+        if override.changed_by is not None:
+            continue
         old, new = describe(entry.get("original")), describe(entry.get("applied"))
         text = f"{override}: {override.field} changed from {old} to {new} for the upgrade"
-        phase, order = PhaseName.NODE_UPGRADE.active, OVERRIDES.index(override)
-        ctx.events.once(
-            ctx.raw,
-            SETTING_CHANGED,
-            text,
-            about=str((str(override), override.field)),
-            phase=phase,
-            order=order,
-            at=began,
-        )
+        about, order = str((str(override), override.field)), OVERRIDES.index(override)
+        ctx.events.once(ctx.raw, SETTING_CHANGED, text, about=about, phase=phase.active, order=order, at=began)
 
 
 def report_restored(ctx: ReconcileContext, restored: Collection[Override]) -> None:
     """Record events of the settings that have their originals again."""
     for override, entry in _by_override(ctx):
-        if override in restored:
+        if override in restored and override.changed_by is None:
             old, new = describe(entry.get("applied")), describe(entry.get("original"))
             text = f"{override}: {override.field} restored from {old} to {new}"
             order = OVERRIDES.index(override)
@@ -225,6 +252,11 @@ def _record_strategy(ctx: ReconcileContext, original: Any, applied: Any) -> Entr
 def _by_override(ctx: ReconcileContext) -> list[tuple[Override, Entry]]:
     entries = {entry["id"]: entry for entry in ledger.entries(ctx)}
     return [(override, entries[override.id]) for override in OVERRIDES if override.id in entries]
+
+
+def of_phase(ctx: ReconcileContext, phase: PhaseName) -> list[tuple[Override, Entry]]:
+    """Return the settings that the phase changes, with their entries."""
+    return [(override, entry) for override, entry in _by_override(ctx) if override.phase is phase]
 
 
 def _text(value: Any) -> str:
@@ -310,5 +342,44 @@ DESCHEDULER = Override(
     apply=_apply,
     revert=_revert,
 )
-OVERRIDES = (STRATEGY, INTERVAL, DESCHEDULER)
+METHODS = Override(
+    kind=LedgerKind.UPDATE_METHODS,
+    resource=MANAGED_CHARTS,
+    namespace=FLEET_LOCAL,
+    name=facts.CHART,
+    field=".".join(("spec", *facts.VALUE_PATH)),
+    read=update_methods.read_chart,
+    apply=update_methods.empty_chart,
+    revert=update_methods.revert_chart,
+    phase=PhaseName.CLUSTER_UPGRADE,
+    row=generic.UPDATE_METHODS,
+)
+#: Harvester's toolkit may write the next two beside the chart's value, as Harvester's own upgrade to v1.8.0 does.
+COMPARED = Override(
+    kind=LedgerKind.UPDATE_METHODS,
+    resource=MANAGED_CHARTS,
+    namespace=FLEET_LOCAL,
+    name=facts.CHART,
+    field="spec.diff.comparePatches",
+    read=update_methods.read_compared,
+    apply=None,
+    revert=update_methods.revert_compared,
+    phase=PhaseName.CLUSTER_UPGRADE,
+    row=generic.UPDATE_METHODS,
+    changed_by=ToolkitKind.HARVESTER,
+)
+DEPLOYED_METHODS = Override(
+    kind=LedgerKind.UPDATE_METHODS,
+    resource=KUBEVIRTS,
+    namespace=HARVESTER_SYSTEM,
+    name=KUBEVIRT,
+    field=".".join(("spec", *facts.PATH)),
+    read=update_methods.read_kubevirt,
+    apply=None,
+    revert=update_methods.revert_kubevirt,
+    phase=PhaseName.CLUSTER_UPGRADE,
+    row=generic.UPDATE_METHODS,
+    changed_by=ToolkitKind.HARVESTER,
+)
+OVERRIDES = (STRATEGY, INTERVAL, DESCHEDULER, METHODS, COMPARED, DEPLOYED_METHODS)
 _ANNOTATIONS = {INTERVAL: ANNOTATION_REPLENISHMENT_INTERVAL, DESCHEDULER: ANNOTATION_DESCHEDULER_WAS_ENABLED}

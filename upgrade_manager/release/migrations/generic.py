@@ -1,13 +1,14 @@
 """The rows of every upgrade, whatever its releases; pairs.py adds those of the pair.
 
-toolkit/charts and toolkit/commands/cluster_upgrade.py carry them out, nodes.py has those of a node.
+toolkit/charts and toolkit/commands/cluster_upgrade.py carry them out, nodes.py has those of a node. What the manager
+itself carries out is in pipeline/settings/overrides.py.
 """
 
 from __future__ import annotations
 
 from upgrade_manager.release.migrations import nodes
 from upgrade_manager.release.migrations.addons import ADDONS as KNOWN_ADDONS
-from upgrade_manager.release.migrations.row import Discussion, Place, Row, Source, library, manifests
+from upgrade_manager.release.migrations.row import Discussion, Executor, Place, Row, Source, library, manifests
 
 MULTUS = Row(
     id="multus-failure-policy",
@@ -102,4 +103,32 @@ ADDONS = Row(
     sources=(library("v1.8.0", 322),),
 )
 
-ROWS = (MULTUS, WITNESS_REPLICAS, FLEET, CDI, KUBEOVN, ADDONS, *nodes.ROWS)
+UPDATE_METHODS = Row(
+    id="kubevirt-update-methods",
+    place=Place.AROUND_NODES,
+    step="Before Rancher is upgraded, KubeVirt's list of workload update methods is emptied by a value of Harvester's "
+    "chart, and deployed; it stays empty until the last node is upgraded. KubeVirt would migrate every VM to a new "
+    "launcher while nodes are drained.",
+    changes=(
+        "ManagedChart fleet-local/harvester: spec.values.kubevirt.spec.workloadUpdateStrategy.workloadUpdateMethods",
+        "ManagedChart fleet-local/harvester: spec.diff.comparePatches, after Harvester's toolkit",
+        "KubeVirt harvester-system/kubevirt: the same list, after Harvester's toolkit",
+    ),
+    done_if="the list is empty in the chart's values, and Fleet has deployed it",
+    undo="The manager gives the recorded list back after the last node, after a failure, and when the plan is deleted; "
+    "another list that a user has set meanwhile stays.",
+    sources=(
+        manifests("v1.8.0", 992),
+        manifests("v1.8.0", 1022),
+        Source(
+            repository="harvester/harvester",
+            tag="v1.8.0",
+            path="pkg/controller/master/upgrade/upgrade_controller.go",
+            line=1006,
+        ),
+    ),
+    own=Executor.MANAGER,
+    harvester=Executor.MANAGER,
+)
+
+ROWS = (MULTUS, WITNESS_REPLICAS, FLEET, CDI, KUBEOVN, ADDONS, *nodes.ROWS, UPDATE_METHODS)

@@ -1,13 +1,15 @@
 """One change that an upgrade makes beside the new versions of its components.
 
-generic.py and the modules of the pairs list the rows, pairs.py joins them; the toolkit's steps carry them out, and
-`upgrade-manager steps` prints them.
+generic.py and the modules of the pairs list the rows, pairs.py joins them; the toolkit's steps carry them out, or
+pipeline/settings around the Jobs, and `upgrade-manager steps` prints them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
+
+from upgrade_manager.api.keys import ToolkitKind
 
 
 class Place(Enum):
@@ -36,6 +38,19 @@ PLACES = {
     Place.BEFORE_REBOOT: "each node, before its reboot",
     Place.AROUND_NODES: "the manager, around the nodes",
 }
+
+
+class Executor(StrEnum):
+    """Who carries a row out."""
+
+    #: A Job that runs the toolkit.
+    JOB = "its Job"
+    #: The manager, around the Jobs.
+    MANAGER = "the manager"
+
+
+#: Each kind of toolkit in words.
+TOOLKITS = {ToolkitKind.OWN: "this project's toolkit", ToolkitKind.HARVESTER: "Harvester's toolkit"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,3 +111,17 @@ class Row:
     #: The way back, a sentence.
     undo: str
     sources: tuple[Source | Discussion, ...]
+    #: With the toolkit of this project, and with Harvester's: `status.toolkitImage.kind` of a plan decides.
+    own: Executor = Executor.JOB
+    harvester: Executor = Executor.JOB
+
+    def executor(self, kind: ToolkitKind) -> Executor:
+        """Return who carries the row out with this kind of toolkit."""
+        return self.own if kind is ToolkitKind.OWN else self.harvester
+
+    @property
+    def carried_out(self) -> str:
+        """`with either toolkit: the manager`, or one part for each kind."""
+        if self.own is self.harvester:
+            return f"with either toolkit: {self.own}"
+        return "; ".join(f"with {name}: {self.executor(kind)}" for kind, name in TOOLKITS.items())

@@ -8,7 +8,6 @@ capi_webhooks       removes what Rancher 2.14 leaves behind of Rancher 2.13's Cl
 internal_certificate  what v1.9 needs, with `administrated_cluster` and `traefik`
 aggregation_secret  the Secret that Rancher's upgrade of its agents needs
 managed_charts      Harvester's charts; `chart_repository` serves them, ../iso/component_versions reads their versions
-workload_updates    suspends KubeVirt's migrations of VMs during the upgrade
 multus              the failure policy of RKE2's chart of VM networks
 overcommit          pins the default of a Setting of Harvester
 instance_managers   the Pods with volumes of each node; `longhorn_nodes` are these nodes
@@ -41,5 +40,4 @@ __all__ = [
     "rancher_features",
     "system_services",
     "traefik",
-    "workload_updates",
 ]

@@ -62,12 +62,6 @@ from upgrade_manager.toolkit.charts.rancher import (
 from upgrade_manager.toolkit.charts.rancher_features import features_not_accepted
 from upgrade_manager.toolkit.charts.system_services import harvester_missing, kubevirt_missing, longhorn_missing
 from upgrade_manager.toolkit.charts.traefik import create_values, values_missing
-from upgrade_manager.toolkit.charts.workload_updates import (
-    resume_updates,
-    suspend_updates,
-    updates_not_suspended,
-    updates_suspended,
-)
 from upgrade_manager.toolkit.iso.repository_wait import WAIT_FOR_CLUSTER_RELEASE
 from upgrade_manager.toolkit.run.steps import Step
 
@@ -174,7 +168,6 @@ STEPS = (
         row=generic.CDI,
     ),
     _chart("upgrade-harvester-crd", HARVESTER_CRD, timeout=1800),
-    Step(name="suspend-vm-updates", timeout=1800, missing=updates_not_suspended, act=suspend_updates),
     _chart("upgrade-harvester", HARVESTER, timeout=2 * _HOUR),
     Step(name="wait-for-kubevirt", timeout=_HOUR, missing=kubevirt_missing),
     Step(name="wait-for-longhorn", timeout=_HOUR, missing=longhorn_missing),
@@ -184,8 +177,6 @@ STEPS = (
     _chart("upgrade-logging-crd", LOGGING_CRD, timeout=1800),
     _chart("upgrade-kubeovn-crd", KUBEOVN_CRD, timeout=1800, row=generic.KUBEOVN),
     Step(name="upgrade-addons", timeout=_HOUR, missing=addons_missing, act=upgrade_addons, row=generic.ADDONS),
-    # After any failure, the suspended migrations and the paused charts are resumed.
-    Step(name="resume-vm-updates", timeout=1800, missing=updates_suspended, act=resume_updates, always=True),
     Step(name="settle-charts", timeout=1800, missing=charts_not_settled, act=remove_records, repeats=True),
     # Before Harvester's upgrade began, a failure gives the pin up.
     Step(name="settle-overcommit-config", timeout=1800, missing=pin_recorded, act=settle_pin, always=True),

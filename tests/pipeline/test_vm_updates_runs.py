@@ -1,0 +1,177 @@
+"""VMs do not migrate to new launchers while nodes are drained: whole upgrades with both kinds of toolkit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hack.actors.workload_updates import PREFIX
+from hack.simulation import Simulation
+from tests.pipeline.test_crash_sweep_ledger import OWN
+from tests.support.cluster.cluster_state import end_state, update_methods
+from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate, fault
+from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition
+from upgrade_manager.api.keys import FLEET_LOCAL, HARVESTER_SYSTEM
+from upgrade_manager.cli.options import RunOptions
+from upgrade_manager.facts import update_methods as facts
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.kube.resources import KUBEVIRTS, MANAGED_CHARTS, VIRTUAL_MACHINE_INSTANCES
+
+if TYPE_CHECKING:
+    from hack.apiserver.history import Entry
+
+KINDS = pytest.mark.parametrize("options", [RunOptions(), OWN], ids=["harvester", "own"])
+ORIGINAL = [None, None, {"workloadUpdateMethods": ["LiveMigrate"]}]
+VMS: dict[str, Any] = {"vms": {"count": 6}}
+#: Our own toolkit's command runs, too, where the services exist that it upgrades.
+SERVICES: dict[str, Any] = {**VMS, "services": True}
+
+
+class Created:
+    """Records created migrations, and KubeVirt's list as the Job of the cluster upgrade is created."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.migrations: set[str] = set()
+        self.before_job: list[Any] = []
+        self._methods: Any = None
+        simulation.server.storage.observers.append(self._observe)
+
+    def _observe(self, collection: str, entry: Entry) -> None:
+        found = entry.stored.object
+        if collection.startswith("virtualmachineinstancemigrations"):
+            self.migrations.add(objects.name(found))
+        elif collection.startswith("kubevirts"):
+            self._methods = facts.of_kubevirt(found)
+        elif collection.startswith("jobs") and objects.name(found).endswith("-cluster-upgrade") and not self.before_job:
+            self.before_job.append(self._methods)
+
+    @property
+    def updates(self) -> list[str]:
+        """The migrations to new launchers."""
+        return [name for name in self.migrations if name.startswith(PREFIX)]
+
+
+async def methods(simulation: Simulation) -> Any:
+    """Return KubeVirt's list."""
+    found = await simulation.client().get(KUBEVIRTS, "kubevirt", namespace=HARVESTER_SYSTEM)
+    return facts.of_kubevirt(found)
+
+
+async def state(simulation: Simulation) -> list[Any]:
+    return update_methods(await end_state(simulation))
+
+
+async def launchers(stage: UpgradeRun) -> set[str]:
+    """Return the versions of the launchers."""
+    found = (await stage.client.list(VIRTUAL_MACHINE_INSTANCES)).items
+    return {objects.text(one, "status", "launcherContainerImageVersion") for one in found}
+
+
+@KINDS
+@pytest.mark.parametrize("changes", [VMS, SERVICES], ids=["simulated", "services"])
+async def test_vms_get_new_launchers_by_drains_alone(options: RunOptions, changes: dict[str, Any]) -> None:
+    async with Simulation(RepairableScenario.of(**changes)) as simulation:
+        assert await state(simulation) == ORIGINAL
+        stage = replace(await UpgradeRun.set_up(simulation), options=options)
+        created = Created(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            for point in ("ClusterUpgraded", "PostDrained"):
+                await stage.reach(point)
+                assert await methods(simulation) == []
+            await stage.succeed()
+        assert created.before_job == [[]]
+        assert created.migrations
+        assert created.updates == []
+        assert await state(simulation) == ORIGINAL
+        assert await launchers(stage) == {"1.7.0"}
+    assert stage.ledger.conflicts == []
+
+
+async def test_list_that_is_filled_too_early_migrates_vms() -> None:
+    """The simulated KubeVirt does what the manager prevents."""
+    async with Simulation(RepairableScenario.of(**VMS)) as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        created = Created(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await stage.until_node("PreDraining")
+            values = {"kubevirt": {"spec": {"workloadUpdateStrategy": None}}}
+            patch = MergePatch({"spec": {"values": values, "timeoutSeconds": 700}})
+            await stage.client.patch(MANAGED_CHARTS, "harvester", patch, namespace=FLEET_LOCAL)
+            await stage.succeed()
+        assert created.updates
+        assert "SettingNotRestored" not in dict(await stage.warnings())
+
+
+@KINDS
+@pytest.mark.parametrize("work", ["manifests", "post-drain"])
+async def test_list_is_given_back_after_a_failure(options: RunOptions, work: str) -> None:
+    scenario = RepairableScenario.of(**fault(work, "" if work == "manifests" else SECOND))
+    async with Simulation(scenario) as simulation:
+        stage = replace(await UpgradeRun.set_up(simulation), options=options)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            plan = await stage.fail()
+            assert [one for one in objects.status(plan)["ledger"] if one["kind"] == "UpdateMethods"] == []
+            assert await state(simulation) == ORIGINAL
+            scenario.repair()
+            following = replace(stage, name="next")
+            await following.create_plan(BY_VERSION)
+            await following.until_recorded("ClusterUpgraded")
+            assert await methods(simulation) == []
+            await following.succeed()
+        assert await state(simulation) == ORIGINAL
+
+
+@KINDS
+@pytest.mark.parametrize("point", ["ClusterUpgrading", "PreDrained"])
+async def test_list_is_given_back_when_the_plan_is_deleted(options: RunOptions, point: str) -> None:
+    async with Simulation(RepairableScenario.of()) as simulation:
+        stage = replace(await UpgradeRun.set_up(simulation), options=options)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await stage.reach(point)
+            await stage.delete()
+        assert await state(simulation) == ORIGINAL
+
+
+@KINDS
+async def test_refused_value_is_named_and_holds_the_next_plan(options: RunOptions) -> None:
+    async with Simulation(RepairableScenario.of(**fault("manifests"))) as simulation:
+        stage = replace(await UpgradeRun.set_up(simulation), options=options)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await stage.until_recorded("ClusterUpgrading")
+            await stage.until_plan(lambda plan: "attempt 1" in condition(plan, "Progressing")[2])
+            accept = stage.refuse("patch", MANAGED_CHARTS.name)
+            await stage.until_ended()
+            named = await stage.until_plan(lambda plan: bool(objects.status(plan).get("blockers")))
+            (blocker,) = objects.status(named)["blockers"]
+            assert [blocker[key] for key in ("reason", "kind", "name")] == [
+                "CleanupRefused",
+                "ManagedChart",
+                "harvester",
+            ]
+            following = replace(stage, name="next")
+            await following.create_plan(BY_VERSION)
+            await stage.settle()
+            assert await following.phase() == ""
+            accept()
+            await following.until_recorded("Initializing")
+        assert [one["kind"] for one in objects.status(await stage.plan())["ledger"]] == []
+
+
+@pytest.mark.servers
+async def test_fleet_deploys_both_changes_on_both_servers(simulate: Simulate) -> None:
+    async with simulate("three-nodes") as simulation:
+        stage = await UpgradeRun.set_up(simulation)
+        async with stage.life():
+            await stage.create_plan(BY_VERSION)
+            await stage.until_recorded("ClusterUpgraded")
+            assert await methods(simulation) == []
+            await stage.succeed()
+        assert await state(simulation) == ORIGINAL

@@ -51,9 +51,8 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
 [grpc]
 address = "/run/k3s/containerd/containerd.sock"
 """,
-    # elemental's cloud-config does it after a boot: the system that started is no attempt any more.
+    # elemental's cloud-config removes both marks in each boot that succeeds, in that of the fallback, too.
     "etc/systemd/system/boot-assessment.service": """[Unit]
-ConditionPathExists=/run/cos/active_mode
 After=oem.mount multi-user.target
 [Service]
 Type=oneshot

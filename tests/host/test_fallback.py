@@ -47,7 +47,6 @@ def test_failed_retry_makes_the_running_image_the_active_one(node: Node) -> None
     assert f"The node keeps {OLD_OS}" in ended.message
     assert (guest.running_image(node.machine), node.machine.call("stat", "--format=%i", ACTIVE)) == (ACTIVE, inode)
     assert guest.names(node.machine) == {"active.img"}
-    # GRUB still has the mark of the attempt, and takes the image that is there.
     node.machine.run("systemctl", "reboot", seconds=60)
     node.machine.wait_for_boot(after=boot)
     assert guest.os_name(node.machine) == OLD_OS

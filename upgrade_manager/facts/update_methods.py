@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 CHART = "harvester"
 #: In the spec of KubeVirt.
 PATH = ("workloadUpdateStrategy", "workloadUpdateMethods")
+#: The list of an installation that Harvester's installer has made.
+INSTALLED = ("LiveMigrate",)
 #: In the spec of the chart.
 VALUE_PATH = ("values", "kubevirt", "spec", *PATH)
 #: In `spec.diff.comparePatches` of the chart: Fleet leaves a changed list in KubeVirt alone.

@@ -54,10 +54,6 @@ def _interrupted(world: ToolkitWorld) -> None:
     world.tree.write(TRANSITION_IMAGE, "half an image")
 
 
-def _larger_release(world: ToolkitWorld) -> None:
-    world.programs.state.free_mib, world.programs.state.running_mib = 2_000, 1
-
-
 def _removed(world: ToolkitWorld) -> None:
     world.tree.remove(ACTIVE_IMAGE)
 

@@ -21,14 +21,18 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.api.ledger import LedgerKind, new_entry
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.facts import update_methods
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.pipeline import ledger
 from upgrade_manager.pipeline.plan_objects import find_cluster, skip_missing
 from upgrade_manager.pipeline.settings import rancher, upgrade_strategy
 from upgrade_manager.pipeline.settings.overrides import (
+    COMPARED,
+    DEPLOYED_METHODS,
     DESCHEDULER,
     INTERVAL,
+    METHODS,
     RAISED_INTERVAL,
     STRATEGY,
     read_strategy,
@@ -49,7 +53,7 @@ log = structlog.get_logger(__name__)
 async def adopt(ctx: ReconcileContext) -> None:
     """Read the settings that the earlier manager has changed into the ledger, and write it.
 
-    Before the node upgrade nothing has changed. A plan that has ended may have given its settings back, and another
+    Before the cluster upgrade nothing has changed. A plan that has ended may have given its settings back, and another
     plan may have changed these since: only what the plan itself records is read.
     """
     found: list[Entry] = []
@@ -59,6 +63,8 @@ async def adopt(ctx: ReconcileContext) -> None:
         found += [] if DESCHEDULER.id in known else await _descheduler(ctx)
         if ctx.status["singleNode"] is None and STRATEGY.id not in known:
             found += await _strategy(ctx)
+    if PhaseName.CLUSTER_UPGRADE.active in ctx.status.recorded_phases() and not ctx.status.ended:
+        found += [entry for entry in await _update_methods(ctx) if entry["id"] not in known]
     ledger.put(ctx, found)
     if _is_unbegun(ctx):
         # They are recorded as on entering the phase.
@@ -106,6 +112,26 @@ async def _descheduler(ctx: ReconcileContext) -> list[Entry]:
     if addon is None or not was_enabled or objects.spec(addon).get("enabled") is not False:
         return []
     return [DESCHEDULER.entry(ctx, original=True, applied=False)]
+
+
+async def _update_methods(ctx: ReconcileContext) -> list[Entry]:
+    """Return the entries of KubeVirt's update methods, which the Go manager empties before the cluster upgrade.
+
+    It records no original, and its clean-up sets the list that Harvester's installer sets (harvester/harvester v1.8.0
+    pkg/controller/master/upgrade/upgrade_controller.go:1006).
+    """
+    chart, kubevirt = await _read(ctx, METHODS), await _read(ctx, DEPLOYED_METHODS)
+    found: list[Entry] = []
+    if chart is not None and update_methods.of_chart(chart) == []:
+        original, applied = METHODS.read(chart)
+        found.append(METHODS.entry(ctx, original=original or None, applied=applied))
+    if chart is not None:
+        entries = update_methods.compared(chart)
+        if (others := update_methods.without_pointer(entries)) != entries:
+            found.append(COMPARED.entry(ctx, original=others or None, applied=entries))
+    if kubevirt is not None and update_methods.of_kubevirt(kubevirt) == []:
+        found.append(DEPLOYED_METHODS.entry(ctx, original=[*update_methods.INSTALLED], applied=[]))
+    return found
 
 
 async def _strategy(ctx: ReconcileContext) -> list[Entry]:

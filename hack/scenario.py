@@ -180,6 +180,7 @@ class Durations(_Part):
     post_drain: Seconds = 1
     single_node: Seconds = 3
     image_cleanup: Seconds = 0.5
+    host_script: Seconds = 0.1
     restore_vm: Seconds = 0.5
     other: Seconds = 0.5
     planner: Seconds = 0.1
@@ -197,8 +198,9 @@ class Durations(_Part):
 class Fault(_Part):
     """A fault of a container; the first matching fault applies to a Pod."""
 
-    #: checksums, prepare, survey, pre-drain, post-drain, single-node-upgrade, manifests, restore-vm, image-cleanup or
-    #: other. With exit code 0 the container succeeds, and its message is its result.
+    #: checksums, prepare, survey, pre-drain, post-drain, single-node-upgrade, manifests, restore-vm, image-cleanup,
+    #: agent-hold, agent-release, skip-on, skip-off or other. With exit code 0 the container succeeds, and its message
+    #: is its result.
     work: str
     #: Empty means any node.
     node: str = ""

@@ -26,6 +26,10 @@ class Work(StrEnum):
     MANIFESTS = "manifests"
     RESTORE_VM = "restore-vm"
     IMAGE_CLEANUP = "image-cleanup"
+    AGENT_HOLD = "agent-hold"
+    AGENT_RELEASE = "agent-release"
+    SKIP_ON = "skip-on"
+    SKIP_OFF = "skip-off"
     OTHER = "other"
 
     @property
@@ -33,7 +37,19 @@ class Work(StrEnum):
         """Report whether it changes its host."""
         return self in {Work.PREPARE, Work.PRE_DRAIN, Work.POST_DRAIN, Work.SINGLE_NODE}
 
+    @property
+    def is_host_script(self) -> bool:
+        """Report whether it is a short shell script on the host."""
+        return self in {Work.AGENT_HOLD, Work.AGENT_RELEASE, Work.SKIP_ON, Work.SKIP_OFF}
 
+
+#: The work of scripts on hosts, by a program and a file that they name.
+_SCRIPTS = {
+    ("mkdir", "10-harvester-upgrade.env"): Work.AGENT_HOLD,
+    ("rmdir", "10-harvester-upgrade.env"): Work.AGENT_RELEASE,
+    ("mv", "rke2-multus.yaml.skip"): Work.SKIP_ON,
+    ("rm", "rke2-multus.yaml.skip"): Work.SKIP_OFF,
+}
 _NODE_CALLS = {str(work): work for work in Work if work.is_node_work or work in {Work.CHECKSUMS, Work.SURVEY}}
 
 
@@ -50,6 +66,9 @@ def work_of(pod: Object) -> Work:
         return Work.RESTORE_VM
     if names == ["true"]:
         return Work.OTHER
+    script = next((work for (program, file), work in _SCRIPTS.items() if program in names and file in names), None)
+    if script is not None:
+        return script
     return Work.IMAGE_CLEANUP if _SUC_PLAN_LABEL in objects.labels(pod) else Work.OTHER
 
 
@@ -94,6 +113,10 @@ def duration_of(work: Work, durations: Durations) -> float:
         Work.MANIFESTS: durations.manifests,
         Work.RESTORE_VM: durations.restore_vm,
         Work.IMAGE_CLEANUP: durations.image_cleanup,
+        Work.AGENT_HOLD: durations.host_script,
+        Work.AGENT_RELEASE: durations.host_script,
+        Work.SKIP_ON: durations.host_script,
+        Work.SKIP_OFF: durations.host_script,
         Work.OTHER: durations.other,
     }[work]
 
@@ -120,7 +143,7 @@ def missing_from(pod: Object) -> str:
 
 def _missing_from_toolkit(pod: Object) -> str:
     work = work_of(pod)
-    if work.is_node_work or work in {Work.SURVEY, Work.IMAGE_CLEANUP}:
+    if work.is_node_work or work.is_host_script or work in {Work.SURVEY, Work.IMAGE_CLEANUP}:
         if not _sees_host(pod):
             return "CreateContainerError: the host's / is not mounted at /host"
         if not (container_of(pod).get("securityContext") or {}).get("privileged"):

@@ -11,6 +11,7 @@ from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from hack.scenario import Scenario
     from upgrade_manager.kube.objects import Object
@@ -33,6 +34,8 @@ class Host:
     reboot_after: str = ""
     #: A reboot is requested and has not begun.
     rebooting: bool = False
+    #: The folder of its files, once a command has run on it.
+    folder: Path | None = None
 
     @property
     def boot_id(self) -> str:
@@ -59,6 +62,8 @@ class Hosts:
         self._default = (software.os, software.kubernetes)
         self._management = [name for name in scenario.nodes.names if scenario.nodes.is_management(name)]
         self._hosts = {name: Host(name, software.os, software.kubernetes) for name in scenario.nodes.names}
+        #: Sentences about what must not happen in an upgrade, and happened.
+        self.undue: list[str] = []
         self._listeners: list[Callable[[str], None]] = []
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
@@ -72,6 +77,10 @@ class Hosts:
     def of(self, node: str) -> Host:
         """Return the host of a node; a joining node gets a new one."""
         return self._hosts.setdefault(node, Host(node, *self._default))
+
+    def is_management(self, node: str) -> bool:
+        """Report whether the host runs the control plane."""
+        return node in self._management
 
     def adopt(self, node: Object) -> Host:
         """Return the host of a Node object; an unknown host runs the versions in the object's status."""

@@ -65,6 +65,7 @@ class Toolkit:
             Work.PREPARE: self._prepare,
             Work.MANIFESTS: self._manifests,
             Work.IMAGE_CLEANUP: self._wait,
+            **{work: self._wait for work in Work if work.is_host_script},
             Work.OTHER: self._wait,
         }
 

@@ -19,7 +19,7 @@ from hack.cluster.gateway import Gateway
 from hack.control_plane.certificates import Authority, server_context
 from hack.control_plane.kubeconfig import kubeconfig, write
 from hack.simulation import Simulation
-from upgrade_manager.api.keys import RKE_POST_DRAIN, RKE_PRE_DRAIN
+from upgrade_manager.api.keys import LABEL_COMPONENT, RKE_POST_DRAIN, RKE_PRE_DRAIN, Component
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
@@ -106,7 +106,9 @@ def _awaited(obj: Object, *, os_image: str) -> Iterator[tuple[str, str]]:
         yield uid, "imported"
     if kind == "Job" and objects.namespace(obj) == "harvester-system" and objects.is_condition_true(obj, "Complete"):
         yield uid, "complete"
-    if kind == "Plan" and objects.is_condition_true(obj, "Complete"):
+    # The Plan skip-off is followed by a wait for RKE2.
+    is_last = objects.labels(obj).get(LABEL_COMPONENT) == Component.SKIP_OFF
+    if kind == "Plan" and objects.is_condition_true(obj, "Complete") and not is_last:
         yield uid, "complete"
     if kind == "Secret":
         annotations = objects.metadata(obj).get("annotations") or {}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from hack.actors.container_work import Work, duration_of, env_of, program_of, work_of
 from hack.actors.toolkit import Ended
 from hack.host.helm import SimulatedHelm
+from hack.host.host_changes import HostChanges
 from hack.host.iso import large_files, root_file_system
 from hack.host.machines import Machines
 from hack.host.repository_files import SimulatedRepositoryFiles
@@ -26,6 +27,7 @@ from upgrade_manager.cli.toolkit_options import toolkit_options
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError
 from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.resources.toolkit import PLAN_NAME
 from upgrade_manager.toolkit.charts.chart_files import ChartFiles
 from upgrade_manager.toolkit.charts.helm import Helm
 from upgrade_manager.toolkit.iso.checksums import Checksums
@@ -71,9 +73,12 @@ class JobCommands:
         self._client = context.client(USER_AGENT)
         #: By the Pod's uid.
         self._tasks: dict[str, asyncio.Task[Ended]] = {}
+        #: The uids of Pods that upgrade the cluster, once they have begun.
+        self._seen: set[str] = set()
         #: Node names of all tasks that run, also of deleted Pods.
         self._running: dict[asyncio.Task[Ended], str] = {}
         self._machines = Machines(context.hosts)
+        self._changes = HostChanges(context.hosts, self._machines)
         scenario, files = context.scenario, simulated.repository.files
         self._work = _WITH_SERVICES if scenario.services else _ALWAYS
         files |= large_files(scenario, files) if scenario.services else root_file_system(scenario)
@@ -81,6 +86,20 @@ class JobCommands:
 
     async def look(self, pod: Object) -> Progress:
         """See Containers."""
+        work, node = work_of(pod), objects.spec(pod)["nodeName"]
+        if work is Work.MANIFESTS and objects.uid(pod) not in self._seen:
+            self._seen.add(objects.uid(pod))
+            if not await self._is_own(env_of(pod).get(PLAN_NAME, "")):
+                self._changes.hold_all()
+        progress = await self._look(pod)
+        if isinstance(progress, Ended) and not progress.code:
+            if work.is_host_script:
+                self._changes.run(work, node)
+            elif work is Work.MANIFESTS:
+                self._changes.rancher_upgraded()
+        return progress
+
+    async def _look(self, pod: Object) -> Progress:
         uid = objects.uid(pod)
         if uid not in self._tasks:
             program, *arguments = program_of(pod) or [""]
@@ -139,11 +158,14 @@ class JobCommands:
 
     async def _job(self, options: ToolkitOptions) -> str:
         """Return the Job that shows the progress, which Harvester's toolkit does not report."""
+        return job_name(options) if await self._is_own(options.plan) else ""
+
+    async def _is_own(self, plan: str) -> bool:
+        """Report whether the plan runs our toolkit."""
         with contextlib.suppress(KubeError):
-            plan = await self._client.find(UPGRADE_PLANS, options.plan)
-            if objects.text(plan or {}, "status", "toolkitImage", "kind") == ToolkitKind.OWN:
-                return job_name(options)
-        return ""
+            found = await self._client.find(UPGRADE_PLANS, plan)
+            return objects.text(found or {}, "status", "toolkitImage", "kind") == ToolkitKind.OWN
+        return False
 
     def _steps(self, command: str) -> Sequence[Step]:
         scale = self._context.scale * _PACE
@@ -183,6 +205,7 @@ class JobCommands:
 
     def _host_changed(self, node: str) -> None:
         """End the commands of a host that is off."""
+        self._changes.host_changed(node)
         if not self._context.hosts.of(node).up:
             for task in [task for task, where in self._running.items() if where == node]:
                 _kill(task)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack.host import iso, tree
+from hack.host import iso, rke2_manifests, tree
 from hack.host.programs import SimulatedPrograms
 from upgrade_manager.toolkit.host.host_tree import HostTree
 
@@ -42,7 +42,10 @@ class Machines:
         host, found = self._hosts.of(node), self._machines.get(node)
         if found is None:
             root = self._root() / node
-            tree.fill(root, os_image=host.os_image)
+            tree.fill(root, os_image=host.os_image, held=False)
+            if self._hosts.is_management(node):
+                rke2_manifests.stage(root, host.kubelet)
+            host.folder = root
             found = self._machines[node] = Machine(HostTree(root), SimulatedPrograms(root), host.boots)
         elif found.boots != host.boots:
             tree.boot(found.tree.root, os_image=host.os_image, mounts=found.programs.state.mounts)

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
 #: Keeps rancher-system-agent from restarting RKE2 while Rancher is upgraded.
 _DROP_IN = "run/systemd/system/rancher-system-agent.service.d"
-_FILES = {
+_HOLD = {
     f"{_DROP_IN}/override.conf": "[Service]\nEnvironmentFile=-/run/systemd/system/10-harvester-upgrade.env\n",
     f"{_DROP_IN}/10-harvester-upgrade.env": "INSTALL_RKE2_SKIP_ENABLE=true\n",
+}
+_FILES = {
     "etc/rancher/rke2/config.yaml.d/50-rancher.yaml": '{"node-label": ["harvesterhci.io/managed=true"]}\n',
     "var/lib/rancher/rke2/agent/etc/crictl.yaml": "runtime-endpoint: unix:///run/k3s/containerd/containerd.sock\n",
 }
@@ -29,18 +31,33 @@ def create(root: Path, *, os_image: str) -> None:
         fill(root, os_image=os_image)
 
 
-def fill(root: Path, *, os_image: str) -> None:
-    """Add the files of a host that runs this operating system."""
-    for name, text in _FILES.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+def fill(root: Path, *, os_image: str, held: bool = True) -> None:
+    """Add the files of a host that runs this operating system; `held` adds those that hold its agent back."""
+    _write(root, _FILES)
+    if held:
+        hold(root)
     for name in ("usr/local", "usr/bin", *_VOLATILE):
         (root / name).mkdir(parents=True, exist_ok=True)
     state_partition.fill(root)
     network.fill(root)
     _set_os(root, os_image)
     _count_boot(root)
+
+
+def hold(root: Path) -> None:
+    """Hold the agent back, as Harvester's own upgrade does before it upgrades Rancher."""
+    _write(root, _HOLD)
+
+
+def release(root: Path) -> None:
+    """End the hold."""
+    for name in _HOLD:
+        (root / name).unlink(missing_ok=True)
+
+
+def is_held(root: Path) -> bool:
+    """Report whether files hold the agent back."""
+    return any((root / name).exists() for name in _HOLD)
 
 
 def boot(root: Path, *, os_image: str, mounts: Iterable[str]) -> None:
@@ -56,6 +73,13 @@ def boot(root: Path, *, os_image: str, mounts: Iterable[str]) -> None:
     state_partition.boot(root, os_image=os_image)
     _set_os(root, os_image)
     _count_boot(root)
+
+
+def _write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
 
 
 def _set_os(root: Path, os_image: str) -> None:

@@ -18,17 +18,16 @@ from hack.simulation import Simulation
 from tests.pipeline.ending.test_passing_on import KEEPING
 from tests.pipeline.ending.test_takeover import began
 from tests.support.cluster.cluster_state import end_state
+from tests.support.cluster.host_changes import changed_hosts
 from tests.support.cluster.simulate import SECOND, RepairableScenario, fault
 from tests.support.managers.earlier_snapshots import Earlier
 from tests.support.managers.manager_restarts import UNDISTURBED, Interruption, restarted
 from tests.support.managers.success_promise import SuccessPromise
 from tests.support.managers.sweep import Sweep
+from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun
-from upgrade_manager import __version__
-from upgrade_manager.api.image_name import ImageName
-from upgrade_manager.api.keys import ANNOTATION_ACKNOWLEDGED, ToolkitKind
+from upgrade_manager.api.keys import ANNOTATION_ACKNOWLEDGED
 from upgrade_manager.api.ledger import PASSED, of_kind, recorded_entries
-from upgrade_manager.api.toolkit_image import ToolkitConfig
 from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
@@ -38,9 +37,6 @@ Mark = Callable[[], None]
 Act = Callable[[UpgradeRun, Mark], Awaitable[None]]
 #: Virtual seconds after the end, in which events are sent again.
 FAREWELL = 60.0
-OWN = RunOptions(
-    toolkit=ToolkitConfig(version=__version__, kind=ToolkitKind.OWN, image=ImageName(repository="me/own"), tag="v9")
-)
 #: VMs that have to be shut down.
 FIXED: dict[str, Any] = {
     "vms": {
@@ -67,6 +63,39 @@ async def _keep_images(stage: UpgradeRun, mark: Mark) -> None:
     await stage.until_recorded("CleaningUp")
     mark()
     await stage.until_ended()
+
+
+async def _change_hosts(stage: UpgradeRun, mark: Mark) -> None:
+    """Interrupt what precedes the cluster's upgrade and the first node on all hosts."""
+    await stage.create_plan()
+    await stage.until_recorded("ImagePreloaded")
+    mark()
+    await stage.until_node("PreDraining")
+    mark()
+    await stage.until_ended()
+
+
+async def _undo_changes(stage: UpgradeRun, mark: Mark) -> None:
+    """Interrupt what follows the last node on all hosts."""
+    await stage.create_plan()
+    await stage.until_recorded("NodeUpgraded")
+    mark()
+    await stage.until_recorded("CleaningUp")
+    mark()
+    await stage.until_ended()
+
+
+async def _undo_early(stage: UpgradeRun, mark: Mark) -> None:
+    """Fail, and interrupt what undoes the changes of all hosts."""
+    await stage.create_plan()
+    await stage.until_ended()
+    mark()
+    await asyncio.sleep(FAREWELL)
+    mark()
+    _scenario(stage).repair()
+    following = replace(stage, name="next")
+    await following.create_plan()
+    await following.until_ended()
 
 
 async def _pass_on(stage: UpgradeRun, mark: Mark) -> None:
@@ -183,6 +212,9 @@ STORIES = {
     "suspended updates of a failed plan": Story(act=_fail_suspended, changes=fault("manifests")),
     "suspended updates of a deleted plan": Story(act=_delete_suspended),
     "images that stay": Story(act=_keep_images, changes=fault("image-cleanup", SECOND)),
+    "hosts that are changed": Story(act=_change_hosts, options=OWN, most=40),
+    "hosts that are given back": Story(act=_undo_changes, options=OWN, most=40),
+    "hosts of a failed plan": Story(act=_undo_early, options=OWN, changes=fault("skip-on", SECOND)),
     "a failed plan's debts": Story(act=_pass_on, changes={**FIXED, **KEEPING, **fault("post-drain", SECOND)}),
     "a deleted plan's debts": Story(act=_delete, changes={**FIXED, **KEEPING}),
     **{f"a plan of {one}": Story(act=_take_over, earlier=one, most=25) for one in Earlier},
@@ -217,7 +249,7 @@ async def _ending_of(story: Story, interruption: Interruption = UNDISTURBED) -> 
         ending = Ending(
             state=_without_uids(await end_state(simulation)),
             warnings=frozenset((reason, text) for reason, text in warned if reason != "ReconcileError"),
-            broken=await promise.broken(settings=story.earlier is not Earlier.GO),
+            broken=[*await promise.broken(settings=story.earlier is not Earlier.GO), *changed_hosts(simulation)],
         )
         return ending, managers.lives[0].wire.writes, marks
 

@@ -43,8 +43,9 @@ SETTLED = 60.0
 #: All requests of an upgrade of three nodes, at most.
 REQUESTS = {
     # A change of the phase, of a node's state or of the progress each, and the end of the clean-up. Rancher uncordons
-    # the last node seconds after its acknowledgement.
-    "patch upgradeplans/status": 30 + 1,
+    # the last node seconds after its acknowledgement. Four are of what is changed on all hosts around the nodes: its
+    # entry, and the waits for both Plans and for a chart of RKE2.
+    "patch upgradeplans/status": 30 + 1 + 5,
     # The start and the end of each phase, and the success.
     # Also the toolkit image, four steps of each node, and four settings, changed and given back.
     "create events": len(PHASE_VALUES) + 1 + 1 + 12 + 8,
@@ -73,8 +74,11 @@ REQUESTS = {
     "get kubevirts": 2,
     # Objects that the upgrade creates, and removes by kind.
     **dict.fromkeys(("create virtualmachineimages", "create services", "create deployments", "create secrets"), 1),
-    "create plans": 2,
-    "deletecollection": 6,
+    # Two of them change all hosts before the nodes, and after; the first one is removed before the second.
+    "create plans": 2 + 2,
+    "deletecollection": 6 + 1,
+    # RKE2's, of a chart that is upgraded after the last node.
+    "get jobs": 1,
 }
 #: The further requests of an upgrade whose nodes are surveyed, at most. The Jobs and their Plan are in watches that run
 #: anyway.

@@ -16,6 +16,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.pipeline import movement
 from upgrade_manager.pipeline.movement import PlanProgress, ProgressTracker, is_stalled
+from upgrade_manager.pipeline.phases import multus_job
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 STALLED = {"conditions": [{"type": "Stalled", "status": "True"}]}
@@ -114,7 +115,8 @@ async def test_exported_progress_grows_through_an_upgrade() -> None:
     assert ratios == sorted(ratios)
     assert len(set(ratios)) > 15
     assert seconds == sorted(seconds)
-    assert max(after - before for before, after in pairwise(seconds)) < 5
+    # After the last node, RKE2 gets some time to upgrade a chart.
+    assert max(after - before for before, after in pairwise(seconds)) < 5 + multus_job.SETTLE
     assert stalls == {0.0}
 
 

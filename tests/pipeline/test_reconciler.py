@@ -28,7 +28,7 @@ from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.errors import LOGS, RetryError
 from upgrade_manager.pipeline.outcome import Waiting
 from upgrade_manager.pipeline.phases.initialize import Initialize
-from upgrade_manager.pipeline.status import DETAIL_INTERVAL, MESSAGE_INTERVAL
+from upgrade_manager.pipeline.status_throttle import DETAIL_INTERVAL, MESSAGE_INTERVAL
 
 #: Virtual seconds in which a manager records what it has to.
 WHILE = 30.0

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from upgrade_manager.api.node_states import NodeState
-from upgrade_manager.pipeline.status import DETAIL_INTERVAL, MESSAGE_INTERVAL, StatusPatch, StatusThrottle
+from upgrade_manager.pipeline.status import StatusPatch
+from upgrade_manager.pipeline.status_throttle import DETAIL_INTERVAL, MESSAGE_INTERVAL, StatusThrottle
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 JOB = "waiting for a Job"

@@ -9,9 +9,9 @@ import pytest
 
 from hack.actors.workload_updates import PREFIX
 from hack.simulation import Simulation
-from tests.pipeline.test_crash_sweep_ledger import OWN
 from tests.support.cluster.cluster_state import end_state, update_methods
 from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate, fault
+from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import BY_VERSION, UpgradeRun, condition
 from upgrade_manager.api.keys import FLEET_LOCAL, HARVESTER_SYSTEM
 from upgrade_manager.cli.options import RunOptions

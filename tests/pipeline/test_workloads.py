@@ -75,6 +75,8 @@ async def test_upgrade_creates_exactly_these_objects() -> None:
             "Service harvester-system/upgrade-repo",
             "Plan cattle-system/upgrade-image-preload",
             *(f"Job harvester-system/{job}" for job in jobs),
+            "Plan cattle-system/upgrade-skip-on",
+            "Plan cattle-system/upgrade-skip-off",
             "Secret cattle-system/upgrade-image-cleanup-HASH-00",
             "Plan cattle-system/upgrade-image-cleanup",
         ]

@@ -19,7 +19,13 @@ from upgrade_manager.resources.iso_image import iso_image
 from upgrade_manager.resources.jobs import JobSettings, cluster_upgrade_job, node_job, restore_job
 from upgrade_manager.resources.owner import Owner, plan_uid
 from upgrade_manager.resources.repository import repository_deployment, repository_service
-from upgrade_manager.resources.suc_plan import PlanSettings, image_cleanup_plan, image_preload_plan, survey_plan
+from upgrade_manager.resources.suc_plan import (
+    PlanSettings,
+    image_cleanup_plan,
+    image_preload_plan,
+    script_plan,
+    survey_plan,
+)
 from upgrade_manager.resources.toolkit import ToolkitImage
 
 IMAGE = ToolkitImage(repository="rancher/harvester-upgrade-toolkit", tag="v1.7.0")
@@ -63,6 +69,10 @@ def everything(owner: Owner, node: str) -> list[tuple[Any, dict[str, Any]]]:
         (JOBS, restore_job(owner, JOB, node=node)),
         (SUC_PLANS, image_preload_plan(owner, PLAN, concurrency=3)),
         (SUC_PLANS, survey_plan(owner, PLAN, concurrency=3, reports=True)),
+        *[
+            (SUC_PLANS, script_plan(owner, PLAN, component, script="true", concurrency=3))
+            for component in (Component.AGENT_HOLD, Component.AGENT_RELEASE, Component.SKIP_ON, Component.SKIP_OFF)
+        ],
         (SUC_PLANS, image_cleanup_plan(owner, PLAN, secrets=images.names())),
         *[(SECRETS, secret) for secret in images.secrets()],
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from upgrade_manager.api.keys import ToolkitKind
+from upgrade_manager.pipeline import host_changes
 from upgrade_manager.pipeline.settings.overrides import OVERRIDES
 from upgrade_manager.release.migrations import generic
 from upgrade_manager.release.migrations.pairs import PAIRS
@@ -29,12 +30,14 @@ def test_each_row_of_a_job_has_a_step_and_each_step_a_row() -> None:
     assert _acting() | {change.row.id for change in CHANGES} == _of(Executor.JOB)
 
 
-def test_each_row_of_the_manager_has_an_override() -> None:
-    assert {one.row.id for one in OVERRIDES if one.row is not None} == _of(Executor.MANAGER)
+def test_each_row_of_the_manager_has_what_carries_it_out() -> None:
+    overrides = {one.row.id for one in OVERRIDES if one.row is not None}
+    assert overrides | {change.row.id for change in host_changes.CHANGES} == _of(Executor.MANAGER)
 
 
 def test_place_of_a_row_is_that_of_its_executor() -> None:
-    assert {row.id for row in _table() if row.place is Place.AROUND_NODES} == _of(Executor.MANAGER)
+    around = {row.id for row in _table() if row.place is Place.AROUND_NODES}
+    assert around | {host_changes.HOLD.row.id} == _of(Executor.MANAGER)
 
 
 def test_checks_belong_to_rows_of_the_table() -> None:

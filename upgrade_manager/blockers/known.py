@@ -14,6 +14,7 @@ from upgrade_manager.blockers.finder import Finder
 from upgrade_manager.blockers.known_wait import (
     AmbiguousMachineWait,
     ChangedClusterWait,
+    ChartJobWait,
     CheckedNodeWait,
     CheckedServiceWait,
     ContestedStrategyWait,
@@ -78,6 +79,7 @@ _OTHERS = tuple(
         (TargetNodeWait, BlockerReason.NO_MIGRATION_TARGET, settled),
         (CordonedNodeWait, BlockerReason.NODE_NOT_BACK, from_start),
         (SuspendedJobWait, BlockerReason.JOB_SUSPENDED, from_start),
+        (ChartJobWait, BlockerReason.JOB_SLOW, from_start),
         (RemovedJobWait, BlockerReason.JOB_SLOW, from_start),
         (RemovedDeploymentWait, BlockerReason.REPOSITORY_UNAVAILABLE, from_start),
         (RemovedServiceWait, BlockerReason.REPOSITORY_UNAVAILABLE, from_start),

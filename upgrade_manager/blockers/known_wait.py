@@ -133,6 +133,13 @@ class SuspendedJobWait(KnownWait):
     kind = WaitKind.SUSPENDED_JOB
 
 
+class ChartJobWait(KnownWait):
+    """A wait of some minutes at most for RKE2 to upgrade a chart."""
+
+    __slots__ = ()
+    kind = WaitKind.CHART_JOB
+
+
 class RemovedJobWait(KnownWait):
     """A wait for the removal of a Job that another Job replaces."""
 

@@ -36,6 +36,7 @@ class WaitKind(Enum):
     SUSPENDED_JOB = "Job", "suspended"
     FAILING_JOB = "Job", "failing"
     REMOVED_JOB = "Job", "removal"
+    CHART_JOB = "Job", "chart"
     REMOVED_DEPLOYMENT = "Deployment", "removal"
     REMOVED_SERVICE = "Service", "removal"
     REMOVED_IMAGE = "VirtualMachineImage", "removal"

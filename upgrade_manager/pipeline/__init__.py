@@ -4,10 +4,12 @@ controller      the informers, the work queue and the servers of metrics around 
 reconciler      one reconcile of a plan: accepts, advances, records errors, cleans up
 engine          the table of phases, and the walk through it
 phases          the phases, one module each; `node_upgrade` is the phase with a separate package
+host_changes    the changes of all hosts around the Jobs, as a table
+conclusion      the end of a plan, step by step
 settings        the settings of the cluster that the node upgrade changes and gives back
 ending          the end of a plan, and the objects that pass to the next plan
 context         one reconcile as phases see it: plan, caches, writes
-status          the status, of which only changed fields are written
+status          the status, of which only changed fields are written; `status_throttle` is its pace
 outcome         the results of phases; `errors` are the errors that phases raise
 informers       the caches that phases request; `selections` are their selectors
 plan_objects    creates and removes objects; `write_log` records each write

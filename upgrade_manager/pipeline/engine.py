@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from upgrade_manager.api.phases import phase_of
 from upgrade_manager.pipeline import write_log
 from upgrade_manager.pipeline.errors import RetryError
-from upgrade_manager.pipeline.node_upgrade.phase import NodeUpgrade
 from upgrade_manager.pipeline.outcome import Completed, Waiting
 from upgrade_manager.pipeline.phases import repository
 from upgrade_manager.pipeline.phases.cluster_upgrade import ClusterUpgrade
+from upgrade_manager.pipeline.phases.guarded_nodes import GuardedNodeUpgrade
 from upgrade_manager.pipeline.phases.image_cleanup import ImageCleanup
 from upgrade_manager.pipeline.phases.image_preload import ImagePreload
 from upgrade_manager.pipeline.phases.initialize import Initialize
@@ -38,7 +38,7 @@ PIPELINE: tuple[type[Phase], ...] = (
     MetadataPopulate,
     ImagePreload,
     ClusterUpgrade,
-    NodeUpgrade,
+    GuardedNodeUpgrade,
     ImageCleanup,
 )
 

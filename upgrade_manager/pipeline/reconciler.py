@@ -10,23 +10,21 @@ import structlog
 
 from upgrade_manager.api.in_progress import blocks_next_plan, is_blocked, is_in_progress
 from upgrade_manager.api.keys import FINALIZER, LABEL_ACTIVE
-from upgrade_manager.api.phases import FAILED, SUCCEEDED, PhaseName
+from upgrade_manager.api.phases import FAILED, PhaseName
 from upgrade_manager.blockers.refusals import Refusals
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import KubeError, NotFound
 from upgrade_manager.kube.resources import UPGRADE_PLANS
-from upgrade_manager.pipeline import blocker_report, write_log
+from upgrade_manager.pipeline import blocker_report, conclusion, write_log
 from upgrade_manager.pipeline.context import ReconcileContext
 from upgrade_manager.pipeline.ending import held_nodes, passing_on, settlement
-from upgrade_manager.pipeline.ending.cleanup import clean_up, is_finalizing
+from upgrade_manager.pipeline.ending.cleanup import is_finalizing
 from upgrade_manager.pipeline.ending.takeover import take_over
 from upgrade_manager.pipeline.errors import error_message, is_of_plan
-from upgrade_manager.pipeline.node_upgrade import vm_restore
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
-from upgrade_manager.pipeline.phases import toolkit_image
+from upgrade_manager.pipeline.phases import host_plans, toolkit_image
 from upgrade_manager.pipeline.settings import earlier_records
-from upgrade_manager.pipeline.settings.overrides import give_back
-from upgrade_manager.pipeline.status import StatusThrottle
+from upgrade_manager.pipeline.status_throttle import StatusThrottle
 from upgrade_manager.runtime.passing_errors import PassingErrors
 from upgrade_manager.runtime.result import Done, Requeue, RequeueAfter
 from upgrade_manager.runtime.time_limit import RECONCILE_TIMEOUT, time_limit
@@ -180,8 +178,7 @@ class PlanReconciler:
 
     async def _step(self, ctx: ReconcileContext) -> Result:
         if objects.is_deleting(ctx.raw):
-            await self._finalize(ctx)
-            return Done(is_deleted=True)
+            return await self._finalize(ctx)
         if ctx.status.ended:
             return await self._end(ctx)
         if not ctx.status.phase:
@@ -203,7 +200,7 @@ class PlanReconciler:
 
     async def _finish_step(self, ctx: ReconcileContext, result: PhaseResult) -> Result:
         if isinstance(result, Completed):
-            result = await settlement.settle(ctx) or result
+            result = await host_plans.undo(ctx, succeeds=True) or await settlement.settle(ctx) or result
         if not isinstance(result, Waiting):
             blocker_report.clear(ctx)
         if isinstance(result, Failed):
@@ -315,7 +312,9 @@ class PlanReconciler:
             # The plan does not get the label, which the next plan may have by now.
             await ctx.hold(active=False)
             await take_over(ctx)
-            await self._clean_up(ctx, keep_failed_jobs=ctx.status.phase == FAILED)
+            left = await self._clean_up(ctx, keep_failed_jobs=ctx.status.phase == FAILED)
+            if left is not None:
+                return RequeueAfter(left)
             ctx.status.cleaned_up()
         blocker_report.clear(ctx)
         await self._persist(ctx)
@@ -323,38 +322,24 @@ class PlanReconciler:
         await self._informers.drop(ctx.owner.name)
         return Done()
 
-    async def _clean_up(self, ctx: ReconcileContext, *, keep_failed_jobs: bool) -> None:
-        if ctx.status["ledger"] is None:
-            await earlier_records.adopt(ctx)
-        keep_strategy = await held_nodes.record(ctx)
-        try:
-            await give_back(ctx, keep_strategy=keep_strategy)
-        except KubeError:
-            # `finally` is not used, because a failed write after a cancellation could hide the cancellation.
-            await self._persist(ctx)
-            raise
-        if ctx.status.phase != SUCCEEDED:
-            await vm_restore.report_stopped(ctx)
-            settlement.name_unrecorded(ctx)
-            await passing_on.leave(ctx)
-        await self._persist(ctx)
-        try:
-            await clean_up(ctx, keep_failed_jobs=keep_failed_jobs)
-        except KubeError as error:
-            if not objects.is_deleting(ctx.raw) or self._passing.may_pass(ctx.owner.uid, error):
-                raise
-            # A refusal must not keep the plan: leftovers.py removes its objects, and the garbage collector dependents.
-            log.warning("clean-up refused, continued after the deletion", error=str(error))
-            ctx.events.error(ctx.raw, f"{error}. The removal of this plan's objects is retried after its deletion")
+    async def _clean_up(self, ctx: ReconcileContext, *, keep_failed_jobs: bool) -> float | None:
+        """Settle what the plan owes and remove its objects; return the seconds to the next attempt to settle."""
+        left = await conclusion.settle(ctx, persist=self._persist)
+        if left is None:
+            may_pass = partial(self._passing.may_pass, ctx.owner.uid)
+            await conclusion.remove(ctx, keep_failed_jobs=keep_failed_jobs, may_pass=may_pass)
+        return left
 
-    async def _finalize(self, ctx: ReconcileContext) -> None:
+    async def _finalize(self, ctx: ReconcileContext) -> Result:
         """Clean up after a plan that is being deleted, if it was accepted, then remove the finalizer."""
         if FINALIZER in objects.finalizers(ctx.raw) and ctx.status.phase:
             if not await is_finalizing(ctx):
                 log.info("plan already deleted, clean-up skipped")
-                return
+                return Done(is_deleted=True)
             await take_over(ctx)
-            await self._clean_up(ctx, keep_failed_jobs=False)
+            left = await self._clean_up(ctx, keep_failed_jobs=False)
+            if left is not None:
+                return RequeueAfter(left)
             # The informers stay known, so that a retry after a time-out skips the steps that have succeeded.
             await ctx.informers.stop()
         try:
@@ -362,6 +347,7 @@ class PlanReconciler:
         except NotFound:
             log.info("plan already deleted")
         await self._informers.drop(ctx.owner.name)
+        return Done(is_deleted=True)
 
     async def _degrade(self, ctx: ReconcileContext, error: Exception) -> None:
         """Record the error on the plan; a failure of this write must not hide the error."""

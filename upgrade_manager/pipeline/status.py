@@ -43,11 +43,6 @@ if TYPE_CHECKING:
     from upgrade_manager.api.ledger import Entry
     from upgrade_manager.api.node_states import NodeState
 
-#: Seconds between two writes that change messages and node states only. A status grows with the cluster: 1,000 nodes
-#: that preload images at once must not cause a write each.
-MESSAGE_INTERVAL = 1.0
-#: Seconds between two writes that change only the detail of the Progressing message, such as a Pod that has started.
-DETAIL_INTERVAL = 5.0
 #: The end of the message of a failed plan after which another plan was accepted.
 _TAKEN_OVER = " has taken over"
 _BLOCKED = frozenset(map(str, BlockerReason))
@@ -306,6 +301,12 @@ class StatusPatch:
         text = ". ".join(part for part in (cause.rstrip("."), remarks, ways_on) if part)
         self._condition(DEGRADED, TRUE, UPGRADE_FAILED, text, limit=MAX_MESSAGE)
 
+    def remark(self, text: str) -> None:
+        """Add sentences to the message of a failure, once."""
+        known = (find_condition(self._status.get("conditions"), DEGRADED) or {}).get("message") or ""
+        if bounded_line(text) not in known:
+            self._condition(DEGRADED, TRUE, UPGRADE_FAILED, f"{known.rstrip('.')}. {text}", limit=MAX_MESSAGE)
+
     def taken_over(self, successor: str) -> None:
         """Replace the commands of a failure, which another plan has taken over, once."""
         known = (find_condition(self._status.get("conditions"), DEGRADED) or {}).get("message") or ""
@@ -360,24 +361,6 @@ class StatusPatch:
 
     def _nodes(self) -> dict[str, Any]:
         return self._status.get("nodeUpgradeStatuses") or {}
-
-
-class StatusThrottle:
-    """Limits how often a status is written in which only messages and node states have changed."""
-
-    def __init__(self, *, now: Callable[[], float]) -> None:
-        self._now = now
-        self._last_write = float("-inf")
-
-    def written(self) -> None:
-        """Start the interval after a write of the status."""
-        self._last_write = self._now()
-
-    def delay(self, status: StatusPatch, message: str) -> float:
-        """Return the seconds until the status may be written; `message` is the Progressing message without detail."""
-        interval = DETAIL_INTERVAL if status.only_details(message) else MESSAGE_INTERVAL
-        delay = self._last_write + interval - self._now()
-        return delay if delay > 0 and status.only_informs() else 0.0
 
 
 def _phases(status: Mapping[str, Any]) -> list[str]:

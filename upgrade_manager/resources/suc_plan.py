@@ -1,6 +1,7 @@
 """Plans of the system-upgrade-controller (SUC), which run a Job on every managed node.
 
-The phases ImagePreload and ImageCleanup create them; pipeline/phases/plan_jobs.py follows their Jobs.
+The phases ImagePreload and ImageCleanup, and pipeline/phases/host_plans.py create them; pipeline/phases/plan_jobs.py
+follows their Jobs.
 
 A Plan is never changed after its creation, because the controller would restart running Jobs.
 """
@@ -81,6 +82,15 @@ def image_cleanup_plan(owner: Owner, settings: PlanSettings, *, secrets: Sequenc
         {"name": name, "path": f"{LIST_PATH}-{index:02}", "ignoreUpdates": True} for index, name in enumerate(secrets)
     ]
     plan["spec"]["upgrade"] |= {"command": ["/bin/sh", "-c"], "args": [REMOVE]}
+    return plan
+
+
+def script_plan(
+    owner: Owner, settings: PlanSettings, component: Component, *, script: str, concurrency: int
+) -> dict[str, Any]:
+    """Build a Plan that runs a script on every managed node, by the shell and the programs of the host."""
+    plan = _plan(owner, settings, component, concurrency=concurrency)
+    plan["spec"]["upgrade"] |= {"command": ["chroot", "/host", "/bin/sh", "-c"], "args": [script]}
     return plan
 
 

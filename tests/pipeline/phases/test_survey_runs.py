@@ -98,7 +98,8 @@ async def test_nodes_are_surveyed(
         async with image_prefixes(simulation, prefix), stage.life():
             await stage.create_plan(spec)
             await stage.until_recorded("ClusterUpgrading")
-            assert stage.ledger.names("plans") == plans
+            # The next Plan may have been created since.
+            assert stage.ledger.names("plans")[: len(plans)] == plans
             nodes = simulation.scenario.nodes.names if kind == "own" else ()
             assert await results(stage) == dict.fromkeys(nodes, True)
             if len(simulation.scenario.nodes.names) > 1:
@@ -219,7 +220,7 @@ async def test_job_that_is_created_again_reports_again() -> None:
             await stage.client.patch(SUC_PLANS, SURVEY, patch, namespace=CATTLE_SYSTEM)
             await stage.until_recorded("ClusterUpgrading")
             assert await results(stage) == dict.fromkeys(("node-0", "node-1", "node-2"), True)
-            assert stage.ledger.names("plans") == [SURVEY]
+            assert stage.ledger.names("plans").count(SURVEY) == 1
 
 
 @pytest.mark.rule("pipeline: a report of the survey counts if its Pod belongs to this plan's Plan, and stays recorded")

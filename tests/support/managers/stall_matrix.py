@@ -255,7 +255,7 @@ def _object(component: str, stall: str, kind: str, name: str, *, deadline: float
 
 _PRELOAD = "apply-upgrade-image-preload-on-node-"
 _CLEANUP = "apply-upgrade-image-cleanup-on-node-"
-_NODE_JOB = "upgrade-node-upgrade-"
+_NODE_JOB, _SKIP = "upgrade-node-upgrade-", "apply-upgrade-skip-on-on-node-"
 _SUC = ("UpgradeControllerSilent", "Deployment", "system-upgrade-controller")
 _RANCHER = ("RancherSilent", "Cluster", "local")
 _SECRET = ("RancherSilent", "Secret", "custom-")
@@ -267,7 +267,7 @@ CELLS = (
         {
             "ImagePreloading": ("PodPending", "Pod", _PRELOAD + "1"),
             "ClusterUpgrading": ("PodPending", "Pod", "upgrade-cluster-upgrade"),
-            "NodeUpgrading": ("PodPending", "Pod", _NODE_JOB + "pre-drain-node-1"),
+            "NodeUpgrading": ("PodPending", "Pod", _SKIP + "1"),
         },
     ),
     *_cells("kubelet of a node", kubelet_of(FIRST_CLEANED), {"CleaningUp": ("PodPending", "Pod", _CLEANUP)}),
@@ -297,7 +297,7 @@ CELLS = (
             "RepoCreating": ("PodPending", "Pod", "upgrade-repo"),
             "ImagePreloading": ("PodPending", "Pod", _PRELOAD),
             "ClusterUpgrading": ("PodPending", "Pod", "upgrade-cluster-upgrade"),
-            "NodeUpgrading": ("PodPending", "Pod", "upgrade-repo"),
+            "NodeUpgrading": ("PodPending", "Pod", _SKIP + "0"),
             "CleaningUp": ("PodPending", "Pod", _CLEANUP),
         },
     ),
@@ -307,7 +307,7 @@ CELLS = (
         {
             "ImagePreloading": ("JobHasNoPod", "Job", _PRELOAD),
             "ClusterUpgrading": ("JobHasNoPod", "Job", "upgrade-cluster-upgrade"),
-            "NodeUpgrading": ("JobHasNoPod", "Job", _NODE_JOB + "pre-drain"),
+            "NodeUpgrading": ("JobHasNoPod", "Job", _SKIP),
             "CleaningUp": ("JobHasNoPod", "Job", _CLEANUP),
         },
     ),
@@ -342,7 +342,7 @@ CELLS = (
         {"NodeUpgrading": ("MigrationStuck", "VirtualMachineInstance", "vm-")},
         deadline=600.0,
     ),
-    *_cells("Longhorn", "LonghornManager", {"WaitingReboot": ("VolumeDegraded", "Volume", "pvc-")}, deadline=600.0),
+    *_cells("Longhorn", "LonghornManager", {"PostDrained": ("VolumeDegraded", "Volume", "pvc-")}, deadline=600.0),
     *_cells(
         "Deployment controller",
         "DeploymentController",

@@ -8,10 +8,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from tests.support.cluster.cluster_state import stored, title, update_methods
+from tests.support.cluster.host_changes import changed_hosts
 from tests.support.managers.announcements import milestones
 from tests.support.managers.exactly_once import SUCCESS_EVENTS
 from tests.support.managers.upgrade import condition, phases_of, provision_generation
-from upgrade_manager.api.keys import FLEET_LOCAL, LABEL_PLAN, PREFIX, TAINT_KUBEVIRT_DRAIN
+from upgrade_manager.api.keys import FLEET_LOCAL, LABEL_PLAN, PREFIX, TAINT_KUBEVIRT_DRAIN, ToolkitKind
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, phase_of
 from upgrade_manager.facts.machine_plan import is_pending
 from upgrade_manager.kube import objects
@@ -97,6 +98,20 @@ async def check_nodes(simulation: Simulation) -> list[str]:
     secrets = (await client.list(SECRETS, namespace=FLEET_LOCAL)).items
     pending = filter(is_pending, secrets)
     return [*errors, *(f"{title(secret)} has a pending hook" for secret in pending)]
+
+
+async def check_hosts(stage: UpgradeRun) -> list[str]:
+    """Check that no running host keeps a hold on its agent or a file of the upgrade, unless the plan names it.
+
+    Harvester's own toolkit holds agents back without a record, until each node's reboot.
+    """
+    if stage.options.toolkit.kind is not ToolkitKind.OWN:
+        return [found for found in changed_hosts(stage.simulation) if not found.endswith("has a hold")]
+    plan = await stage.plan()
+    text = json.dumps(objects.status(plan).get("conditions"))
+    hosts = stage.simulation.hosts
+    left = [found for found in changed_hosts(stage.simulation) if hosts.of(found.partition(" ")[0]).up]
+    return [found for found in left if f"{found.partition(' ')[0]} may keep" not in text]
 
 
 async def check_frozen(stage: UpgradeRun, before: Before, *, strategy: bool) -> list[str]:

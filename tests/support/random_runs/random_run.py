@@ -20,6 +20,7 @@ from tests.support.cluster.node_order import NodeOrder
 from tests.support.managers.manager_restarts import in_background, restarted
 from tests.support.managers.stall_matrix import PlanObserver
 from tests.support.managers.success_truth import SuccessTruth
+from tests.support.managers.toolkit_config import OWN
 from tests.support.managers.upgrade import BY_VERSION, STUCK, UpgradeRun, condition, phases_of
 from tests.support.random_runs import end_state_checks
 from tests.support.random_runs.interference import (
@@ -41,6 +42,7 @@ from tests.support.server.request_audit import AuditedBackend
 from upgrade_manager.api.blockers import BlockerReason
 from upgrade_manager.api.in_progress import blocks_next_plan
 from upgrade_manager.api.phases import FAILED, TERMINAL
+from upgrade_manager.cli.options import RunOptions
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import NotFound, Transient
 from upgrade_manager.kube.patch import MergePatch
@@ -107,7 +109,9 @@ async def run(drawn: RandomPlan) -> RunResult:
     async with Simulation(drawn.scenario, seed=drawn.seed, backend=backend) as simulation:
         observers = _observers(drawn, simulation)
         observed = PlanObserver(simulation.server.storage)
-        stage = replace(await UpgradeRun.set_up(simulation), skew=drawn.skew)
+        # Half of the runs are those of our own toolkit.
+        options = OWN if drawn.seed % 2 else RunOptions()
+        stage = replace(await UpgradeRun.set_up(simulation), skew=drawn.skew, options=options)
         await end_state_checks.plant(simulation)
         users = UserActions(stage, drawn, await end_state_checks.others(simulation))
         for name in drawn.faults:
@@ -203,6 +207,7 @@ class UserActions:
                 await _until_restored(first)
                 self.faults += await end_state_checks.check_failure(first, drawn.failing)
                 self.faults += await end_state_checks.check_frozen(first, self._before, strategy=self._keeps_strategy)
+                self.faults += await end_state_checks.check_hosts(first)
                 await self._follow(first, is_there=True)
             else:
                 self._last = first
@@ -216,6 +221,7 @@ class UserActions:
         exact = DRAINS_AGAIN.isdisjoint(self._others)
         self.faults += await end_state_checks.check_success(self._last, exact=exact)
         self.faults += await end_state_checks.check_nodes(simulation)
+        self.faults += await end_state_checks.check_hosts(self._last)
         drained = next((act.node for act in self._drawn.interference if act.what == BY_HAND), "")
         self.faults += await self._machines.missing(drained_by_hand=drained)
         self.faults += await end_state_checks.check_others(simulation, self._before, strategy=self._keeps_strategy)

@@ -32,6 +32,10 @@ from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.transport import Request, Response, Transport
 
 PLANS = "upgradeplans.management.harvesterhci.io"
+#: Plans of changes that are undone later, removed while their UpgradePlan runs, and the Plans that undo them, after an
+#: early end, too.
+_BEGINNING = (Component.AGENT_HOLD, Component.SKIP_ON)
+_UNDOING = (Component.AGENT_RELEASE, Component.SKIP_OFF)
 _PREFIX = "management.harvesterhci.io/"
 #: Prefixes of the paths that may change in other objects, by kind.
 _MAY_CHANGE = {
@@ -140,7 +144,7 @@ class RequestAudit(Forwarding):
         record = self._plans.of(uids[0]) if uids else None
         if record is None:
             self._broken(call, f"deletes unowned objects: {selector}")
-        elif not record.may_remove:
+        elif not record.may_remove and not any(f"{LABEL_COMPONENT}={one}" in selector for one in _BEGINNING):
             self._broken(call, f"removes objects of {record.name}, which still runs")
 
     def _creation(self, call: Call, response: Response) -> None:
@@ -159,7 +163,8 @@ class RequestAudit(Forwarding):
         record = self._plans.of(uid)
         if record is not None and not self._is_marked(made, record.name):
             self._broken(call, f"{title} lacks labels of plan and component, or has a wrong owner")
-        if record is None or not record.may_create:
+        is_undoing = objects.labels(made).get(LABEL_COMPONENT) in _UNDOING
+        if record is None or not (record.may_create or is_undoing):
             self._broken(call, f"{title} was created for a plan that does not run")
 
     def _is_marked(self, made: Object, plan: str) -> bool:

@@ -35,7 +35,7 @@ from upgrade_manager.kube.resources import (
     UPGRADE_PLANS,
     VIRTUAL_MACHINE_IMAGES,
 )
-from upgrade_manager.pipeline import job_ledger
+from upgrade_manager.pipeline import host_changes, job_ledger
 from upgrade_manager.pipeline.ending import failed_jobs, orphaned_jobs, repository_handover
 from upgrade_manager.pipeline.node_upgrade import vm_restore
 from upgrade_manager.pipeline.plan_objects import skip_missing
@@ -49,7 +49,12 @@ if TYPE_CHECKING:
     from upgrade_manager.pipeline.context import ReconcileContext
 
 #: The components that run as Plans of the system-upgrade-controller.
-_PLANS = (Component.IMAGE_PRELOAD, Component.SURVEY, Component.IMAGE_CLEANUP)
+_PLANS = (
+    Component.IMAGE_PRELOAD,
+    Component.SURVEY,
+    Component.IMAGE_CLEANUP,
+    *(plan for change in host_changes.CHANGES for plan in (change.apply, change.undo)),
+)
 _SUFFIXES = tuple(f"-{component}" for component in _PLANS)
 #: By the component of a phase, the Plans whose failed Jobs are kept when the phase fails.
 _KEPT_PLANS = {

@@ -30,7 +30,7 @@ from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Conflict, NotFound, Terminal
 from upgrade_manager.kube.resources import JOBS, PROVISIONING_CLUSTERS
 from upgrade_manager.nodes.sequencing import FIRST_JOBS
-from upgrade_manager.pipeline import job_ledger, ledger
+from upgrade_manager.pipeline import host_changes, job_ledger, ledger
 from upgrade_manager.pipeline.ending import orphaned_jobs, settlement
 from upgrade_manager.pipeline.node_upgrade import drain_entries
 from upgrade_manager.pipeline.plan_objects import find_cluster
@@ -66,8 +66,8 @@ async def leave(ctx: ReconcileContext) -> None:
     A plan that has failed keeps its ledger, in which only the VMs are missing that running Jobs may still stop.
     """
     is_deleted = objects.is_deleting(ctx.raw)
-    text = await owed(ctx) if is_deleted else ""
-    text = ". ".join(filter(None, (text, await _may_stop(ctx))))
+    texts = [await owed(ctx), *await host_changes.left(ctx)] if is_deleted else []
+    text = ". ".join(filter(None, (*texts, await _may_stop(ctx))))
     entries = ledger.entries(ctx, *PASSED)
     if not is_deleted or not entries:
         return

@@ -14,7 +14,7 @@ from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.facts.vm_start import awaits_instance, runs
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES
-from upgrade_manager.pipeline import job_ledger, ledger
+from upgrade_manager.pipeline import host_changes, job_ledger, ledger
 from upgrade_manager.pipeline.blocker_report import first_seen
 from upgrade_manager.pipeline.node_upgrade import vm_restore
 from upgrade_manager.pipeline.node_upgrade.drain_entries import vm_of
@@ -54,12 +54,12 @@ async def settle(ctx: ReconcileContext) -> Waiting | None:
 
 
 async def name_settled(ctx: ReconcileContext) -> str:
-    """Name what a success leaves: nodes that left, VMs that are off, and settings without a recorded original.
+    """Name what a success leaves: nodes that left, hosts that keep a change, VMs that are off, unrecorded settings.
 
     The entries are removed; the caller adds the sentences to the final condition, and writes the status.
     """
-    sentences = [*_left(ctx), *vms_off(ctx), name_unrecorded(ctx)]
-    named = ledger.entries(ctx, LedgerKind.STOPPED_VM, LedgerKind.NODE_LEFT)
+    sentences = [*_left(ctx), *await host_changes.left(ctx), *vms_off(ctx), name_unrecorded(ctx)]
+    named = ledger.entries(ctx, LedgerKind.STOPPED_VM, LedgerKind.NODE_LEFT, LedgerKind.HOLD, LedgerKind.FILE)
     await job_ledger.settle(ctx, [entry["id"] for entry in named])
     return ". ".join(filter(None, sentences))
 

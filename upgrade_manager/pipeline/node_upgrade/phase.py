@@ -1,4 +1,4 @@
-"""engine.py runs the phase; `nodes` decides, effects.py applies, waits.py and report.py describe the decisions."""
+"""phases/guarded_nodes.py runs the phase; `nodes` decides, effects.py applies, waits.py and report.py describe."""
 
 from __future__ import annotations
 

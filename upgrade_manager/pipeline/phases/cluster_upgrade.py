@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, ToolkitKind
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.blockers.job_failures import job_failure_message
@@ -12,8 +12,9 @@ from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.facts.rancher_cluster import RANCHER
 from upgrade_manager.kube.resources import JOBS
 from upgrade_manager.pipeline.ending import orphaned_jobs
+from upgrade_manager.pipeline.host_changes import HOLD
 from upgrade_manager.pipeline.outcome import Completed, Failed, Phase
-from upgrade_manager.pipeline.phases import vm_updates
+from upgrade_manager.pipeline.phases import host_plans, vm_updates
 from upgrade_manager.pipeline.phases.job_progress import job_progress, new_job_progress
 from upgrade_manager.pipeline.selections import UPGRADE_JOBS
 from upgrade_manager.resources.jobs import BACKOFF_LIMIT, cluster_upgrade_job
@@ -44,8 +45,15 @@ class ClusterUpgrade(Phase):
             waiting = await orphaned_jobs.wait(ctx, jobs) or await vm_updates.suspend(ctx)
             if waiting is not None:
                 return waiting
+            if (ctx.status["toolkitImage"] or {}).get("kind") == ToolkitKind.OWN:
+                # Harvester's toolkit holds the agents back in its Job.
+                held = await host_plans.apply(ctx, HOLD)
+                if not isinstance(held, Completed):
+                    return held
             await ctx.ensure(JOBS, cluster_upgrade_job(ctx.owner, ctx.job_settings))
             return new_job_progress(ctx, name, backoff_limit=BACKOFF_LIMIT, work=Component.CLUSTER_UPGRADE)
+        if HOLD.entry(ctx) is not None:
+            await host_plans.discard(ctx, HOLD)
         state = JobState.of(job)
         if state.progress is Progress.COMPLETE:
             return Completed()

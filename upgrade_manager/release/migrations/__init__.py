@@ -4,4 +4,4 @@ pairs.py judges a pair, for Initialize, ImagePreload and the webhook, and joins 
 the modules of the pairs list, for the toolkit and `upgrade-manager steps`.
 """
 
-__all__ = ["addons", "generic", "nodes", "pair", "pairs", "row", "v1_7_to_v1_8", "v1_8_to_v1_9"]
+__all__ = ["addons", "generic", "hosts", "nodes", "pair", "pairs", "row", "v1_7_to_v1_8", "v1_8_to_v1_9"]

@@ -1,12 +1,12 @@
 """The rows of every upgrade, whatever its releases; pairs.py adds those of the pair.
 
-toolkit/charts and toolkit/commands/cluster_upgrade.py carry them out, nodes.py has those of a node. What the manager
-itself carries out is in pipeline/settings/overrides.py.
+toolkit/charts and toolkit/commands/cluster_upgrade.py carry them out. nodes.py has those of a node; the manager carries
+out those of hosts.py (pipeline/host_changes.py) and of pipeline/settings/overrides.py.
 """
 
 from __future__ import annotations
 
-from upgrade_manager.release.migrations import nodes
+from upgrade_manager.release.migrations import hosts, nodes
 from upgrade_manager.release.migrations.addons import ADDONS as KNOWN_ADDONS
 from upgrade_manager.release.migrations.row import Discussion, Executor, Place, Row, Source, library, manifests
 
@@ -131,4 +131,4 @@ UPDATE_METHODS = Row(
     harvester=Executor.MANAGER,
 )
 
-ROWS = (MULTUS, WITNESS_REPLICAS, FLEET, CDI, KUBEOVN, ADDONS, *nodes.ROWS, UPDATE_METHODS)
+ROWS = (MULTUS, WITNESS_REPLICAS, FLEET, CDI, KUBEOVN, ADDONS, *nodes.ROWS, *hosts.ROWS, UPDATE_METHODS)

@@ -1,0 +1,122 @@
+"""The changes of all hosts that the manager makes around its Jobs, as a table.
+
+phases/host_plans.py makes and undoes them by Plans of the system-upgrade-controller; ending/ names what is left.
+
+    1. an entry in status.ledger says that the change has begun
+    2. a Plan makes the change on every managed node, before the step that it protects
+    3. another Plan undoes it on every managed node; the entry is removed
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import Component, suc_node_label
+from upgrade_manager.api.ledger import LedgerKind, entry_id, new_entry
+from upgrade_manager.api.names import component_name
+from upgrade_manager.api.text import name_list
+from upgrade_manager.kube import objects
+from upgrade_manager.pipeline import ledger
+from upgrade_manager.pipeline.selections import MANAGED_NODES
+from upgrade_manager.release.migrations import hosts
+from upgrade_manager.resources.host_scripts import (
+    AGENT,
+    AGENT_FOLDER,
+    HOLD_AGENT,
+    RELEASE_AGENT,
+    SKIP_FILE,
+    SKIP_MULTUS,
+    UNSKIP_MULTUS,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from upgrade_manager.api.ledger import Entry
+    from upgrade_manager.pipeline.context import ReconcileContext
+    from upgrade_manager.release.migrations.row import Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostChange:
+    """A change of every host, and the way back."""
+
+    #: Its row in the listing of `upgrade-manager steps`.
+    row: Row
+    #: The kind of its entry in the ledger, and the object of the entry.
+    kind: LedgerKind
+    object: str
+    #: The components of both Plans.
+    apply: Component
+    undo: Component
+    #: The script of each Plan, and its work in messages.
+    scripts: Mapping[Component, str]
+    works: Mapping[Component, str]
+    #: The most nodes at once; None for all.
+    concurrency: int | None
+    #: Follows the names of the nodes that keep the change at the end: what it means there, and the command.
+    left: str
+
+    @property
+    def id(self) -> str:
+        """The id of the change's entry."""
+        return entry_id(self.kind, self.object.rpartition("/")[2].rpartition(" ")[2])
+
+    def entry(self, ctx: ReconcileContext) -> Entry | None:
+        """Return the entry of this plan, or of an earlier one; None unless the change has begun."""
+        return next((entry for entry in ledger.entries(ctx, self.kind) if entry["id"] == self.id), None)
+
+    def new_entry(self, ctx: ReconcileContext) -> Entry:
+        """Return the entry of a change that is about to begin."""
+        return new_entry(self.kind, self.id.partition(".")[2], object_=self.object, since=ledger.now(ctx))
+
+
+HOLD = HostChange(
+    row=hosts.AGENT_HOLD,
+    kind=LedgerKind.HOLD,
+    object=f"Service {AGENT}",
+    apply=Component.AGENT_HOLD,
+    undo=Component.AGENT_RELEASE,
+    scripts={Component.AGENT_HOLD: HOLD_AGENT, Component.AGENT_RELEASE: RELEASE_AGENT},
+    works={
+        Component.AGENT_HOLD: "hold of the system agents",
+        Component.AGENT_RELEASE: "release of the system agents",
+    },
+    concurrency=10,
+    left=f"may keep the hold on {AGENT}, with which Rancher does not restart RKE2 there. A reboot or the next "
+    f"UpgradePlan removes it; where none follows, on each: rm -r {AGENT_FOLDER} && systemctl daemon-reload && "
+    f"systemctl restart {AGENT}",
+)
+SKIP = HostChange(
+    row=hosts.SKIP_MULTUS,
+    kind=LedgerKind.FILE,
+    object=f"File {SKIP_FILE}",
+    apply=Component.SKIP_ON,
+    undo=Component.SKIP_OFF,
+    scripts={Component.SKIP_ON: SKIP_MULTUS, Component.SKIP_OFF: UNSKIP_MULTUS},
+    works={
+        Component.SKIP_ON: "hold of RKE2's chart rke2-multus",
+        Component.SKIP_OFF: "release of RKE2's chart rke2-multus",
+    },
+    concurrency=None,
+    left=f"may keep the file {SKIP_FILE}, with which RKE2 does not update its chart rke2-multus. The next UpgradePlan "
+    f"removes it; where none follows, on each: rm -f {SKIP_FILE}",
+)
+#: In the order in which they are undone.
+CHANGES = (SKIP, HOLD)
+
+
+async def left(ctx: ReconcileContext) -> list[str]:
+    """Name the nodes of each change that is not undone, with the commands."""
+    changes = [change for change in CHANGES if change.entry(ctx) is not None]
+    if not changes:
+        return []
+    nodes = (await ctx.watch(MANAGED_NODES)).list()
+    sentences = []
+    for change in changes:
+        label = suc_node_label(component_name(ctx.owner.name, change.undo))
+        names = [objects.name(node) for node in nodes if label not in objects.labels(node)]
+        where = f"Node{'s' if len(names) > 1 else ''} {name_list(names)}" if names else "Nodes"
+        sentences.append(f"{where} {change.left}")
+    return sentences

@@ -141,8 +141,8 @@ async def test_toolkits_own_checks_reach_the_plan(monkeypatch: pytest.MonkeyPatc
     """The command runs on the simulated hosts; a user's file hides the new release on one."""
     fill = tree.fill
 
-    def fill_with_custom_file(root: Path, *, os_image: str) -> None:
-        fill(root, os_image=os_image)
+    def fill_with_custom_file(root: Path, *, os_image: str, held: bool) -> None:
+        fill(root, os_image=os_image, held=held)
         if root.name == "node-1":
             written = "stages: {boot: [{files: [{path: /etc/os-release, content: x}]}]}"
             (root / "oem/99_custom.yaml").write_text(written, encoding="utf-8")

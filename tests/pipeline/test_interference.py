@@ -85,7 +85,9 @@ async def test_removed_hooks_are_added_again(simulate: Simulate, removed: Any) -
             await stage.until_node("PreDraining", node="node-0")
             await set_strategy(simulation, removed)
             await assert_true(stage)
-            assert [reason for reason, _ in await stage.warnings()] == ["DrainHooksAdded"]
+            reasons = {reason for reason, _ in await stage.warnings()}
+            # Rancher may upgrade a node before the hooks are back, on a busy machine.
+            assert {"DrainHooksAdded"} <= reasons <= {"DrainHooksAdded", "UpgradedUndrained"}
         assert await provision_generation(simulation) == generation + 1
         # The value that was set during the upgrade is kept.
         assert await strategy(simulation) == removed

@@ -59,6 +59,12 @@ _MAY_CHANGE = {
     ),
     "settings.longhorn.io": ("value",),
     "addons.harvesterhci.io": ("spec.enabled",),
+    "managedcharts.management.cattle.io": (
+        f"metadata.annotations.{_PREFIX}original-workload-update-methods",
+        "spec.values.kubevirt.spec.workloadUpdateStrategy.workloadUpdateMethods",
+        "spec.diff.comparePatches",
+    ),
+    "kubevirts.kubevirt.io": ("spec.workloadUpdateStrategy.workloadUpdateMethods",),
 }
 #: Resources without rules.
 _FREE = frozenset({"events", "leases.coordination.k8s.io"})

@@ -9,9 +9,10 @@ import pytest
 from tests.support.cluster.harvester import RECORDED, Harvester
 from upgrade_manager.api.ledger import LedgerKind, new_entry
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS
+from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS, VIRTUAL_MACHINES
 from upgrade_manager.pipeline import job_ledger, ledger
 from upgrade_manager.pipeline.context import ReconcileContext
+from upgrade_manager.pipeline.ending import settlement
 from upgrade_manager.resources.job_ledger import entries_of, ledger_map
 from upgrade_manager.resources.owner import Owner
 
@@ -42,6 +43,21 @@ async def test_entries_are_copied_and_settled_in_both(cluster: Harvester) -> Non
     await job_ledger.settle(ctx, [])
     await job_ledger.settle(ctx, [ENTRIES[0]["id"], "other"])
     assert ledger.entries(ctx) == entries_of(await found(cluster)) == ENTRIES[1:]
+
+
+async def test_vms_that_are_off_are_named_until_that_is_written(cluster: Harvester) -> None:
+    ctx = await recorded(cluster)
+    for name in ("db", "web"):
+        metadata = {"name": name, "namespace": "default"}
+        template: dict[str, Any] = {"spec": {"domain": {"devices": {}}}}
+        spec = {"runStrategy": "Halted", "template": template}
+        await cluster.put(VIRTUAL_MACHINES, {"metadata": metadata, "spec": spec})
+    for _ in range(2):
+        # The status of the former reconcile was not written.
+        ctx = cluster.context(ctx.raw)
+        assert await settlement.settle(ctx) is None
+        assert (await settlement.name_settled(ctx)).endswith("are off; start them: default/db, default/web")
+        assert ledger.entries(ctx) == []
 
 
 @pytest.mark.parametrize(

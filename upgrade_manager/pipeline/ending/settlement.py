@@ -56,11 +56,12 @@ async def settle(ctx: ReconcileContext) -> Waiting | None:
 async def name_settled(ctx: ReconcileContext) -> str:
     """Name what a success leaves: nodes that left, hosts that keep a change, VMs that are off, unrecorded settings.
 
-    The entries are removed; the caller adds the sentences to the final condition, and writes the status.
+    The entries are removed; the caller adds the sentences to the final condition, and writes the status. What Jobs have
+    recorded stays for the clean-up: if the write fails, the next reconcile names it.
     """
     sentences = [*_left(ctx), *await host_changes.left(ctx), *vms_off(ctx), name_unrecorded(ctx)]
     named = ledger.entries(ctx, LedgerKind.STOPPED_VM, LedgerKind.NODE_LEFT, LedgerKind.HOLD, LedgerKind.FILE)
-    await job_ledger.settle(ctx, [entry["id"] for entry in named])
+    ledger.settle(ctx, [entry["id"] for entry in named])
     return ". ".join(filter(None, sentences))
 
 

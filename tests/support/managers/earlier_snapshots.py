@@ -9,6 +9,7 @@ import json
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from tests.support.cluster.host_changes import undo_changes
 from upgrade_manager.api.keys import ANNOTATION_ORIGINAL_STRATEGY, ANNOTATION_UPGRADE_STRATEGY, FLEET_LOCAL
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -38,6 +39,7 @@ async def leave(stage: UpgradeRun, manager: Earlier, before: Object) -> None:
     """
     plan = await stage.plan()
     entries = objects.status(plan).get("ledger") or []
+    await undo_changes(stage.simulation)
     if manager is Earlier.ORIGINALS:
         fields = ("object", "field", "original", "applied")
         kept = [entry for entry in entries if "field" in entry and entry["kind"] in {"Setting", "Strategy"}]

@@ -194,7 +194,7 @@ async def test_cause_is_reported_and_the_next_plan_succeeds(
                 assert await overridden_settings(simulation) == after
             await following.create_plan(failure.again)
             if not deleted:
-                await following.until("NodeUpgrading")
+                await following.until_node("PreDraining", node="node-0")
                 await stage.client.delete(UPGRADE_PLANS, stage.name)
                 await stage.until("deleted")
                 interval, *_ = await overridden_settings(simulation)

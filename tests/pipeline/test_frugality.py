@@ -37,7 +37,7 @@ RESTORING: dict[str, Any] = {**BY_VERSION, "restoreVM": True}
 #: At least so many patches has the upgrade of one node.
 ENOUGH = 10
 #: Requests for each further node: at most, and how much more on a larger cluster than on a smaller.
-EACH_NODE, FLAT = 19, 1.1
+EACH_NODE, FLAT = 20, 1.1
 #: Virtual seconds after which an ended plan is cleaned up.
 SETTLED = 60.0
 #: All requests of an upgrade of three nodes, at most.

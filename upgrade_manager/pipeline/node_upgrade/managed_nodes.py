@@ -49,8 +49,12 @@ async def check_managed(ctx: ReconcileContext, nodes: Iterable[str]) -> None:
 
 
 async def check_plan_nodes(ctx: ReconcileContext, nodes: Iterable[Object]) -> None:
-    """Raise BadCluster while a node lacks the managed label, by which Plans select their nodes."""
-    if ctx.status["singleNode"] is None:
+    """Raise BadCluster while a node lacks the managed label, by which Plans select their nodes.
+
+    A plan that ends upgrades no node: its Plans undo what they can.
+    """
+    is_ending = ctx.status.ended or objects.is_deleting(ctx.raw)
+    if ctx.status["singleNode"] is None and not is_ending:
         await check_managed(ctx, map(objects.name, nodes))
 
 

@@ -15,11 +15,14 @@ from upgrade_manager.api.keys import CATTLE_SYSTEM, Component, suc_node_label
 from upgrade_manager.api.names import component_name
 from upgrade_manager.blockers.wait import PlanWait
 from upgrade_manager.facts.job_state import Progress
+from upgrade_manager.facts.machine_plan import machine_nodes
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SUC_PLANS
 from upgrade_manager.pipeline import ledger
 from upgrade_manager.pipeline.host_changes import CHANGES, SKIP, HostChange
 from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes
+from upgrade_manager.pipeline.node_upgrade.missing_nodes import find_missing_of
+from upgrade_manager.pipeline.node_upgrade.waits import missing_wait
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases import multus_job
 from upgrade_manager.pipeline.phases.plan_jobs import (
@@ -31,7 +34,7 @@ from upgrade_manager.pipeline.phases.plan_jobs import (
     plan_waiting,
     prepare_nodes,
 )
-from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
+from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MANAGED_NODES, suc_jobs, suc_plans
 from upgrade_manager.resources.suc_plan import script_plan
 
 if TYPE_CHECKING:
@@ -61,6 +64,9 @@ _DONE = "done on {done} of {nodes} nodes"
 
 async def apply(ctx: ReconcileContext, change: HostChange) -> PhaseResult:
     """Make the change on every node; it is recorded before the Plan is created."""
+    waiting = await _missing(ctx, change)
+    if waiting is not None:
+        return waiting
     if (await _plan(ctx, change.apply)) is None:
         nodes = (await ctx.watch(MANAGED_NODES)).list()
         too_long = long_name_message(nodes)
@@ -76,6 +82,22 @@ async def apply(ctx: ReconcileContext, change: HostChange) -> PhaseResult:
             ctx.status.waiting(head, detail)
         await ctx.persist()
     return await _run(ctx, change, change.apply)
+
+
+async def _missing(ctx: ReconcileContext, change: HostChange) -> Waiting | None:
+    """Return the wait for nodes of the upgrade that Plans do not select; none on a single node."""
+    if ctx.status["singleNode"] is not None:
+        return None
+    nodes, machines = await ctx.watch_all(MANAGED_NODES, LOCAL_MACHINES)
+    absent = set(machine_nodes(machines.list())) - set(map(objects.name, nodes.list()))
+    found = await find_missing_of(ctx, absent) if absent else {}
+    if not found:
+        return None
+    name, why = next(iter(found.items()))
+    waits = tuple(missing_wait(ctx, node, missing) for node, missing in found.items())
+    return Waiting(
+        message=f"{_message(ctx, change, change.apply)}: waiting for node {name}", detail=str(why), waits=waits
+    )
 
 
 async def discard(ctx: ReconcileContext, change: HostChange) -> bool:

@@ -157,9 +157,11 @@ async def _await_reports(
     """
     times = [parse_time(jobs[node].state.completed) for node in unread if node in jobs]
     ended = max((time for time in times if time is not None), default=ctx.now())
-    elapsed = seconds_between(ended, ctx.now()) if len(times) == len(unread) else _REPEAT
+    # A Job that has expired may have had a report: the survey is repeated at once, also with spec.force.
+    is_expired = len(times) < len(unread)
+    elapsed = _REPEAT if is_expired else seconds_between(ended, ctx.now())
     message = f"{WORK} ended without a readable report of {name_list(list(unread))}"
-    if ctx.plan.spec.force and elapsed >= _ARRIVAL:
+    if ctx.plan.spec.force and elapsed >= _ARRIVAL and not is_expired:
         return await _decided(ctx, Failed(cause=message), findings)
     named, left = f"Plan {CATTLE_SYSTEM}/{objects.name(plan)}: {message}", _REPEAT - elapsed
     waiting = Waiting(message=named, waits=_report_waits(ctx, jobs, unread), after=max(left, 1.0))

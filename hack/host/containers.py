@@ -31,7 +31,17 @@ _PROGRAMS = {
     "upgrade-toolkit": "main",
 }
 #: Work that runs as a process; the rest is simulated.
-_REAL = frozenset({Work.CHECKSUMS, Work.PREPARE, Work.PRE_DRAIN, Work.POST_DRAIN, Work.SINGLE_NODE, Work.RESTORE_VM})
+_REAL = frozenset(
+    {
+        Work.SURVEY,
+        Work.CHECKSUMS,
+        Work.PREPARE,
+        Work.PRE_DRAIN,
+        Work.POST_DRAIN,
+        Work.SINGLE_NODE,
+        Work.RESTORE_VM,
+    }
+)
 _PROGRAM = f"""#!/bin/sh
 PYTHONPATH='{ROOT}' exec '{sys.executable}' -m hack.host.{{module}} "$@"
 """

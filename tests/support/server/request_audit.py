@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 from hack.apiserver.call import Call, call_of
@@ -35,6 +36,8 @@ PLANS = "upgradeplans.management.harvesterhci.io"
 #: Plans of changes that are undone later, removed while their UpgradePlan runs, and the Plans that undo them, after an
 #: early end, too.
 _BEGINNING = (Component.AGENT_HOLD, Component.SKIP_ON)
+#: Plans that are repeated where a node has lost their label, or a report has expired.
+_REPEATED = (Component.IMAGE_PRELOAD, Component.SURVEY)
 _UNDOING = (Component.AGENT_RELEASE, Component.SKIP_OFF)
 _PREFIX = "management.harvesterhci.io/"
 #: Prefixes of the paths that may change in other objects, by kind.
@@ -150,8 +153,11 @@ class RequestAudit(Forwarding):
         record = self._plans.of(uids[0]) if uids else None
         if record is None:
             self._broken(call, f"deletes unowned objects: {selector}")
-        elif not record.may_remove and not any(f"{LABEL_COMPONENT}={one}" in selector for one in _BEGINNING):
+        elif not record.may_remove and not _has_any(selector, (*_BEGINNING, *_REPEATED)):
             self._broken(call, f"removes objects of {record.name}, which still runs")
+        elif _has_any(selector, _REPEATED):
+            for name in [name for name in self._created if name.startswith(f"{call.resource} {call.namespace}/")]:
+                del self._created[name]
 
     def _creation(self, call: Call, response: Response) -> None:
         if response.status != _CREATED or not call.resource or call.resource.endswith(".k8s.io"):
@@ -229,6 +235,10 @@ class AuditedBackend(EmbeddedBackend):
         self.audit = RequestAudit(self.line)
         self.transport = self.audit
         self.client_transport = self.audit
+
+
+def _has_any(selector: str, components: Collection[Component]) -> bool:
+    return any(f"{LABEL_COMPONENT}={one}" in selector for one in components)
 
 
 def _is_left_behind(call: Call) -> bool:

@@ -60,6 +60,8 @@ class Toolkit:
         self._charts = caches.of(MANAGED_CHARTS)
         self._kubevirts = caches.of(KUBEVIRTS)
         self._timers = Timers()
+        #: The toolkit of each Pod's plan, by the Pod's uid.
+        self._kinds: dict[str, ToolkitKind] = {}
         self._scripts: dict[Work, Callable[[Object], Awaitable[Progress]]] = {
             Work.CHECKSUMS: self._checksums,
             Work.PREPARE: self._prepare,
@@ -122,7 +124,7 @@ class Toolkit:
         left = self._left(pod, Work.MANIFESTS)
         if left:
             return left
-        is_harvesters = await self._is_harvesters(pod)
+        is_harvesters = self._context.scenario.toolkit_writes_methods and await self._is_harvesters(pod)
         if is_harvesters:
             await self._suspend_updates()
         waiting = [chart for chart in self._charts.store.list() if not self._chart_is_done(chart)]
@@ -154,9 +156,16 @@ class Toolkit:
         return kubevirt is None or objects.status(kubevirt).get("observedKubeVirtVersion") == version
 
     async def _is_harvesters(self, pod: Object) -> bool:
-        """Return True for Harvester's toolkit, whose changes differ from those of this project's toolkit."""
+        """Return True for Harvester's toolkit, whose changes differ from those of this project's toolkit.
+
+        A Job of a plan that is deleted meanwhile goes on as it began.
+        """
+        uid = objects.uid(pod)
         plan = await self._client.find(UPGRADE_PLANS, env_of(pod)[_PLAN])
-        return objects.text(plan or {}, "status", "toolkitImage", "kind") == ToolkitKind.HARVESTER
+        if plan is not None:
+            kind = objects.text(plan, "status", "toolkitImage", "kind")
+            self._kinds[uid] = ToolkitKind(kind) if kind else ToolkitKind.HARVESTER
+        return self._kinds.get(uid, ToolkitKind.HARVESTER) is ToolkitKind.HARVESTER
 
     # Changes
 

@@ -36,9 +36,9 @@ INSTANT = 0.05
 OUTAGE = 60.0
 #: Requests for one kind in that time: an informer that cannot connect tries about once a second.
 PATIENT = 80
-#: Requests of a whole upgrade, however often they are disturbed; a quiet one has 151. While watches are reset, each
-#: step of a node compares five caches with the API server.
-BOUND = 750
+#: Requests of a whole upgrade, however often they are disturbed; a quiet one has 163. While watches are reset, each
+#: step of a node compares five caches with the API server, and each Plan that changes hosts is looked at again.
+BOUND = 900
 URL = f"http://upgrade-repo.harvester-system/harvester-iso/{RELEASE_FILE}"
 
 

@@ -33,12 +33,10 @@ from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.transport import Request, Response, Transport
 
 PLANS = "upgradeplans.management.harvesterhci.io"
-#: Plans of changes that are undone later, removed while their UpgradePlan runs, and the Plans that undo them, after an
-#: early end, too.
-_BEGINNING = (Component.AGENT_HOLD, Component.SKIP_ON)
-#: Plans that are repeated where a node has lost their label, or a report has expired.
-_REPEATED = (Component.IMAGE_PRELOAD, Component.SURVEY)
+#: Plans that undo changes of hosts, after an early end, too.
 _UNDOING = (Component.AGENT_RELEASE, Component.SKIP_OFF)
+#: Plans that are repeated where a node has lost their label or a report has expired, and those that undoing replaces.
+_REPEATED = (Component.IMAGE_PRELOAD, Component.SURVEY, Component.AGENT_HOLD, Component.SKIP_ON, *_UNDOING)
 _PREFIX = "management.harvesterhci.io/"
 #: Prefixes of the paths that may change in other objects, by kind.
 _MAY_CHANGE = {
@@ -153,7 +151,7 @@ class RequestAudit(Forwarding):
         record = self._plans.of(uids[0]) if uids else None
         if record is None:
             self._broken(call, f"deletes unowned objects: {selector}")
-        elif not record.may_remove and not _has_any(selector, (*_BEGINNING, *_REPEATED)):
+        elif not record.may_remove and not _has_any(selector, _REPEATED):
             self._broken(call, f"removes objects of {record.name}, which still runs")
         elif _has_any(selector, _REPEATED):
             for name in [name for name in self._created if name.startswith(f"{call.resource} {call.namespace}/")]:

@@ -102,7 +102,10 @@ def test_other_texts_are_no_report(text: str) -> None:
 
 
 def test_survey_that_could_not_be_made_is_a_finding() -> None:
-    (finding,) = failed_survey(node="n", cause="node survey: out of memory.").findings
+    report = failed_survey(node="n", cause="node survey: out of memory.")
+    (finding,) = report.findings
+    assert report.failure == finding.message
+    assert not SurveyReport(node="n").failure
     assert finding == SurveyFinding(
         check="survey",
         message="The node was not surveyed: node survey: out of memory. Look for the cause in the log of the Pod.",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _WIDTH = 8
 _NOT_ALL = (
     "Harvester's toolkit may make further changes in its Jobs, and not all of these, by its release. docs/releases.md "
-    "names the changes that are not built yet."
+    "says what has been shown of them."
 )
 
 

@@ -67,7 +67,7 @@ async def remove(cluster: Cluster) -> None:
 
 
 async def bind(cluster: Cluster, user: str, *, name: str = STRANGER) -> None:
-    """Allow a user what the stranger may do."""
+    """Allow a user what the stranger may do, and wait until the server knows: its authorizer watches the bindings."""
     binding = {
         "metadata": {"name": name},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": STRANGER},
@@ -75,6 +75,12 @@ async def bind(cluster: Cluster, user: str, *, name: str = STRANGER) -> None:
     }
     answer = await cluster.wire.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
     assert answer.status == _CREATED, answer.body
+    wire = acting_as(cluster, user)
+
+    async def is_known() -> bool:
+        return (await wire.get(PLANS)).status != _FORBIDDEN
+
+    await eventually(is_known)
 
 
 def acting_as(cluster: Cluster, user: str) -> RawClient:

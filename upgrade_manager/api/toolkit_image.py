@@ -102,6 +102,11 @@ class ToolkitRefusal:
     problems: tuple[Problem, ...]
 
 
+def is_own(recorded: object) -> bool:
+    """Return True if `status.toolkitImage` records the toolkit of this project."""
+    return isinstance(recorded, dict) and recorded.get("kind") == ToolkitKind.OWN
+
+
 def decide(
     spec: UpgradePlanSpec, annotations: PlanAnnotations, config: ToolkitConfig
 ) -> ToolkitChoice | ToolkitRefusal:

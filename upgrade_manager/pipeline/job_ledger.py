@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM, ToolkitKind
+from upgrade_manager.api.keys import HARVESTER_SYSTEM
 from upgrade_manager.api.names import ledger_config_map
+from upgrade_manager.api.toolkit_image import is_own
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import CONFIG_MAPS, JOBS
@@ -28,7 +29,7 @@ _NO_MARK: Object = {}
 
 def is_used(ctx: ReconcileContext) -> bool:
     """Return True if the plan's Jobs run our own toolkit."""
-    return bool((ctx.status["toolkitImage"] or {}).get("kind") == ToolkitKind.OWN)
+    return is_own(ctx.status["toolkitImage"])
 
 
 async def copy(ctx: ReconcileContext) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, ToolkitKind
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.phases import PhaseName
+from upgrade_manager.api.toolkit_image import is_own
 from upgrade_manager.blockers.job_failures import job_failure_message
 from upgrade_manager.facts.job_state import JobState, Progress
 from upgrade_manager.facts.rancher_cluster import RANCHER
@@ -37,7 +38,7 @@ class ClusterUpgrade(Phase):
         return None
 
     async def run(self, ctx: ReconcileContext) -> PhaseResult:
-        """Suspend KubeVirt's updates of VMs, create the Job once, then wait until it finishes."""
+        """Suspend updates of VMs, hold the system agents, create the Job once, then wait until it finishes."""
         name = component_name(ctx.owner.name, Component.CLUSTER_UPGRADE)
         jobs = await ctx.watch(UPGRADE_JOBS)
         job = jobs.get(name, HARVESTER_SYSTEM)
@@ -45,7 +46,7 @@ class ClusterUpgrade(Phase):
             waiting = await orphaned_jobs.wait(ctx, jobs) or await vm_updates.suspend(ctx)
             if waiting is not None:
                 return waiting
-            if (ctx.status["toolkitImage"] or {}).get("kind") == ToolkitKind.OWN:
+            if is_own(ctx.status["toolkitImage"]):
                 # Harvester's toolkit holds the agents back in its Job.
                 held = await host_plans.apply(ctx, HOLD)
                 if not isinstance(held, Completed):

@@ -13,9 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.checksums import read_checksums
-from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component, ToolkitKind
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.text import bounded_line
+from upgrade_manager.api.toolkit_image import is_own
 from upgrade_manager.blockers.job_failures import job_failure_message
 from upgrade_manager.blockers.jobs import LABEL_JOB_NAME
 from upgrade_manager.facts.job_state import JobState, Progress
@@ -53,7 +54,7 @@ async def compute(ctx: ReconcileContext) -> Waiting | None:
     """Return Waiting until the Job has a result or cannot have one any more; record the outcome and return None."""
     if "checked" in _recorded(ctx):
         return None
-    if (ctx.status["toolkitImage"] or {}).get("kind") != ToolkitKind.OWN:
+    if not is_own(ctx.status["toolkitImage"]):
         _record(ctx, checked=False, message=HARVESTERS_TOOLKIT)
         return None
     name = component_name(ctx.owner.name, Component.CHECKSUMS)

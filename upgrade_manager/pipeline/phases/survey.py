@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.keys import CATTLE_SYSTEM, Component, ToolkitKind, suc_node_label
+from upgrade_manager.api.keys import CATTLE_SYSTEM, Component, suc_node_label
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import parse_time, seconds_between
+from upgrade_manager.api.toolkit_image import is_own
 from upgrade_manager.blockers.known_wait import UnreadReportWait
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts.job_state import Progress
@@ -98,7 +99,7 @@ async def survey(ctx: ReconcileContext, nodes: Sequence[Object], *, is_preloaded
 
 def _reports(ctx: ReconcileContext) -> bool:
     """Return True for our toolkit."""
-    return (ctx.status["toolkitImage"] or {}).get("kind") == ToolkitKind.OWN
+    return is_own(ctx.status["toolkitImage"])
 
 
 async def _follow(ctx: ReconcileContext, plan: Object, nodes: Sequence[Object]) -> PhaseResult:

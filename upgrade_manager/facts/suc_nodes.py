@@ -1,4 +1,4 @@
-"""Nodes that the system-upgrade-controller cannot process.
+"""Nodes that the system-upgrade-controller has processed by its own record, and nodes that it cannot process.
 
 pipeline/phases/plan_jobs.py refuses to create a Plan for such nodes, and blockers/upgrade_controller.py reports nodes
 whose label changes after the creation of the Plan.
@@ -8,14 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import LABEL_HOSTNAME
+from upgrade_manager.api.keys import LABEL_HOSTNAME, suc_node_label
 from upgrade_manager.kube import objects
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from upgrade_manager.kube.objects import Object
 
 #: The controller's Deployment, in cattle-system.
 UPGRADE_CONTROLLER = "system-upgrade-controller"
+
+
+def labelled_nodes(plan: str, nodes: Iterable[Object]) -> list[str]:
+    """Return the names of the nodes on which the Plan of this name is complete, by the controller's label."""
+    label = suc_node_label(plan)
+    return [objects.name(node) for node in nodes if label in objects.labels(node)]
 
 
 def hostname_problem(node: Object) -> str:

@@ -12,10 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import Component, suc_node_label
+from upgrade_manager.api.keys import Component
 from upgrade_manager.api.ledger import LedgerKind, entry_id, new_entry
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.text import name_list
+from upgrade_manager.facts.suc_nodes import labelled_nodes
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline import ledger
 from upgrade_manager.pipeline.selections import MANAGED_NODES
@@ -115,8 +116,8 @@ async def left(ctx: ReconcileContext) -> list[str]:
     nodes = (await ctx.watch(MANAGED_NODES)).list()
     sentences = []
     for change in changes:
-        label = suc_node_label(component_name(ctx.owner.name, change.undo))
-        names = [objects.name(node) for node in nodes if label not in objects.labels(node)]
+        undone = labelled_nodes(component_name(ctx.owner.name, change.undo), nodes)
+        names = [name for name in map(objects.name, nodes) if name not in undone]
         where = f"Node{'s' if len(names) > 1 else ''} {name_list(names)}" if names else "Nodes"
         sentences.append(f"{where} {change.left}")
     return sentences

@@ -40,9 +40,14 @@ def record_kubernetes(ctx: ReconcileContext, nodes: Store, names: Iterable[str])
     ctx.status["sameKubernetes"] = sorted(set(names) - older)
 
 
+async def left_out(ctx: ReconcileContext, nodes: Iterable[str]) -> list[str]:
+    """Return the nodes of Rancher's Machines that are not among these, which have the managed label."""
+    return sorted(set(machine_nodes((await ctx.watch(LOCAL_MACHINES)).list())) - set(nodes))
+
+
 async def check_managed(ctx: ReconcileContext, nodes: Iterable[str]) -> None:
     """Raise BadCluster while Rancher has Machines of other nodes, which lack the managed label of the upgrade."""
-    others = sorted(set(machine_nodes((await ctx.watch(LOCAL_MACHINES)).list())) - set(nodes))
+    others = await left_out(ctx, nodes)
     if others:
         more = f". Also {name_list(others[1:])}" if others[1:] else ""
         raise BadCluster(f"Node {others[0]} would be left out: {await missing_nodes.reason(ctx, others[0])}{more}")

@@ -11,16 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from upgrade_manager.api.keys import CATTLE_SYSTEM, Component, suc_node_label
+from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.blockers.wait import PlanWait
 from upgrade_manager.facts.job_state import Progress
-from upgrade_manager.facts.machine_plan import machine_nodes
+from upgrade_manager.facts.suc_nodes import labelled_nodes
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import SUC_PLANS
 from upgrade_manager.pipeline import ledger
 from upgrade_manager.pipeline.host_changes import CHANGES, SKIP, HostChange
-from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes
+from upgrade_manager.pipeline.node_upgrade.managed_nodes import left_out
 from upgrade_manager.pipeline.node_upgrade.missing_nodes import find_missing_of
 from upgrade_manager.pipeline.node_upgrade.waits import missing_wait
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
@@ -28,13 +28,12 @@ from upgrade_manager.pipeline.phases import multus_job
 from upgrade_manager.pipeline.phases.plan_jobs import (
     PlanJob,
     colliding_nodes,
+    create_plan,
     follow_plan,
     long_name_message,
-    new_plan_wait,
     plan_waiting,
-    prepare_nodes,
 )
-from upgrade_manager.pipeline.selections import LOCAL_MACHINES, MANAGED_NODES, suc_jobs, suc_plans
+from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
 from upgrade_manager.resources.suc_plan import script_plan
 
 if TYPE_CHECKING:
@@ -59,9 +58,6 @@ class _Labelled:
         return (node in self.done) is (progress is Progress.COMPLETE)
 
 
-_DONE = "done on {done} of {nodes} nodes"
-
-
 async def apply(ctx: ReconcileContext, change: HostChange) -> PhaseResult:
     """Make the change on every node; it is recorded before the Plan is created."""
     waiting = await _missing(ctx, change)
@@ -78,8 +74,10 @@ async def apply(ctx: ReconcileContext, change: HostChange) -> PhaseResult:
         if change.entry(ctx) is None:
             ledger.put(ctx, [change.new_entry(ctx)])
             # The message is that of the new Plan, which saves a write.
-            head, detail = _message(ctx, change, change.apply), _DONE.format(done=0, nodes=len(nodes))
-            ctx.status.waiting(head, detail)
+            name = component_name(ctx.owner.name, change.apply)
+            begun = plan_waiting(name, change.works[change.apply], done=0, nodes=len(nodes), waits=())
+            begun = _detailed(ctx, change, change.apply, begun)
+            ctx.status.waiting(begun.message, begun.detail)
         await ctx.persist()
     return await _run(ctx, change, change.apply)
 
@@ -88,8 +86,7 @@ async def _missing(ctx: ReconcileContext, change: HostChange) -> Waiting | None:
     """Return the wait for nodes of the upgrade that Plans do not select; none on a single node."""
     if ctx.status["singleNode"] is not None:
         return None
-    nodes, machines = await ctx.watch_all(MANAGED_NODES, LOCAL_MACHINES)
-    absent = set(machine_nodes(machines.list())) - set(map(objects.name, nodes.list()))
+    absent = await left_out(ctx, map(objects.name, (await ctx.watch(MANAGED_NODES)).list()))
     found = await find_missing_of(ctx, absent) if absent else {}
     if not found:
         return None
@@ -165,16 +162,11 @@ async def _run(ctx: ReconcileContext, change: HostChange, component: Component) 
     nodes = (await ctx.watch(MANAGED_NODES)).list()
     if long_name_message(nodes):
         return Failed(cause=f"{work} failed: {long_name_message(nodes)}")
-    if (await ctx.watch(suc_plans(ctx.owner))).get(name, CATTLE_SYSTEM) is None:
-        await check_plan_nodes(ctx, nodes)
-        await prepare_nodes(ctx, nodes, name)
     at_once = 1 if colliding_nodes(nodes) else change.concurrency or len(nodes)
     manifest = script_plan(
         ctx.owner, ctx.plan_settings, component, script=change.scripts[component], concurrency=at_once
     )
-    await ctx.ensure(SUC_PLANS, manifest)
-    waiting = plan_waiting(name, work, done=0, nodes=len(nodes), waits=new_plan_wait(ctx, name))
-    return _detailed(ctx, change, component, waiting)
+    return _detailed(ctx, change, component, await create_plan(ctx, manifest, nodes, work=work))
 
 
 async def _plan(ctx: ReconcileContext, component: Component) -> Object | None:
@@ -184,8 +176,7 @@ async def _plan(ctx: ReconcileContext, component: Component) -> Object | None:
 
 
 async def _labelled(ctx: ReconcileContext, plan: str) -> _Labelled:
-    label, nodes = suc_node_label(plan), (await ctx.watch(MANAGED_NODES)).list()
-    return _Labelled(done=frozenset(objects.name(node) for node in nodes if label in objects.labels(node)))
+    return _Labelled(done=frozenset(labelled_nodes(plan, (await ctx.watch(MANAGED_NODES)).list())))
 
 
 def _message(ctx: ReconcileContext, change: HostChange, component: Component) -> str:

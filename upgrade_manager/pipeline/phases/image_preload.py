@@ -10,17 +10,13 @@ from upgrade_manager.api.names import component_name
 from upgrade_manager.api.node_states import NodeState
 from upgrade_manager.api.phases import PhaseName
 from upgrade_manager.api.text import name_list
-from upgrade_manager.kube.resources import SUC_PLANS
-from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes
 from upgrade_manager.pipeline.outcome import Completed, Phase, Waiting
 from upgrade_manager.pipeline.phases.eligibility import check_release, check_upgrade_path
 from upgrade_manager.pipeline.phases.plan_jobs import (
     NodeStates,
     colliding_nodes,
+    create_plan,
     follow_plan,
-    new_plan_wait,
-    plan_waiting,
-    prepare_nodes,
 )
 from upgrade_manager.pipeline.phases.survey import survey
 from upgrade_manager.pipeline.selections import MANAGED_NODES, suc_jobs, suc_plans
@@ -78,12 +74,9 @@ async def _preload(ctx: ReconcileContext, nodes: Sequence[Object]) -> PhaseResul
     if plan is not None and is_own:
         result = await follow_plan(ctx, plan, jobs, states=_STATES, work=WORK)
     else:
-        if plan is None:
-            await check_plan_nodes(ctx, nodes)
-            await prepare_nodes(ctx, nodes, name)
         at_once = 1 if colliding_nodes(nodes) else concurrency or 0
-        await ctx.ensure(SUC_PLANS, image_preload_plan(ctx.owner, ctx.plan_settings, concurrency=at_once))
-        result = plan_waiting(name, WORK, done=0, nodes=len(nodes), waits=new_plan_wait(ctx, name))
+        manifest = image_preload_plan(ctx.owner, ctx.plan_settings, concurrency=at_once)
+        result = await create_plan(ctx, manifest, nodes, work=WORK)
     if not isinstance(result, Waiting):
         return result
     return replace(result, message=result.message + _concurrency_note(nodes, concurrency))

@@ -23,7 +23,7 @@ from upgrade_manager.blockers.wait import PlanWait
 from upgrade_manager.facts.condition_words import condition_words
 from upgrade_manager.facts.deployments import available_since, deployment_problem
 from upgrade_manager.facts.job_state import JobState, Progress
-from upgrade_manager.facts.suc_nodes import UPGRADE_CONTROLLER, hostname_problem, hostname_remedy
+from upgrade_manager.facts.suc_nodes import UPGRADE_CONTROLLER, hostname_problem, hostname_remedy, labelled_nodes
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import Transient
 from upgrade_manager.kube.resources import DEPLOYMENTS, JOBS, NODES, SUC_PLANS
@@ -167,7 +167,7 @@ async def follow_plan(
         raise unmanaged()
     if progress.complete:
         # A node whose managed label was added a moment ago opens the Plan again.
-        labelled = [objects.name(node) for node in nodes if suc_node_label(objects.name(plan)) in objects.labels(node)]
+        labelled = labelled_nodes(objects.name(plan), nodes)
         for node in labelled:
             states.record(ctx, node, Progress.COMPLETE)
         if len(labelled) == len(nodes):
@@ -316,6 +316,19 @@ def colliding_nodes(nodes: Iterable[Object]) -> list[str]:
     return next((names for names in by_job.values() if len(names) > 1), [])
 
 
+async def create_plan(ctx: ReconcileContext, manifest: Object, nodes: Sequence[Object], *, work: str) -> Waiting:
+    """Create the Plan, which will run on every node, and return the wait for it. Raises BadCluster.
+
+    A Plan of that name that belongs to another owner is refused.
+    """
+    name = objects.name(manifest)
+    if (await ctx.watch(suc_plans(ctx.owner))).get(name, CATTLE_SYSTEM) is None:
+        await check_plan_nodes(ctx, nodes)
+        await prepare_nodes(ctx, nodes, name)
+    await ctx.ensure(SUC_PLANS, manifest)
+    return plan_waiting(name, work, done=0, nodes=len(nodes), waits=new_plan_wait(ctx, name))
+
+
 async def prepare_nodes(ctx: ReconcileContext, nodes: Sequence[Object], plan: str) -> None:
     """Ensure that a new Plan of that name will run on every node. Raises BadCluster.
 
@@ -325,7 +338,6 @@ async def prepare_nodes(ctx: ReconcileContext, nodes: Sequence[Object], plan: st
     if not nodes:
         # The controller would mark the Plan complete at once.
         raise unmanaged()
-    label = suc_node_label(plan)
     long_name = long_name_message(nodes)
     if long_name:
         raise BadCluster(f"{long_name}. Set spec.imagePreloadOption.concurrency to -1 to skip the image preload")
@@ -333,7 +345,7 @@ async def prepare_nodes(ctx: ReconcileContext, nodes: Sequence[Object], plan: st
         problem = hostname_problem(node)
         if problem:
             raise BadCluster(f"Node {objects.name(node)}: {problem}. Run {hostname_remedy(node)}")
-    labelled = [objects.name(node) for node in nodes if label in objects.labels(node)]
+    labelled = labelled_nodes(plan, nodes)
     if not labelled:
         return
     existing = await ctx.client.find(SUC_PLANS, plan, namespace=CATTLE_SYSTEM, metadata_only=True)
@@ -342,7 +354,7 @@ async def prepare_nodes(ctx: ReconcileContext, nodes: Sequence[Object], plan: st
         ctx.check_owned(SUC_PLANS, existing)
         return
     for name in labelled:
-        await ctx.mark(NODES, name, {"labels": {label: None}})
+        await ctx.mark(NODES, name, {"labels": {suc_node_label(plan): None}})
 
 
 def _node_message(state: JobState) -> str:

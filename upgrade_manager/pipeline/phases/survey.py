@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.keys import CATTLE_SYSTEM, Component, suc_node_label
+from upgrade_manager.api.keys import CATTLE_SYSTEM, Component
 from upgrade_manager.api.names import component_name
 from upgrade_manager.api.text import name_list
 from upgrade_manager.api.timestamps import parse_time, seconds_between
@@ -18,20 +18,17 @@ from upgrade_manager.api.toolkit_image import is_own
 from upgrade_manager.blockers.known_wait import UnreadReportWait
 from upgrade_manager.blockers.remedy import steps
 from upgrade_manager.facts.job_state import Progress
+from upgrade_manager.facts.suc_nodes import labelled_nodes
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.resources import SUC_PLANS
 from upgrade_manager.pipeline.blocker_report import first_seen
-from upgrade_manager.pipeline.node_upgrade.managed_nodes import check_plan_nodes
 from upgrade_manager.pipeline.outcome import Completed, Failed, Waiting
 from upgrade_manager.pipeline.phases.plan_jobs import (
     PlanJob,
     colliding_nodes,
+    create_plan,
     follow_plan,
     long_name_message,
-    new_plan_wait,
     plan_progress,
-    plan_waiting,
-    prepare_nodes,
     remove_to_repeat,
 )
 from upgrade_manager.pipeline.phases.survey_images import all_have_image, image_waits
@@ -89,12 +86,9 @@ async def survey(ctx: ReconcileContext, nodes: Sequence[Object], *, is_preloaded
     long_name = long_name_message(nodes)
     if long_name:
         return await _go_on(ctx, SKIPPED, f"{long_name}; node survey skipped")
-    if plan is None:
-        await check_plan_nodes(ctx, nodes)
-        await prepare_nodes(ctx, nodes, name)
     at_once = 1 if colliding_nodes(nodes) else len(nodes)
-    await ctx.ensure(SUC_PLANS, survey_plan(ctx.owner, ctx.plan_settings, concurrency=at_once, reports=reports))
-    return plan_waiting(name, WORK, done=0, nodes=len(nodes), waits=new_plan_wait(ctx, name))
+    manifest = survey_plan(ctx.owner, ctx.plan_settings, concurrency=at_once, reports=reports)
+    return await create_plan(ctx, manifest, nodes, work=WORK)
 
 
 def _reports(ctx: ReconcileContext) -> bool:
@@ -106,8 +100,7 @@ async def _follow(ctx: ReconcileContext, plan: Object, nodes: Sequence[Object]) 
     store, pods = await ctx.watch_all(suc_jobs(ctx.owner), survey_pods(ctx.owner))
     jobs = plan_progress(plan, store.derive(PlanJob.of)).jobs
     entries = await collect(ctx, plan, jobs.values(), pods.list(), nodes=nodes)
-    label = suc_node_label(objects.name(plan))
-    done = {objects.name(node) for node in nodes if label in objects.labels(node)} if not _reports(ctx) else entries
+    done = entries if _reports(ctx) else labelled_nodes(objects.name(plan), nodes)
     progress = _Progress(done=frozenset(done), jobs=jobs)
     result = await follow_plan(ctx, plan, store, states=progress, work=WORK)
     if isinstance(result, Waiting):

@@ -295,9 +295,9 @@ class Scenario(_Part):
     services: bool = False
     #: True if there is what operators repair: Deployments of CDI's and KubeVirt's controllers, Longhorn's nodes.
     operators: bool = False
-    #: False for a toolkit of Harvester that leaves KubeVirt's update methods to the manager, as its toolkit for
-    #: UpgradePlans does (harvester/upgrade-toolkit 5ac1bbe3 upgrade_manifests.sh).
-    toolkit_writes_methods: bool = True
+    #: True for a toolkit of Harvester that empties KubeVirt's update methods, as its own upgrade to v1.8.0 does. Its
+    #: toolkit for UpgradePlans leaves them to the manager (harvester/upgrade-toolkit 5ac1bbe3 upgrade_manifests.sh).
+    toolkit_writes_methods: bool = False
     #: Longhorn's replica-replenishment-wait-interval; None means that the setting does not exist.
     replenishment_interval: str | None = "600"
     #: The fraction by which durations vary in both directions.

@@ -60,8 +60,6 @@ class Toolkit:
         self._charts = caches.of(MANAGED_CHARTS)
         self._kubevirts = caches.of(KUBEVIRTS)
         self._timers = Timers()
-        #: The toolkit of each Pod's plan, by the Pod's uid.
-        self._kinds: dict[str, ToolkitKind] = {}
         self._scripts: dict[Work, Callable[[Object], Awaitable[Progress]]] = {
             Work.CHECKSUMS: self._checksums,
             Work.PREPARE: self._prepare,
@@ -156,16 +154,9 @@ class Toolkit:
         return kubevirt is None or objects.status(kubevirt).get("observedKubeVirtVersion") == version
 
     async def _is_harvesters(self, pod: Object) -> bool:
-        """Return True for Harvester's toolkit, whose changes differ from those of this project's toolkit.
-
-        A Job of a plan that is deleted meanwhile goes on as it began.
-        """
-        uid = objects.uid(pod)
+        """Return True for Harvester's toolkit, whose changes differ from those of this project's toolkit."""
         plan = await self._client.find(UPGRADE_PLANS, env_of(pod)[_PLAN])
-        if plan is not None:
-            kind = objects.text(plan, "status", "toolkitImage", "kind")
-            self._kinds[uid] = ToolkitKind(kind) if kind else ToolkitKind.HARVESTER
-        return self._kinds.get(uid, ToolkitKind.HARVESTER) is ToolkitKind.HARVESTER
+        return objects.text(plan or {}, "status", "toolkitImage", "kind") == ToolkitKind.HARVESTER
 
     # Changes
 

@@ -237,7 +237,8 @@ class Ending:
 async def _ending_of(story: Story, interruption: Interruption = UNDISTURBED) -> tuple[Ending, list[str], list[int]]:
     """Return the end, the writes of the first manager, and their numbers at the marks."""
     marks: list[int] = []
-    async with Simulation(RepairableScenario.of(**story.changes), scale=0) as simulation:
+    scenario = RepairableScenario.of(toolkit_writes_methods=True, **story.changes)
+    async with Simulation(scenario, scale=0) as simulation:
         promise = await SuccessPromise.of(simulation)
         stage = await story.prepare(simulation)
         async with restarted(stage, [interruption]) as managers:

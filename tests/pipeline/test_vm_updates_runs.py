@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 KINDS = pytest.mark.parametrize("options", [RunOptions(), OWN], ids=["harvester", "own"])
 ORIGINAL = [None, None, {"workloadUpdateMethods": ["LiveMigrate"]}]
-VMS: dict[str, Any] = {"vms": {"count": 6}}
+#: Harvester's toolkit writes the list, too, as Harvester's own upgrade to v1.8.0 does.
+WRITING: dict[str, Any] = {"toolkit_writes_methods": True}
+VMS: dict[str, Any] = {**WRITING, "vms": {"count": 6}}
 #: Our own toolkit's command runs, too, where the services exist that it upgrades.
 SERVICES: dict[str, Any] = {**VMS, "services": True}
 
@@ -110,7 +112,7 @@ async def test_list_that_is_filled_too_early_migrates_vms() -> None:
 @KINDS
 @pytest.mark.parametrize("work", ["manifests", "post-drain"])
 async def test_list_is_given_back_after_a_failure(options: RunOptions, work: str) -> None:
-    scenario = RepairableScenario.of(**fault(work, "" if work == "manifests" else SECOND))
+    scenario = RepairableScenario.of(**WRITING, **fault(work, "" if work == "manifests" else SECOND))
     async with Simulation(scenario) as simulation:
         stage = replace(await UpgradeRun.set_up(simulation), options=options)
         async with stage.life():
@@ -130,7 +132,7 @@ async def test_list_is_given_back_after_a_failure(options: RunOptions, work: str
 @KINDS
 @pytest.mark.parametrize("point", ["ClusterUpgrading", "PreDrained"])
 async def test_list_is_given_back_when_the_plan_is_deleted(options: RunOptions, point: str) -> None:
-    async with Simulation(RepairableScenario.of()) as simulation:
+    async with Simulation(RepairableScenario.of(**WRITING)) as simulation:
         stage = replace(await UpgradeRun.set_up(simulation), options=options)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
@@ -141,7 +143,7 @@ async def test_list_is_given_back_when_the_plan_is_deleted(options: RunOptions, 
 
 @KINDS
 async def test_refused_value_is_named_and_holds_the_next_plan(options: RunOptions) -> None:
-    async with Simulation(RepairableScenario.of(**fault("manifests"))) as simulation:
+    async with Simulation(RepairableScenario.of(**WRITING, **fault("manifests"))) as simulation:
         stage = replace(await UpgradeRun.set_up(simulation), options=options)
         async with stage.life():
             await stage.create_plan(BY_VERSION)
@@ -167,7 +169,7 @@ async def test_refused_value_is_named_and_holds_the_next_plan(options: RunOption
 
 @pytest.mark.servers
 async def test_fleet_deploys_both_changes_on_both_servers(simulate: Simulate) -> None:
-    async with simulate("three-nodes") as simulation:
+    async with simulate(RepairableScenario.of(**WRITING)) as simulation:
         stage = await UpgradeRun.set_up(simulation)
         async with stage.life():
             await stage.create_plan(BY_VERSION)

@@ -90,9 +90,7 @@ async def test_next_plan_waits_for_a_post_drain(simulate: Simulate) -> None:
 @pytest.mark.rule("nodes: the next plan waits for the Jobs of a deleted plan, and names them")
 @pytest.mark.full
 async def test_next_plan_waits_for_a_cluster_upgrade(simulate: Simulate) -> None:
-    # The embedded server has no managedFields, by which the manager sees that another client has changed the list.
-    scenario = RepairableScenario.of(**SLOW, toolkit_writes_methods=False)
-    async with simulate(scenario) as simulation, started(simulation) as stage:
+    async with simulate(RepairableScenario.of(**SLOW)) as simulation, started(simulation) as stage:
         await stage.until("ClusterUpgrading")
         await until_job(stage, "upgrade-cluster-upgrade", "ready")
         await stage.delete()

@@ -308,7 +308,7 @@ async def test_plan_is_taken_over_and_succeeds(simulate: Simulate, point: str) -
     ],
 )
 async def test_plan_of_each_manager_ends_as_its_own(simulate: Simulate, manager: Earlier, point: str) -> None:
-    async with simulate() as simulation:
+    async with simulate(RepairableScenario.of(toolkit_writes_methods=True)) as simulation:
         before = await overridden_settings(simulation)
         stage = await began(simulation, BY_VERSION, point, manager=manager)
         async with stage.life(seed="successor"):

@@ -286,7 +286,6 @@ def _scenario(random: Random) -> Scenario:
         durations=durations,
         vms={"count": 0, "machines": machines},
         jitter=random.uniform(0, 0.5),
-        toolkit_writes_methods=False,
         replenishment_interval=random.choice([None, "0", "600", "86400"]),
         addons=random.choice([[], [_descheduler(enabled=True)], [_descheduler(enabled=False)]]),
     )

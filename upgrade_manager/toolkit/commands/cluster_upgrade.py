@@ -63,7 +63,7 @@ from upgrade_manager.toolkit.charts.rancher_features import features_not_accepte
 from upgrade_manager.toolkit.charts.system_services import harvester_missing, kubevirt_missing, longhorn_missing
 from upgrade_manager.toolkit.charts.traefik import create_values, values_missing
 from upgrade_manager.toolkit.iso.repository_wait import WAIT_FOR_CLUSTER_RELEASE
-from upgrade_manager.toolkit.run.steps import Step
+from upgrade_manager.toolkit.run.steps import Action, Check, Step
 
 if TYPE_CHECKING:
     from upgrade_manager.release.migrations.row import Row
@@ -75,63 +75,26 @@ def _chart(step: str, name: str, *, timeout: float, row: Row | None = None) -> S
     return Step(name=step, timeout=timeout, missing=chart_missing(name), act=upgrade_chart(name), row=row)
 
 
+def _change(step: str, row: Row, missing: Check, act: Action) -> Step:
+    """Return the step of a row that changes an object or two."""
+    return Step(name=step, timeout=1800, missing=missing, act=act, row=row)
+
+
 STEPS = (
     WAIT_FOR_CLUSTER_RELEASE,
-    Step(name="keep-multus", timeout=1800, missing=abort_not_set, act=set_abort, row=generic.MULTUS),
-    Step(
-        name="pin-overcommit-config",
-        timeout=1800,
-        missing=overcommit_not_pinned,
-        act=pin_overcommit,
-        row=pair.OVERCOMMIT,
-    ),
-    Step(
-        name="allow-internal-names",
-        timeout=1800,
-        missing=services_not_named,
-        act=name_services,
-        row=provisional.INTERNAL_CERTIFICATE,
-    ),
-    Step(
-        name="annotate-local-cluster",
-        timeout=1800,
-        missing=cluster_not_annotated,
-        act=annotate_cluster,
-        row=provisional.ADMINISTRATED_CLUSTER,
-    ),
+    _change("keep-multus", generic.MULTUS, abort_not_set, set_abort),
+    _change("pin-overcommit-config", pair.OVERCOMMIT, overcommit_not_pinned, pin_overcommit),
+    _change("allow-internal-names", provisional.INTERNAL_CERTIFICATE, services_not_named, name_services),
+    _change("annotate-local-cluster", provisional.ADMINISTRATED_CLUSTER, cluster_not_annotated, annotate_cluster),
     Step(name="pause-charts", timeout=1800, missing=charts_not_paused, act=pause_charts),
-    Step(
-        name="remove-capi-webhooks",
-        timeout=1800,
-        missing=webhooks_left,
-        act=remove_webhooks,
-        row=pair.CAPI_WEBHOOKS,
-    ),
-    Step(
-        name="record-fleet-address",
-        timeout=1800,
-        missing=address_not_recorded,
-        act=record_address,
-        row=generic.FLEET,
-    ),
+    _change("remove-capi-webhooks", pair.CAPI_WEBHOOKS, webhooks_left, remove_webhooks),
+    _change("record-fleet-address", generic.FLEET, address_not_recorded, record_address),
     Step(name="settle-cluster-before-rancher", timeout=1800, missing=cluster_not_provisioned, lasts=30),
     Step(name="upgrade-rancher", timeout=2 * _HOUR, missing=rancher_missing, act=upgrade_rancher, repeats=True),
     Step(name="wait-for-rancher", timeout=_HOUR, missing=rancher_not_running),
     Step(name="check-rancher-features", timeout=600, missing=features_not_accepted),
-    Step(
-        name="create-aggregation-secret",
-        timeout=1800,
-        missing=secret_missing,
-        act=create_secret,
-        row=pair.AGGREGATION_SECRET,
-    ),
-    Step(
-        name="create-traefik-values",
-        timeout=1800,
-        missing=values_missing,
-        act=create_values,
-        row=provisional.TRAEFIK_CHART,
-    ),
+    _change("create-aggregation-secret", pair.AGGREGATION_SECRET, secret_missing, create_secret),
+    _change("create-traefik-values", provisional.TRAEFIK_CHART, values_missing, create_values),
     Step(
         name="wait-for-rancher-dependencies",
         timeout=_HOUR,
@@ -141,13 +104,7 @@ STEPS = (
         poll=10,
     ),
     Step(name="settle-cluster-after-rancher", timeout=1800, missing=cluster_not_provisioned),
-    Step(
-        name="restore-fleet-address",
-        timeout=1800,
-        missing=address_changed,
-        act=restore_address,
-        row=generic.FLEET,
-    ),
+    _change("restore-fleet-address", generic.FLEET, address_changed, restore_address),
     Step(
         name="redeploy-fleet-agent",
         timeout=1800,
@@ -156,17 +113,11 @@ STEPS = (
         lasts=20,
         row=generic.FLEET,
     ),
-    Step(name="remove-fleet-record", timeout=1800, missing=record_left, act=remove_record, row=generic.FLEET),
+    _change("remove-fleet-record", generic.FLEET, record_left, remove_record),
     Step(name="wait-for-fleet", timeout=60, missing=fleet_not_ready, optional=True),
     Step(name="upgrade-chart-repository", timeout=1800, missing=repository_missing, act=upgrade_repository),
     Step(name="refresh-chart-index", timeout=1800, missing=index_missing, act=refresh_index),
-    Step(
-        name="apply-cdi-definition",
-        timeout=1800,
-        missing=definition_outdated,
-        act=apply_definition,
-        row=generic.CDI,
-    ),
+    _change("apply-cdi-definition", generic.CDI, definition_outdated, apply_definition),
     _chart("upgrade-harvester-crd", HARVESTER_CRD, timeout=1800),
     _chart("upgrade-harvester", HARVESTER, timeout=2 * _HOUR),
     Step(name="wait-for-kubevirt", timeout=_HOUR, missing=kubevirt_missing),

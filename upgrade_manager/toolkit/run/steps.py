@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import structlog
 
@@ -31,6 +31,12 @@ RETRIED = (Conflict, Throttled, Transient)
 _STOP_TIMEOUT = 20.0
 
 
+#: Returns the missing part of an effect, in words for users; empty once the effect exists.
+Check: TypeAlias = "Callable[[ToolkitContext], Awaitable[str]]"
+#: Creates the effect.
+Action: TypeAlias = "Callable[[ToolkitContext], Awaitable[None]]"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One row of a command's table."""
@@ -41,9 +47,9 @@ class Step:
     timeout: float
     #: Returns the missing part of the effect, in words for users; empty once the effect exists. None for an effect that
     #: cannot be observed, whose idempotent action runs once in each run of the command.
-    missing: Callable[[ToolkitContext], Awaitable[str]] | None = None
+    missing: Check | None = None
     #: Creates the effect; None for a step that only waits.
-    act: Callable[[ToolkitContext], Awaitable[None]] | None = None
+    act: Action | None = None
     #: Act before each check, until the effect exists.
     repeats: bool = False
     #: Seconds between checks, before the jitter.

@@ -63,10 +63,10 @@ async def test_daemon_set(tmp_path: Path, status: dict[str, Any], words: str) ->
     async with toolkit_world(tmp_path, scenario=services()) as world:
         patch, namespace = MergePatch({"status": status}), "longhorn-system"
         await world.client.patch(DAEMON_SETS, "longhorn-manager", patch, subresource="status", namespace=namespace)
-        found = await daemon_set_missing(world.client, "longhorn-manager", namespace=namespace)
+        found = await daemon_set_missing(world.client, "longhorn-manager", namespace=namespace, nodes=0)
         assert found == (words and DAEMON_SET + words)
         assert (
-            await daemon_set_missing(world.client, "x", namespace=namespace)
+            await daemon_set_missing(world.client, "x", namespace=namespace, nodes=0)
             == "DaemonSet longhorn-system/x does not exist"
         )
 

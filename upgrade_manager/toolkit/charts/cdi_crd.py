@@ -15,14 +15,15 @@ import yaml
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists, Conflict
 from upgrade_manager.kube.patch import MergePatch
+from upgrade_manager.toolkit.charts.chart_files import LOADER
 from upgrade_manager.toolkit.charts.cluster_resources import CUSTOM_RESOURCE_DEFINITIONS
+from upgrade_manager.toolkit.charts.managed_charts import HARVESTER
 from upgrade_manager.toolkit.run.errors import BadArchive
 
 if TYPE_CHECKING:
     from upgrade_manager.kube.objects import Object
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
-_CHART = "harvester"
 _NAME = "cdis.cdi.kubevirt.io"
 #: Helm's folder for definitions.
 _FOLDER = "/crds/"
@@ -69,7 +70,7 @@ def has(found: Any, wanted: Any) -> bool:
 
 
 async def _wanted(context: ToolkitContext) -> Object | None:
-    archive = await context.charts.archive(_CHART)
+    archive = await context.charts.archive(HARVESTER)
     return await asyncio.to_thread(definition_in, archive)
 
 
@@ -92,8 +93,7 @@ def definition_in(archive: bytes) -> Object | None:
 def _named(body: bytes) -> Object | None:
     if _NAME.encode() not in body:
         return None
-    # Both are safe; a definition takes the slower one seconds.
-    for document in yaml.load_all(body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+    for document in yaml.load_all(body, Loader=LOADER):
         if objects.text(document, "metadata", "name") == _NAME and isinstance(document.get("spec"), dict):
             metadata = {key: dict(objects.mapping(document, "metadata", key)) for key in ("annotations", "labels")}
             return {"metadata": {key: value for key, value in metadata.items() if value}, "spec": document["spec"]}

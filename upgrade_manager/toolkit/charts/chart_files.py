@@ -31,6 +31,8 @@ _NAME = "the index of Harvester's chart repository"
 _HARVESTER = "harvester"
 #: Bytes; the index has some 20 kB, Harvester's chart less than a megabyte.
 _MAX_INDEX, _MAX_CHART = 8 * 1024 * 1024, 64 * 1024 * 1024
+#: Both are safe; a large document takes the slower one seconds.
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: Seconds for a whole file.
 _TIMEOUT = 120.0
 
@@ -44,12 +46,13 @@ class IndexEntry:
 
 
 class ChartFiles:
-    """Reads the index once in a run, as soon as it is the release's."""
+    """Reads the index once in a run, as soon as it is the release's, and each archive once."""
 
     def __init__(self, client: Client, release: ReleaseFiles) -> None:
         self._client = client
         self._release = release
         self._index: dict[str, IndexEntry] = {}
+        self._archives: dict[str, bytes] = {}
 
     async def version(self, chart: str) -> str:
         """Return the chart's version. Raises KubeError and StepFailed."""
@@ -61,8 +64,10 @@ class ChartFiles:
 
     async def archive(self, chart: str) -> bytes:
         """Return the chart's archive. Raises KubeError and StepFailed."""
-        entry = await self._entry(chart)
-        return await self._read(entry.file, limit=_MAX_CHART)
+        file = (await self._entry(chart)).file
+        if file not in self._archives:
+            self._archives[file] = await self._read(file, limit=_MAX_CHART)
+        return self._archives[file]
 
     async def _entry(self, chart: str) -> IndexEntry:
         index = await self._entries()
@@ -95,7 +100,7 @@ class ChartFiles:
 def parse_index(body: bytes) -> dict[str, IndexEntry]:
     """Return the first entry of each chart: an index lists the newest version first. Raises BadArchive."""
     try:
-        document = yaml.load(body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # both are safe
+        document = yaml.load(body, Loader=LOADER)  # noqa: S506  # both are safe
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BadArchive(f"{_NAME} is not YAML") from error
     found = {name: _entry(listed) for name, listed in objects.mapping(document, "entries").items()}

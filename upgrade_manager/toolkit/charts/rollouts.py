@@ -31,15 +31,17 @@ async def deployment_missing(client: Client, name: str, *, namespace: str) -> st
     return _missing(obj, f"Deployment {namespace}/{name}", updated, available, wanted, excess=excess)
 
 
-async def daemon_set_missing(client: Client, name: str, *, namespace: str) -> str:
-    """Return the Pods of the DaemonSet that are not rolled out; empty once all Pods are rolled out."""
+async def daemon_set_missing(client: Client, name: str, *, namespace: str, nodes: int) -> str:
+    """Return the Pods of the DaemonSet that are not rolled out, or not ready on so many nodes; empty without any."""
     obj = await client.find(DAEMON_SETS, name, namespace=namespace)
     if obj is None:
         return f"DaemonSet {namespace}/{name} does not exist"
     status = objects.status(obj)
     updated, available = int(status.get("updatedNumberScheduled") or 0), int(status.get("numberAvailable") or 0)
-    wanted = int(status.get("desiredNumberScheduled") or 0)
-    return _missing(obj, f"DaemonSet {namespace}/{name}", updated, available, wanted)
+    wanted, ready = int(status.get("desiredNumberScheduled") or 0), int(status.get("numberReady") or 0)
+    about = f"DaemonSet {namespace}/{name}"
+    missing = _missing(obj, about, updated, available, wanted)
+    return missing or (f"{about}: {ready} Pods are ready on {nodes} nodes" if ready < nodes else "")
 
 
 def _missing(obj: Object, about: str, updated: int, available: int, wanted: int, *, excess: int = 0) -> str:

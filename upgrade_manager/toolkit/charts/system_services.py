@@ -11,7 +11,6 @@ from upgrade_manager.api.keys import HARVESTER_SYSTEM, LONGHORN_SYSTEM, SETTING_
 from upgrade_manager.facts.kubevirt import KUBEVIRT, NAME, SETTLED, unmet
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.resources import KUBEVIRTS, SETTINGS
-from upgrade_manager.toolkit.charts.cluster_resources import DAEMON_SETS
 from upgrade_manager.toolkit.charts.longhorn_nodes import names_of_nodes
 from upgrade_manager.toolkit.charts.rollouts import daemon_set_missing
 
@@ -33,13 +32,8 @@ async def kubevirt_missing(context: ToolkitContext) -> str:
 
 async def longhorn_missing(context: ToolkitContext) -> str:
     """Return why Longhorn's manager does not run in its latest template on each node; engines are upgraded later."""
-    missing = await daemon_set_missing(context.client, _LONGHORN_MANAGER, namespace=LONGHORN_SYSTEM)
-    if missing:
-        return missing
-    manager = await context.client.get(DAEMON_SETS, _LONGHORN_MANAGER, namespace=LONGHORN_SYSTEM)
-    ready, nodes = objects.number(manager, "status", "numberReady") or 0, len(await names_of_nodes(context.client))
-    about = f"DaemonSet {LONGHORN_SYSTEM}/{_LONGHORN_MANAGER}"
-    return f"{about}: {ready} Pods are ready on {nodes} nodes" if ready < nodes else ""
+    nodes = len(await names_of_nodes(context.client))
+    return await daemon_set_missing(context.client, _LONGHORN_MANAGER, namespace=LONGHORN_SYSTEM, nodes=nodes)
 
 
 async def harvester_missing(context: ToolkitContext) -> str:

@@ -3,7 +3,7 @@
 pipeline/host_changes.py names them in its table; Plans run them by the host's own shell.
 
 Each script reads first, and writes nothing where its work is done. A repetition mends what a kill at any point leaves.
-The files of the agent are those of toolkit/host/system_agent.py, which pre-drain removes.
+The files of the agent are those that pre-drain removes (toolkit/host/system_agent.py).
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ from __future__ import annotations
 AGENT = "rancher-system-agent.service"
 #: Lost at a reboot, like all of /run.
 AGENT_FOLDER = f"/run/systemd/system/{AGENT}.d"
-_ENVIRONMENT = f"{AGENT_FOLDER}/10-harvester-upgrade.env"
+#: The files that hold the agent back; other files in that folder belong to the user.
+AGENT_OVERRIDE, AGENT_ENVIRONMENT = f"{AGENT_FOLDER}/override.conf", f"{AGENT_FOLDER}/10-harvester-upgrade.env"
+#: Exists from the first change of these until the agent has restarted. systemd reads only *.conf.
+AGENT_MARKER = f"{AGENT_FOLDER}/harvester-upgrade-restores"
 SKIP_FILE = "/var/lib/rancher/rke2/server/manifests/rke2-multus.yaml.skip"
 #: The text of a file that an upgrade has placed: a user's file of that name has another, and stays.
 SKIP_MARK = "harvester-upgrade-manager"
 
-#: `restart` names the file that exists until the agent has restarted with the changed files.
 _AGENT = f"""set -eu
 drop_ins={AGENT_FOLDER}
-conf=$drop_ins/override.conf
-env=$drop_ins/10-harvester-upgrade.env
-restart=$drop_ins/harvester-upgrade-restores
+conf={AGENT_OVERRIDE}
+env={AGENT_ENVIRONMENT}
+restart={AGENT_MARKER}
 restart_agent() {{
   systemctl daemon-reload
   systemctl restart {AGENT}
@@ -32,7 +34,7 @@ restart_agent() {{
 """
 
 HOLD_AGENT = f"""{_AGENT}conf_text='[Service]
-EnvironmentFile=-{_ENVIRONMENT}'
+EnvironmentFile=-{AGENT_ENVIRONMENT}'
 env_text=INSTALL_RKE2_SKIP_ENABLE=true
 has() {{ [ "$(cat "$1" 2>/dev/null)" = "$2" ]; }}
 if [ ! -e "$restart" ] && has "$conf" "$conf_text" && has "$env" "$env_text"; then exit 0; fi

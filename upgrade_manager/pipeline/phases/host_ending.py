@@ -12,6 +12,7 @@ from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.kube import objects
 from upgrade_manager.pipeline import host_changes
+from upgrade_manager.pipeline.ending.passing_on import EVENT_REASON
 from upgrade_manager.pipeline.phases import host_plans
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 LIMIT = 600.0
 #: Seconds between two looks at the Plans, in the first seconds, in which they usually end, and later.
 SOON, LATER, EARLY = 2.0, 10.0, 30.0
-EVENT_REASON = "UpgradeOwes"
 
 
 async def undo(ctx: ReconcileContext) -> float | None:

@@ -99,6 +99,12 @@ class Override:
         """The id of the setting's entry."""
         return entry_id(self.kind, self.namespace, self.name, self.field)
 
+    def kept(self, *, now: object, original: object) -> str:
+        """Return the sentence about a value that another client has set meanwhile."""
+        return (
+            f"{self}: {self.field} was set to {now} during the upgrade and keeps that value; it was {original} before"
+        )
+
     def entry(self, ctx: ReconcileContext, *, original: Any, applied: Any) -> Entry:
         """Return the setting's entry."""
         names, since = (self.namespace, self.name, self.field), ledger.now(ctx)
@@ -284,10 +290,7 @@ async def _revert(ctx: ReconcileContext, override: Override, entry: Entry) -> bo
     original = entry.get("original")
     now = await _replace(ctx, override, expected=entry.get("applied"), value=original, event="setting given back")
     if now not in {None, original}:
-        text = (
-            f"{override}: {override.field} was set to {now} during the upgrade and keeps that value; "
-            f"it was {original} before"
-        )
+        text = override.kept(now=now, original=original)
         ctx.events.warning(ctx.raw, "SettingNotRestored", text, about=str(override))
     return bool(now == original)
 

@@ -74,10 +74,7 @@ async def revert_chart(ctx: ReconcileContext, override: Override, entry: Entry) 
         operations.append({"op": "remove", "path": annotation_path(ANNOTATION_UPDATE_METHODS)})
     await _patch(ctx, override, chart, operations, event="setting given back")
     if now not in [applied, original]:
-        text = (
-            f"{override}: {override.field} was set to {describe(now)} during the upgrade and keeps that value; "
-            f"it was {describe(original)} before"
-        )
+        text = override.kept(now=describe(now), original=describe(original))
         ctx.events.warning(ctx.raw, "SettingNotRestored", text, about=str(override))
         return False
     if objects.is_true(chart, "spec", "paused"):

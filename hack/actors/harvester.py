@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-import yaml
-
 from hack.actors.controller import NamespacedController
 from hack.actors.kinds import DAEMON_SETS, INSTANCE_MANAGERS
-from hack.actors.repository import release_text
+from hack.actors.repository import release_of
 from upgrade_manager.api.keys import LONGHORN_SYSTEM, SETTING_SERVER_VERSION
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.errors import AlreadyExists
@@ -41,7 +39,7 @@ class Harvester(NamespacedController):
         chart = self._cached(key)
         if key[1] != _CHART or chart is None or not objects.is_condition_true(chart, "Ready"):
             return None
-        release = yaml.safe_load(release_text(self._context.scenario))
+        release = release_of(self._context.scenario)
         generation = int(objects.status(chart).get("observedGeneration") or 0)
         if objects.spec(chart).get("version") != release["harvesterChart"]:
             self._before = generation

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from hack.actors.conditions import TRANSITION, with_condition
 from hack.actors.controller import NamespacedController
-from hack.actors.repository import release_text
+from hack.actors.repository import release_of
 from upgrade_manager.api.keys import FLEET_LOCAL, HARVESTER_SYSTEM
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.patch import MergePatch
@@ -73,7 +71,7 @@ class KubeVirtDeployment(NamespacedController):
         left = self._timers.left(objects.uid(chart), generation, self._context.seconds(_START))
         if left > 0:
             return left
-        release = yaml.safe_load(release_text(self._context.scenario))
+        release = release_of(self._context.scenario)
         if objects.spec(chart).get("version") == release["harvesterChart"]:
             await self._upgrade(release["kubevirt"])
         self._deployed = generation

@@ -6,14 +6,12 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-import yaml
-
 from hack.actors.controller import Controller
 from hack.actors.fleet import SYSTEM as FLEET_SYSTEM
 from hack.actors.helm_storage import HelmStorage, is_blocked
 from hack.actors.kinds import CLUSTER_REPOS, RANCHER_SETTINGS
 from hack.actors.rancher_features import features_of
-from hack.actors.repository import release_text
+from hack.actors.repository import release_of
 from upgrade_manager.api.keys import CATTLE_SYSTEM, SETTING_SERVER_VERSION
 from upgrade_manager.api.timestamps import parse_time
 from upgrade_manager.kube import objects
@@ -90,7 +88,7 @@ class Rancher(Controller[str]):
             await self._client.patch(RANCHER_FEATURES, name, MergePatch({"status": {"default": value}}))
 
     async def _upgrade_dependencies(self) -> RequeueAfter:
-        charts = yaml.safe_load(release_text(self._context.scenario))["rancherDependencies"]
+        charts = release_of(self._context.scenario)["rancherDependencies"]
         for name, namespace in _DEPENDENCIES.items():
             revisions = await self._storage.revisions(name, namespace)
             if not revisions or is_blocked(revisions):

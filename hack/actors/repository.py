@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -92,6 +92,11 @@ def files_of(scenario: Scenario) -> dict[str, bytes]:
 
 def release_text(scenario: Scenario) -> str:
     """Render harvester-release.yaml."""
+    return yaml.safe_dump(release_of(scenario), sort_keys=False)
+
+
+def release_of(scenario: Scenario) -> dict[str, Any]:
+    """Return what harvester-release.yaml says."""
     release = scenario.release
     chart = release.harvester.removeprefix("v")
     document = {
@@ -112,7 +117,7 @@ def release_text(scenario: Scenario) -> str:
             "rancher-webhook": {"chart": "109.0.0+up0.10.0", "app": "0.10.0"},
         },
     }
-    return yaml.safe_dump(document | release.metadata, sort_keys=False)
+    return document | release.metadata
 
 
 def _bundle(scenario: Scenario) -> dict[str, list[dict[str, str]]]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import yaml
-
 from hack.actors.caches import BY_OWNER
 from hack.actors.container_work import Work, duration_of, env_of, work_of
 from hack.actors.controller_loop import Timers
-from hack.actors.repository import release_text
+from hack.actors.repository import release_of
 from upgrade_manager.api.checksums import write_checksums
 from upgrade_manager.api.keys import HARVESTER_SYSTEM, SETTING_SERVER_VERSION, ToolkitKind
 from upgrade_manager.api.names import repo_service_name
@@ -150,7 +148,7 @@ class Toolkit:
 
     def _is_kubevirt_done(self) -> bool:
         kubevirt = self._kubevirts.store.get("kubevirt", HARVESTER_SYSTEM)
-        version = yaml.safe_load(release_text(self._context.scenario))["kubevirt"]
+        version = release_of(self._context.scenario)["kubevirt"]
         return kubevirt is None or objects.status(kubevirt).get("observedKubeVirtVersion") == version
 
     async def _is_harvesters(self, pod: Object) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from hack.actors.answers import refused
-from hack.actors.repository import release_text
+from hack.actors.repository import release_of
 from hack.crds.foreign import service_crds
 from upgrade_manager.api.keys import CATTLE_SYSTEM
 from upgrade_manager.kube import objects
@@ -63,7 +63,7 @@ def proxy_charts(handlers: Handlers, scenario: Scenario, client: Client) -> None
 
 def versions_of(scenario: Scenario, harvester: str) -> dict[str, str]:
     """Return the versions of the charts in a release of Harvester."""
-    release = yaml.safe_load(release_text(scenario))
+    release = release_of(scenario)
     is_new = harvester == scenario.release.harvester
     rancher = {"rancher-monitoring": release["monitoringChart"], "rancher-logging": release["loggingChart"]}
     return {

@@ -57,29 +57,30 @@ async def _succeed(stage: UpgradeRun, mark: Mark) -> None:
     await stage.until_ended()
 
 
+def _between(first: str, last: str) -> Act:
+    """Interrupt what happens from one phase value to another, or to a node's state."""
+
+    async def act(stage: UpgradeRun, mark: Mark) -> None:
+        await stage.create_plan()
+        await stage.until_recorded(first)
+        mark()
+        await stage.reach(last)
+        mark()
+        await stage.until_ended()
+
+    return act
+
+
+async def _next(stage: UpgradeRun) -> None:
+    """Let the next plan run to its end."""
+    following = replace(stage, name="next")
+    await following.create_plan()
+    await following.until_ended()
+
+
 async def _keep_images(stage: UpgradeRun, mark: Mark) -> None:
     """Interrupt the clean-up of images, of which one node's fails."""
     await stage.create_plan()
-    await stage.until_recorded("CleaningUp")
-    mark()
-    await stage.until_ended()
-
-
-async def _change_hosts(stage: UpgradeRun, mark: Mark) -> None:
-    """Interrupt what precedes the cluster's upgrade and the first node on all hosts."""
-    await stage.create_plan()
-    await stage.until_recorded("ImagePreloaded")
-    mark()
-    await stage.until_node("PreDraining")
-    mark()
-    await stage.until_ended()
-
-
-async def _undo_changes(stage: UpgradeRun, mark: Mark) -> None:
-    """Interrupt what follows the last node on all hosts."""
-    await stage.create_plan()
-    await stage.until_recorded("NodeUpgraded")
-    mark()
     await stage.until_recorded("CleaningUp")
     mark()
     await stage.until_ended()
@@ -93,9 +94,7 @@ async def _undo_early(stage: UpgradeRun, mark: Mark) -> None:
     await asyncio.sleep(FAREWELL)
     mark()
     _scenario(stage).repair()
-    following = replace(stage, name="next")
-    await following.create_plan()
-    await following.until_ended()
+    await _next(stage)
 
 
 async def _pass_on(stage: UpgradeRun, mark: Mark) -> None:
@@ -126,26 +125,6 @@ async def _delete(stage: UpgradeRun, mark: Mark) -> None:
     await following.until_ended()
 
 
-async def _suspend_updates(stage: UpgradeRun, mark: Mark) -> None:
-    """Interrupt the cluster upgrade, before which KubeVirt's updates of VMs are suspended."""
-    await stage.create_plan()
-    await stage.until_recorded("ImagePreloaded")
-    mark()
-    await stage.until_recorded("ClusterUpgraded")
-    mark()
-    await stage.until_ended()
-
-
-async def _resume_updates(stage: UpgradeRun, mark: Mark) -> None:
-    """Interrupt the end of the node upgrade, after which they are resumed."""
-    await stage.create_plan()
-    await stage.until_recorded("NodeUpgraded")
-    mark()
-    await stage.until_recorded("CleaningUp")
-    mark()
-    await stage.until_ended()
-
-
 async def _fail_suspended(stage: UpgradeRun, mark: Mark) -> None:
     """Fail while they are suspended, interrupt the end, and let the next plan succeed."""
     await stage.create_plan()
@@ -155,9 +134,7 @@ async def _fail_suspended(stage: UpgradeRun, mark: Mark) -> None:
     await asyncio.sleep(FAREWELL)
     mark()
     _scenario(stage).repair()
-    following = replace(stage, name="next")
-    await following.create_plan()
-    await following.until_ended()
+    await _next(stage)
 
 
 async def _delete_suspended(stage: UpgradeRun, mark: Mark) -> None:
@@ -168,9 +145,7 @@ async def _delete_suspended(stage: UpgradeRun, mark: Mark) -> None:
     await stage.client.delete(UPGRADE_PLANS, stage.name)
     await stage.until("deleted")
     mark()
-    following = replace(stage, name="next")
-    await following.create_plan()
-    await following.until_ended()
+    await _next(stage)
 
 
 async def _take_over(stage: UpgradeRun, mark: Mark) -> None:
@@ -203,17 +178,22 @@ class Story:
         return replace(await UpgradeRun.set_up(simulation), options=self.options)
 
 
+#: KubeVirt's updates of VMs are suspended before the Job; the hosts are changed then, and before the first node.
+_SUSPENDING = _between("ImagePreloaded", "ClusterUpgraded")
+_CHANGING = _between("ImagePreloaded", "PreDraining")
+#: Both are given back after the last node.
+_GIVING_BACK = _between("NodeUpgraded", "CleaningUp")
 STORIES = {
     "VMs that the manager records": Story(act=_succeed, changes=FIXED),
     "VMs that our toolkit records": Story(act=_succeed, changes=FIXED, options=OWN),
-    "suspended updates of VMs": Story(act=_suspend_updates),
-    "suspended updates, our toolkit": Story(act=_suspend_updates, options=OWN),
-    "resumed updates of VMs": Story(act=_resume_updates),
+    "suspended updates of VMs": Story(act=_SUSPENDING),
+    "suspended updates, our toolkit": Story(act=_SUSPENDING, options=OWN),
+    "resumed updates of VMs": Story(act=_GIVING_BACK),
     "suspended updates of a failed plan": Story(act=_fail_suspended, changes=fault("manifests")),
     "suspended updates of a deleted plan": Story(act=_delete_suspended),
     "images that stay": Story(act=_keep_images, changes=fault("image-cleanup", SECOND)),
-    "hosts that are changed": Story(act=_change_hosts, options=OWN, most=40),
-    "hosts that are given back": Story(act=_undo_changes, options=OWN, most=40),
+    "hosts that are changed": Story(act=_CHANGING, options=OWN, most=40),
+    "hosts that are given back": Story(act=_GIVING_BACK, options=OWN, most=40),
     "hosts of a failed plan": Story(act=_undo_early, options=OWN, changes=fault("skip-on", SECOND)),
     "a failed plan's debts": Story(act=_pass_on, changes={**FIXED, **KEEPING, **fault("post-drain", SECOND)}),
     "a deleted plan's debts": Story(act=_delete, changes={**FIXED, **KEEPING}),

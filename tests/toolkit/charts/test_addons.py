@@ -13,9 +13,14 @@ from tests.support.toolkit.toolkit import ToolkitWorld
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import ADDONS
+from upgrade_manager.kube.resources import ADDONS, EVENTS
 from upgrade_manager.release.migrations.addons import is_older_nvidia, nvidia_tag
-from upgrade_manager.toolkit.charts.addons import addons_missing, upgrade_addons
+from upgrade_manager.toolkit.charts.addons import (
+    addons_not_deployed,
+    addons_outdated,
+    report_not_deployed,
+    upgrade_addons,
+)
 from upgrade_manager.toolkit.charts.chart_repository import upgrade_repository
 from upgrade_manager.toolkit.run.errors import StepFailed
 
@@ -53,22 +58,33 @@ async def test_enabled_addon_must_be_deployed(tmp_path: Path) -> None:
             await world.client.patch(ADDONS, MONITORING, patch, namespace=MONITORING_SYSTEM, subresource="status")
 
         old = f"{ABOUT} has chart version 1.0.0 instead of 109.0.1+up80.9.1"
-        assert await addons_missing(context) == old
+        assert await addons_outdated(context) == old
         await upgrade_addons(context)
         # The status is that of the previous chart until the controller has seen the change.
-        assert (await addons_missing(context)).startswith(f"Helm release {MONITORING_SYSTEM}/{MONITORING} has chart")
+        assert await addons_outdated(context) == ""
+        release = f"Helm release {MONITORING_SYSTEM}/{MONITORING}"
+        assert (await addons_not_deployed(context)).startswith(f"{release} has chart")
         await report("AddonUpdating", message="image cannot be pulled")
-        assert await addons_missing(context) == f"{ABOUT} 109.0.1+up80.9.1 is AddonUpdating: image cannot be pulled"
+        updating = f"{ABOUT} 109.0.1+up80.9.1 is AddonUpdating: image cannot be pulled"
+        assert await addons_not_deployed(context) == updating
         await change(world, MONITORING, namespace=MONITORING_SYSTEM, enabled=False)
-        assert await addons_missing(context) == ""
+        assert await addons_not_deployed(context) == ""
+
+
+async def test_addon_that_is_not_deployed_is_an_event(tmp_path: Path) -> None:
+    async with upgraded_repository(tmp_path) as world:
+        await report_not_deployed(world.context(), f"wait-for-addons: not done after 20 min: {ABOUT} is AddonUpdating")
+        (event,) = (await world.client.list(EVENTS, namespace="default")).items
+        assert (event["type"], event["reason"]) == ("Warning", "AddonNotDeployed")
+        assert event["message"].endswith("is AddonUpdating. The upgrade goes on; the add-on needs repair")
 
 
 async def test_absent_addons_are_created_disabled(tmp_path: Path) -> None:
     async with upgraded_repository(tmp_path, addons=()) as world:
         context = world.context()
-        assert await addons_missing(context) == "Addon harvester-system/vm-import-controller does not exist"
+        assert await addons_outdated(context) == "Addon harvester-system/vm-import-controller does not exist"
         await upgrade_addons(context)
-        assert await addons_missing(context) == ""
+        assert await addons_outdated(context) == ""
         found = {objects.name(one): one for one in (await world.client.list(ADDONS)).items}
         assert sorted(found) == ["harvester-seeder", NVIDIA, "pcidevices-controller", "vm-import-controller"]
         assert {objects.spec(one)["enabled"] for one in found.values()} == {False}
@@ -117,9 +133,9 @@ async def test_tag_alone_is_missing_too(tmp_path: Path) -> None:
         await change(world, MONITORING, namespace=MONITORING_SYSTEM, enabled=False)
         await change(world, NVIDIA, valuesContent="image: {tag: v1.7-20251222}")
         about = f"Addon harvester-system/{NVIDIA} has the previous release's image"
-        assert await addons_missing(world.context()) == about
+        assert await addons_outdated(world.context()) == about
         await upgrade_addons(world.context())
-        assert await addons_missing(world.context()) == ""
+        assert await addons_outdated(world.context()) == ""
 
 
 async def test_addon_with_a_users_chart_stays(tmp_path: Path) -> None:

@@ -98,6 +98,16 @@ async def test_optional_step_does_not_fail() -> None:
     assert (loop_time(), last.actions) == (60, 1)
 
 
+async def test_optional_step_reports_what_it_waited_for() -> None:
+    late, last, causes = _Effect(seconds_needed=1000), _Effect(), list[str]()
+
+    async def failed(_: ToolkitContext, cause: str) -> None:
+        causes.append(cause)
+
+    await _run(late.step("late", act=None, optional=True, failed=failed, timeout=60.0), last.step("last"))
+    assert (causes, last.actions) == (["late: not done after 1 min: 0 of 1"], 1)
+
+
 async def test_existing_effect_is_skipped() -> None:
     effect = _Effect(actions_needed=0)
     assert (await _run(effect.step())).lines == ["skipped step"]

@@ -19,6 +19,7 @@ from upgrade_manager.toolkit.charts.addon_values import image_tag, with_event_ro
 from upgrade_manager.toolkit.charts.helm import Release
 from upgrade_manager.toolkit.charts.helm_releases import release_missing
 from upgrade_manager.toolkit.run.errors import StepFailed
+from upgrade_manager.toolkit.run.plan_events import WARNING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from upgrade_manager.toolkit.run.context import ToolkitContext
 
 _DEPLOYED = "AddonDeploySuccessful"
+#: The source of events.
+_SOURCE = "cluster-upgrade"
 _REPOSITORY = "http://harvester-cluster-repo.cattle-system.svc/charts"
 
 
@@ -57,13 +60,29 @@ class _Wanted:
         return {key: value for key, value in wanted.items() if (spec.get(key) or "") != value}
 
 
-async def addons_missing(context: ToolkitContext) -> str:
-    """Return the first add-on without the release's chart or image, or the first enabled one that is not deployed."""
+async def addons_outdated(context: ToolkitContext) -> str:
+    """Return the first add-on without the release's chart or image."""
     async for wanted in _wanted(context):
-        missing = await _missing(context, wanted)
-        if missing:
-            return missing
+        outdated = _outdated(wanted)
+        if outdated:
+            return outdated
     return ""
+
+
+async def addons_not_deployed(context: ToolkitContext) -> str:
+    """Return the first enabled add-on that is not deployed with the release's chart."""
+    async for wanted in _wanted(context):
+        if objects.is_true(wanted.found or {}, "spec", "enabled"):
+            missing = await _not_deployed(context, wanted)
+            if missing:
+                return missing
+    return ""
+
+
+async def report_not_deployed(context: ToolkitContext, cause: str) -> None:
+    """Record the event of an add-on for which the upgrade waits no longer."""
+    text = f"{cause}. The upgrade goes on; the add-on needs repair"
+    await context.events.record(_SOURCE, type_=WARNING, reason="AddonNotDeployed", message=text)
 
 
 async def upgrade_addons(context: ToolkitContext) -> None:
@@ -80,21 +99,22 @@ async def upgrade_addons(context: ToolkitContext) -> None:
                 raise Conflict(str(error)) from error
 
 
-async def _missing(context: ToolkitContext, wanted: _Wanted) -> str:
+def _outdated(wanted: _Wanted) -> str:
     if wanted.found is None:
         return f"{wanted.about} does not exist" if wanted.manifest is not None else ""
     spec = objects.spec(wanted.found)
     if spec.get("version") != wanted.version:
         return f"{wanted.about} has chart version {spec.get('version')} instead of {wanted.version}"
-    if wanted.changes:
-        return f"{wanted.about} has the previous release's image"
-    if not spec.get("enabled"):
-        return ""
-    if objects.text(wanted.found, "status", "status") != _DEPLOYED:
-        return f"{wanted.about} {wanted.version} is {addons.state(wanted.found)}"
+    return f"{wanted.about} has the previous release's image" if wanted.changes else ""
+
+
+async def _not_deployed(context: ToolkitContext, wanted: _Wanted) -> str:
+    found = wanted.found or {}
+    if objects.text(found, "status", "status") != _DEPLOYED:
+        return f"{wanted.about} {wanted.version} is {addons.state(found)}"
     # Right after the change, the add-on still has the status of the previous chart.
     release = Release(name=wanted.name, namespace=wanted.namespace)
-    return await release_missing(context, release, chart=f"{spec.get('chart')}-{wanted.version}")
+    return await release_missing(context, release, chart=f"{objects.text(found, 'spec', 'chart')}-{wanted.version}")
 
 
 async def _wanted(context: ToolkitContext) -> AsyncIterator[_Wanted]:

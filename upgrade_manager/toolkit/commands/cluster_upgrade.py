@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 from upgrade_manager.release.migrations import generic
 from upgrade_manager.release.migrations import v1_7_to_v1_8 as pair
 from upgrade_manager.release.migrations import v1_8_to_v1_9 as provisional
-from upgrade_manager.toolkit.charts.addons import addons_missing, upgrade_addons
+from upgrade_manager.toolkit.charts.addons import (
+    addons_not_deployed,
+    addons_outdated,
+    report_not_deployed,
+    upgrade_addons,
+)
 from upgrade_manager.toolkit.charts.administrated_cluster import annotate_cluster, cluster_not_annotated
 from upgrade_manager.toolkit.charts.aggregation_secret import create_secret, secret_missing
 from upgrade_manager.toolkit.charts.capi_cluster import cluster_not_provisioned
@@ -127,7 +132,16 @@ STEPS = (
     _chart("upgrade-monitoring-crd", MONITORING_CRD, timeout=1800),
     _chart("upgrade-logging-crd", LOGGING_CRD, timeout=1800),
     _chart("upgrade-kubeovn-crd", KUBEOVN_CRD, timeout=1800, row=generic.KUBEOVN),
-    Step(name="upgrade-addons", timeout=_HOUR, missing=addons_missing, act=upgrade_addons, row=generic.ADDONS),
+    _change("upgrade-addons", generic.ADDONS, addons_outdated, upgrade_addons),
+    # An add-on whose Pods do not run does not hold up the nodes: it may have been broken before the upgrade.
+    Step(
+        name="wait-for-addons",
+        timeout=1200,
+        missing=addons_not_deployed,
+        optional=True,
+        failed=report_not_deployed,
+        row=generic.ADDONS,
+    ),
     Step(name="settle-charts", timeout=1800, missing=charts_not_settled, act=remove_records, repeats=True),
     # Before Harvester's upgrade began, a failure gives the pin up.
     Step(name="settle-overcommit-config", timeout=1800, missing=pin_recorded, act=settle_pin, always=True),

@@ -56,7 +56,7 @@ class Step:
     poll: float = 5.0
     #: Seconds for which the effect has to last until the step is done.
     lasts: float = 0.0
-    #: Go on with the next step after the timeout, with a warning.
+    #: Go on with the next step after the timeout, with a warning, once `failed` has its cause.
     optional: bool = False
     #: Run also after an error of an earlier step, which the command still reports, and for a moment after a signal.
     always: bool = False
@@ -134,6 +134,8 @@ class _StepRun:
             if not step.optional:
                 raise StepTimedOut(text) from error
             _log.warning("the upgrade goes on", step=step.name, missing=self._missing)
+            if step.failed is not None:
+                await step.failed(self._context, text)
         except StepFailed as error:
             raise type(error)(f"{step.name}: {error}") from error
         except KubeError as error:

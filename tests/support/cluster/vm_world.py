@@ -41,13 +41,14 @@ async def vm_world(
     restores: bool = True,
     actors: bool = True,
     simulate: Simulate = embedded,
+    files: dict[str, bytes] | None = None,
     **values: Any,
 ) -> AsyncIterator[ToolkitWorld]:
-    """Create a world with these VMs; by default one that can be migrated, and two that cannot."""
+    """Create a world with these VMs and these files of the ISO; by default one VM can be migrated, and two cannot."""
     described = list(machines or (FIXED, FREE, ELSEWHERE))
     values = {"harvester": {"node_down": False}, **values}
     changed = scenarios.load(scenario).changed(jitter=0.0, vms={"count": 0, "machines": described}, **values)
-    async with toolkit_world(folder, scenario=changed, actors=actors, simulate=simulate) as world:
+    async with toolkit_world(folder, files, scenario=changed, actors=actors, simulate=simulate) as world:
         tree.fill(world.tree.root, os_image=_OS)
         await set_restore(world, on=restores)
         yield world

@@ -1,4 +1,4 @@
-"""`python -m hack.documents`: write the tables of flags and of releases in docs, from the parsers and the rows.
+"""`python -m hack.documents`: write the tables of flags and of releases in docs, from the parsers, rows and listings.
 
 A table stands between the lines `<!-- NAME -->` and `<!-- end -->`; tests/docs/test_cli.py compares them.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from hack.demo import options as demo
 from hack.demo.stalls import STALLS
+from hack.original import catalogue as original
 from upgrade_manager.cli.options import command_line
 from upgrade_manager.release.migrations import generic
 from upgrade_manager.release.migrations.pairs import rows_between
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 #: Pairs of releases with a page: versions of each.
 _PAIRS = {"1.7-1.8": ("v1.7.1", "v1.8.0"), "1.8-1.9": ("v1.8.2", "v1.9.0")}
 DOCS = Path(__file__).parents[1] / "docs"
-DOCUMENTS = ("cli.md", "demo.md", *(f"releases/{name}.md" for name in _PAIRS))
+DOCUMENTS = ("cli.md", "demo.md", *(f"releases/{name}.md" for name in _PAIRS), "releases/1.7-1.8-original.md")
 #: Commands of the toolkit's Jobs have one row each.
 _JOBS = ("node", "cluster-upgrade", "vm-live-migrate-detector", "restore-vm", "version-guard", "image-cleanup")
 _TABLE = re.compile(r"<!-- ([^>]+) -->\n(?:.*?\n)??<!-- end -->", re.DOTALL)
@@ -41,6 +42,7 @@ def tables() -> Mapping[str, str]:
     return {
         **flags,
         **pairs,
+        **original.tables(),
         "flags of the demo": _flags(demo.command_line()),
         "commands of the Jobs": "\n".join(["| command | arguments |", "|---|---|", *jobs]),
         "breaks of the running upgrade": "\n".join(["| name | begins in | what happens |", "|---|---|---|", *stalls]),

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.support.toolkit.cluster_upgrade import iso_of
-from tests.support.toolkit.net_write_goldens import golden
 from tests.support.toolkit.hosts import HOSTS, thirty_long_names
+from tests.support.toolkit.net_write_goldens import golden
 from tests.support.toolkit.os_upgrade import os_world, single_node_world
 from tests.support.toolkit.start_state import (
     FROM_V1_6,
@@ -27,6 +27,7 @@ from tests.support.toolkit.start_state import (
 from tests.support.toolkit.toolkit import NODE, ToolkitWorld, toolkit_world
 from tests.support.toolkit.written_listing import written
 from upgrade_manager.kube.client import Client
+from upgrade_manager.release.migrations.addons import ADDONS as KNOWN
 
 CLUSTER = "cluster-upgrade"
 #: Makes a host.
@@ -46,7 +47,7 @@ class Start(NamedTuple):
 STARTS = (
     Start("three-nodes", {"count": 3}),
     Start("two-and-a-witness", {"count": 3, "witness": (2,)}),
-    Start("one-node", {"count": 1}, without=("harvester-seeder", "nvidia-driver-toolkit")),
+    Start("one-node", {"count": 1}, without=tuple(one.name for one in KNOWN)),
     Start("from-v1.6", {"count": 3}, complete=complete_from_v1_6),
 )
 
@@ -56,7 +57,7 @@ async def test_net_writes_of_the_cluster(tmp_path: Path, start: Start) -> None:
     cluster = scenario(nodes=start.nodes, without=start.without)
     async with toolkit_world(tmp_path, iso_of(cluster), scenario=cluster, actors=True) as world:
         await start.complete(world.client)
-        lines = await written(world, CLUSTER, folder=tmp_path / "pod", on_host=False)
+        lines = await written(world, CLUSTER, on_host=False)
     assert lines == golden(f"{CLUSTER}-{start.name}", lines)
 
 
@@ -75,26 +76,28 @@ def from_v1_6(world: ToolkitWorld) -> None:
 async def test_net_writes_of_a_node(tmp_path: Path, build: Build) -> None:
     async with node_world(tmp_path) as world:
         build(world)
-        lines = await written(world, "node prepare", folder=tmp_path / "prepare")
-        lines += await written(world, "node pre-drain", folder=tmp_path / "pre-drain")
+        lines = await written(world, "node prepare")
+        lines += await written(world, "node pre-drain")
         world.simulation.hosts.upgrade_kubelet(NODE, world.simulation.scenario.release.kubernetes)
-        lines += await written(world, "node post-drain", folder=tmp_path / "post-drain")
+        lines += await written(world, "node post-drain")
     assert lines == golden(f"node-{_name(build)}", lines)
 
 
-@pytest.mark.parametrize("build", [host for host in HOSTS if host is not thirty_long_names], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "build", [host for host in HOSTS if host is not thirty_long_names], ids=lambda one: one.__name__
+)
 async def test_net_writes_on_a_host(tmp_path: Path, build: Build) -> None:
     async with os_world(tmp_path) as world:
         INSTALLED.write(world.tree.root)
         build(world)
-        lines = await written(world, "node post-drain", folder=tmp_path / "pod")
+        lines = await written(world, "node post-drain")
     assert lines == golden(f"post-drain-{_name(build)}", lines)
 
 
 async def test_net_writes_of_a_single_node(tmp_path: Path) -> None:
     async with single_node_world(tmp_path) as world:
         INSTALLED.write(world.tree.root)
-        lines = await written(world, "node single-node-upgrade", folder=tmp_path / "pod")
+        lines = await written(world, "node single-node-upgrade")
     assert lines == golden("single-node-upgrade", lines)
 
 

@@ -30,9 +30,10 @@ _UNLISTED = re.compile(r"(?:events|leases|upgradeplans)(?:\.|$)")
 _PARTS = ("", "status", "scale")
 _METADATA = ("labels", "annotations")
 _DONE = (200, 201, 202)
-#: What differs from run to run.
+#: Values that differ from run to run.
 _VOLATILE = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME"),
+    (re.compile(r"\b[0-9a-f]{56}\b"), "HASH"),
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UID"),
 )
 #: Characters of a value that are listed.
@@ -70,7 +71,7 @@ class NetWrites(NoHook):
             self.add(_named(old or {}), "", verb="delete", before="", after="")
         elif call.verb == "deletecollection":
             for one in json.loads(response.body)["items"]:
-                self.add(_named(one), "", verb="delete", before="", after="")
+                self.add(_named({"kind": _kind(response), **one}), "", verb="delete", before="", after="")
         elif (old is None and call.verb != "create") or call.subresource not in _PARTS:
             self.add(f"{call.resource} {call.namespace}/{call.name}", call.subresource, verb="request", after="")
         else:
@@ -117,6 +118,11 @@ class NetWrites(NoHook):
 
 def _is_listed(call: Call) -> bool:
     return _UNLISTED.match(call.resource) is None
+
+
+def _kind(listing: Response) -> str:
+    """Return the kind of a list's objects, which do not name it."""
+    return str(json.loads(listing.body)["kind"]).removesuffix("List")
 
 
 def _named(obj: Object) -> str:
@@ -168,8 +174,13 @@ def text_of(value: Any) -> str:
     return text
 
 
+def column(cause: str) -> str:
+    """Return the first column of a line."""
+    return f"{cause:<36}"
+
+
 def _lines(name: str, field: str, one: _Field) -> Iterator[str]:
-    head = f"{one.cause:<30} {one.verb:<7} {name}"
+    head = f"{column(one.cause)}{one.verb:<7} {name}"
     if not field or one.verb == "request":
         yield f"{head}{f': {field}' if field else ''}"
         return

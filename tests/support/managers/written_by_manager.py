@@ -31,7 +31,7 @@ _ROWS = (
 _LONG = re.compile(r"(?:Job|Plan|Deployment)\.")
 _TELLING = re.compile(
     r"(?:image|command|args|concurrency|tolerations|hostPID|hostIPC|hostNetwork|replicas|ttlSecondsAfterFinished|"
-    r"serviceAccountName|nodeName|nodeSelector\.matchLabels\S+|suspend)$|^spec\.(?:secrets|paused)"
+    r"jobActiveDeadlineSecs|serviceAccountName|nodeName|nodeSelector\.matchLabels\S+)$|^spec\.(?:secrets|paused)"
 )
 _LABEL = "metadata.labels[management.harvesterhci.io/"
 

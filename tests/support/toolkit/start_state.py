@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from upgrade_manager.kube.resources import Resource
 
 MONITORING_VALUES = """\
-# ours: less history
+# less history
 prometheus:
   prometheusSpec:
     retention: 2d
@@ -71,10 +71,10 @@ def _addon(name: str, namespace: str, version: str, values: str, **more: Any) ->
     return {"name": name, "namespace": namespace, "version": version, "values": values, "enabled": False, **more}
 
 
-#: All add-ons of v1.7.1, with values of users.
+#: All add-ons of v1.7.1, with values of users; the chart versions of the first two are guesses.
 ADDONS = (
-    _addon("rancher-monitoring", "cattle-monitoring-system", "107.0.0+up69.8.2", MONITORING_VALUES, enabled=True),
-    _addon("rancher-logging", "cattle-logging-system", "107.0.1+up4.10.0", LOGGING_VALUES),
+    _addon("rancher-monitoring", "cattle-monitoring-system", "108.0.0+up77.9.1", MONITORING_VALUES, enabled=True),
+    _addon("rancher-logging", "cattle-logging-system", "108.0.0+up4.10.0", LOGGING_VALUES),
     _addon(
         "vm-import-controller",
         HARVESTER_SYSTEM,
@@ -107,6 +107,8 @@ _HARVESTER_VALUES = {
     },
     "service": {"vip": {"enabled": True, "mode": "static", "ip": "192.168.0.131"}},
 }
+#: The charts of v1.8.0 in its harvester-release.yaml.
+_CHARTS = {"monitoringChart": "108.0.2+up77.9.1-rancher.11", "loggingChart": "108.0.2+up4.10.0-rancher.18"}
 _REPOSITORIES = ("rancher-rke2-charts", "rancher-partner-charts")
 
 
@@ -114,14 +116,17 @@ def scenario(*, nodes: dict[str, Any], without: tuple[str, ...] = ()) -> Scenari
     """Return a cluster with all add-ons of v1.7.1 but those that a user has deleted."""
     addons = tuple(one for one in ADDONS if one["name"] not in without)
     # Slower than the polls, so that what helps a slow controller is written, too.
-    return services(nodes=nodes, addons=addons, durations={"chart": 60, "addon": 80, "repository_start": 60})
+    durations = {"chart": 60, "addon": 80, "repository_start": 60}
+    return services(nodes=nodes, addons=addons, durations=durations, release={"metadata": _CHARTS})
 
 
 async def complete(client: Client) -> None:
     """Add the objects of an installation of v1.7.1 that the seeds lack."""
     for name in _REPOSITORIES:
         await client.create(CLUSTER_REPOS, _object(CLUSTER_REPOS, name, spec={"gitRepo": f"https://git/{name}"}))
-    await client.create(RANCHER_SETTINGS, _object(RANCHER_SETTINGS, "chart-default-branch", value="release-v2.13"))
+    await client.create(
+        RANCHER_SETTINGS, _object(RANCHER_SETTINGS, "chart-default-branch", value="", default="release-v2.13")
+    )
     await _set_values(client, _HARVESTER_VALUES)
     # Rancher's own configuration of this kind, which is not that of Cluster API.
     webhook = _object(MUTATING_WEBHOOK_CONFIGURATIONS, "rancher.cattle.io", webhooks=[])
@@ -177,7 +182,7 @@ _FILES = {
     "run/initramfs/cos-state/state.yaml": "date: x\nstate:\n  label: COS_STATE\n",
     "var/lib/rancher/rke2/agent/pod-manifests/etcd.yaml": "kind: Pod\n",
 }
-#: What v1.7.1's script for nodes has written on a host of v1.6.
+#: Files that v1.7.1's script for nodes has written on a host of v1.6.
 _FILES_FROM_V1_6 = {
     f"{_RKE2}/40-disable-charts.yaml": "disable:\n- rke2-snapshot-controller\n- rke2-snapshot-controller-crd\n",
     f"{_RKE2}/99-max-pods.yaml": "kubelet-arg:\n- max-pods=200\n",

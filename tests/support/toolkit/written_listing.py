@@ -11,7 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from hack.actors.helm_storage import HelmStorage
-from tests.support.cluster.net_writes import NetWrites, text_of
+from tests.support.cluster.net_writes import NetWrites, column, text_of
 from upgrade_manager.kube.client import Client
 from upgrade_manager.release.migrations.generic import WITNESS_REPLICAS
 from upgrade_manager.release.migrations.nodes import STATE_MOUNT
@@ -39,10 +39,9 @@ _READS = re.compile(
 _LONGEST = 300
 
 
-async def written(world: ToolkitWorld, command: str, *, folder: Path, on_host: bool = True) -> list[str]:
-    """Run a command to its end, with a new temporary folder, and return its listing. Raises StepFailed."""
-    folder.mkdir()
-    return [f"# {command}", *await _Written(world, command).collect(folder=folder, on_host=on_host)]
+async def written(world: ToolkitWorld, command: str, *, on_host: bool = True) -> list[str]:
+    """Run a command to its end, and return its listing. Raises StepFailed."""
+    return [f"# {command}", *await _Written(world, command).collect(on_host=on_host)]
 
 
 class _Written:
@@ -87,17 +86,17 @@ class _Written:
         line = " ".join((call.program, *call.argv[1:]))
         if _READS.match(line) is None:
             line = line.replace(SCRIPT, f"'{SCRIPT}'")
-            self._runs.setdefault(f"{self.cause(line, ''):<30} run     {line}")
+            self._runs.setdefault(f"{column(self.cause(line, ''))}run     {line}")
         return await self._world.programs.run(call)
 
-    async def collect(self, *, folder: Path, on_host: bool) -> list[str]:
+    async def collect(self, *, on_host: bool) -> list[str]:
         """Run the command to its end, and return its listing: objects, the host's programs, and its files."""
         middleware = self._world.simulation.middleware
         middleware.hook = self.api
         client = Client(middleware, user_agent="toolkit", random=Random(1), field_validation="Strict")
         helm = Helm(_WrittenHelm(self._world.helm, HelmStorage(self._world.client), self.api), environment={})
         place = {} if on_host else {"node": "", "pod": ""}
-        context = self._world.context(client=client, helm=helm, programs=self, folder=folder, **place)
+        context = self._world.context(client=client, helm=helm, programs=self, **place)
         await run_steps(self._steps, context, self)
         return [*self.api.lines(), *self._runs, *self._file_lines()]
 
@@ -110,7 +109,7 @@ class _Written:
             sign = "create" if before is None else "delete" if after is None else "change"
             was = f" (was {_shown(path, before)})" if sign == "change" else ""
             value = f" := {_shown(path, after)}" if after is not None else ""
-            lines.append(f"{self._changed[path]:<30} {sign:<7} file /{path}{value}{was}")
+            lines.append(f"{column(self._changed[path])}{sign:<7} file /{path}{value}{was}")
         return lines
 
 

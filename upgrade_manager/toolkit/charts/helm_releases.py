@@ -40,6 +40,8 @@ async def release_missing(context: ToolkitContext, release: Release, *, chart: s
             f"{release} is {latest.status} with chart {latest.chart}; if helm was interrupted, the revision is "
             f"removed {INTERRUPTED_AFTER.seconds // 60} min after it began"
         )
+    if latest.chart == chart and latest.status != "deployed":
+        return f"{release} is {latest.status} with chart {chart}"
     return f"{release} has chart {latest.chart} ({latest.status}) instead of {chart}"
 
 

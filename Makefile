@@ -63,7 +63,7 @@ test-all: setup kubectl ## Run all tests that need no real control plane: sweeps
 	@$(PYTEST) --tier full $(TEST_ARGS)
 
 .PHONY: test-real
-test-real: real-kube helm kubeconform prometheus kubectl ## Run the tests of the real API server, which is built first where that was not done
+test-real: real-kube helm helm-controller kubeconform prometheus kubectl ## Run the tests of the real API server, which is built first where that was not done
 	@$(PYTEST) -n $(REAL_WORKERS) --maxprocesses $(REAL_WORKERS) --dist load --maxschedchunk 1 --tier real $(TEST_ARGS)
 
 .PHONY: test-display
@@ -88,6 +88,10 @@ real-kube: setup ## Build a real control plane into the user's cache, once (abou
 .PHONY: helm
 helm: setup ## Build the pinned Helm into the user's cache, once (about 2 minutes), and link it into .venv/bin
 	@$(BIN)/python -m hack.control_plane helm
+
+.PHONY: helm-controller
+helm-controller: setup ## Build RKE2's controller of Helm charts into the user's cache, once (about 2 minutes)
+	@$(BIN)/python -m hack.control_plane helm-controller
 
 .PHONY: kubeconform
 kubeconform: setup ## Build the pinned kubeconform into the user's cache, once, and link it into .venv/bin

@@ -1,6 +1,7 @@
 """`python -m hack.control_plane`: build a real control plane into the user's cache, once. See go/README.md.
 
-`python -m hack.control_plane helm` builds Helm instead, and links it beside the interpreter; so does `kubeconform`.
+`python -m hack.control_plane helm` builds Helm instead, and links it beside the interpreter; the same goes for the
+other ones of assets.TOOLS.
 
 A folder of the cache is filled under a temporary name and renamed when it is complete.
 """
@@ -130,7 +131,7 @@ def _build_programs(go: str, work: Path, environ: Mapping[str, str]) -> None:
 def _build_tool(name: str, go: str, work: Path, environ: Mapping[str, str]) -> None:
     place = work / "go" / name
     module, version = _pin("require", place)
-    command = [go, "build", "-ldflags", "-s -w", "-o", str(work / "out" / name), f"{module}/cmd/{name}"]
+    command = [go, "build", "-ldflags", "-s -w", "-o", str(work / "out" / name), module + assets.TOOLS[name]]
     _run(f"building {name} {version} (up to 2 minutes on a new machine)", command, cwd=place, environ=environ)
 
 

@@ -28,8 +28,8 @@ _BINARY_PINS = [
     *(GO_FOLDER / module / name for module in dict.fromkeys(PROGRAMS.values()) for name in ("go.mod", "go.sum")),
     GO_FOLDER / "system-upgrade-controller" / "main.go",
 ]
-#: Further programs, each of a Go module in the folder of its name, at cmd/NAME.
-TOOLS = ("helm", "kubeconform")
+#: Further programs, each of a Go module in the folder of its name, and the program's package within the module.
+TOOLS = {"helm": "/cmd/helm", "kubeconform": "/cmd/kubeconform", "helm-controller": ""}
 _CRD_PINS = [
     GO_FOLDER / "crds" / "go.sum",
     Path(__file__).with_name("crd_extraction.py"),

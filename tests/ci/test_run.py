@@ -21,6 +21,7 @@ TARGETS = (
     "manifests",
     "real-kube",
     "helm",
+    "helm-controller",
     "kubeconform",
     "prometheus",
     "coverage",

@@ -32,16 +32,30 @@ class Helm:
 
     def run(self, *arguments: str, namespace: str = NAMESPACE) -> subprocess.CompletedProcess[str]:
         """Run Helm to its end."""
-        home = {name: str(self.folder / "helm") for name in ("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME")}
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), **home}
-        environment["KUBECONFIG"] = str(self.folder / "kubeconfig")
         return subprocess.run(  # noqa: S603  # our own Helm
-            [str(find_tool("helm", os.environ)), "--namespace", namespace, *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=environment,
+            self._argv(arguments, namespace), capture_output=True, text=True, check=False, env=self.environment
         )
+
+    async def start(self, *arguments: str, namespace: str = NAMESPACE) -> asyncio.subprocess.Process:
+        """Start Helm, whose output is lost."""
+        null = asyncio.subprocess.DEVNULL
+        argv = self._argv(arguments, namespace)
+        return await asyncio.create_subprocess_exec(*argv, env=self.environment, stdout=null, stderr=null)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """All variables of Helm's process."""
+        home = {name: str(self.folder / "helm") for name in ("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME")}
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder),
+            "KUBECONFIG": str(self.folder / "kubeconfig"),
+            **home,
+        }
+
+    @staticmethod
+    def _argv(arguments: Iterable[str], namespace: str) -> list[str]:
+        return [str(find_tool("helm", os.environ)), "--namespace", namespace, *arguments]
 
     def rendered(self, *settings: str) -> list[dict[str, Any]]:
         """Return the objects of the chart with values as in --set, without the hook of `helm test`."""

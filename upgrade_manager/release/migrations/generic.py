@@ -14,11 +14,16 @@ MULTUS = Row(
     id="multus-failure-policy",
     place=Place.BEFORE_RANCHER,
     step="The failure policy of RKE2's chart rke2-multus is set to abort. By default RKE2 would reinstall the chart "
-    "after an interrupted upgrade, and the deletion of its CustomResourceDefinition would delete all VM networks.",
+    "after an interrupted upgrade that fails when it is repeated, and the deletion of its CustomResourceDefinition "
+    "would delete all VM networks.",
     changes=("HelmChartConfig kube-system/rke2-multus: spec.failurePolicy",),
     done_if="spec.failurePolicy is abort",
     undo="None: the policy stays.",
-    sources=(manifests("v1.8.0", 10),),
+    sources=(
+        manifests("v1.8.0", 10),
+        Source(repository="k3s-io/helm-controller", tag="v0.17.7", path="pkg/controllers/chart/chart.go", line=547),
+        Discussion(repository="k3s-io/klipper-helm", number=28),
+    ),
 )
 
 #: The value of Rancher's chart on all clusters, and the value for two nodes that can run Rancher: negative numbers are

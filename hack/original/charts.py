@@ -295,15 +295,19 @@ ADDONS = Part(
             "The image is replaced in the text, so that comments and the order of a user's values stay; as YAML the "
             "result is equal.",
         ),
-        same(
+        differently(
             "a wait of 300 s at most for monitoring and logging, after which the upgrade goes on",
             f"{LIBRARY}:322",
             r"wait +Addon cattle-monitoring-system/rancher-monitoring .* is AddonUpdating",
+            "All enabled add-ons are awaited, for 20 minutes together. One that is not deployed then is named by the "
+            "event AddonNotDeployed.",
         ),
-        same(
+        differently(
             "a wait of 90 s at most until no Bundle of Fleet is unready, after which the upgrade goes on",
             f"{LIBRARY}:371",
             r"settle-charts",
+            "The wait is for the five ManagedCharts of the upgrade, and the step fails after 30 minutes: nodes are not "
+            "drained while Fleet still deploys Harvester. A Bundle of a user does not matter.",
         ),
     ),
 )

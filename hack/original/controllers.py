@@ -249,9 +249,15 @@ AROUND = Part(
             r"create +Job\.batch \S+: spec\.ttlSecondsAfterFinished := 604800$",
         ),
         same(
-            "image cleanup: what both lists differ in, without five images",
+            "image cleanup: the images that only the previous list has",
             f"{REPOSITORY}:358",
-            r"create +Secret cattle-system/upgrade-image-cleanup-\S+: data\[images\.gz\] := ",
+            r"create +Secret \S+/upgrade-image-cleanup-\S+: data\[images\.gz\] := .*rancher/rancher:v2\.13\.1",
+        ),
+        same(
+            "image cleanup: without harvester-upgrade, longhorn-engine and -instance-manager, fluentd and fluent-bit",
+            f"{COMMON}:74",
+            r"create +Secret \S+/upgrade-image-cleanup-\S+: data\[images\.gz\] := "
+            r"(?!.*(?:harvester-upgrade|longhorn-engine|instance-manager|fluent))",
         ),
         differently(
             "image cleanup: one crictl rmi of all images, whose errors are ignored",

@@ -5,6 +5,8 @@ No line has a time, a UID or a resourceVersion: runs at other times, and with ot
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -152,6 +154,8 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(document, list) and document and all(isinstance(one, dict) and one.get("name") for one in document):
         for one in document:
             yield from _leaves(f"{path}[{one['name']}]", {key: each for key, each in one.items() if key != "name"})
+    elif path.endswith(".gz]"):
+        yield path, text_of(gzip.decompress(base64.b64decode(value)).decode().split())
     else:
         yield path, text_of(document)
 

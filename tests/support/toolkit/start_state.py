@@ -26,6 +26,7 @@ from upgrade_manager.kube.resources import (
     MANAGED_CHARTS,
     MUTATING_WEBHOOK_CONFIGURATIONS,
     NODES,
+    PROVISIONING_CLUSTERS,
     SECRETS,
     SETTINGS,
     UPGRADE_PLANS,
@@ -127,6 +128,12 @@ async def complete(client: Client) -> None:
     await client.create(
         RANCHER_SETTINGS, _object(RANCHER_SETTINGS, "chart-default-branch", value="", default="release-v2.13")
     )
+    await client.create(SETTINGS, _object(SETTINGS, "containerd-registry", value=""))
+    state = _object(SECRETS, "local-rke-state", "fleet-local", type="rke.cattle.io/cluster-state")
+    await client.create(SECRETS, state)
+    labels = {"provisioning.cattle.io/management-cluster-name": "local"}
+    labelled = MergePatch({"metadata": {"labels": labels}})
+    await client.patch(PROVISIONING_CLUSTERS, "local", labelled, namespace="fleet-local")
     await _set_values(client, _HARVESTER_VALUES)
     # Rancher's own configuration of this kind, which is not that of Cluster API.
     webhook = _object(MUTATING_WEBHOOK_CONFIGURATIONS, "rancher.cattle.io", webhooks=[])

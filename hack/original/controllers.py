@@ -61,7 +61,8 @@ SINGLE_NODE = Part(
             "/etc/rancher/rke2/config.yaml.d/99-max-pods.yaml and the other files of a node after its drain",
             NODE,
             r"^step write-rke2-config +create +file /etc/rancher/rke2/config\.yaml\.d/99-max-pods\.yaml",
-            "They are as on a node of several.",
+            "The file is written only where no configuration names max-pods. The others are left out for the reasons "
+            "that stand at a node after its drain.",
         ),
         same(
             "Cluster fleet-local/local: spec.kubernetesVersion of the release",
@@ -83,7 +84,7 @@ SINGLE_NODE = Part(
             "elemental, the arguments of the kernel and the reboot, as after the drain of one node of several",
             NODE,
             r"^step install-os +run +elemental upgrade .* --system\.uri dir:",
-            "The differences are the same, too.",
+            "All of it differs from the original as on a node of several, for the same reasons.",
         ),
     ),
 )
@@ -140,8 +141,8 @@ AROUND = Part(
             "this Plan: tolerates also nodes that are not ready, or whose network is unavailable",
             f"{COMMON}:247",
             rf"{_SKIP}spec\.tolerations := .*node\.kubernetes\.io/unreachable",
-            "An unreachable node is tolerated. A node that is not ready cannot run the Job in either case; the plan "
-            "names it and waits.",
+            "An unreachable node is tolerated. On a node that is not Ready the Job starts once it is Ready; "
+            "the plan names the node meanwhile.",
         ),
         differently(
             "Upgrade: annotation harvesterhci.io/apply-skip-rke2-manifests-plan-completed",

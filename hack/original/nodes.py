@@ -247,7 +247,7 @@ POST_DRAIN = Part(
             f"{NODE}:746",
             r"^kernel-arguments +create +file /oem/grubenv := .*third_party_kernel_args=multipath=off",
             "The arguments are written before elemental, after a check that all fit into GRUB's 1,024 bytes: "
-            "afterwards the node could only be left with a half of them.",
+            "a failure afterwards would leave a new system that boots without its network.",
         ),
         left_out(
             "/oem/99_disable_lh_multipathd.yaml, always written again",

@@ -112,6 +112,11 @@ async def disk_usage(context: ToolkitContext, path: str) -> int:
     return await _number(context, "du", "--summarize", "--block-size=1M", path)
 
 
+async def copied_size(context: ToolkitContext, path: str) -> int:
+    """Return the space of a copy by elemental's rsync, which keeps neither holes nor hard links, in MiB."""
+    return await _number(context, "du", "--summarize", "--apparent-size", "--count-links", "--block-size=1M", path)
+
+
 async def make_running_active(context: ToolkitContext) -> None:
     """Let the next boot start the image that runs; a fallback image that runs replaces the active image.
 

@@ -31,7 +31,7 @@ from upgrade_manager.toolkit.os.os_images import (
     COPY,
     EXTRA,
     check_room,
-    disk_usage,
+    copied_size,
     interrupted,
     make_room,
     make_running_active,
@@ -106,7 +106,7 @@ async def check_os(context: ToolkitContext) -> None:
     os, boot = await release_os(context), boot_id(context.tree)
     await _secure_running(context)
     async with mounted_rootfs(context):
-        files = await disk_usage(context, MOUNT_POINT)
+        files = await copied_size(context, MOUNT_POINT)
     await make_room(context)
     free = await check_room(context, room_needed(files))
     save_record(

@@ -66,6 +66,10 @@ test-all: setup kubectl ## Run all tests that need no real control plane: sweeps
 test-real: real-kube helm helm-controller kubeconform prometheus kubectl ## Run the tests of the real API server, which is built first where that was not done
 	@$(PYTEST) -n $(REAL_WORKERS) --maxprocesses $(REAL_WORKERS) --dist load --maxschedchunk 1 --tier real $(TEST_ARGS)
 
+.PHONY: programs
+programs: ## Install the programs of a host that some tests run, on Debian as root; without them these tests are skipped
+	@hack/debian_programs.sh
+
 .PHONY: test-display
 test-display: setup ## Run the tests that need Chromium or tmux, which are installed on Debian as root
 	@hack/display_tools.sh

@@ -13,6 +13,7 @@ SCRIPT = Path(__file__).parents[2] / ".ci/run"
 ALL = "====== 3 passed in 0.12s ======"
 REAL = "====== 1 passed in 0.10s ======"
 TARGETS = (
+    "programs",
     "setup",
     "audit",
     "lint",

@@ -104,7 +104,7 @@ class TestRealProgram:
     def program(self) -> str:
         found = shutil.which("grub-editenv") or shutil.which("grub2-editenv")
         if found is None:
-            pytest.skip("no grub-editenv here: it is in Debian's package grub-common")
+            pytest.skip("no grub-editenv here: `make programs` installs Debian's package grub-common")
         return found
 
     @pytest.mark.parametrize("value", [one for one in VALUES if one.id != "newline"])

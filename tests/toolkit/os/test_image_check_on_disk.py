@@ -46,10 +46,10 @@ mksquashfs /release "$2" -quiet -no-progress >/dev/null
 """
 #: Makes the state partition with an image of the release as elemental makes it, and a fallback of empty blocks.
 STATE = """set -eu
-mkdir -p /disk "$1"
-truncate --size=256M /disk/state
-mke2fs -q -t ext4 /disk/state
-mount -o loop /disk/state "$1"
+mkdir -p "$1"
+truncate --size=256M /tmp/state
+mke2fs -q -t ext4 /tmp/state
+mount -o loop /tmp/state "$1"
 mkdir "$1/cOS"
 cp --archive /release /tmp/image
 rm -r /tmp/image/mnt/not-copied
@@ -112,7 +112,7 @@ async def test_measured_room_is_enough_for_a_copy_by_rsync(host: PrivateHost, co
         await host.run("mount", "-o", "remount,rw", STATE_PARTITION)
         # elemental's options (rancher/elemental-toolkit, pkg/utils/common.go, SyncData).
         await host.run("rsync", "--archive", "--xattrs", "--acls", f"{MOUNT_POINT}/", f"{STATE_PARTITION}/copy")
-    await host.run("sync")
+    await host.run("sync", "--file-system", STATE_PARTITION)
     used = before - await free_space(context)
     assert used > await disk_usage(context, "/release")
     assert used <= measured * COPY + 1
@@ -205,10 +205,10 @@ async def test_damaged_file_system_is_refused(
 
 async def test_room_is_made_on_the_partition(host: PrivateHost, context: ToolkitContext) -> None:
     await installed(host)
-    await change(host, f"mkdir {TRANSITION_TREE}; head --bytes=16M /dev/urandom >{TRANSITION_TREE}/left; sync")
+    await change(host, f"mkdir {TRANSITION_TREE}; head --bytes=16M /dev/urandom >{TRANSITION_TREE}/left")
     before = await free_space(context)
     await make_room(context)
-    await host.run("sync")
+    await host.run("sync", "--file-system", STATE_PARTITION)
     assert await free_space(context) - before >= 47
     assert not host.tree.exists(TRANSITION_TREE)
     assert await disk_usage(context, PASSIVE_IMAGE) == 0

@@ -51,7 +51,8 @@ NETWORKS = Resource(
     plural="network-attachment-definitions",
     kind="NetworkAttachmentDefinition",
 )
-#: As rke2-multus has it in its templates (rancher/rke2-charts, charts/rke2-multus/rke2-multus/v3.9-build2022102801).
+#: As rke2-multus has it in its templates, without the annotation `keep` (rancher/rke2-charts, charts/rke2-multus,
+#: rke2-multus/v4.2.314/templates/customResourceDefinition.yaml; harvester/harvester#10366).
 DEFINITION: Object = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",

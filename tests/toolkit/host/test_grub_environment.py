@@ -93,6 +93,14 @@ def test_other_files_are_refused(content: bytes) -> None:
         with_value(content, NAME, "a")
 
 
+def _fits(value: str) -> bool:
+    try:
+        with_value(empty_block(), NAME, value)
+    except BlockFull:
+        return False
+    return True
+
+
 def _run(program: str, path: Path, *arguments: str | bytes) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([program, path, *arguments], check=False, capture_output=True)  # noqa: S603  # GRUB's
 
@@ -130,3 +138,13 @@ class TestRealProgram:
         path, value = tmp_path / "grubenv", "a" * (longest() + 1 - spare)
         path.write_bytes(empty_block())
         assert (_run(program, path, "set", f"{NAME}={value}").returncode == 0) is (spare == 1)
+
+    def test_program_has_room_for_as_many_nics(self, tmp_path: Path, program: str) -> None:
+        path, text = tmp_path / "grubenv", "multipath=off"
+        fits: list[tuple[bool, bool]] = []
+        for number in range(30):
+            text += f" ifname=enp10s{number}f0:52:54:00:12:34:{number:02x}"
+            path.write_bytes(empty_block())
+            by_program = _run(program, path, "set", f"{NAME}={text}").returncode == 0
+            fits.append((by_program, _fits(text)))
+        assert fits == [(True, True)] * 26 + [(False, False)] * 4

@@ -101,6 +101,10 @@ helm-controller: setup ## Build RKE2's controller of Helm charts into the user's
 kubeconform: setup ## Build the pinned kubeconform into the user's cache, once, and link it into .venv/bin
 	@$(BIN)/python -m hack.control_plane kubeconform
 
+.PHONY: elemental
+elemental: setup ## Build elemental in two versions into the user's cache, once (about 2 minutes), for test-host
+	@$(BIN)/python -m hack.control_plane elemental
+
 .PHONY: prometheus
 prometheus: setup ## Unpack Debian's Prometheus into the user's cache, once, where the machine has none
 	@$(BIN)/python -m hack.prometheus

@@ -1,7 +1,7 @@
 """`python -m hack.control_plane`: build a real control plane into the user's cache, once. See go/README.md.
 
 `python -m hack.control_plane helm` builds Helm instead, and links it beside the interpreter; the same goes for the
-other ones of assets.TOOLS.
+other ones of assets.TOOLS. `python -m hack.control_plane elemental` builds elemental in two versions.
 
 A folder of the cache is filled under a temporary name and renamed when it is complete.
 """
@@ -17,15 +17,19 @@ import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack.control_plane import assets
+from hack.control_plane import assets, elemental
 from hack.control_plane.assets import GO_FOLDER, AssetsError
 from hack.control_plane.crd_extraction import extract_crds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    #: Fills the folder of a program: by Go, in a folder to work in, with an environment.
+    Build = Callable[[str, Path, Mapping[str, str]], None]
 
 _INTERRUPTED = 130
 _REQUIREMENTS = Path(__file__).parents[2] / "requirements" / "go.txt"
@@ -41,6 +45,10 @@ def main() -> int:
     try:
         if sys.argv[1:] and sys.argv[1] in assets.TOOLS:
             return link_tool(provision_tool(sys.argv[1], os.environ))
+        if sys.argv[1:] == ["elemental"]:
+            for version in elemental.VERSIONS:
+                _report(f"elemental {version} is {provision_elemental(version, os.environ)}")
+            return 0
         found = provision(os.environ)
     except (AssetsError, OSError) as error:
         print(f"real-kube: {error}", file=sys.stderr)
@@ -72,15 +80,26 @@ def provision(environ: Mapping[str, str]) -> assets.Assets:
 
 def provision_tool(name: str, environ: Mapping[str, str]) -> Path:
     """Build one of the tools if it is missing and return its path. Raises AssetsError or OSError."""
-    tool, root = assets.expected_tool(name, environ), assets.cache_root(environ)
-    if not tool.exists():
-        root.mkdir(parents=True, exist_ok=True)
-        with _locked(root):
-            if not tool.exists():
-                go = _find_go(root, environ)
-                with _published(tool.parent) as work:
-                    _build_tool(name, go, work, _go_environ(work, environ))
+    _provision_program(assets.expected_tool(name, environ), partial(_build_tool, name), environ)
     return assets.find_tool(name, environ)
+
+
+def provision_elemental(version: str, environ: Mapping[str, str]) -> Path:
+    """Build a version of elemental if it is missing and return its path. Raises AssetsError or OSError."""
+    _provision_program(elemental.expected_elemental(version, environ), partial(_build_elemental, version), environ)
+    return elemental.find_elemental(version, environ)
+
+
+def _provision_program(program: Path, build: Build, environ: Mapping[str, str]) -> None:
+    root = assets.cache_root(environ)
+    if program.exists():
+        return
+    root.mkdir(parents=True, exist_ok=True)
+    with _locked(root):
+        if not program.exists():
+            go = _find_go(root, environ)
+            with _published(program.parent) as work:
+                build(go, work, _go_environ(work, environ))
 
 
 def link_tool(tool: Path) -> int:
@@ -135,6 +154,20 @@ def _build_tool(name: str, go: str, work: Path, environ: Mapping[str, str]) -> N
     _run(f"building {name} {version} (up to 2 minutes on a new machine)", command, cwd=place, environ=environ)
 
 
+def _build_elemental(version: str, go: str, work: Path, environ: Mapping[str, str]) -> None:
+    place, osutil = work / "go" / f"elemental-{version}", f"{elemental.MODULE}@{elemental.osutil_version()}"
+    _run(f"downloading {osutil}", [go, "mod", "download", osutil], cwd=work / "go" / elemental.OSUTIL, environ=environ)
+    elemental.write_osutil(_module_cache(go, environ), place / elemental.OSUTIL)
+    module, tag = _pin("require", place)
+    flags = f"-s -w -X {module}/internal/version.version={tag}"
+    command = [go, "build", "-ldflags", flags, "-o", str(work / "out" / "elemental"), module]
+    _run(f"building elemental {tag} (up to 2 minutes on a new machine)", command, cwd=place, environ=environ)
+
+
+def _module_cache(go: str, environ: Mapping[str, str]) -> str:
+    return subprocess.check_output([go, "env", "GOMODCACHE"], env=environ, text=True).strip()
+
+
 def _linker_flags(version: str) -> str:
     """Drop symbols, and set the version as the projects' own builds do."""
     major, minor, _ = version.removeprefix("v").split(".")
@@ -150,7 +183,7 @@ def _read_crds(go: str, work: Path, environ: Mapping[str, str]) -> None:
     pins = [(module, version) for module, version in sums if not version.endswith("/go.mod")]
     modules = [f"{module}@{version}" for module, version in pins]
     _run("downloading CustomResourceDefinitions", [go, "mod", "download", *modules], cwd=place, environ=environ)
-    cache = subprocess.check_output([go, "env", "GOMODCACHE"], env=environ, text=True).strip()
+    cache = _module_cache(go, environ)
     for module, version in pins:
         extract_crds(module, Path(cache, f"{module}@{version}"), work / "out")
 

@@ -81,8 +81,7 @@ def find_assets(environ: Mapping[str, str]) -> Assets:
 
 def expected_tool(name: str, environ: Mapping[str, str]) -> Path:
     """Return where the pinned one of TOOLS belongs, whether or not it is there."""
-    pins = (GO_FOLDER / name / file for file in ("go.mod", "go.sum"))
-    return cache_root(environ) / f"{name}-{_system()}-{_digest(pins)}" / name
+    return pinned_folder(name, (GO_FOLDER / name / file for file in ("go.mod", "go.sum")), environ) / name
 
 
 def find_tool(name: str, environ: Mapping[str, str]) -> Path:
@@ -91,6 +90,11 @@ def find_tool(name: str, environ: Mapping[str, str]) -> Path:
     if not os.access(tool, os.X_OK):
         raise AssetsError(f"{name} is not built: run `make {name}` (once, at most 2 minutes)")
     return tool
+
+
+def pinned_folder(name: str, pins: Iterable[Path], environ: Mapping[str, str]) -> Path:
+    """Return the folder of what these files pin, for this machine."""
+    return cache_root(environ) / f"{name}-{_system()}-{_digest(pins)}"
 
 
 def _system() -> str:

@@ -116,6 +116,23 @@ def test_helm_has_the_version_of_the_image() -> None:
     assert f"require helm.sh/helm/v4 {version}\n" in (GO_FOLDER / "helm/go.mod").read_text()
 
 
+def test_elemental_is_built_with_the_copy_of_osutil_once(machine: Machine) -> None:
+    crypt = machine.home / "modules/github.com/tredoe/osutil@v1.0.6/user/crypt/crypt.go"
+    crypt.parent.mkdir(parents=True)
+    crypt.write_text("package crypt\n")
+    (machine.home / "hook").write_text('cp -r osutil "$HOME/osutil"\n')
+    built = program.provision_elemental("1.3.0", machine.environ)
+    assert (machine.home / "osutil/userutil/crypt/crypt.go").exists()
+    download, build = machine.calls
+    assert download.startswith("osutil ")
+    assert download.endswith("mod download github.com/tredoe/osutil@v1.0.6")
+    assert build.startswith("elemental-1.3.0 -mod=readonly")
+    assert "version.version=v1.3.0 " in build
+    assert build.endswith("github.com/rancher/elemental-toolkit")
+    assert program.provision_elemental("1.3.0", machine.environ) == built
+    assert machine.calls == []
+
+
 def test_failed_build_is_one_line_and_leaves_nothing(machine: Machine) -> None:
     (machine.home / "hook").write_text("echo no space left >&2; exit 1")
     process = machine.start()

@@ -6,6 +6,7 @@ CreateImageFromTree; pkg/utils/common.go, SyncData and CreateDirStructure):
 
 - the root file system is copied into cOS/transition.imgTree by rsync without --delete, and from there into
   transition.img; the folder is removed afterwards, so that the partition holds the files twice meanwhile;
+- between both copies, its hook after-upgrade lets GRUB assess the next boot (boot_assessment.py);
 - `mv -f active.img passive.img`, whichever of the two runs: nothing reads /run/cos, /proc/cmdline or the loop device;
 - `mv -f transition.img active.img`;
 - at the end, and after an error, it removes the folder and transition.img and mounts the partition read-only. The
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from hack.host import state_partition
+from hack.host import boot_assessment, state_partition
 from hack.host.state_partition import ACTIVE, PASSIVE, STATE, TRANSITION, TREE
 from upgrade_manager.toolkit.host.host_programs import Output
 from upgrade_manager.toolkit.host.host_tree import HostTree
@@ -94,6 +95,7 @@ class SimulatedElemental:
         self._state.written[TREE] += written - written // 2
         if written < needed:
             raise _Failed("rsync finished with errors: exit status 11")
+        boot_assessment.enable(self._path(STATE))
         await self._work("the image")
 
     async def _write_image(self, size: int) -> None:

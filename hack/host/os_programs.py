@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from hack.host import state_partition
+from hack.host import boot_assessment, state_partition
 from hack.host.elemental import SimulatedElemental
 from hack.host.state_partition import ACTIVE, PASSIVE, STATE, TRANSITION, TREE
 from hack.host.systemd import systemctl
@@ -109,7 +109,7 @@ class OsPrograms:
                 try:
                     return await self._simulated.upgrade(source.removeprefix(prefix), log=log, folder=folder)
                 finally:
-                    self._state.next_os = self._os_of(ACTIVE)
+                    self._choose_next_os()
         return Output(status=1, stderr=f"Error: unknown flag: {' '.join(arguments)}")
 
     async def _mv(self, arguments: Sequence[str], _: bytes) -> Output:
@@ -118,7 +118,7 @@ class OsPrograms:
             return Output(status=1, stderr=f"mv: cannot move '{source}': Read-only file system")
         self._path(source).replace(self._path(target))
         state_partition.refresh(self._tree)
-        self._state.next_os = self._os_of(ACTIVE)
+        self._choose_next_os()
         return Output(status=0)
 
     async def _rm(self, arguments: Sequence[str], _: bytes) -> Output:
@@ -134,6 +134,9 @@ class OsPrograms:
             return Output(status=1, stderr=f"losetup: {arguments[-1]}: detach failed: No such device or address")
         return Output(status=0)
 
+    def _choose_next_os(self) -> None:
+        self._state.next_os = self._os_of(state_partition.next_image(self._tree))
+
     def _os_of(self, image: str) -> str:
         """Return the name in an image; the image of a new host names none."""
         path = self._path(image)
@@ -146,12 +149,18 @@ class OsPrograms:
         return Output(status=0 if self._path(arguments[-1]).exists() else 1, stderr="")
 
     async def _grub2_editenv(self, arguments: Sequence[str], _: bytes) -> Output:
-        file, command = arguments
-        content = self._path(file).read_bytes() if self._path(file).exists() else b""
-        if command != "list" or not content.startswith(b"# GRUB Environment Block\n"):
+        name, command, *variables = arguments
+        file = self._path(name)
+        values = boot_assessment.values_in(file.read_bytes() if file.exists() else b"")
+        if values is None:
             return Output(status=1, stderr="grub2-editenv: error: invalid environment block.")
-        lines = content.decode().rstrip("#").splitlines()
-        return Output(status=0, stdout="".join(f"{line}\n" for line in lines if not line.startswith("#")))
+        if command == "list":
+            return Output(status=0, stdout="".join(f"{key}={value}\n" for key, value in values.items()))
+        if name.startswith(STATE) and self._state.mounts.get(STATE) != "rw":
+            return Output(status=1, stderr=f"grub2-editenv: error: cannot open `{name}': Read-only file system.")
+        boot_assessment.write_block(file, {key: value for key, value in values.items() if key not in variables})
+        self._choose_next_os()
+        return Output(status=0)
 
     async def _blkid(self, arguments: Sequence[str], _: bytes) -> Output:
         """Find a device by its label; a cache file would be written."""

@@ -14,6 +14,8 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
+from hack.host import boot_assessment
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -50,7 +52,15 @@ def boot(root: Path, *, os_image: str) -> None:
     names = {image: _name_in(root / image.lstrip("/")) for image in (ACTIVE, PASSIVE)}
     image = next((one for one in names if names[one] == os_image), "")
     # An image without a name is one that ran when the host was created.
-    _run(root, image or (PASSIVE if names[ACTIVE] != "" and names[PASSIVE] is not None else ACTIVE))
+    image = image or (PASSIVE if names[ACTIVE] != "" and names[PASSIVE] is not None else ACTIVE)
+    _run(root, image)
+    (boot_assessment.succeed if image == ACTIVE else boot_assessment.fail)(root / STATE.lstrip("/"))
+
+
+def next_image(root: Path) -> str:
+    """Return the image that GRUB starts at the next boot."""
+    fallback = boot_assessment.starts_fallback(root / STATE.lstrip("/")) and (root / PASSIVE.lstrip("/")).exists()
+    return PASSIVE if fallback else ACTIVE
 
 
 def refresh(root: Path) -> None:

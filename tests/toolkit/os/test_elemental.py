@@ -12,6 +12,13 @@ Output: mount: /run/initramfs/cos-state: mount point is busy.
 """
 _LOG = """DEBU[2026-01-01T00:00:00Z] Mounting partition COS_STATE
 \x1b[31mERRO\x1b[0m[2026-01-01T00:00:00Z] Failed mounting device /dev/sda4 with label COS_STATE \n"""
+#: As both versions were seen to end when an image is too small.
+_FULL = """\x1b[31mERRO\x1b[0m[2026-01-01T00:00:00Z] rsync finished with errors: exit status 11
+\x1b[37mDEBU\x1b[0m[2026-01-01T00:00:00Z] Running cmd: 'losetup -d /dev/loop1'
+\x1b[31mERRO\x1b[0m[2026-01-01T00:00:00Z] failed creating transition image
+\x1b[37mDEBU\x1b[0m[2026-01-01T00:00:00Z] Unmounting partition COS_RECOVERY
+"""
+_CAUSE = "rsync finished with errors: exit status 11; failed creating transition image"
 _MOUNT = "Failed mounting device /dev/sda4 with label COS_STATE (mount: /run/initramfs/cos-state: mount point is busy)"
 
 
@@ -20,7 +27,10 @@ _MOUNT = "Failed mounting device /dev/sda4 with label COS_STATE (mount: /run/ini
     [
         pytest.param(_LOG, _BUSY, _MOUNT, id="its log on standard output"),
         pytest.param("", f"{_LOG}{_BUSY}", _MOUNT, id="its log on standard error"),
-        pytest.param("ERRO[0001] first\nERRO[0002] last\nINFO[0003] cleaning\n", "", "last", id="the last error"),
+        pytest.param(_FULL, "", _CAUSE, id="1.3.0"),
+        pytest.param(_FULL[_FULL.index("DEBU") :], "", "failed creating transition image", id="0.3.1, without a cause"),
+        pytest.param(f"ERRO[0001] of a hook\n{_FULL}", "", _CAUSE, id="the last two errors"),
+        pytest.param("ERRO[1] twice\nERRO[2] twice\n", "", "twice", id="the same error twice"),
         pytest.param("INFO[0001] begun\n", "Killed\n", "Killed", id="no error"),
         pytest.param("", "", "no output", id="nothing"),
     ],

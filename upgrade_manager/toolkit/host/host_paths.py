@@ -27,6 +27,9 @@ OS_WORK = f"{WORK}/os"
 STATE_PARTITION = "/run/initramfs/cos-state"
 #: elemental's record of the installation.
 STATE_FILE = f"{STATE_PARTITION}/state.yaml"
+#: GRUB's marks of a boot after an upgrade (rancher/elemental-toolkit: 08_boot_assessment.yaml; from v1.3.0 on, they are
+#: on the partition COS_GRUB, which Harvester's elemental does not use for them).
+BOOT_ASSESSMENT = f"{STATE_PARTITION}/boot_assessment"
 #: The place at which elemental looks for that partition (rancher/elemental-toolkit v1.1.7: pkg/constants/constants.go).
 ELEMENTAL_STATE = "/run/cos/state"
 #: The image that the next boot starts.

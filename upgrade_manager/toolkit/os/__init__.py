@@ -6,7 +6,7 @@ os_images   the images on the state partition; `elemental` writes the images, `i
 state_file  elemental's record of the installation
 state_device  the state partition's device, and its second mount
 kernel_arguments  keeps the names of NICs by GRUB's arguments for the kernel; `grub_files` are the files of GRUB
-running_image  the image that the host runs
+running_image  the image that the host runs; `boot_assessment` has GRUB's mark of a boot that did not end
 reboot      the reboot after the Pod has succeeded
 """
 

@@ -33,6 +33,8 @@ _DIRECTORY = ("--directory", MOUNT_POINT)
 #: An error in elemental's log, which is on its standard output, and colours, which it has also without a terminal.
 _ERROR = re.compile(r"^ERRO\[[^\]]*\] *(?P<text>.*?) *$", re.MULTILINE)
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+#: The number of errors that a message shows.
+_SHOWN = 2
 #: The cause that mount prints, followed by a hint.
 _MOUNT = re.compile(r"\bmount: .*?(?=\.? *$)", re.MULTILINE)
 
@@ -73,12 +75,14 @@ async def _watched(context: ToolkitContext, call: Call) -> Output:
 
 
 def error_of(output: Output) -> str:
-    """Return elemental's last error, and what mount said; the last line of the output may be a hint of mount only."""
+    """Return elemental's last errors, and what mount said; the last line of the output may be a hint of mount only."""
     text = _COLOUR.sub("", f"{output.stdout}\n{output.stderr}")
     errors, mounts = _ERROR.findall(text), _MOUNT.findall(text)
     if not errors:
         return output.last_line or "no output"
-    return f"{errors[-1]} ({mounts[-1]})" if mounts else str(errors[-1])
+    # The last one names what failed, and the one before it may name the cause.
+    shown = "; ".join(dict.fromkeys(errors[-_SHOWN:]))
+    return f"{shown} ({mounts[-1]})" if mounts else shown
 
 
 async def _source(context: ToolkitContext) -> tuple[str, str]:

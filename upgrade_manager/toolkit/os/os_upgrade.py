@@ -17,6 +17,7 @@ from upgrade_manager.release.migrations.nodes import GRUB_FILES, KERNEL_ARGUMENT
 from upgrade_manager.release.migrations.v1_7_to_v1_8 import NIC_NAMES
 from upgrade_manager.toolkit.host.host_paths import ACTIVE_IMAGE, PASSIVE_IMAGE
 from upgrade_manager.toolkit.iso.downloads import Downloads
+from upgrade_manager.toolkit.os.boot_assessment import forget_attempt
 from upgrade_manager.toolkit.os.elemental import CONFIG, run_elemental
 from upgrade_manager.toolkit.os.grub_files import files_missing, write_files
 from upgrade_manager.toolkit.os.image_check import verify_image
@@ -123,13 +124,14 @@ async def check_os(context: ToolkitContext) -> None:
 
 
 async def _secure_running(context: ToolkitContext) -> None:
-    """Make the image that runs the active one, which elemental keeps. Raises StepFailed if elemental would lose it."""
+    """Make the image that runs the active one, which elemental keeps and GRUB starts until then. Raises StepFailed."""
     try:
         if running_image(context.tree) == PASSIVE_IMAGE:
             refuse_pending(context.tree)
     except StepFailed as error:
         raise StepFailed(f"{error}. Reboot node {context.node} from its disk, and retry the upgrade") from error
     await make_running_active(context)
+    await forget_attempt(context)
 
 
 def refuse_pending(tree: HostTree) -> None:

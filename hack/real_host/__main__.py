@@ -7,9 +7,8 @@ from hack.real_host import parts
 
 def main() -> None:
     """Print a line for each part."""
-    machine = parts.this_machine()
-    for name in parts.PARTS:
-        print(f"real-host: {name}: {parts.missing(machine, name) or 'found'}")
+    for line in parts.report(parts.this_machine()):
+        print(f"real-host: {line}")
 
 
 if __name__ == "__main__":

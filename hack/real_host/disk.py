@@ -39,12 +39,16 @@ def make_disk(disk: Path, root: Path, persistent: Path) -> None:
         for folder in ("oem", "recovery", "state/cOS", "state/grub2"):
             (work / folder).mkdir(parents=True)
         (work / "oem/grubenv").write_bytes(grub.environment())
+        (work / "state" / grub.ASSESSMENT).write_bytes(grub.environment())
         (work / "state/grub2/grub.cfg").write_text(grub.CONFIG, encoding="utf-8")
         make_image(root, work / "state/cOS/active.img", label="COS_ACTIVE")
         copy_sparse(work / "state/cOS/active.img", work / "state/cOS/passive.img")
         sources = (work / "oem", work / "recovery", work / "state", persistent)
-        for partition, source in zip(layout.PARTITIONS[1:], sources, strict=True):
+        for partition, source in zip(layout.PARTITIONS[1:-1], sources, strict=True):
             _fill(disk, partition, source)
+    # FAT16, because mkfs.vfat chooses by the size of the whole file.
+    efi = ("-F", "16", "-n", layout.EFI_LABEL, "--offset", str(layout.EFI.sector))
+    _run("mkfs.vfat", *efi, str(disk), str(layout.EFI.mib * 1024))
 
 
 def copy_sparse(source: Path, target: Path) -> None:

@@ -14,7 +14,9 @@ MODULES = (
     *("biosdisk", "part_gpt", "ext2", "search", "search_label", "loopback", "linux", "normal", "configfile"),
     *("loadenv", "test", "echo", "serial", "terminal", "halt", "reboot"),
 )
-#: Set by elemental's hook after an upgrade, and by GRUB before the first boot of what was installed.
+#: The file of the state partition with the marks of an attempt to boot, and the marks: set by elemental's hook after an
+#: upgrade, and by GRUB before the first boot of what was installed.
+ASSESSMENT = "boot_assessment"
 ASSESSED, TENTATIVE = "enable_boot_assessment", "boot_assessment_tentative"
 EMBEDDED = "search --no-floppy --label COS_STATE --set root\nconfigfile ($root)/grub2/grub.cfg\n"
 
@@ -26,20 +28,21 @@ search --no-floppy --label COS_STATE --set state
 if [ -f ($oem)/grubenv ]; then
     load_env --file ($oem)/grubenv
 fi
+load_env --file ($state)/{ASSESSMENT}
 set image=active
 if [ "${{{ASSESSED}}}" = yes ]; then
     if [ "${{{TENTATIVE}}}" = yes ]; then
         set image=passive
     else
         set {TENTATIVE}=yes
-        save_env --file ($oem)/grubenv {TENTATIVE}
+        save_env --file ($state)/{ASSESSMENT} {TENTATIVE}
     fi
 fi
 if [ ! -f ($state)/cOS/$image.img ]; then
     set image=passive
 fi
 echo "starting $image.img"
-set options="rd.cos.oemlabel=COS_OEM console=ttyS0 quiet"
+set options="rd.cos.oemlabel=COS_OEM console=ttyS0 quiet ${{third_party_kernel_args}}"
 loopback image ($state)/cOS/$image.img
 linux (image)/boot/vmlinuz root=LABEL=COS_STATE cos-img/filename=/cOS/$image.img $options
 initrd (image)/boot/initrd

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hack.real_host import root_tree
+from hack.real_host import grub, root_tree
 from hack.real_host.disk import copy_sparse, make_disk
 from hack.real_host.machine import Machine
 
@@ -90,5 +90,5 @@ def damage_active(machine: Machine) -> None:
     copy = f"cp --sparse=always {ACTIVE} {STATE}/cOS/damaged.img"
     remove = f"debugfs -w -R 'rm /usr/sbin/init' {STATE}/cOS/damaged.img"
     machine.call("sh", "-c", f"{copy} && {remove} && mv {ACTIVE} {PASSIVE} && mv {STATE}/cOS/damaged.img {ACTIVE}")
-    machine.call("grub2-editenv", "/oem/grubenv", "set", "enable_boot_assessment=yes")
+    machine.call("grub2-editenv", f"{STATE}/{grub.ASSESSMENT}", "set", f"{grub.ASSESSED}=yes")
     machine.call("sync")

@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SECTOR = 512
+#: elemental 1.3.0 writes GRUB's variables to this partition, and ends with a panic without it (pkg/action/upgrade.go).
+#: The guest starts by BIOS all the same.
+EFI_LABEL = "COS_GRUB"
 _MIB = 1024 * 1024
 #: Free in front of the first partition, and behind the last one for the second copy of the table.
 _MARGIN = 1
@@ -25,8 +28,8 @@ class Partition:
 
     @property
     def kind(self) -> str:
-        """The type as sgdisk names it: BIOS boot partition, or Linux file system."""
-        return "8300" if self.label else "ef02"
+        """The type as sgdisk names it: BIOS boot partition, EFI system partition, or Linux file system."""
+        return {"": "ef02", EFI_LABEL: "ef00"}.get(self.label, "8300")
 
     @property
     def offset(self) -> int:
@@ -46,6 +49,7 @@ class Partition:
 
 def _partitions() -> tuple[Partition, ...]:
     sizes = {"": 1, "COS_OEM": 64, "COS_RECOVERY": 64, "COS_STATE": 8 * 1024, "COS_PERSISTENT": 12 * 1024}
+    sizes[EFI_LABEL] = 64
     found, begin = [], _MARGIN
     for number, (label, mib) in enumerate(sizes.items(), start=1):
         found.append(Partition(number=number, label=label, mib=mib, begin_mib=begin))
@@ -54,9 +58,9 @@ def _partitions() -> tuple[Partition, ...]:
 
 
 PARTITIONS = _partitions()
-BIOS, _, _, STATE, PERSISTENT = PARTITIONS
+BIOS, _, _, STATE, _, EFI = PARTITIONS
 #: Bytes of the whole disk.
-DISK_SIZE = (PERSISTENT.begin_mib + PERSISTENT.mib + _MARGIN) * _MIB
+DISK_SIZE = (EFI.begin_mib + EFI.mib + _MARGIN) * _MIB
 
 
 def table_arguments() -> list[str]:

@@ -9,16 +9,20 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hack.control_plane.assets import AssetsError, find_assets
+from hack.control_plane.elemental import VERSIONS, find_elemental
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 #: The variables by which an operator names files: elemental, and the toolkit's image as an archive.
 ELEMENTAL, TOOLKIT_IMAGE = "ELEMENTAL", "TOOLKIT_IMAGE"
+#: Of elemental, for the stories that run with one version only.
+DEFAULT_VERSION = VERSIONS[0]
 #: Where `make images-debian` leaves the image.
 BUILT_IMAGE = Path(__file__).parents[2] / "build/images/toolkit.tar"
 #: Programs of this machine by Debian's packages.
@@ -27,6 +31,7 @@ _PROGRAMS = {
     "mmdebstrap": ("mmdebstrap",),
     "gdisk": ("sgdisk",),
     "e2fsprogs": ("mke2fs",),
+    "dosfstools": ("mkfs.vfat",),
     "squashfs-tools": ("mksquashfs",),
     "grub-common": ("grub-mkimage",),
     "openssh-client": ("ssh", "ssh-keygen"),
@@ -60,13 +65,29 @@ def this_machine() -> Machine:
 
 def missing(machine: Machine, *names: str) -> str:
     """Return the first reason why one of these parts is missing; empty if all are there."""
-    return next((reason for name in names if (reason := _CHECKS[name](machine))), "")
+    return next((reason for name in names if (reason := PARTS[name](machine))), "")
 
 
-def elemental(environ: Mapping[str, str]) -> Path | None:
-    """Return the program that the operator has named, or None."""
+def elemental(environ: Mapping[str, str], version: str) -> Path:
+    """Return the program that the operator has named, else the built one of this version. Raises AssetsError."""
     given = environ.get(ELEMENTAL)
-    return Path(given).absolute() if given else None
+    return Path(given).absolute() if given else find_elemental(version, environ)
+
+
+def elemental_part(version: str) -> str:
+    """Return the name of the part that is this version of elemental."""
+    return f"elemental-{version}"
+
+
+def report(machine: Machine) -> list[str]:
+    """Return a line for each part."""
+    found = {elemental_part(version): partial(elemental, machine.environ, version) for version in VERSIONS}
+    lines = []
+    for name in PARTS:
+        reason = missing(machine, name)
+        program = found.get(name)
+        lines.append(f"{name}: {reason or ('found' if program is None else f'{program()} runs')}")
+    return lines
 
 
 def toolkit_image(environ: Mapping[str, str]) -> Path:
@@ -105,17 +126,15 @@ def _toolkit(machine: Machine) -> str:
     return f"the toolkit's image is not at {image}: run `make images-debian`, or set {TOOLKIT_IMAGE} to an OCI archive"
 
 
-def _elemental(machine: Machine) -> str:
-    program = elemental(machine.environ)
-    if program is None:
-        return f"no package has elemental: set {ELEMENTAL} to the program of elemental 1.1.7 for x86_64"
+def _elemental(machine: Machine, version: str) -> str:
+    given = machine.environ.get(ELEMENTAL)
+    if given and version != DEFAULT_VERSION:
+        return f"{ELEMENTAL} names the program that runs"
+    try:
+        program = elemental(machine.environ, version)
+    except AssetsError as error:
+        return f"{error}, or set {ELEMENTAL} to the program of elemental 1.1.7 for x86_64"
     return "" if machine.exists(program) else f"{ELEMENTAL}={program} is no file"
-
-
-def _without_elemental(machine: Machine) -> str:
-    if _elemental(machine):
-        return ""
-    return f"it shows the toolkit on a node without elemental, and {ELEMENTAL} is set"
 
 
 #: By name, in the order of the report.
@@ -123,7 +142,5 @@ PARTS: dict[str, Callable[[Machine], str]] = {
     "guest": _guest,
     "control-plane": _control_plane,
     "toolkit": _toolkit,
-    "elemental": _elemental,
+    **{elemental_part(version): partial(_elemental, version=version) for version in VERSIONS},
 }
-#: A test may need that a part is missing.
-_CHECKS = {**PARTS, "without-elemental": _without_elemental}

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hack.control_plane.assets import cache_root
+from hack.real_host.grub import ASSESSED, ASSESSMENT, TENTATIVE
 from hack.real_host.initramfs import write_initramfs
 
 if TYPE_CHECKING:
@@ -33,12 +34,14 @@ NODE = "guest"
 #: Below the persistent partition, which is mounted at /usr/local: what is mounted at /var.
 VAR = ".state/var"
 _RKE2 = "var/lib/rancher/rke2"
+_STATE = "/run/initramfs/cos-state"
 _FILES = {
     "etc/hostname": f"{NODE}\n",
     "etc/hosts": f"127.0.0.1 localhost {NODE}\n",
     "etc/machine-id": "0123456789abcdef0123456789abcdef\n",
     "etc/fstab": f"""LABEL=COS_PERSISTENT /usr/local ext4 defaults 0 0
 LABEL=COS_OEM /oem ext4 defaults 0 0
+LABEL=COS_GRUB /run/elemental/efi vfat defaults 0 0
 /usr/local/{VAR} /var none bind,x-systemd.requires-mounts-for=/usr/local 0 0
 tmpfs /tmp tmpfs mode=1777 0 0
 """,
@@ -51,14 +54,27 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
 [grpc]
 address = "/run/k3s/containerd/containerd.sock"
 """,
-    # elemental's cloud-config removes both marks in each boot that succeeds, in that of the fallback, too.
-    "etc/systemd/system/boot-assessment.service": """[Unit]
-After=oem.mount multi-user.target
+    # elemental's cloud-config removes both marks in a boot of the active image, and keeps them in that of the fallback:
+    # 08_boot_assessment.yaml of rancher/elemental-toolkit, before v1.0 in packages/cloud-config/oem, in v1.3.0 in
+    # pkg/features/embedded/cloud-config-essentials/system/oem.
+    "etc/systemd/system/boot-assessment.service": f"""[Unit]
+ConditionPathExists=/run/cos/active_mode
+After=local-fs.target
+Before=ssh.service
 [Service]
 Type=oneshot
-ExecStart=/usr/bin/grub-editenv /oem/grubenv unset boot_assessment_tentative enable_boot_assessment
+ExecStart=/bin/mount -o remount,rw {_STATE}
+ExecStart=/usr/bin/grub-editenv {_STATE}/{ASSESSMENT} unset {TENTATIVE} {ASSESSED}
+ExecStart=/bin/mount -o remount,ro {_STATE}
 [Install]
 WantedBy=multi-user.target
+""",
+    # As in elemental's own cloud-config, after the copy of the new system's files.
+    "system/oem/boot-assessment.yaml": f"""name: Assess the next boot
+stages:
+  after-upgrade:
+  - commands:
+    - grub2-editenv {_STATE}/{ASSESSMENT} set {ASSESSED}=yes
 """,
 }
 _UNITS = ("systemd-networkd", "ssh", "containerd", "boot-assessment")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hack.control_plane.elemental import VERSIONS
 from hack.real_host import guest
 from hack.real_host.guest import ACTIVE, PASSIVE
 from hack.real_host.root_tree import NEW_OS, OLD_OS
@@ -12,6 +13,7 @@ from tests.support.host.node import Node
 pytestmark = [pytest.mark.timeout(3600)]
 
 
+@pytest.mark.parametrize("elemental_version", VERSIONS)
 @pytest.mark.host("guest", "control-plane", "toolkit", "elemental")
 def test_node_boots_the_release_after_its_pod_succeeded(node: Node) -> None:
     boot = node.machine.wait_for_boot()

@@ -13,4 +13,4 @@ def test_environment_has_the_size_that_grub_reads() -> None:
 
 def test_configuration_uses_the_variables_of_the_assessment() -> None:
     assert f'"${{{grub.ASSESSED}}}" = yes' in grub.CONFIG
-    assert grub.CONFIG.count("{") == grub.CONFIG.count("}") == 2
+    assert grub.CONFIG.count("{") == grub.CONFIG.count("}") == 3

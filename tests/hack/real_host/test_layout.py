@@ -16,6 +16,7 @@ def test_partitions_have_elementals_labels_and_sizes() -> None:
         ("COS_RECOVERY", 64),
         ("COS_STATE", 8192),
         ("COS_PERSISTENT", 12288),
+        ("COS_GRUB", 64),
     ]
 
 
@@ -33,4 +34,11 @@ def test_state_partition_begins_where_its_file_system_is_made() -> None:
 def test_table_is_written_by_sectors_types_and_names() -> None:
     arguments = table_arguments()
     assert arguments[:4] == ["--clear", "--set-alignment=1", "--new=1:2048:4095", "--typecode=1:ef02"]
-    assert arguments[-3:] == ["--new=5:17043456:42209279", "--typecode=5:8300", "--change-name=5:COS_PERSISTENT"]
+    assert arguments[-6:] == [
+        "--new=5:17043456:42209279",
+        "--typecode=5:8300",
+        "--change-name=5:COS_PERSISTENT",
+        "--new=6:42209280:42340351",
+        "--typecode=6:ef00",
+        "--change-name=6:COS_GRUB",
+    ]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hack.control_plane.elemental import VERSIONS, expected_elemental
 from hack.real_host import parts
 from hack.real_host.parts import Machine, missing
 
@@ -30,7 +31,7 @@ def without(*programs: str) -> Callable[[str], str | None]:
 
 
 def test_nothing_is_missing_from_a_complete_machine() -> None:
-    assert missing(machine(), "guest", "toolkit", "elemental") == ""
+    assert missing(machine(), "guest", "toolkit", "elemental-1.3.0") == ""
 
 
 @pytest.mark.parametrize(
@@ -50,22 +51,38 @@ def test_nothing_is_missing_from_a_complete_machine() -> None:
             {"exists": lambda _: False, "environ": {"TOOLKIT_IMAGE": "/images/other.tar"}},
             "the toolkit's image is not at /images/other.tar",
         ),
-        ("elemental", {"environ": {}}, "no package has elemental: set ELEMENTAL to the program of elemental 1.1.7"),
-        ("elemental", {"exists": lambda _: False}, "ELEMENTAL=/opt/elemental is no file"),
-        ("without-elemental", {}, "it shows the toolkit on a node without elemental, and ELEMENTAL is set"),
+        (
+            "elemental-0.3.1",
+            {"environ": {"XDG_CACHE_HOME": "/nowhere"}},
+            "is not built: run `make elemental` (once, about 2 minutes), or set ELEMENTAL to the program",
+        ),
+        ("elemental-1.3.0", {"exists": lambda _: False}, "ELEMENTAL=/opt/elemental is no file"),
+        ("elemental-0.3.1", {}, "ELEMENTAL names the program that runs"),
     ],
 )
 def test_a_missing_part_has_a_reason_with_a_remedy(part: str, changes: dict[str, Any], reason: str) -> None:
     assert reason in missing(machine(**changes), part)
 
 
-def test_a_test_without_elemental_runs_where_it_is_missing() -> None:
-    assert missing(machine(environ={}), "without-elemental") == ""
+def test_built_versions_of_elemental_are_found_in_the_cache(tmp_path: Path) -> None:
+    environ = {"XDG_CACHE_HOME": str(tmp_path)}
+    for version in VERSIONS:
+        program = expected_elemental(version, environ)
+        program.parent.mkdir(parents=True)
+        program.touch()
+        part = parts.elemental_part(version)
+        assert missing(machine(environ=environ), part) == ""
+        assert f"{part}: {program} runs" in parts.report(machine(environ=environ))
+
+
+def test_report_names_each_part_and_what_it_lacks() -> None:
+    assert parts.report(machine(user=1))[0].startswith("guest: the guest's root file system is made by root")
+    assert "elemental-1.3.0: /opt/elemental runs" in parts.report(machine())
 
 
 def test_the_first_missing_part_is_the_reason() -> None:
     lacking = machine(user=1, exists=lambda _: False)
-    assert missing(lacking, "elemental", "guest").startswith("ELEMENTAL=")
+    assert missing(lacking, "elemental-1.3.0", "guest").startswith("ELEMENTAL=")
 
 
 def test_the_built_image_is_where_the_build_leaves_it() -> None:

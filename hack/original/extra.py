@@ -99,9 +99,9 @@ EXTRA = (
         "elemental of the release runs instead of the host's.",
     ),
     Extra(
-        what="active.img and passive.img",
-        lines=r"change +file /run/initramfs/cos-state/cOS/(?:active|passive)\.img",
-        because="elemental writes them in both cases.",
+        what="active.img, passive.img, and GRUB's mark boot_assessment on the state partition",
+        lines=r"file /run/initramfs/cos-state/(?:cOS/(?:active|passive)\.img|boot_assessment)",
+        because="elemental and its hooks write them in both cases.",
     ),
     Extra(
         what="state.yaml renamed by mv",

@@ -13,7 +13,8 @@ CreateImageFromTree; pkg/utils/common.go, SyncData and CreateDirStructure):
   kernel refuses that (EBUSY) while the running image is unlinked; elemental returns 1, with both images renamed.
 
 The image is a sparse file on a loop device: on a full partition the kernel loses what it cannot write, and elemental
-sees no error. A killed elemental leaves all of it, and its loop device.
+sees no error. A killed elemental leaves all of it, its loop device, and the mount of the folder at its working place:
+while that is there, the kernel refuses to mount the partition read-only once the folder was removed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from hack.host import boot_assessment, state_partition
-from hack.host.state_partition import ACTIVE, PASSIVE, STATE, TRANSITION, TREE
+from hack.host.state_partition import ACTIVE, PASSIVE, STATE, TRANSITION, TREE, WORKING
 from upgrade_manager.toolkit.host.host_programs import Output
 from upgrade_manager.toolkit.host.host_tree import HostTree
 
@@ -90,6 +91,8 @@ class SimulatedElemental:
         written = min(room, max(0, needed))
         # rsync copies onto what an earlier run has left.
         state_partition.unpack(state_partition.pack(found), tree)
+        self._path(WORKING).mkdir(parents=True, exist_ok=True)
+        self._state.mounts[WORKING] = TREE
         self._state.written[TREE] = self._state.written.get(TREE, 0) + written // 2
         await self._work("the second half of the tree")
         self._state.written[TREE] += written - written // 2
@@ -148,6 +151,7 @@ class SimulatedElemental:
         return Output(status=1 if errors else 0, stdout=errors)
 
     def _remove_tree(self) -> None:
+        self._state.mounts.pop(WORKING, None)
         shutil.rmtree(self._path(TREE), ignore_errors=True)
         self._state.written.pop(TREE, None)
 

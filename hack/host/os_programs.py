@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hack.host import boot_assessment, state_partition
 from hack.host.elemental import SimulatedElemental
-from hack.host.state_partition import ACTIVE, PASSIVE, STATE, TRANSITION, TREE
+from hack.host.state_partition import ACTIVE, PASSIVE, STATE, TRANSITION, TREE, WORKING
 from hack.host.systemd import systemctl
 from hack.host.time_programs import TimePrograms
 from upgrade_manager.toolkit.host.host_programs import Output
@@ -67,7 +67,7 @@ class OsPrograms:
         match list(arguments):
             case ["-o", "remount,rw", target]:
                 self._state.mounts[target] = "rw"
-            case ["-o", "remount,ro", target] if target == STATE and state_partition.is_unlinked(self._tree):
+            case ["-o", "remount,ro", target] if target == STATE and self._keeps_unlinked_files():
                 return Output(status=_MOUNT_FAILED, stderr=f"mount: {target}: mount point is busy.")
             case ["-o", "remount,ro", target]:
                 self._state.mounts.pop(target, None)
@@ -133,6 +133,11 @@ class OsPrograms:
         if not state_partition.detach(self._tree, arguments[-1].removeprefix("/dev/")):
             return Output(status=1, stderr=f"losetup: {arguments[-1]}: detach failed: No such device or address")
         return Output(status=0)
+
+    def _keeps_unlinked_files(self) -> bool:
+        """Return True if the kernel refuses to mount the state partition read-only."""
+        is_bound = WORKING in self._state.mounts and not self._path(TREE).exists()
+        return is_bound or state_partition.is_unlinked(self._tree)
 
     def _choose_next_os(self) -> None:
         self._state.next_os = self._os_of(state_partition.next_image(self._tree))

@@ -24,6 +24,8 @@ IMAGES = f"{STATE}/cOS"
 ACTIVE, PASSIVE, TRANSITION = (f"{IMAGES}/{name}.img" for name in ("active", "passive", "transition"))
 #: The folder into which elemental copies the root file system before it writes the image.
 TREE = f"{IMAGES}/transition.imgTree"
+#: The place at which elemental binds that folder while it works.
+WORKING = "/run/cos/workingtree"
 _RUNNING = "the running operating system\n"
 _PREVIOUS = "the previous operating system\n"
 _OS = "PRETTY_NAME="

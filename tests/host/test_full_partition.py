@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hack.real_host import guest
-from hack.real_host.guest import ACTIVE, STATE
+from hack.real_host.guest import ACTIVE, PASSIVE, STATE
 from hack.real_host.machine import Machine
 from hack.real_host.root_tree import OLD_OS
 from tests.support.host.node import Node
@@ -50,6 +50,8 @@ def test_partition_that_runs_full_keeps_the_running_system(node: Node) -> None:
     assert f"The node keeps {OLD_OS}" in ended.message
     assert guest.running_image(node.machine) == ACTIVE
     assert guest.names(node.machine) == {"active.img", "passive.img"}
+    # The partition is read-only again, although elemental was killed.
+    assert node.machine.run("touch", f"{PASSIVE}.new").status != 0
     node.machine.run("systemctl", "reboot", seconds=60)
     node.machine.wait_for_boot(after=boot)
     assert (guest.os_name(node.machine), guest.running_image(node.machine)) == (OLD_OS, ACTIVE)

@@ -107,6 +107,7 @@ async def test_full_partition_ends_elemental_before_its_renames(tmp_path: Path, 
         assert not world.tree.exists(TRANSITION_TREE)
         assert not world.tree.exists(TRANSITION_IMAGE)
         assert not any(call.startswith("mv") for call in state.calls)
+        assert state.mounts == {}
         world.programs.stage, state.free_mib = lambda _: None, 5086
         await world.run(COMMAND)
         assert is_upgraded(world)

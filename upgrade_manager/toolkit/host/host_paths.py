@@ -32,6 +32,14 @@ STATE_FILE = f"{STATE_PARTITION}/state.yaml"
 BOOT_ASSESSMENT = f"{STATE_PARTITION}/boot_assessment"
 #: The place at which elemental looks for that partition (rancher/elemental-toolkit v1.1.7: pkg/constants/constants.go).
 ELEMENTAL_STATE = "/run/cos/state"
+#: The places at which elemental binds the folder of the new system and mounts its image, up to 1.1.7 and from 1.3.0 on
+#: (rancher/elemental-cli v0.3.1, rancher/elemental-toolkit v1.3.0: pkg/constants/constants.go).
+ELEMENTAL_MOUNTS = (
+    "/run/cos/workingtree",
+    "/run/cos/transition",
+    "/run/elemental/workingtree",
+    "/run/elemental/transition",
+)
 #: The image that the next boot starts.
 ACTIVE_IMAGE = f"{STATE_PARTITION}/cOS/active.img"
 #: The previous operating system, which starts when the active image does not start.

@@ -18,6 +18,7 @@ import structlog
 
 from upgrade_manager.toolkit.host.host_paths import (
     ACTIVE_IMAGE,
+    ELEMENTAL_MOUNTS,
     PASSIVE_IMAGE,
     STATE_PARTITION,
     TRANSITION_IMAGE,
@@ -61,9 +62,13 @@ def interrupted(tree: HostTree) -> list[str]:
 
 
 async def _remove_interrupted(context: ToolkitContext) -> None:
+    paths = interrupted(context.tree)
+    # A mount in this container outlives elemental: the kernel would not mount the partition read-only again.
+    for mount in (place for place in ELEMENTAL_MOUNTS if paths and context.tree.exists(place)):
+        await _try(context, "umount", "--recursive", mount)
     for device in loop_devices(context.tree, TRANSITION_IMAGE):
         await _try(context, "losetup", "--detach", device)
-    if paths := interrupted(context.tree):
+    if paths:
         # elemental mounts /oem and /usr/local into the folder: a mount that is left must keep its files.
         await _run(context, "rm", "--recursive", "--force", "--one-file-system", *paths)
 

@@ -70,15 +70,15 @@ def test_names_and_scope() -> None:
 
 
 @pytest.mark.rule(
-    "api: kubectl get shows VERSION, CURRENTPHASE, AVAILABLE, PROGRESSING, DEGRADED and AGE",
-    "api: kubectl get -o wide adds IMAGE, PREVIOUS, TARGET, ESTIMATEDCOMPLETION, STALLED and MESSAGE",
+    "api: kubectl get shows VERSION, PHASE, STATUS, NODES and AGE",
+    "api: kubectl get -o wide adds the conditions, IMAGE, PREVIOUS, TARGET and MESSAGE",
 )
 def test_printer_columns() -> None:
     columns = version()["additionalPrinterColumns"]
     narrow = [column["name"].upper() for column in columns if not column.get("priority")]
     wide = [column["name"].upper() for column in columns if column.get("priority") == 1]
-    assert narrow == ["VERSION", "CURRENTPHASE", "AVAILABLE", "PROGRESSING", "DEGRADED", "AGE"]
-    assert wide == ["IMAGE", "PREVIOUS", "TARGET", "ESTIMATEDCOMPLETION", "STALLED", "MESSAGE"]
+    assert narrow == ["VERSION", "PHASE", "STATUS", "NODES", "AGE"]
+    assert wide == ["AVAILABLE", "PROGRESSING", "DEGRADED", "IMAGE", "PREVIOUS", "TARGET", "MESSAGE"]
 
 
 def test_metadata_has_no_schema() -> None:
@@ -142,7 +142,7 @@ def test_field_limits(path: str, expected: dict[str, Any]) -> None:
         (".status", ["blockers cleanupPending conditions currentPhase phaseTransitionTimestamps isoImageID",
                      "estimatedCompletion ledger",
                      "nodeUpgradeStatuses originals previousVersion provisionGeneration releaseMetadata singleNode",
-                     "sameKubernetes staleHooks version", "createdBy toolkitImage checksums survey"]),
+                     "sameKubernetes staleHooks version", "createdBy toolkitImage checksums survey display"]),
             (".status.survey", ["plan nodes"]),
         (".status.checksums", ["isoChecked checked message files"]),
             (".status.toolkitImage", ["repository tag digest kind guessed annotatedImage annotatedKind"]),

@@ -22,7 +22,7 @@ def test_documents_of_yaml_can_follow_one_another() -> None:
 
 
 NAMES = [
-    *("plan", "state", "phase", "previousVersion", "targetVersion", "toolkitImage", "checksums", "createdBy"),
+    *("plan", "state", "status", "phase", "previousVersion", "targetVersion", "toolkitImage", "checksums", "createdBy"),
     *("started", "ended", "elapsedSeconds", "estimatedCompletion", "progress", "phases", "nodes", "waiting"),
     *("lastError", "cause", "deleting", "cleaningUp", "blockers", "warnings"),
 ]

@@ -30,6 +30,7 @@ def phase(mark: PhaseState, seconds: float) -> dict[str, Any]:
 
 STARTED, DONE = "phase Initialize: started", "phase Initialize: done after 2 s"
 FAILED = node("node-0", "PreDrainFailed", "no room")
+FAILURE = {"state": PlanState.FAILED, "status": "Failed: PreloadFailed", "cause": "no room"}
 
 
 @pytest.mark.parametrize(
@@ -44,8 +45,9 @@ FAILED = node("node-0", "PreDrainFailed", "no room")
         pytest.param({"events": (WARNING,)}, ["event: Warning ImageCleanupSkipped: no list"], id="event"),
         pytest.param({"events": (REPEATED,)}, [], id="event of a phase"),
         pytest.param({"state": PlanState.SUCCEEDED}, ["plan demo: Succeeded"], id="success"),
-        pytest.param({"state": PlanState.FAILED, "cause": "no room"}, ["plan demo: Failed: no room"], id="failure"),
-        pytest.param({"state": PlanState.RUNNING}, [], id="start"),
+        pytest.param(FAILURE, ["plan demo: Failed: PreloadFailed: no room"], id="failure"),
+        pytest.param({"state": PlanState.RUNNING, "status": "Running"}, ["plan demo: Running"], id="start"),
+        pytest.param({"status": "Stalled: JobSlow"}, ["plan demo: Stalled: JobSlow"], id="stall"),
         pytest.param({"deleting": True}, ["plan demo: deleting"], id="deletion"),
         pytest.param({"elapsed_seconds": 5.0}, [], id="elapsed time"),
     ],

@@ -100,7 +100,7 @@ def test_lines_are_written_for_changes_only() -> None:
     screen = Lines(lines.append, now=lambda: START)
     show(screen)
     assert lines[-4:] == [
-        "12:00:00  event: Warning DrainFailing: Pod instance-manager-0 cannot be evicted",
+        "12:00:00  plan demo: Running",
         "12:00:00  Connection lost",
         "12:00:00  Connected again",
         "12:00:00  now: node-2: waiting for Rancher",

@@ -25,25 +25,31 @@ STATUS = {
         | {"lastTransitionTime": "2026-01-01T00:00:00Z"}
         for one in CONDITIONS
     ],
+    "display": {
+        "state": "Running",
+        "transitioning": True,
+        "error": False,
+        "message": "waiting",
+        "nodes": "1/3",
+    },
 }
 
 
-@pytest.mark.rule("api: kubectl get shows VERSION, CURRENTPHASE, AVAILABLE, PROGRESSING, DEGRADED and AGE")
+@pytest.mark.rule("api: kubectl get shows VERSION, PHASE, STATUS, NODES and AGE")
 async def test_get_shows_the_columns_of_a_plan(cluster: Cluster) -> None:
     await cluster.plan(status=STATUS)
     rows = (await cluster.succeed("get", "upgradeplans")).rows
-    assert rows[0] == ["NAME", "VERSION", "CURRENTPHASE", "AVAILABLE", "PROGRESSING", "DEGRADED", "AGE"]
-    assert rows[1][:-1] == ["demo", "v1.8.0", "NodeUpgrading", "True", "True", "False"]
+    assert rows[0] == ["NAME", "VERSION", "PHASE", "STATUS", "NODES", "AGE"]
+    assert rows[1][:-1] == ["demo", "v1.8.0", "NodeUpgrading", "Running", "1/3"]
     assert rows[1][-1].endswith("s")
 
 
-@pytest.mark.rule("api: kubectl get -o wide adds IMAGE, PREVIOUS, TARGET, ESTIMATEDCOMPLETION, STALLED and MESSAGE")
+@pytest.mark.rule("api: kubectl get -o wide adds the conditions, IMAGE, PREVIOUS, TARGET and MESSAGE")
 async def test_wide_output_adds_columns(cluster: Cluster) -> None:
-    estimate = "2026-01-01T09:00:00Z"
-    await cluster.plan(image="iso", status={**STATUS, "estimatedCompletion": estimate})
+    await cluster.plan(image="iso", status=STATUS)
     rows = (await cluster.succeed("get", "up", "demo", "-o", "wide")).rows
-    assert rows[0][7:] == ["IMAGE", "PREVIOUS", "TARGET", "ESTIMATEDCOMPLETION", "STALLED", "MESSAGE"]
-    assert rows[1][-5:] == ["iso", "v1.7.1", "v1.8.0", estimate, "waiting"]
+    assert rows[0][6:] == ["AVAILABLE", "PROGRESSING", "DEGRADED", "IMAGE", "PREVIOUS", "TARGET", "MESSAGE"]
+    assert rows[1][-7:] == ["True", "True", "False", "iso", "v1.7.1", "v1.8.0", "waiting"]
 
 
 async def test_empty_list_and_plan_without_status_are_shown(cluster: Cluster) -> None:

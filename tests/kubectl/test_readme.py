@@ -57,10 +57,11 @@ OUTPUT = {
     "kubectl get up -o wide -w": "MESSAGE",
     "kubectl describe up/to-v1.8.0": "Phase Transition Timestamps",
     "kubectl wait": "condition met",
-    "kubectl get up/to-v1.8.0 -o jsonpath='{.status.currentPhase}'": "Succeeded",
+    "kubectl get up/to-v1.8.0  ": "Succeeded",
     "kubectl get up/to-v1.8.0 -o jsonpath='{.status.nodeUpgradeStatuses}'": '"node-2"',
     "upgrade-manager status --watch": "✓  ImageCleanup",
     "upgrade-manager status to-v1.8.0": '"state": "Succeeded"',
+    "upgrade-manager wait to-v1.8.0": "upgraded",
     "kubectl delete up --all": "deleted",
     "kubectl delete -k deploy": 'customresourcedefinition.apiextensions.k8s.io "upgradeplans',
 }

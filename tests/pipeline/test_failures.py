@@ -12,6 +12,7 @@ from hack.simulation import Simulation
 from tests.support.cluster.cluster_state import created_objects, overridden_settings, title
 from tests.support.cluster.simulate import SECOND, RepairableScenario, Simulate, fault
 from tests.support.managers.upgrade import BY_IMAGE, BY_VERSION, UpgradeRun, condition, node_states, phases_of, started
+from upgrade_manager.api.display import where_it_failed
 from upgrade_manager.api.phases import FAILED, PHASE_VALUES
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
@@ -19,7 +20,6 @@ from upgrade_manager.kube.resources import PODS, UPGRADE_PLANS
 
 #: Longer than the quarter of an hour that the system-upgrade-controller leaves to Jobs that ended.
 LONG = 3600.0
-ENDED = "The upgrade failed; see Progressing. Fix the cause, then create a new plan"
 LIMIT = "BackoffLimitExceeded: Job has reached the specified backoff limit"
 
 
@@ -114,7 +114,8 @@ def assert_reported(plan: Object, events: list[Object], failure: Failure, *, in_
     beginning, end = failure.cause
     recorded = PHASE_VALUES[: PHASE_VALUES.index(failure.last) + 1]
     assert phases_of(plan) == [*recorded, FAILED]
-    assert condition(plan, "Available") == ("False", "Executed", ENDED)
+    failed = where_it_failed(plan["status"])
+    assert condition(plan, "Available") == ("False", "Executed", f"{failed}. Next step: see Degraded")
     status, reason, message = condition(plan, "Progressing")
     assert (status, reason) == ("False", "Failed")
     cause, _, log = message.partition("; log: kubectl logs -n ")

@@ -138,7 +138,7 @@ DOWNLOADING = plan(*STARTED, ("ISODownloading", 7))
 FAILED = plan(("Initializing", 0), ("Failed", 9), nodeUpgradeStatuses={"n1": {"state": "PreDrainFailed"}})
 INITIALIZED = plan(("Initializing", 0), ("Initialized", "later"))
 STARTING = plan(("Initializing", 0))
-VERSIONED = plan(previousVersion="v1.6.1", releaseMetadata={"harvester": "v1.7.0-rc1"})
+VERSIONED = plan(previousVersion="v1.6.1", releaseMetadata={"harvester": "v1.7.0-rc1"}, display={"state": "Running"})
 NODES = plan(nodeUpgradeStatuses={"n1": {"state": "PreDraining"}, "n2": {"state": "Polishing"}, "n3": {}})
 DEGRADED = plan(conditions=[{"type": "Degraded", "status": "True"}])
 
@@ -158,7 +158,7 @@ DEGRADED = plan(conditions=[{"type": "Degraded", "status": "True"}])
         pytest.param(
             VERSIONED,
             "info",
-            {"version": "v1.7.0-rc1", "previous_version": "v1.6.1", "image": ""},
+            {"version": "v1.7.0-rc1", "previous_version": "v1.6.1", "image": "", "status": "Running"},
             1,
             id="the versions",
         ),

@@ -50,7 +50,7 @@ def written(patch: StatusPatch, before: dict[str, Any] | None = None) -> dict[st
     return result
 
 
-FAILURE = "The upgrade failed; see Progressing. Fix the cause, then create a new plan"
+FAILURE = "Failed in Initialize: neither a component nor a node was upgraded. Next step: see Degraded"
 #: By moment: the method called, and the conditions after it; None where one is absent.
 HEALTHY = {
     "Available": ("True", "Executable", "Upgrading to v1.8.0"),

@@ -95,7 +95,8 @@ async def parted(first: UpgradeRun, second: UpgradeRun) -> tuple[UpgradeRun, Upg
 def assert_untouched(loser: Object, winner: str) -> None:
     """Check that the blocked plan has its condition and event, and nothing else."""
     status = objects.status(loser)
-    assert list(status) == ["conditions"]
+    assert list(status) == ["conditions", "display"]
+    assert status["display"]["state"] == "Blocked"
     assert [one["type"] for one in status["conditions"]] == ["Available", "Progressing"]
     assert f"UpgradePlan {winner} was in progress" in condition(loser, "Available")[2]
 

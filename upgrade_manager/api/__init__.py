@@ -7,6 +7,7 @@ __all__ = [
     "checksums",
     "conditions",
     "crd",
+    "display",
     "image_name",
     "in_progress",
     "keys",

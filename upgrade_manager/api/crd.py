@@ -89,16 +89,16 @@ def crd_yaml() -> str:
 def _columns() -> list[dict[str, Any]]:
     return [
         _column("Version", ".spec.version", "Version to upgrade to."),
-        _column("CurrentPhase", ".status.currentPhase", "Current phase."),
-        _column("Available", _condition("Available", "status"), "Whether the plan can be executed."),
-        _column("Progressing", _condition("Progressing", "status"), "Whether the upgrade is running."),
-        _column("Degraded", _condition("Degraded", "status"), "Whether an error is being retried."),
+        _column("Phase", ".status.currentPhase", "Current phase."),
+        _column("Status", ".status.display.state", "State of the plan, with the reason if it is stalled or failed."),
+        _column("Nodes", ".status.display.nodes", "Number of upgraded nodes, and of all."),
         _column("Age", ".metadata.creationTimestamp", "Time since the plan was created.", type_="date"),
+        _column("Available", _condition("Available", "status"), "Whether the plan can be executed.", wide=True),
+        _column("Progressing", _condition("Progressing", "status"), "Whether the upgrade is running.", wide=True),
+        _column("Degraded", _condition("Degraded", "status"), "Whether an error is being retried.", wide=True),
         _column("Image", ".spec.image", "VirtualMachineImage that contains the ISO.", wide=True),
         _column("Previous", ".status.previousVersion", "Harvester version before the upgrade.", wide=True),
         _column("Target", ".status.releaseMetadata.harvester", "Target version of Harvester.", wide=True),
-        _column("EstimatedCompletion", ".status.estimatedCompletion", "Estimated end of the upgrade.", wide=True),
-        _column("Stalled", _condition("Stalled", "reason"), "Why it waits too long; see status.blockers.", wide=True),
         _column("Message", _condition("Progressing", "message"), "What the upgrade waits for.", wide=True),
     ]
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from upgrade_manager.api.blockers import MAX_BLOCKERS, BlockerStatus
 from upgrade_manager.api.conditions import Condition  # noqa: TC001  # pydantic reads it
+from upgrade_manager.api.display import DisplayStatus
 from upgrade_manager.api.keys import ToolkitKind
 from upgrade_manager.api.ledger import LedgerKind
 from upgrade_manager.api.model import ApiModel
@@ -231,6 +232,9 @@ class UpgradePlanStatus(ApiModel):
     current_phase: str = Field(
         default="",
         description=f"Current phase: {', '.join(PHASE_VALUES)}; at the end {SUCCEEDED} or {FAILED}.",
+    )
+    display: DisplayStatus = Field(
+        default_factory=DisplayStatus, description="The state of the plan in one word, with its explanation."
     )
     estimated_completion: str = Field(
         default="",

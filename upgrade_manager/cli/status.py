@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from upgrade_manager.api.keys import KIND
+from upgrade_manager.cli.exit_status import ExitStatus, exit_status
 from upgrade_manager.cli.plans import choose, events_of, read_optional, read_pace, read_plans
 from upgrade_manager.cli.session import CommandError, connected, print_message, run_command
 from upgrade_manager.cli.status_watch import PlanWatch
@@ -48,12 +49,13 @@ async def _status(options: StatusOptions) -> int:
         screen = screen_of(options.output, watch=options.watch)
         watch = PlanWatch(session.client, plan, events, pace=pace, now=SystemClock().now, random=random.Random())
         if options.watch:
-            return await follow(watch, screen, name=objects.name(plan))
-        screen.show(watch.view())
-        return 0
+            await follow(watch, screen, name=objects.name(plan))
+        else:
+            screen.show(watch.view())
+        return exit_status(watch.view()) if options.exit_code else ExitStatus.SUCCEEDED
 
 
-async def follow(watch: PlanWatch, screen: Screen, *, name: str) -> int:
+async def follow(watch: PlanWatch, screen: Screen, *, name: str) -> None:
     """Show changes until the plan has ended; Ctrl-C ends that well, and restores the terminal, as SIGTERM does."""
     received: list[signal.Signals] = []
     task = asyncio.current_task()
@@ -74,10 +76,9 @@ async def follow(watch: PlanWatch, screen: Screen, *, name: str) -> int:
         if signal.SIGINT not in received:
             raise
         task.uncancel()
-        return 0
+        return
     if not is_left:
         raise CommandError(f"{KIND} {name} was deleted")
-    return 0
 
 
 def screen_of(output: str, *, watch: bool) -> Screen:

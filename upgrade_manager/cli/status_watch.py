@@ -61,17 +61,20 @@ class PlanWatch:
         """Return the view of the present state."""
         return build(self._plan, self._known_events, now=self._now(), pace=self._pace)
 
-    async def follow(self, screen: Screen) -> bool:
-        """Show the plan until it has ended and its objects are removed; return False if it was deleted."""
+    async def follow(self, screen: Screen, *, until: Callable[[View], bool] = lambda _: False) -> bool:
+        """Show the plan until it has ended and its objects are removed, or `until` is true of its view.
+
+        Return False if the plan was deleted.
+        """
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(informer.run()) for informer in (self._plans, self._events)]
             try:
-                return await self._show_changes(screen)
+                return await self._show_changes(screen, until)
             finally:
                 for task in tasks:
                     task.cancel()
 
-    async def _show_changes(self, screen: Screen) -> bool:
+    async def _show_changes(self, screen: Screen, until: Callable[[View], bool]) -> bool:
         is_changed, notice = True, ""
         while self._refresh():
             view, before, notice = self.view(), notice, self._notice()
@@ -80,7 +83,7 @@ class PlanWatch:
             if is_changed or screen.redraws:
                 screen.show(view)
             # The plan's last event follows its last status.
-            if view.state.is_end and not view.cleaning_up and not is_changed:
+            if until(view) or (view.state.is_end and not view.cleaning_up and not is_changed):
                 return True
             is_changed = await self._wait()
         return False

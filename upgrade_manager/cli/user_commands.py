@@ -8,7 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upgrade_manager.cli import lean_imports
-from upgrade_manager.cli.user_options import CompletionOptions, PreflightOptions, StatusOptions, StepsOptions
+from upgrade_manager.cli.user_options import (
+    CompletionOptions,
+    PreflightOptions,
+    StatusOptions,
+    StepsOptions,
+    WaitOptions,
+)
 
 if TYPE_CHECKING:
     from upgrade_manager.cli.user_options import UserOptions
@@ -34,6 +40,12 @@ def run_for_user(options: UserOptions) -> int:
         from upgrade_manager.cli.status import status  # noqa: PLC0415
 
         return status(options)
+    if isinstance(options, WaitOptions):
+        # Its lines are those of status.
+        lean_imports.allow_rich()
+        from upgrade_manager.cli.wait import wait  # noqa: PLC0415
+
+        return wait(options)
     from upgrade_manager.cli.report import report  # noqa: PLC0415
 
     return report(options)

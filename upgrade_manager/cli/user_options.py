@@ -1,7 +1,9 @@
-"""Options of the commands for users: preflight, status, report, steps, completion."""
+"""Options of the commands for users: preflight, status, wait, report, steps, completion."""
 
 from __future__ import annotations
 
+import argparse
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -9,10 +11,11 @@ from upgrade_manager.cli.toolkit_image_options import DEFAULT_TOOLKIT, add_toolk
 from upgrade_manager.cli.toolkit_options import object_name
 
 if TYPE_CHECKING:
-    import argparse
+    from collections.abc import Callable
 
     from upgrade_manager.api.toolkit_image import ToolkitConfig
 
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
 SHELLS = ("bash", "zsh", "fish")
 _KUBECONFIG = "kubeconfig file; else $KUBECONFIG, the service account, ~/.kube/config"
 _CONTEXT = "context of the kubeconfig; else the current one"
@@ -22,7 +25,12 @@ _PREFLIGHT_EPILOG = "exit status: 0 if no check failed, 1 after a failed check o
 _STATUS = "show how an upgrade proceeds"
 _STATUS_EPILOG = (
     "exit status: 0, also of an upgrade that failed and after Ctrl-C in a watch; 1 without the plan or access to it, "
-    "2 for a usage error"
+    "2 for a usage error; with --exit-code 1 for a plan that failed or never starts, 3 for one that is stalled"
+)
+_WAIT = "wait until an upgrade has ended, for scripts"
+_WAIT_EPILOG = (
+    "exit status: 0 if it succeeded, 1 if it failed, never starts, was deleted or cannot be read, 2 for a usage error, "
+    "3 if it is stalled (--fail-on-stall), 124 after --timeout"
 )
 _REPORT = "write a page about an upgrade"
 _REPORT_EPILOG = "exit status: 0 if the page is written, 1 without the plan or access to it, 2 for a usage error"
@@ -57,6 +65,21 @@ class StatusOptions:
     watch: bool = False
     #: `table`, `json` or `yaml`.
     output: str = "table"
+    #: Return an exit status by the plan's state.
+    exit_code: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitOptions:
+    """Options of `upgrade-manager wait`."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    #: "" for the newest plan that has not ended, else the newest.
+    plan: str = ""
+    #: Seconds; None for no limit.
+    timeout: float | None = None
+    fail_on_stall: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +110,18 @@ class CompletionOptions:
     shell: str
 
 
-UserOptions: TypeAlias = "PreflightOptions | StatusOptions | ReportOptions | StepsOptions | CompletionOptions"
+UserOptions: TypeAlias = (
+    "PreflightOptions | StatusOptions | WaitOptions | ReportOptions | StepsOptions | CompletionOptions"
+)
+
+
+def seconds(text: str) -> float:
+    """Parse a duration as Go and kubectl write it, such as 6h30m."""
+    match = _DURATION.fullmatch(text)
+    if not text or match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 90s, 45m or 6h30m")
+    hours, minutes, whole = (int(part or 0) for part in match.groups())
+    return 3600.0 * hours + 60.0 * minutes + whole
 
 
 def add_access_flags(parser: argparse.ArgumentParser) -> None:
@@ -113,12 +147,17 @@ def add_user_commands(commands: argparse._SubParsersAction[Any]) -> None:
     status.add_argument("plan", metavar="PLAN", nargs="?", type=object_name, help=_PLAN)
     status.add_argument("-w", "--watch", action="store_true", help="show changes until the plan has ended, or Ctrl-C")
     status.add_argument("-o", "--output", choices=["table", "json", "yaml"], default="table", help="format")
+    status.add_argument("--exit-code", action="store_true", help="an exit status by the state of the plan")
+    wait = add("wait", _WAIT, _WAIT_EPILOG)
+    wait.add_argument("plan", metavar="PLAN", nargs="?", type=object_name, help=_PLAN)
+    wait.add_argument("--timeout", metavar="DURATION", type=seconds, help="such as 90m or 6h30m; else no limit")
+    wait.add_argument("--fail-on-stall", action="store_true", help="end when something holds the upgrade up")
     report = add("report", _REPORT, _REPORT_EPILOG)
     report.add_argument("plan", metavar="PLAN", nargs="?", type=object_name, help=_PLAN)
     report.add_argument(
         "-o", "--output", metavar="FILE", required=True, help="the HTML file to write, - for standard output"
     )
-    for parser in (preflight, status, report):
+    for parser in (preflight, status, wait, report):
         add_access_flags(parser)
     steps = add("steps", _STEPS, _STEPS_EPILOG)
     steps.add_argument("--from", metavar="VERSION", dest="current", required=True, help="the release that runs: v1.7.1")
@@ -131,16 +170,44 @@ def add_user_commands(commands: argparse._SubParsersAction[Any]) -> None:
 
 def user_options(flags: argparse.Namespace, *, parser: argparse.ArgumentParser) -> UserOptions | None:
     """Return the options of such a command; None for another one."""
-    if flags.command == "completion":
-        return CompletionOptions(shell=flags.shell)
-    if flags.command == "steps":
-        return StepsOptions(current=flags.current, target=flags.target)
-    access = {"kubeconfig": flags.kubeconfig, "context": getattr(flags, "context", "")}
+    read = _READERS.get(flags.command)
+    if read is not None:
+        return read(flags)
     if flags.command == "preflight":
         toolkit = toolkit_config(flags, parser=parser)
-        return PreflightOptions(**access, file=flags.filename, output=flags.output, toolkit=toolkit)
-    if flags.command == "status":
-        return StatusOptions(**access, plan=flags.plan or "", watch=flags.watch, output=flags.output)
-    if flags.command == "report":
-        return ReportOptions(**access, plan=flags.plan or "", output=flags.output)
+        return PreflightOptions(**_access(flags), file=flags.filename, output=flags.output, toolkit=toolkit)
     return None
+
+
+def _access(flags: argparse.Namespace) -> dict[str, str]:
+    return {"kubeconfig": flags.kubeconfig, "context": getattr(flags, "context", "")}
+
+
+def _status_options(flags: argparse.Namespace) -> StatusOptions:
+    return StatusOptions(
+        **_access(flags),
+        plan=flags.plan or "",
+        watch=flags.watch,
+        output=flags.output,
+        exit_code=flags.exit_code,
+    )
+
+
+def _wait_options(flags: argparse.Namespace) -> WaitOptions:
+    return WaitOptions(
+        **_access(flags), plan=flags.plan or "", timeout=flags.timeout, fail_on_stall=flags.fail_on_stall
+    )
+
+
+def _report_options(flags: argparse.Namespace) -> ReportOptions:
+    return ReportOptions(**_access(flags), plan=flags.plan or "", output=flags.output)
+
+
+#: Reads the options of a command from its flags.
+_READERS: dict[str, Callable[[argparse.Namespace], UserOptions]] = {
+    "status": _status_options,
+    "wait": _wait_options,
+    "report": _report_options,
+    "steps": lambda flags: StepsOptions(current=flags.current, target=flags.target),
+    "completion": lambda flags: CompletionOptions(shell=flags.shell),
+}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from upgrade_manager.display.model import PhaseState
+from upgrade_manager.display.model import PhaseState, PlanState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,9 +32,13 @@ def changes(before: View | None, after: View) -> Iterator[str]:
 
 
 def _plan(before: View | None, after: View) -> Iterator[str]:
-    """Yield the end of the upgrade, and the deletion of the plan."""
-    if after.state.is_end and (before is None or before.state is not after.state):
-        yield f"plan {after.plan}: {': '.join(filter(None, (after.state, after.cause)))}"
+    """Yield the state of the plan, its end with the cause, and its deletion."""
+    if after.state.is_end:
+        if before is None or before.state is not after.state:
+            word = after.status if after.state is PlanState.FAILED else after.state
+            yield f"plan {after.plan}: {': '.join(filter(None, (word, after.cause)))}"
+    elif not after.deleting and (before is None or before.status != after.status):
+        yield f"plan {after.plan}: {after.status}"
     if after.deleting and (before is None or not before.deleting):
         yield f"plan {after.plan}: deleting"
 

@@ -96,6 +96,8 @@ class View:
 
     plan: str
     state: PlanState
+    #: `status.display.state`, such as `Stalled: DrainFailing`.
+    status: str
     #: Value of currentPhase.
     phase: str
     previous_version: str
@@ -136,6 +138,17 @@ class View:
     events: tuple[EventRow, ...]
     #: The time of this state.
     now: datetime
+
+    @property
+    def is_stalled(self) -> bool:
+        """True if something holds the upgrade up."""
+        return self.status.partition(":")[0] == "Stalled"
+
+    @property
+    def remarks(self) -> list[str]:
+        """The works beside the state, unless its word names them."""
+        states = ((self.deleting, "deleting", "Deleting"), (self.cleaning_up, "cleaning up", "CleaningUp"))
+        return [text for is_so, text, word in states if is_so and self.status != word]
 
     @property
     def route(self) -> str:

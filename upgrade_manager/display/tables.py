@@ -124,8 +124,7 @@ def _header(view: View, *, with_all: bool) -> Table:
 
 
 def _state(view: View) -> Text:
-    additions = [text for is_so, text in ((view.deleting, "deleting"), (view.cleaning_up, "cleaning up")) if is_so]
-    return Text(", ".join([view.state, *additions]), style=_STATES[view.state])
+    return Text(", ".join([view.status, *view.remarks]), style=_STATES[view.state])
 
 
 def _facts(view: View, *, with_all: bool) -> Iterator[tuple[str, str, str]]:

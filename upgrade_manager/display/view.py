@@ -60,6 +60,8 @@ def build(plan: Object, events: Sequence[Object], *, now: datetime, pace: Pace =
     return View(
         plan=objects.name(plan),
         state=state,
+        # A plan of an earlier manager has no summary.
+        status=_line(status, "display", "state") or str(state),
         phase=_line(status, "currentPhase"),
         previous_version=_line(status, "previousVersion"),
         target_version=_target(plan),

@@ -339,6 +339,7 @@ class ReconcileContext:
         Later log lines have the phase that is written.
         """
         write_log.in_phase(self.status.phase)
+        self.status.summarize()
         difference = self.status.difference()
         if not difference:
             return False

@@ -157,13 +157,14 @@ def _current(plan: Object) -> str:
 def _info(plans: Iterable[Object]) -> GaugeMetricFamily:
     family = GaugeMetricFamily(
         "harvester_upgrade_info",
-        "Target, previous version and image of a plan.",
-        labels=("plan", "version", "previous_version", "image"),
+        "Target, previous version, image and state of a plan.",
+        labels=("plan", "version", "previous_version", "image", "status"),
     )
     for plan in plans:
         spec, status = objects.spec(plan), objects.status(plan)
         version = (status.get("releaseMetadata") or {}).get("harvester") or spec.get("version") or ""
-        labels = [objects.name(plan), version, status.get("previousVersion") or "", spec.get("image") or ""]
+        state = objects.text(status, "display", "state")
+        labels = [objects.name(plan), version, status.get("previousVersion") or "", spec.get("image") or "", state]
         family.add_metric(labels, 1)
     return family
 

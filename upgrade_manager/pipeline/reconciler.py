@@ -336,6 +336,7 @@ class PlanReconciler:
             if not await is_finalizing(ctx):
                 log.info("plan already deleted, clean-up skipped")
                 return Done(is_deleted=True)
+            await self._persist(ctx)
             await take_over(ctx)
             left = await self._clean_up(ctx, keep_failed_jobs=False)
             if left is not None:

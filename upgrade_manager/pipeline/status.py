@@ -26,6 +26,7 @@ from upgrade_manager.api.conditions import (
     remove_condition,
     set_condition,
 )
+from upgrade_manager.api.display import display_of, where_it_failed
 from upgrade_manager.api.in_progress import wait_command
 from upgrade_manager.api.node_states import node_entry, state_of
 from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
@@ -60,6 +61,7 @@ class StatusPatch:
         self._written: dict[str, Any] = {}
         self._status: dict[str, Any] = {}
         self._generation = 0
+        self._is_deleting = False
         self.rebase(plan)
 
     def rebase(self, plan: Mapping[str, Any], *, keep: bool = False) -> None:
@@ -68,10 +70,15 @@ class StatusPatch:
         if not keep:
             self._status = _copied(self._written)
         self._generation = plan["metadata"].get("generation", 0)
+        self._is_deleting = "deletionTimestamp" in plan["metadata"]
 
     def difference(self) -> dict[str, Any]:
         """Return the changes as a merge patch of the status; empty if there are none."""
         return merge_diff(self._written, self._status)
+
+    def summarize(self) -> None:
+        """Set the plan's state in one word, before each write."""
+        self._status["display"] = display_of(self._status, is_deleting=self._is_deleting)
 
     def __getitem__(self, field: str) -> Any:
         """Return a field's value, or None."""
@@ -292,9 +299,7 @@ class StatusPatch:
         """
         self.record(FAILED)
         self._status.update({"cleanupPending": True, "estimatedCompletion": None})
-        self._condition(
-            AVAILABLE, FALSE, EXECUTED, "The upgrade failed; see Progressing. Fix the cause, then create a new plan"
-        )
+        self._condition(AVAILABLE, FALSE, EXECUTED, f"{where_it_failed(self._status)}. Next step: see Degraded")
         # The cause may name 1,000 nodes that failed.
         self._condition(PROGRESSING, FALSE, FAILED, cause, limit=MAX_MESSAGE)
         ways_on = remedy or "Correct the cause, and create a new UpgradePlan"

@@ -1,0 +1,62 @@
+"""The command `upgrade-manager wait`: for scripts, which read how the upgrade ended from the exit status.
+
+user_commands.py starts it. exit_status.py has the statuses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.timestamps import format_duration
+from upgrade_manager.cli.exit_status import ExitStatus, exit_status
+from upgrade_manager.cli.plans import choose, events_of, read_optional, read_plans
+from upgrade_manager.cli.session import CommandError, connected, run_command
+from upgrade_manager.cli.status_watch import PlanWatch
+from upgrade_manager.display.expectation import UNKNOWN_PACE
+from upgrade_manager.display.screen import Lines
+from upgrade_manager.kube import objects
+from upgrade_manager.kube.clock import SystemClock
+
+if TYPE_CHECKING:
+    from upgrade_manager.cli.user_options import WaitOptions
+    from upgrade_manager.display.model import View
+
+
+def wait(options: WaitOptions) -> int:
+    """Wait for the end of the plan, write each change, and return the exit status."""
+    return run_command("wait", lambda: _wait(options))
+
+
+async def _wait(options: WaitOptions) -> int:
+    async with connected(command="wait", kubeconfig=options.kubeconfig, context=options.context) as session:
+        plan = choose(session, await read_plans(session, options.plan), options.plan)
+        events, _ = await read_optional(session, events_of(plan))
+        watch = PlanWatch(
+            session.client, plan, events, pace=UNKNOWN_PACE, now=SystemClock().now, random=random.Random()
+        )
+        try:
+            async with asyncio.timeout(options.timeout):
+                is_left = await watch.follow(Lines(_write), until=_stalled if options.fail_on_stall else _never)
+        except TimeoutError as error:
+            text = f"{objects.name(plan)} has not ended after {format_duration(options.timeout or 0)}"
+            raise CommandError(f"{text}: {watch.view().status}", status=ExitStatus.TIMED_OUT) from error
+        if not is_left:
+            raise CommandError(f"{objects.name(plan)} was deleted")
+        return exit_status(watch.view())
+
+
+def _stalled(view: View) -> bool:
+    return view.is_stalled
+
+
+def _never(_: View) -> bool:
+    return False
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    # A script's log shows a line when it is written.
+    sys.stdout.flush()

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.programs.polling import eventually
-from tests.support.programs.processes import becomes_true, started_with
+from tests.support.programs.processes import becomes_true, is_alive, started_with
+from upgrade_manager.toolkit.host import host_programs
 from upgrade_manager.toolkit.host.host_programs import Call, ChrootPrograms, Output, run_program
 from upgrade_manager.toolkit.run.errors import BadEnvironment, ProgramFailed, ProgramTimedOut
 
@@ -76,6 +77,25 @@ async def test_timeout_ends_the_program_and_its_children(programs: ChrootProgram
     with pytest.raises(ProgramTimedOut, match=r"^sh did not end within 0\.5 s$"):
         await programs.run(_call(f"{sleeper} & wait", timeout=0.5))
     assert becomes_true(lambda: started_with(word) == [])
+
+
+@pytest.mark.parametrize("trap", ["sleep 0.5; exit", ""], ids=["is slow to end", "ignores the signal"])
+async def test_no_child_outlives_the_call(
+    programs: ChrootPrograms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trap: str
+) -> None:
+    monkeypatch.setattr(host_programs, "_GRACE", 2.0)
+    ready, pid = tmp_path / "ready", tmp_path / "pid"
+    child = f"(trap '{trap}' TERM; echo >{ready}; while true; do sleep 0.1; done) & echo $! >{pid}; wait"
+    task = asyncio.create_task(programs.run(_call(child)))
+
+    async def runs() -> bool:
+        return ready.exists() and pid.exists() and pid.read_text() != ""
+
+    await eventually(runs)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not is_alive(int(pid.read_text()))
 
 
 async def test_cancellation_ends_the_program(programs: ChrootPrograms, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -27,8 +28,11 @@ _MAX_OUTPUT = 16 * 1024 * 1024
 _LAST_LINES = 20
 #: Characters of a line in a message.
 _MAX_LINE = 300
-#: Seconds for a program to end after SIGTERM.
+#: Seconds for a program and its children to end after a signal, and between two looks at them.
 _GRACE = 5.0
+_POLL = 0.05
+#: The signal that is not sent, and shows whether a process is there.
+_PROBE = 0
 _LINE_LIMIT = 1024 * 1024
 
 _log = structlog.get_logger(__name__)
@@ -198,18 +202,21 @@ async def _feed(process: asyncio.subprocess.Process, pipe: InputPipe, source: It
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """End the program and its children, if it runs."""
-    for number, grace in ((signal.SIGTERM, _GRACE), (signal.SIGKILL, None)):
-        if process.returncode is not None or not _signal(process, number):
-            return
-        try:
-            async with asyncio.timeout(grace):
+    """End the program and its children, if it runs: a child that outlives it would go on writing."""
+    if process.returncode is not None:
+        return
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        _signal(process, number)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE):
                 await process.wait()
-        except TimeoutError:
-            continue
+                while _signal(process, _PROBE):  # noqa: ASYNC110  # nothing reports the end of a child of another process
+                    await asyncio.sleep(_POLL)
+                return
+    await process.wait()
 
 
-def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> bool:
+def _signal(process: asyncio.subprocess.Process, number: int) -> bool:
     """Send the signal to the program and its children; return False if they have ended."""
     try:
         os.killpg(process.pid, number)

@@ -61,7 +61,7 @@ OUTPUT = {
     "kubectl get up/to-v1.8.0 -o jsonpath='{.status.nodeUpgradeStatuses}'": '"node-2"',
     "upgrade-manager status --watch": "✓  ImageCleanup",
     "upgrade-manager status to-v1.8.0": '"state": "Succeeded"',
-    "upgrade-manager wait to-v1.8.0": "upgraded",
+    "upgrade-manager wait to-v1.8.0": "plan to-v1.8.0: Succeeded",
     "kubectl delete up --all": "deleted",
     "kubectl delete -k deploy": 'customresourcedefinition.apiextensions.k8s.io "upgradeplans',
 }

@@ -229,10 +229,17 @@ async def _ending_of(story: Story, interruption: Interruption = UNDISTURBED) -> 
         warned = {(one["reason"], one["message"]) for one in events if one["type"] == "Warning"}
         ending = Ending(
             state=_without_uids(await end_state(simulation)),
-            warnings=frozenset((reason, text) for reason, text in warned if reason != "ReconcileError"),
+            warnings=frozenset(
+                (reason, _lasting(reason, text)) for reason, text in warned if reason != "ReconcileError"
+            ),
             broken=[*await promise.broken(settings=story.earlier is not Earlier.GO), *changed_hosts(simulation)],
         )
         return ending, managers.lives[0].wire.writes, marks
+
+
+def _lasting(reason: str, text: str) -> str:
+    """Return the text, unless it follows what Rancher requests until then, which a restart gives time to."""
+    return "" if reason == "UpgradeFrozen" else text
 
 
 def _without_uids(state: dict[str, Any]) -> dict[str, Any]:

@@ -43,6 +43,9 @@ class ServiceProxy:
         #: Addresses by the Service's uid.
         self._addresses: dict[str, str] = {}
         self._servers: list[asyncio.Server] = []
+        #: The open connections, of clients and to endpoints, and the tasks that copy between them.
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -56,6 +59,9 @@ class ServiceProxy:
                 following.cancel()
                 for server in self._servers:
                     server.close()
+                for writer in self._writers:
+                    writer.transport.abort()
+                await asyncio.gather(*self._serving)
 
     async def _follow(self) -> None:
         while True:
@@ -69,25 +75,43 @@ class ServiceProxy:
         self._addresses[objects.uid(service)] = address
         self._network.own(address)
         for port in objects.spec(service).get("ports") or ():
-            serve = partial(self._serve, service, port)
+            serve = partial(self._accept, service, port)
             self._servers.append(await asyncio.start_server(serve, address, port["port"]))
         names = [f"{objects.name(service)}.{objects.namespace(service)}{zone}" for zone in ("", ".svc")]
         # In place: the file is mounted.
         with self._hosts_file.open("a", encoding="utf-8") as file:
             file.write(f"{address} {' '.join(names)}\n")
 
+    def _accept(
+        self, service: Object, port: Object, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        serving = asyncio.create_task(self._serve(service, port, reader, writer))
+        self._serving.add(serving)
+        serving.add_done_callback(self._serving.discard)
+
     async def _serve(
         self, service: Object, port: Object, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        async with _closing(writer):
+        async with self._closing(writer):
             target = self._endpoint(service, port)
             if target is None:
                 return
             with contextlib.suppress(OSError):
                 upstream_reader, upstream = await asyncio.open_connection(*target)
-                async with _closing(upstream), asyncio.TaskGroup() as group:
+                async with self._closing(upstream), asyncio.TaskGroup() as group:
                     group.create_task(_copy(reader, upstream))
                     group.create_task(_copy(upstream_reader, writer))
+
+    @contextlib.asynccontextmanager
+    async def _closing(self, writer: asyncio.StreamWriter) -> AsyncIterator[None]:
+        self._writers.add(writer)
+        try:
+            yield
+        finally:
+            self._writers.discard(writer)
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
 
     def _endpoint(self, service: Object, port: Object) -> tuple[str, int] | None:
         for one in self._slices.store.list():
@@ -109,16 +133,6 @@ def _address(service: Object) -> str:
     spec = objects.spec(service)
     address = str(spec.get("clusterIP") or "") if spec.get("selector") else ""
     return "" if address == _NONE else address
-
-
-@contextlib.asynccontextmanager
-async def _closing(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
-    try:
-        yield
-    finally:
-        writer.close()
-        with contextlib.suppress(OSError):
-            await writer.wait_closed()
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

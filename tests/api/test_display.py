@@ -122,9 +122,13 @@ def test_reason_of_a_failure_without_records() -> None:
 @pytest.mark.parametrize(
     ("last", "nodes", "text"),
     [
-        ("Initializing", {}, "Failed in Initialize: neither a component nor a node was upgraded"),
-        ("MetadataPopulated", {}, "Failed in ImagePreload: neither a component nor a node was upgraded"),
-        ("ClusterUpgrading", {"a": {"state": "ImagePreloaded"}}, "Failed in ClusterUpgrade: no node was upgraded"),
+        ("Initializing", {}, "Failed in Initialize: this plan has upgraded neither components nor nodes"),
+        ("MetadataPopulated", {}, "Failed in ImagePreload: this plan has upgraded neither components nor nodes"),
+        (
+            "ClusterUpgrading",
+            {"a": {"state": "ImagePreloaded"}},
+            "Failed in ClusterUpgrade: this plan has upgraded no node",
+        ),
         (
             "NodeUpgrading",
             {"a": {"state": "PostDrained"}, "b": {"state": "PreDrainFailed"}},

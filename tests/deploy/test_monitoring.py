@@ -43,7 +43,7 @@ VARIABLES = {"__rate_interval": "1m", "__range": "5m", "plan": PLAN, "job": JOB}
 MONITOR = yaml.safe_load((DEPLOY / "prometheus/service-monitor.yaml").read_text())["spec"]["endpoints"][0]
 RULES = yaml.safe_load((DEPLOY / "prometheus/prometheus-rule.yaml").read_text())["spec"]
 _SELECTOR = re.compile(r"\b((?:harvester|leader|apiserver)_\w+)(?:\{([^}]*)\})?")
-_MATCHER = re.compile(r'(\w+)="([^"]*)"')
+_MATCHER = re.compile(r'(\w+)=~?"([^"]*)"')
 #: Matchers that select a healthy upgrade's series, too.
 _IDENTITIES = {"name", "type"}
 

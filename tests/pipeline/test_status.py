@@ -50,7 +50,7 @@ def written(patch: StatusPatch, before: dict[str, Any] | None = None) -> dict[st
     return result
 
 
-FAILURE = "Failed in Initialize: neither a component nor a node was upgraded. Next step: see Degraded"
+FAILURE = "Failed in Initialize: this plan has upgraded neither components nor nodes. Next step: see Degraded"
 #: By moment: the method called, and the conditions after it; None where one is absent.
 HEALTHY = {
     "Available": ("True", "Executable", "Upgrading to v1.8.0"),

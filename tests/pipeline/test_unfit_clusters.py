@@ -27,7 +27,7 @@ TOOLKIT = "management.harvesterhci.io/upgrade-toolkit-image"
 DAYS = "management.harvesterhci.io/min-certs-expiration-in-day"
 #: The API server of the kubeconfig.
 MAIN = "10.53.0.1"
-FAILURE = "Failed in Initialize: neither a component nor a node was upgraded. Next step: see Degraded"
+FAILURE = "Failed in Initialize: this plan has upgraded neither components nor nodes. Next step: see Degraded"
 FULL = {"used_gib": 250}
 SILENT = {"node-1": {"answers": False}}
 

@@ -126,13 +126,13 @@ def failure_reason(recorded: list[str]) -> FailureReason:
 
 
 def where_it_failed(status: Mapping[str, Any]) -> str:
-    """Return the phase in which a plan failed, and how far the cluster is upgraded."""
+    """Return the phase in which a plan failed, and what it has upgraded; an earlier plan may have upgraded more."""
     phase = _failed_phase(_recorded(status))
     if phase in {PhaseName.NODE_UPGRADE, PhaseName.IMAGE_CLEANUP}:
         done, _, total = _nodes(status).partition("/")
         return f"Failed in {phase}: {done or 0} of {total or 0} nodes upgraded"
-    unchanged = "no node" if phase is PhaseName.CLUSTER_UPGRADE else "neither a component nor a node"
-    return f"Failed in {phase}: {unchanged} was upgraded"
+    unchanged = "no node" if phase is PhaseName.CLUSTER_UPGRADE else "neither components nor nodes"
+    return f"Failed in {phase}: this plan has upgraded {unchanged}"
 
 
 def _recorded(status: Mapping[str, Any]) -> list[str]:

@@ -30,4 +30,5 @@ def exit_status(view: View) -> ExitStatus:
     """Return the exit status of a plan's state."""
     if view.state in {PlanState.FAILED, PlanState.BLOCKED}:
         return ExitStatus.FAILED
-    return ExitStatus.STALLED if view.is_stalled else ExitStatus.SUCCEEDED
+    is_stalled = view.is_stalled and view.state is not PlanState.SUCCEEDED
+    return ExitStatus.STALLED if is_stalled else ExitStatus.SUCCEEDED

@@ -1,6 +1,6 @@
 """The common part of the commands for users: signals, one-line errors, and a client for the kubeconfig's cluster.
 
-preflight.py, status.py, report.py and completion.py run in it.
+preflight.py, status.py, wait.py, report.py and completion.py run in it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Follows one plan and its events, and shows each change.
 
-status.py runs it for `--watch`.
+status.py runs it for `--watch`, and wait.py.
 """
 
 from __future__ import annotations

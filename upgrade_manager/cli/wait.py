@@ -22,11 +22,13 @@ from upgrade_manager.kube.clock import SystemClock
 
 if TYPE_CHECKING:
     from upgrade_manager.cli.user_options import WaitOptions
-    from upgrade_manager.display.model import View
 
 
 def wait(options: WaitOptions) -> int:
-    """Wait for the end of the plan, write each change, and return the exit status."""
+    """Wait for the end of the upgrade, write each change, and return the exit status.
+
+    The removal of its objects may go on.
+    """
     return run_command("wait", lambda: _wait(options))
 
 
@@ -39,21 +41,15 @@ async def _wait(options: WaitOptions) -> int:
         )
         try:
             async with asyncio.timeout(options.timeout):
-                is_left = await watch.follow(Lines(_write), until=_stalled if options.fail_on_stall else _never)
+                is_left = await watch.follow(
+                    Lines(_write), until=lambda view: view.state.is_end or (options.fail_on_stall and view.is_stalled)
+                )
         except TimeoutError as error:
             text = f"{objects.name(plan)} has not ended after {format_duration(options.timeout or 0)}"
             raise CommandError(f"{text}: {watch.view().status}", status=ExitStatus.TIMED_OUT) from error
         if not is_left:
             raise CommandError(f"{objects.name(plan)} was deleted")
         return exit_status(watch.view())
-
-
-def _stalled(view: View) -> bool:
-    return view.is_stalled
-
-
-def _never(_: View) -> bool:
-    return False
 
 
 def _write(text: str) -> None:

@@ -60,8 +60,7 @@ def build(plan: Object, events: Sequence[Object], *, now: datetime, pace: Pace =
     return View(
         plan=objects.name(plan),
         state=state,
-        # A plan of an earlier manager has no summary.
-        status=_line(status, "display", "state") or str(state),
+        status=_line(status, "display", "state") or _earlier_status(plan, state),
         phase=_line(status, "currentPhase"),
         previous_version=_line(status, "previousVersion"),
         target_version=_target(plan),
@@ -118,6 +117,13 @@ def state_of_plan(plan: Object) -> PlanState:
     if objects.text(objects.condition(plan, "Available"), "reason") == _CONCURRENT_UPGRADE_BLOCKED:
         return PlanState.BLOCKED
     return PlanState.RUNNING if phase else PlanState.PENDING
+
+
+def _earlier_status(plan: Object, state: PlanState) -> str:
+    """Return the state of a plan whose manager is of an earlier version, which writes no summary."""
+    if state is PlanState.RUNNING and _is_true(plan, "Stalled"):
+        return f"Stalled: {_line(objects.condition(plan, 'Stalled'), 'reason')}"
+    return str(state)
 
 
 def _times(status: Mapping[str, Any]) -> dict[str, datetime]:

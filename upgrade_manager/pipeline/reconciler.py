@@ -242,21 +242,16 @@ class PlanReconciler:
         gives its settings back starts afterwards.
         """
         if is_blocked(objects.status(ctx.raw)):
-            await ctx.deactivate()
-            # The process that blocked the plan may have died before it sent the event.
-            ctx.events.blocked(ctx.raw)
-            return Done()
+            # The process that blocked the plan may have died before it sent the event, or have written no summary.
+            return await self._block(ctx)
         # Plans are listed from the API server, because the cache may be stale.
         plans = (await ctx.client.list(UPGRADE_PLANS)).items
         others = [plan for plan in plans if objects.uid(plan) != ctx.owner.uid]
         running = next((objects.name(plan) for plan in others if is_in_progress(objects.status(plan))), "")
         if running:
-            await ctx.deactivate()
             ctx.status.block(running)
-            await self._persist(ctx)
-            ctx.events.blocked(ctx.raw)
             log.warning("upgrade blocked", other=running)
-            return Done()
+            return await self._block(ctx)
         ended = next((objects.name(plan) for plan in others if blocks_next_plan(objects.status(plan))), "")
         if ended:
             await ctx.deactivate()
@@ -275,6 +270,12 @@ class PlanReconciler:
         # An earlier version has not created objects for this plan.
         ctx.informers.is_taken_over = True
         return None
+
+    async def _block(self, ctx: ReconcileContext) -> Result:
+        await ctx.deactivate()
+        await self._persist(ctx)
+        ctx.events.blocked(ctx.raw)
+        return Done()
 
     def _other(self, plan: Object) -> ReconcileContext:
         informers = self._informers.of(objects.name(plan), uid=objects.uid(plan))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import subprocess
@@ -95,6 +96,13 @@ async def test_no_child_outlives_the_call(
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert not is_alive(int(pid.read_text()))
+
+
+async def test_no_child_outlives_a_program_that_fails(programs: ChrootPrograms, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    with contextlib.suppress(ProgramFailed):
+        await programs.run(_call(f"(while true; do sleep 0.1; done) >/dev/null 2>&1 & echo $! >{pid}; kill -9 $$"))
     assert not is_alive(int(pid.read_text()))
 
 

@@ -200,7 +200,7 @@ async def test_steps_after_a_signal_are_limited_together() -> None:
     began = loop_time()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert loop_time() - began == 20
+    assert loop_time() - began == 15
     assert [effect.actions for effect in slow] == [1, 1, 1]
 
 

@@ -1,6 +1,6 @@
 """Harvester's add-ons, also disabled ones: the release's charts and images; users' values stay.
 
-The command cluster_upgrade runs these steps; helm_releases.py repairs a release that a killed helm leaves pending.
+The command cluster_upgrade runs these steps; Harvester's controller deploys the add-ons by helm.
 """
 
 from __future__ import annotations
@@ -70,13 +70,9 @@ async def addons_outdated(context: ToolkitContext) -> str:
 
 
 async def addons_not_deployed(context: ToolkitContext) -> str:
-    """Return the first enabled add-on that is not deployed with the release's chart."""
-    async for wanted in _wanted(context):
-        if objects.is_true(wanted.found or {}, "spec", "enabled"):
-            missing = await _not_deployed(context, wanted)
-            if missing:
-                return missing
-    return ""
+    """Return the enabled add-ons that are not deployed with the release's chart."""
+    enabled = [one async for one in _wanted(context) if objects.is_true(one.found or {}, "spec", "enabled")]
+    return "; ".join(filter(None, [await _not_deployed(context, wanted) for wanted in enabled]))
 
 
 async def report_not_deployed(context: ToolkitContext, cause: str) -> None:

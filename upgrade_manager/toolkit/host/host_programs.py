@@ -202,11 +202,12 @@ async def _feed(process: asyncio.subprocess.Process, pipe: InputPipe, source: It
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """End the program and its children, if it runs: a child that outlives it would go on writing."""
-    if process.returncode is not None:
+    """End the program and its children, unless it has succeeded: a child that outlives it would go on writing."""
+    if process.returncode == 0:
         return
     for number in (signal.SIGTERM, signal.SIGKILL):
-        _signal(process, number)
+        if not _signal(process, number):
+            break
         with suppress(TimeoutError):
             async with asyncio.timeout(_GRACE):
                 await process.wait()

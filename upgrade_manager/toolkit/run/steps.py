@@ -27,8 +27,8 @@ _log = structlog.get_logger(__name__)
 
 #: Errors of the Kubernetes API that a retry may mend.
 RETRIED = (Conflict, Throttled, Transient)
-#: Seconds for the steps that always run, after a signal; Kubernetes waits 30 s, of which a program may take 5 s to end.
-_STOP_TIMEOUT = 20.0
+#: Seconds for the steps that always run, after a signal; of the 30 s that Kubernetes waits a program may take 10 s.
+_STOP_TIMEOUT = 15.0
 
 
 #: Returns the missing part of an effect, in words for users; empty once the effect exists.

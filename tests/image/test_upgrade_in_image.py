@@ -17,13 +17,13 @@ from upgrade_manager.api.phases import SUCCEEDED
 from upgrade_manager.kube import objects
 from upgrade_manager.kube.objects import Object
 
-pytestmark = [pytest.mark.image, pytest.mark.real_loop]
+pytestmark = [pytest.mark.image, pytest.mark.real_loop, pytest.mark.timeout(900)]
 
 DEPLOYMENT, WEBHOOK = "deployment/harvester-upgrade-manager", "deployment/harvester-upgrade-manager-webhook"
 SELECTOR = "app.kubernetes.io/name=harvester-upgrade-manager"
 BOTH = "app.kubernetes.io/name in (harvester-upgrade-manager, harvester-upgrade-manager-webhook)"
 #: Seconds for each part; a lease expires after 15.
-SECONDS = 60.0
+SECONDS = 180.0
 PAUSED = {"pauseNodes": ["node-0", "node-1", "node-2"]}
 LESS_PAUSED = '{"spec": {"nodeUpgradeOption": {"pauseNodes": ["node-0", "node-1"]}}}'
 RESUMED = '{"spec": {"nodeUpgradeOption": null}}'

@@ -11,17 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from upgrade_manager.api.conditions import (
-    AVAILABLE,
-    CONCURRENT_UPGRADE_BLOCKED,
-    DEGRADED,
-    PROGRESSING,
-    STALLED,
-    find_condition,
-)
+from upgrade_manager.api.conditions import AVAILABLE, DEGRADED, PROGRESSING, STALLED, find_condition
+from upgrade_manager.api.in_progress import is_blocked
 from upgrade_manager.api.model import ApiModel
-from upgrade_manager.api.node_states import state_of
-from upgrade_manager.api.phases import FAILED, PHASE_VALUES, SUCCEEDED, PhaseName, phase_of
+from upgrade_manager.api.node_states import recorded_states, upgraded_nodes
+from upgrade_manager.api.phases import FAILED, PHASE_VALUES, PHASES, SUCCEEDED, PhaseName, phase_of, recorded_phases
 from upgrade_manager.api.text import bounded_line
 
 if TYPE_CHECKING:
@@ -127,16 +121,11 @@ def failure_reason(recorded: list[str]) -> FailureReason:
 
 def where_it_failed(status: Mapping[str, Any]) -> str:
     """Return the phase in which a plan failed, and what it has upgraded; an earlier plan may have upgraded more."""
-    phase = _failed_phase(_recorded(status))
+    phase = _failed_phase(recorded_phases(status))
     if phase in {PhaseName.NODE_UPGRADE, PhaseName.IMAGE_CLEANUP}:
-        done, _, total = _nodes(status).partition("/")
-        return f"Failed in {phase}: {done or 0} of {total or 0} nodes upgraded"
+        return f"Failed in {phase}: {upgraded_nodes(status)} of {len(recorded_states(status))} nodes upgraded"
     unchanged = "no node" if phase is PhaseName.CLUSTER_UPGRADE else "neither components nor nodes"
     return f"Failed in {phase}: this plan has upgraded {unchanged}"
-
-
-def _recorded(status: Mapping[str, Any]) -> list[str]:
-    return [str(entry.get("phase")) for entry in status.get("phaseTransitionTimestamps") or []]
 
 
 def _last(recorded: list[str]) -> str:
@@ -147,9 +136,9 @@ def _last(recorded: list[str]) -> str:
 def _failed_phase(recorded: list[str]) -> PhaseName:
     """Return the phase that ran, or that was to begin."""
     last = _last(recorded)
-    is_over = last == (phase_of(last) or PhaseName.INITIALIZE).completed
-    following = PHASE_VALUES[min(PHASE_VALUES.index(last) + is_over, len(PHASE_VALUES) - 1)]
-    return phase_of(following) or PhaseName.INITIALIZE
+    phase = phase_of(last) or PhaseName.INITIALIZE
+    following = PHASES[PHASES.index(phase) + 1 :]
+    return following[0] if following and last == phase.completed else phase
 
 
 def _state(status: Mapping[str, Any], *, is_deleting: bool) -> DisplayState:
@@ -161,22 +150,16 @@ def _state(status: Mapping[str, Any], *, is_deleting: bool) -> DisplayState:
         (find_condition(status.get("conditions"), STALLED), DisplayState.STALLED),
         (is_cleaning, DisplayState.CLEANING_UP),
         (phase == SUCCEEDED, DisplayState.SUCCEEDED),
-        (_available(status).get("reason") == CONCURRENT_UPGRADE_BLOCKED, DisplayState.BLOCKED),
         (phase, DisplayState.RUNNING),
+        (not phase and is_blocked(status), DisplayState.BLOCKED),
     )
     return next((state for holds, state in found if holds), DisplayState.PENDING)
 
 
-def _available(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    return find_condition(status.get("conditions"), AVAILABLE) or {}
-
-
 def _reason(status: Mapping[str, Any], state: DisplayState) -> str:
     if state is DisplayState.FAILED:
-        return failure_reason(_recorded(status))
-    if state is DisplayState.STALLED:
-        return str((find_condition(status.get("conditions"), STALLED) or {}).get("reason") or "")
-    return ""
+        return failure_reason(recorded_phases(status))
+    return _of_condition(status, STALLED, "reason") if state is DisplayState.STALLED else ""
 
 
 def _message(status: Mapping[str, Any], state: DisplayState) -> str:
@@ -187,11 +170,13 @@ def _message(status: Mapping[str, Any], state: DisplayState) -> str:
         DisplayState.STALLED: STALLED,
         DisplayState.FAILED: DEGRADED,
     }.get(state, PROGRESSING)
-    return bounded_line((find_condition(status.get("conditions"), source) or {}).get("message") or "")
+    return bounded_line(_of_condition(status, source, "message"))
+
+
+def _of_condition(status: Mapping[str, Any], type_: str, field: str) -> str:
+    return str((find_condition(status.get("conditions"), type_) or {}).get(field) or "")
 
 
 def _nodes(status: Mapping[str, Any]) -> str:
-    entries = (status.get("nodeUpgradeStatuses") or {}).values()
-    states = [state_of((entry or {}).get("state")) for entry in entries]
-    done = sum(state is not None and state.upgraded for state in states)
-    return f"{done}/{len(states)}" if states else ""
+    states = recorded_states(status)
+    return f"{upgraded_nodes(status)}/{len(states)}" if states else ""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class NodeState(StrEnum):
@@ -64,6 +67,16 @@ _FATAL = frozenset({NodeState.PRE_DRAIN_FAILED, NodeState.POST_DRAIN_FAILED, Nod
 def state_of(value: object) -> NodeState | None:
     """Return the state of that name; None if it is empty, unknown or not a string."""
     return _STATES.get(value) if isinstance(value, str) else None
+
+
+def recorded_states(status: Mapping[str, Any]) -> list[NodeState | None]:
+    """Return the states of all nodes in a raw status; None for an empty or unknown one."""
+    return [state_of((entry or {}).get("state")) for entry in (status.get("nodeUpgradeStatuses") or {}).values()]
+
+
+def upgraded_nodes(status: Mapping[str, Any]) -> int:
+    """Return the number of nodes that run the new release; a node that has left before is none."""
+    return sum(state is not None and state.upgraded for state in recorded_states(status))
 
 
 def merge(old: str | None, new: NodeState) -> str:

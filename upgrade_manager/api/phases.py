@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from upgrade_manager.api.keys import Component
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
 SUCCEEDED = "Succeeded"
 FAILED = "Failed"
@@ -155,6 +155,11 @@ PHASES: tuple[PhaseName, ...] = tuple(spec.name for spec in PHASE_SPECS)
 PHASE_VALUES: tuple[str, ...] = tuple(value for spec in PHASE_SPECS for value in (spec.active, spec.completed))
 
 _PHASE_BY_VALUE = {value: spec.name for spec in PHASE_SPECS for value in (spec.active, spec.completed)}
+
+
+def recorded_phases(status: Mapping[str, Any]) -> list[str]:
+    """Return the values that a raw status records, in order."""
+    return [entry["phase"] for entry in status.get("phaseTransitionTimestamps") or [] if entry.get("phase")]
 
 
 def skipped_phases(recorded: Collection[str]) -> frozenset[PhaseName]:

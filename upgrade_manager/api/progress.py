@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from upgrade_manager.api.node_states import NodeState, state_of
-from upgrade_manager.api.phases import PHASES, SUCCEEDED, PhaseName, skipped_phases
+from upgrade_manager.api.node_states import NodeState, recorded_states
+from upgrade_manager.api.phases import PHASES, SUCCEEDED, PhaseName, recorded_phases, skipped_phases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -27,9 +27,8 @@ def progress_ratio(status: Mapping[str, Any]) -> float:
     """Return 0 to 1; 1 only if the plan has succeeded. A failed plan keeps what it had reached."""
     if status.get("currentPhase") == SUCCEEDED:
         return 1.0
-    recorded = {entry.get("phase") for entry in status.get("phaseTransitionTimestamps") or []}
-    states = [state_of((entry or {}).get("state")) for entry in (status.get("nodeUpgradeStatuses") or {}).values()]
-    known = [state for state in states if state is not None]
+    recorded = frozenset(recorded_phases(status))
+    known = [state for state in recorded_states(status) if state is not None]
     done = {phase for phase in PHASES if phase.completed in recorded} | skipped_phases(recorded)
     return sum(phase.spec.weight * (1.0 if phase in done else _share(phase, recorded, known)) for phase in PHASES)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from upgrade_manager.api.conditions import STALLED
-from upgrade_manager.api.node_states import NodeState, state_of
+from upgrade_manager.api.node_states import NodeState, recorded_states
 from upgrade_manager.api.phases import phase_of
 from upgrade_manager.api.progress import progress_ratio
 from upgrade_manager.api.timestamps import parse_time, seconds_between
@@ -121,6 +121,5 @@ def is_stalled(plan: Object, progress: PlanProgress, now: datetime) -> bool:
 
 
 def _is_paused(plan: Object) -> bool:
-    entries = (objects.status(plan).get("nodeUpgradeStatuses") or {}).values()
-    states = {state_of((entry or {}).get("state")) for entry in entries}
+    states = set(recorded_states(objects.status(plan)))
     return NodeState.UPGRADE_PAUSED in states and states.isdisjoint(IN_PROGRESS)

@@ -28,8 +28,8 @@ from upgrade_manager.api.conditions import (
 )
 from upgrade_manager.api.display import display_of, where_it_failed
 from upgrade_manager.api.in_progress import wait_command
-from upgrade_manager.api.node_states import node_entry, state_of
-from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL
+from upgrade_manager.api.node_states import node_entry, state_of, upgraded_nodes
+from upgrade_manager.api.phases import FAILED, SUCCEEDED, TERMINAL, recorded_phases
 from upgrade_manager.api.status import record_phase
 from upgrade_manager.api.text import MESSAGE_LIMIT, bounded_line, success_message
 from upgrade_manager.api.timestamps import format_duration, parse_time, seconds_between
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 #: The end of the message of a failed plan after which another plan was accepted.
 _TAKEN_OVER = " has taken over"
 _BLOCKED = frozenset(map(str, BlockerReason))
+_TIMESTAMPS = "phaseTransitionTimestamps"
 
 
 class StatusPatch:
@@ -106,18 +107,21 @@ class StatusPatch:
 
     def unwritten_phases(self) -> list[str]:
         """Return the phase values recorded since the last write, in order."""
-        written = _phases(self._written)
+        if self._status.get(_TIMESTAMPS) == self._written.get(_TIMESTAMPS):
+            # Fast path: most writes reach no phase.
+            return []
+        written = recorded_phases(self._written)
         return [phase for phase in self.recorded_phases() if phase not in written]
 
     def recorded_phases(self) -> list[str]:
         """Return all recorded phase values, in order."""
-        return _phases(self._status)
+        return recorded_phases(self._status)
 
     def record(self, phase: str) -> None:
         """Set the current phase, and the phase's timestamp unless the timestamp exists."""
         self._status["currentPhase"] = phase
-        timestamps = record_phase(self._status.get("phaseTransitionTimestamps"), phase, self._now())
-        self._status["phaseTransitionTimestamps"] = timestamps
+        timestamps = record_phase(self._status.get(_TIMESTAMPS), phase, self._now())
+        self._status[_TIMESTAMPS] = timestamps
 
     def node_state(self, node: str) -> NodeState | None:
         """Return the node's state; None for a node without a state, or with a state that this version does not know."""
@@ -283,14 +287,9 @@ class StatusPatch:
         self._condition(AVAILABLE, FALSE, EXECUTED, "The upgrade succeeded")
         duration = format_duration(self.seconds_since(self._entry_time(0)))
         text = f"Upgraded {self._route(target)} in {duration}"
-        text = success_message(text, nodes=self._done_nodes(), remarks=remarks)
+        text = success_message(text, nodes=upgraded_nodes(self._status), remarks=remarks)
         self._condition(PROGRESSING, FALSE, SUCCEEDED, text, limit=MAX_MESSAGE)
         self.healthy()
-
-    def _done_nodes(self) -> int:
-        """Return the number of nodes that are upgraded; a node that has left before is none."""
-        states = map(self.node_state, self._nodes())
-        return sum(state is not None and state.upgraded for state in states)
 
     def fail(self, cause: str, remedy: str = "", remarks: str = "") -> None:
         """End the upgrade with a failure; `remedy` has the user's actions if a new plan alone does not suffice.
@@ -340,7 +339,7 @@ class StatusPatch:
         return parse_time(self._entry_time(0))
 
     def _entry_time(self, number: int) -> object:
-        entries = self._status.get("phaseTransitionTimestamps") or [{}]
+        entries = self._status.get(_TIMESTAMPS) or [{}]
         return entries[number].get("phaseTransitionTimestamp")
 
     def _condition(self, type_: str, status: str, reason: str, message: str, *, limit: int = MESSAGE_LIMIT) -> None:
@@ -366,10 +365,6 @@ class StatusPatch:
 
     def _nodes(self) -> dict[str, Any]:
         return self._status.get("nodeUpgradeStatuses") or {}
-
-
-def _phases(status: Mapping[str, Any]) -> list[str]:
-    return [entry["phase"] for entry in status.get("phaseTransitionTimestamps") or [] if entry.get("phase")]
 
 
 def _by_type(status: Mapping[str, Any]) -> dict[Any, dict[str, Any]]:

@@ -59,9 +59,11 @@ class ServiceProxy:
                 following.cancel()
                 for server in self._servers:
                     server.close()
-                for writer in self._writers:
-                    writer.transport.abort()
-                await asyncio.gather(*self._serving)
+                # A connection to an endpoint may open meanwhile.
+                while self._serving:
+                    for writer in self._writers:
+                        writer.transport.abort()
+                    await asyncio.wait(self._serving, timeout=_POLL)
 
     async def _follow(self) -> None:
         while True:

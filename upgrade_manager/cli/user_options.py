@@ -54,13 +54,19 @@ class PreflightOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatusOptions:
-    """Options of `upgrade-manager status`."""
+class PlanOptions:
+    """Options of the commands about one plan."""
 
     kubeconfig: str = ""
     context: str = ""
     #: "" for the newest plan that has not ended, else the newest.
     plan: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusOptions(PlanOptions):
+    """Options of `upgrade-manager status`."""
+
     #: Show changes until the plan has ended.
     watch: bool = False
     #: `table`, `json` or `yaml`.
@@ -70,26 +76,18 @@ class StatusOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaitOptions:
+class WaitOptions(PlanOptions):
     """Options of `upgrade-manager wait`."""
 
-    kubeconfig: str = ""
-    context: str = ""
-    #: "" for the newest plan that has not ended, else the newest.
-    plan: str = ""
     #: Seconds; None for no limit.
     timeout: float | None = None
     fail_on_stall: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportOptions:
+class ReportOptions(PlanOptions):
     """Options of `upgrade-manager report`."""
 
-    kubeconfig: str = ""
-    context: str = ""
-    #: "" for the newest plan that has not ended, else the newest.
-    plan: str = ""
     #: The file to write, "-" for standard output.
     output: str
 
@@ -183,24 +181,20 @@ def _access(flags: argparse.Namespace) -> dict[str, str]:
     return {"kubeconfig": flags.kubeconfig, "context": getattr(flags, "context", "")}
 
 
+def _plan(flags: argparse.Namespace) -> dict[str, str]:
+    return {**_access(flags), "plan": flags.plan or ""}
+
+
 def _status_options(flags: argparse.Namespace) -> StatusOptions:
-    return StatusOptions(
-        **_access(flags),
-        plan=flags.plan or "",
-        watch=flags.watch,
-        output=flags.output,
-        exit_code=flags.exit_code,
-    )
+    return StatusOptions(**_plan(flags), watch=flags.watch, output=flags.output, exit_code=flags.exit_code)
 
 
 def _wait_options(flags: argparse.Namespace) -> WaitOptions:
-    return WaitOptions(
-        **_access(flags), plan=flags.plan or "", timeout=flags.timeout, fail_on_stall=flags.fail_on_stall
-    )
+    return WaitOptions(**_plan(flags), timeout=flags.timeout, fail_on_stall=flags.fail_on_stall)
 
 
 def _report_options(flags: argparse.Namespace) -> ReportOptions:
-    return ReportOptions(**_access(flags), plan=flags.plan or "", output=flags.output)
+    return ReportOptions(**_plan(flags), output=flags.output)
 
 
 #: Reads the options of a command from its flags.

@@ -191,8 +191,9 @@ class PlanReconciler:
                 await earlier_records.adopt(ctx)
             if not ctx.informers.is_taken_over:
                 # The response to the write that accepts the plan may have been lost.
-                await passing_on.release(ctx, map(self._other, self._plans.store.list()))
+                released = await passing_on.release(ctx, map(self._other, self._plans.store.list()))
                 await take_over(ctx)
+                ctx.informers.is_taken_over = released
         if not ctx.status["toolkitImage"] and toolkit_image.adopt(ctx):
             await self._persist(ctx)
             toolkit_image.report(ctx)
@@ -266,9 +267,8 @@ class PlanReconciler:
         ctx.status.waiting(self._engine.initial_message(ctx))
         await self._persist(ctx)
         log.info("upgrade started")
-        await passing_on.release(ctx, map(self._other, others))
-        # An earlier version has not created objects for this plan.
-        ctx.informers.is_taken_over = True
+        # An earlier version has not created objects for this plan, so that only the release may be left.
+        ctx.informers.is_taken_over = await passing_on.release(ctx, map(self._other, others))
         return None
 
     async def _block(self, ctx: ReconcileContext) -> Result:

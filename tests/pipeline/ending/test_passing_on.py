@@ -243,3 +243,38 @@ async def test_lost_response_to_the_acceptance_leaves_no_copy(simulate: Simulate
         plan = await stage.plan()
         assert of_kind(recorded_entries(objects.status(plan)), *PASSED) == []
         assert condition(plan, "Degraded")[2].endswith(". UpgradePlan next has taken over")
+
+
+class ChangingEarlier(NoHook):
+    """Changes the earlier plan once the next one is accepted, just before the manager releases what it owes."""
+
+    def __init__(self, simulation: Simulation, *, earlier: str, following: str) -> None:
+        self._client = simulation.client()
+        self._earlier, self._following = earlier, f"{following}/status"
+        self._is_accepted = self.is_changed = False
+
+    async def before(self, number: int, call: Call) -> None:
+        _ = number
+        if self._is_accepted and not self.is_changed and call.is_write and call.name == self._earlier:
+            self.is_changed = True
+            await self._client.patch(UPGRADE_PLANS, self._earlier, MergePatch({"metadata": {"labels": {"team": "a"}}}))
+
+    async def after(self, number: int, call: Call, response: Response) -> None:
+        _ = number
+        self._is_accepted |= call.is_write and call.path.endswith(self._following) and b"Initializing" in response.body
+
+
+@pytest.mark.rule("nodes: the next accepted plan copies what passes on, and only its copy counts")
+async def test_plan_that_changes_meanwhile_is_released_later(simulate: Simulate) -> None:
+    scenario = RepairableScenario.of(**fault("post-drain", SECOND), **KEEPING)
+    async with simulate(scenario) as simulation, started(simulation) as stage:
+        await stage.fail()
+        scenario.repair()
+        changing = simulation.middleware.hook = ChangingEarlier(simulation, earlier=stage.name, following="next")
+        following = replace(stage, name="next")
+        await following.create_plan()
+        await following.until("RepoCreating")
+        assert changing.is_changed
+        plan = await stage.plan()
+        assert of_kind(recorded_entries(objects.status(plan)), *PASSED) == []
+        assert condition(plan, "Degraded")[2].endswith(". UpgradePlan next has taken over")

@@ -27,7 +27,7 @@ from upgrade_manager.api.phases import FAILED, PhaseName
 from upgrade_manager.api.text import name_list
 from upgrade_manager.facts.taints import has_drain_taint
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.errors import Conflict, NotFound, Terminal
+from upgrade_manager.kube.errors import Conflict, NotFound, PreconditionFailed, Terminal
 from upgrade_manager.kube.resources import JOBS, PROVISIONING_CLUSTERS
 from upgrade_manager.nodes.sequencing import FIRST_JOBS
 from upgrade_manager.pipeline import host_changes, job_ledger, ledger
@@ -119,25 +119,34 @@ def inherited(others: Iterable[Object]) -> list[Entry]:
     return merged([], (entry for status in ended for entry in of_kind(recorded_entries(status), *PASSED)))
 
 
-async def release(ctx: ReconcileContext, others: Iterable[ReconcileContext]) -> None:
-    """Remove from plans that have failed what this plan has copied, and the commands in their messages."""
+async def release(ctx: ReconcileContext, others: Iterable[ReconcileContext]) -> bool:
+    """Remove from plans that have failed what this plan has copied, and the commands in their messages.
+
+    Return False if a plan has changed since it was read, as while it ends: the caller releases it again.
+    """
+    released = True
     for other in others:
         is_other = other.owner.uid != ctx.owner.uid and not objects.is_deleting(other.raw)
         if is_other and other.status.phase == FAILED and _left_something(other):
-            await _release(other, ctx.owner.name)
+            released = await _release(other, ctx.owner.name) and released
+    return released
 
 
 def _left_something(ctx: ReconcileContext) -> bool:
     return bool(ledger.entries(ctx, *PASSED)) or PhaseName.NODE_UPGRADE.active in ctx.status.recorded_phases()
 
 
-async def _release(ctx: ReconcileContext, successor: str) -> None:
+async def _release(ctx: ReconcileContext, successor: str) -> bool:
     ledger.settle(ctx, [entry["id"] for entry in ledger.entries(ctx, *PASSED)])
     ctx.status.taken_over(successor)
     try:
         await ctx.persist()
     except NotFound:
         log.info("earlier plan not found", plan=ctx.owner.name)
+    except PreconditionFailed:
+        log.info("earlier plan has changed", plan=ctx.owner.name)
+        return False
     except (Terminal, Conflict) as error:
         # The message of an ended plan must not hold up the next one.
         log.warning("earlier plan not updated", plan=ctx.owner.name, error=str(error))
+    return True

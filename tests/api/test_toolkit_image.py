@@ -19,6 +19,7 @@ from upgrade_manager.api.toolkit_image import (
     ToolkitRefusal,
     decide,
     decide_as_before,
+    origin,
     read_choice,
 )
 
@@ -33,6 +34,7 @@ MIRROR = replace(NONE, image=ImageName(repository="me/mirror"))
 PINNED = replace(MIRROR, image=ImageName(repository="me/mirror", digest=DIGEST), prefixes=("me",))
 TAGGED = replace(MIRROR, tag="v9")
 ANY = replace(NONE, prefixes=("me", PUBLISHED))
+FLAG = "the manager's --toolkit-image"
 
 
 def chosen(
@@ -340,3 +342,55 @@ def test_running_upgrade_keeps_its_image(
 def test_invalid_annotation_of_a_running_upgrade_is_an_error() -> None:
     choice = decide_as_before(UpgradePlanSpec.read({}), PlanAnnotations({IMAGE: "$(id)"}), NONE, release="")
     assert isinstance(choice, BadAnnotation)
+
+
+@pytest.mark.rule(
+    "workloads: the blocker of a toolkit image that cannot be pulled names the source of repository and tag"
+)
+@pytest.mark.parametrize(
+    ("spec", "annotations", "config", "expected"),
+    [
+        pytest.param(BY_VERSION, {}, NONE, "repository by default, tag v1.8.0 by spec.version", id="defaults"),
+        pytest.param(
+            {**BY_VERSION, "upgrade": "fix"}, {}, TAGGED, f"repository by {FLAG}, tag fix by spec.upgrade", id="spec"
+        ),
+        pytest.param(
+            BY_VERSION, {}, TAGGED, f"repository by {FLAG}, tag v9 by the manager's --toolkit-tag", id="flags"
+        ),
+        pytest.param(
+            BY_VERSION,
+            {IMAGE: "me/x", KIND: "own"},
+            ANY,
+            f"repository by annotation {IMAGE}, tag {MANAGER} by the manager's version",
+            id="annotation",
+        ),
+        pytest.param(BY_VERSION, {}, PINNED, f"repository and digest by {FLAG}", id="digest of the flag"),
+        pytest.param(
+            BY_VERSION,
+            {IMAGE: f"me/x@{OTHER}"},
+            ANY,
+            f"repository and digest by annotation {IMAGE}",
+            id="digest of the annotation",
+        ),
+        pytest.param(
+            BY_IMAGE,
+            {},
+            NONE,
+            f"repository by default, tag {MANAGER} is a guess, the manager's version: create a plan with spec.upgrade",
+            id="a guess",
+        ),
+    ],
+)
+def test_sources_of_the_image_are_named(
+    spec: dict[str, Any], annotations: dict[str, str], config: ToolkitConfig, expected: str
+) -> None:
+    choice = chosen(spec, annotations, config)
+    assert isinstance(choice, ToolkitChoice)
+    recorded = ToolkitImageStatus.read(choice.entry(PlanAnnotations(annotations)))
+    assert origin(recorded, UpgradePlanSpec.read(spec), config) == expected
+
+
+def test_source_that_no_flag_shows_is_the_earlier_manager() -> None:
+    recorded = ToolkitImageStatus.read({"repository": "me/own", "tag": "v1", "kind": "own"})
+    expected = f"repository by {FLAG}, tag v1 by the manager that began the upgrade"
+    assert origin(recorded, UpgradePlanSpec.read(BY_VERSION), NONE) == expected

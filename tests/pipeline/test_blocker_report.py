@@ -23,7 +23,9 @@ from upgrade_manager.pipeline.status import StatusPatch
 
 PLACE = "harvester-system"
 UNPULLABLE = {"reason": "ImagePullBackOff", "message": "x" * 500}
-GUESS = "; its tag v1.7.0 is a guess, the manager's version: create a plan with spec.upgrade"
+TOOLKIT = "rancher/harvester-upgrade-toolkit:v1.7.0"
+ORIGIN = "; toolkit image: repository by default, tag v1.7.0 "
+GUESS = ORIGIN + "is a guess, the manager's version: create a plan with spec.upgrade"
 
 
 def blocker(name: str = "p", *, reason: BlockerReason = BlockerReason.POD_PENDING) -> Blocker:
@@ -92,20 +94,24 @@ async def test_overdue_wait_is_reported_until_it_is_over(cluster: Harvester, inf
     assert cluster.recorder.recorded[1:] == [("BlockerCleared", "Pod harvester-system/j-1: PodPending is cleared")]
 
 
-@pytest.mark.rule("workloads: a guess is an admission warning, and named where the image cannot be pulled")
+@pytest.mark.rule(
+    "workloads: a guess is an admission warning, and named where the image cannot be pulled",
+    "workloads: the blocker of a toolkit image that cannot be pulled names the source of repository and tag",
+)
 @pytest.mark.parametrize(
-    ("recorded", "state", "ending"),
+    ("recorded", "state", "image", "ending"),
     [
-        pytest.param({"guessed": True}, UNPULLABLE, GUESS, id="guessed"),
-        pytest.param({}, UNPULLABLE, ")", id="not guessed"),
-        pytest.param({"guessed": True}, {"reason": "CreateContainerError"}, ")", id="another reason"),
+        pytest.param({"guessed": True}, UNPULLABLE, TOOLKIT, GUESS, id="guessed"),
+        pytest.param({}, UNPULLABLE, f"docker.io/{TOOLKIT}", ORIGIN + "by spec.version", id="not guessed"),
+        pytest.param({"guessed": True}, UNPULLABLE, "cdi/importer", ")", id="another image"),
+        pytest.param({"guessed": True}, {"reason": "CreateContainerError"}, TOOLKIT, ")", id="another reason"),
     ],
 )
-async def test_unpullable_image_with_a_guessed_tag_says_so(
-    cluster: Harvester, informers: PlanInformers, recorded: Object, state: Object, ending: str
+async def test_unpullable_toolkit_image_names_its_sources(
+    cluster: Harvester, informers: PlanInformers, recorded: Object, state: Object, image: str, ending: str
 ) -> None:
     await pending_pod(cluster)
-    await cluster.finish(PODS, "j-1", PLACE, {"containerStatuses": [container(waiting=state)]})
+    await cluster.finish(PODS, "j-1", PLACE, {"containerStatuses": [{**container(waiting=state), "image": image}]})
     await cluster.plan(status={"currentPhase": "ClusterUpgrading"}, toolkit={**RECORDED, **recorded})
     for _ in range(2):
         # The second time as a new process, which knows it from the status.
@@ -114,7 +120,7 @@ async def test_unpullable_image_with_a_guessed_tag_says_so(
         await ctx.persist()
         [entry] = objects.status(await cluster.client.get(UPGRADE_PLANS, "up"))["blockers"]
         assert entry["message"].endswith(ending)
-        assert entry["message"].count("is a guess") == ("is a guess" in ending)
+        assert entry["message"].count("toolkit image: ") == ending.count("toolkit image: ")
         assert len(entry["message"]) <= MAX_TEXT
 
 

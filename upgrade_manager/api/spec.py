@@ -72,8 +72,10 @@ class UpgradePlanSpec(ApiModel):
     )
     upgrade: str = Field(
         default="",
-        description="Tag of the upgrade toolkit image, if not the release's own; for testing a fixed toolkit. "
-        "Immutable.",
+        description="Tag of the toolkit image, which the upgrade's Jobs run. Unset: the manager's --toolkit-tag; else "
+        "version, for Harvester's toolkit, or the manager's version, for the manager's own. With image and without "
+        "version, Harvester's toolkit gets the manager's version, which is a guess: set the release's name. It has no "
+        "effect on an image that a digest names. Immutable.",
         json_schema_extra={"minLength": 1, "maxLength": MAX_IMAGE_TAG, "pattern": _TAG},
     )
     force: bool = Field(

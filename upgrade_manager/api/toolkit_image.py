@@ -165,6 +165,34 @@ def read_choice(recorded: ToolkitImageStatus, spec: UpgradePlanSpec, config: Too
     )
 
 
+def origin(recorded: ToolkitImageStatus, spec: UpgradePlanSpec, config: ToolkitConfig) -> str:
+    """Return which field, annotation or flag each part of the recorded image comes from, for the messages of blockers.
+
+    The flags may have changed since the decision.
+    """
+    if recorded.annotated_image:
+        source = f"annotation {_IMAGE}"
+    else:
+        source = "default" if recorded.repository == PUBLISHED.repository else "the manager's --toolkit-image"
+    if recorded.digest:
+        return f"repository and digest by {source}"
+    return f"repository by {source}, tag {recorded.tag} {_tag_source(recorded, spec, config)}"
+
+
+def _tag_source(recorded: ToolkitImageStatus, spec: UpgradePlanSpec, config: ToolkitConfig) -> str:
+    if recorded.guessed:
+        return "is a guess, the manager's version: create a plan with spec.upgrade"
+    is_own = recorded.kind == ToolkitKind.OWN
+    sources = {
+        "spec.upgrade": spec.upgrade,
+        "the manager's --toolkit-tag": config.tag,
+        "the manager's version": config.version if is_own else "",
+        "spec.version": "" if is_own else spec.version,
+    }
+    named = (source for source, tag in sources.items() if tag == recorded.tag)
+    return f"by {next(named, 'the manager that began the upgrade')}"
+
+
 def guess_message(tag: str) -> str:
     """Return what users have to know about a guessed tag."""
     return (

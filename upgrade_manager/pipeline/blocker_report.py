@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.blockers import MAX_TEXT, BlockerReason, entries_of, merge_blockers, read_blockers
 from upgrade_manager.api.status import ToolkitImageStatus
+from upgrade_manager.api.toolkit_image import origin
 from upgrade_manager.blockers.deadlines import earliest
 from upgrade_manager.blockers.finder import find_blockers
 from upgrade_manager.blockers.jobs import new_job_wait
@@ -74,7 +75,7 @@ def report(ctx: ReconcileContext, waits: Sequence[Wait], *, keeps_refused: bool 
     known = known_blockers(ctx)
     view = InformerView(informers=ctx.informers, now=ctx.now())
     findings = find_blockers(FINDERS, view, waits, known)
-    found = [_with_guess(ctx, blocker) for blocker in findings.blockers]
+    found = [_with_origin(ctx, blocker) for blocker in findings.blockers]
     found += [one for one in known if keeps_refused and one.reason in _REFUSED]
     _record(ctx, known, merge_blockers(known, found))
     times = [] if findings.after is None else [findings.after]
@@ -82,15 +83,20 @@ def report(ctx: ReconcileContext, waits: Sequence[Wait], *, keeps_refused: bool 
     return min([*times, REPEAT_WINDOW.total_seconds()] if findings.blockers else times, default=None)
 
 
-def _with_guess(ctx: ReconcileContext, blocker: Blocker) -> Blocker:
-    """Return the blocker of a toolkit image that cannot be pulled, with the remark that its tag is a guess."""
+def _with_origin(ctx: ReconcileContext, blocker: Blocker) -> Blocker:
+    """Return the blocker of a toolkit image that cannot be pulled, with the sources of its repository and tag."""
     recorded = ToolkitImageStatus.read(ctx.status["toolkitImage"])
-    if blocker.reason not in _UNPULLED or not recorded.guessed:
+    if blocker.reason not in _UNPULLED or not _names(blocker, recorded.repository):
         return blocker
-    remark = f"; its tag {recorded.tag} is a guess, the manager's version: create a plan with spec.upgrade"
+    remark = f"; toolkit image: {origin(recorded, ctx.plan.spec, ctx.settings.toolkit)}"
     # A blocker that was recorded before a restart already has the remark.
     message = blocker.message.removesuffix(remark)[: MAX_TEXT - len(remark)]
     return replace(blocker, message=message + remark)
+
+
+def _names(blocker: Blocker, repository: str) -> bool:
+    """Return True if the blocker is about an image of the repository, not about that of an importer's Pod."""
+    return bool(repository) and (repository in blocker.message or repository in blocker.remedy)
 
 
 def first_message(ctx: ReconcileContext, waiting: str) -> str:

@@ -30,7 +30,7 @@ SKIPPED = PLAN.replace("name: demo", f'name: demo, annotations: {{{ANNOTATION_SK
 TOOLKIT_IMAGE = (
     "rancher/harvester-upgrade-toolkit:v1.8.0 (kind harvester), not pinned: a push to the registry can move the tag."
 )
-NEED_A_PLAN = {"version", "image", "pause list", "toolkit image"}
+NEED_A_PLAN = {"version", "image", "pause list", "annotations", "toolkit image"}
 
 
 async def command(*arguments: str, kubeconfig: Path, given: str = "") -> ProcessResult:

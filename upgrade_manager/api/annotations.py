@@ -151,6 +151,21 @@ class PlanAnnotations:
         return {key: get_close_matches(key, USER_ANNOTATIONS, n=1, cutoff=0)[0] for key in unknown[:MAX_UNKNOWN]}
 
     @property
+    def unknown_messages(self) -> dict[str, str]:
+        """The messages about unknown keys, by key."""
+        return {
+            key: f"Annotation {key} is unknown and ignored. The nearest known annotation is {nearest}"
+            for key, nearest in self.unknown.items()
+        }
+
+    @property
+    def invalid(self) -> list[BadAnnotation]:
+        """The invalid values that fail the plan, without those about the toolkit image (toolkit_image.py)."""
+        days = self.min_certs_days
+        flags = [self.bad_flag(keys.ANNOTATION_SKIP_DISK_CHECK)] if self.skip_disk_check is Flag.BAD else []
+        return [*flags, *([days] if isinstance(days, BadAnnotation) else [])]
+
+    @property
     def without_effect(self) -> list[BadAnnotation]:
         """The webhook's flags that are neither true nor false."""
         return [

@@ -8,10 +8,16 @@ from typing import Any
 from hack.virtual_time import VirtualEventLoop
 from tests.support.cluster.cluster_reader import MemoryReader, named, node
 from tests.support.managers.toolkit_config import TOOLKIT
-from upgrade_manager.api.keys import ANNOTATION_TOOLKIT_IMAGE, ANNOTATION_TOOLKIT_KIND
+from upgrade_manager.api.keys import (
+    ANNOTATION_MIN_CERTS_DAYS,
+    ANNOTATION_SKIP_DISK_CHECK,
+    ANNOTATION_TOOLKIT_IMAGE,
+    ANNOTATION_TOOLKIT_KIND,
+)
 from upgrade_manager.kube import resources
 from webhook.catalogue import CHECKS
 from webhook.check import Subject
+from webhook.checks.annotations import CHECK as ANNOTATION
 from webhook.checks.toolkit_image import CHECK as TOOLKIT_IMAGE
 from webhook.runner import run_checks
 
@@ -107,6 +113,7 @@ ANNOTATIONS = [
     {ANNOTATION_TOOLKIT_IMAGE: "registry/toolkit:v1", ANNOTATION_TOOLKIT_KIND: "mine"},
     {ANNOTATION_TOOLKIT_IMAGE: "registry/toolkit"},
     {ANNOTATION_TOOLKIT_KIND: "own"},
+    {ANNOTATION_SKIP_DISK_CHECK: "yes", ANNOTATION_MIN_CERTS_DAYS: "-1"},
 ]
 EMPTY: dict[Any, list[Any]] = {resources.NODES: []}
 
@@ -120,7 +127,9 @@ async def _lines() -> list[str]:
         for cluster, spec, checks in runs
     ]
     plans = [{"metadata": {"annotations": one}} for one in ANNOTATIONS]
-    subjects += [(Subject.of(one, cluster=MemoryReader({}), toolkit=TOOLKIT), (TOOLKIT_IMAGE,)) for one in plans]
+    subjects += [
+        (Subject.of(one, cluster=MemoryReader({}), toolkit=TOOLKIT), (ANNOTATION, TOOLKIT_IMAGE)) for one in plans
+    ]
     for subject, checks in subjects:
         results = await run_checks(checks, subject)
         lines += [f"{r.name} | {f.field} | {f.message}" for r in results for f in r.findings]

@@ -31,6 +31,7 @@ READS = {
     "version": (resources.VERSIONS, resources.SETTINGS),  # and, for a Version that exists, nodes and Rancher's cluster
     "image": (resources.VIRTUAL_MACHINE_IMAGES,),
     "pause list": (resources.NODES,),
+    "annotations": (),
     "toolkit image": (),
     "concurrency": (resources.UPGRADE_PLANS,),
     "built-in upgrade": (resources.UPGRADES,),

@@ -82,6 +82,7 @@ REPORTED: dict[str, list[str]] = {
     "version": ["Version harvester-system/v9 does not exist"],
     "image": [f"{ISO} lacks the annotation"],
     "pause list": ["spec.nodeUpgradeOption.pauseNodes[1]: Node node-9 does not exist"],
+    "annotations": [],
     "toolkit image": [],
     "concurrency": ["UpgradePlan other is in progress (phase RepoCreating). "],
     "built-in upgrade": ["up is in progress (state PreparingNodes)"],

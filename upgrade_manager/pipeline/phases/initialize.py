@@ -78,8 +78,7 @@ class Initialize(Phase):
 
 
 def _warn_of_ignored_annotations(ctx: ReconcileContext) -> None:
-    for key, nearest in ctx.plan.annotations.unknown.items():
-        text = f"Annotation {key} is unknown and ignored. The nearest known annotation is {nearest}"
+    for key, text in ctx.plan.annotations.unknown_messages.items():
         ctx.events.warning(ctx.raw, "AnnotationUnknown", text, about=key)
     for bad in ctx.plan.annotations.without_effect:
         ctx.events.warning(ctx.raw, "AnnotationInvalid", f"{bad}; it has no effect", about=bad.key)

@@ -17,7 +17,7 @@ from upgrade_manager.api.keys import (
 from upgrade_manager.kube import resources
 from webhook.catalogue import CHECKS
 from webhook.check import Subject
-from webhook.checks.annotations import CHECK as ANNOTATION
+from webhook.checks.plan_annotations import CHECK as ANNOTATION
 from webhook.checks.toolkit_image import CHECK as TOOLKIT_IMAGE
 from webhook.runner import run_checks
 

@@ -6,7 +6,7 @@ from tests.support.cluster.cluster_reader import MemoryReader
 from tests.support.managers.toolkit_config import TOOLKIT
 from upgrade_manager.api import keys
 from webhook.check import CheckResult, Outcome, Subject
-from webhook.checks.annotations import CHECK
+from webhook.checks.plan_annotations import CHECK
 from webhook.runner import run_checks
 
 DISK, DAYS = keys.ANNOTATION_SKIP_DISK_CHECK, keys.ANNOTATION_MIN_CERTS_DAYS
@@ -45,9 +45,10 @@ async def test_invalid_value_is_denied(key: str, value: str, message: str) -> No
 async def test_unknown_key_is_a_warning() -> None:
     result = await check(**{f"{keys.PREFIX}/skip-webhok": "true"})
     assert (result.outcome, result.findings) == (Outcome.WARNING, ())
-    assert result.warnings == (
+    [warning] = result.warnings
+    assert warning == (
         f"Annotation {keys.PREFIX}/skip-webhok is unknown and ignored. The nearest known annotation is "
-        f"{keys.ANNOTATION_SKIP_WEBHOOK}",
+        f"{keys.ANNOTATION_SKIP_WEBHOOK}"
     )
 
 

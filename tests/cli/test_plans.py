@@ -22,7 +22,7 @@ from upgrade_manager.kube.resources import UPGRADE_PLANS
 
 def session(simulation: Simulation) -> Session:
     client = Client(simulation.transport(), user_agent="test", random=random.Random(0))
-    return Session(client=client, server="https://x")
+    return Session(client=client, server="https://x", now=simulation.now)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from upgrade_manager.cli.options import KubeletAccess, RunOptions
-from upgrade_manager.cli.run import kubelet_access
+from upgrade_manager.cli.run import is_beside, kubelet_access
 from upgrade_manager.kube.config import ClientConfig, ConfigSource, InCluster, TlsConfig
 
 POD = InCluster(host="h", port="1", folder=Path("x"))
@@ -20,6 +20,23 @@ class Kubeconfig:
 
     async def load(self) -> ClientConfig:
         return config(self)
+
+
+@pytest.mark.rule("pipeline: a manager on a user's machine is refused beside a leader")
+@pytest.mark.parametrize(
+    ("source", "options", "expected"),
+    [
+        pytest.param(Kubeconfig(), RunOptions(), True, id="make run"),
+        pytest.param(Kubeconfig(), RunOptions(leader_elect=True), False, id="a candidate"),
+        pytest.param(Kubeconfig(), RunOptions(webhook_only=True), False, id="the webhook"),
+        pytest.param(POD, RunOptions(), False, id="in the cluster"),
+        pytest.param(POD, RunOptions(leader_elect=True), False, id="a replica"),
+    ],
+)
+def test_manager_works_beside_a_leader_by_place_and_flag(
+    source: ConfigSource, options: RunOptions, *, expected: bool
+) -> None:
+    assert is_beside(options, config(source)) is expected
 
 
 def config(source: ConfigSource) -> ClientConfig:

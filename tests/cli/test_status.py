@@ -8,6 +8,7 @@ import os
 import re
 import signal
 from asyncio.subprocess import PIPE
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
@@ -18,10 +19,12 @@ from rich.console import Console
 from tests.support.cluster.served import manager, result, served
 from tests.support.managers.displayed import MANIFEST
 from tests.support.programs.process_result import ProcessResult
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, LEASE
 from upgrade_manager.cli import status
 from upgrade_manager.cli.status_watch import PlanWatch
 from upgrade_manager.display.screen import Report
-from upgrade_manager.kube.resources import UPGRADE_PLANS
+from upgrade_manager.kube.resources import LEASES, UPGRADE_PLANS
+from upgrade_manager.runtime.lease import held_lease, new_lease
 
 
 async def start(kubeconfig: Path, *arguments: str, stdout: int = PIPE) -> asyncio.subprocess.Process:
@@ -97,6 +100,34 @@ async def test_signal_ends_a_watch_and_restores_the_cursor(tmp_path: Path, numbe
     assert (process.returncode, err) == (code, b"")
     assert "\x1b[?25l" in shown.partition("\x1b[?25h")[0]
     assert "\x1b[?25l" not in shown.rpartition("\x1b[?25h")[2]
+
+
+@pytest.mark.rule(
+    "status: a plan without a leader is said first, and a plan that has ended needs none",
+    "status: a Lease that is absent or may not be read is said, and the command succeeds",
+)
+@pytest.mark.real_loop
+async def test_lease_is_read_with_the_plan(tmp_path: Path) -> None:
+    async with served(tmp_path) as cluster:
+        await cluster.client.create(UPGRADE_PLANS, MANIFEST)
+        absent = await command(cluster.kubeconfig)
+        assert absent.code == 0
+        assert "It is unknown whether a manager leads: lease harvester-system/" in absent.out
+        long_ago = datetime(2020, 1, 1, tzinfo=UTC)
+        lease = new_lease(LEASE, namespace=HARVESTER_SYSTEM, identity="pod-a_1", now=long_ago)
+        lease = await cluster.client.create(LEASES, lease)
+        for line in ((await command(cluster.kubeconfig)).out, (await result(await wait(cluster.kubeconfig))).out):
+            assert "No manager leads, so the upgrade stands still: pod-a last renewed its lease " in line
+        document = json.loads((await command(cluster.kubeconfig, "-ojson")).out)
+        assert (document["leader"]["state"], document["leader"]["holder"]) == ("None", "pod-a")
+        await cluster.client.update(LEASES, held_lease(lease, identity="pod-b_1", now=datetime.now(UTC)))
+        lines = (await command(cluster.kubeconfig)).out.splitlines()
+        assert lines[0].startswith("UpgradePlan")
+        assert [line.split() for line in lines if line.startswith("leader")] == [["leader", "pod-b"]]
+
+
+async def wait(kubeconfig: Path) -> asyncio.subprocess.Process:
+    return await manager("wait", f"--kubeconfig={kubeconfig}", "--timeout=0s", home=kubeconfig.parent)
 
 
 class EndlessWatch:

@@ -14,13 +14,16 @@ import pytest
 from hack.faults.rules import Match, Refuse, Rule
 from hack.simulation import Simulation
 from tests.support.managers.displayed import MANIFEST
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, LEASE
+from upgrade_manager.cli.lease_watch import EVERY, LeaseWatch
 from upgrade_manager.cli.status_watch import PlanWatch
 from upgrade_manager.display.expectation import UNKNOWN_PACE
 from upgrade_manager.display.model import View
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.objects import Object
 from upgrade_manager.kube.patch import MergePatch
-from upgrade_manager.kube.resources import EVENTS, UPGRADE_PLANS
+from upgrade_manager.kube.resources import EVENTS, LEASES, UPGRADE_PLANS
+from upgrade_manager.runtime.lease import held_lease, new_lease
 
 #: Seconds in which a change is seen, and in which an idle watch is observed.
 SOON, LONG = 3.0, 200.0
@@ -88,7 +91,9 @@ async def watched(*rules: Rule, redraws: bool = False) -> AsyncIterator[Watched]
             simulation.middleware.add(rule)
         plan = await simulation.apply(MANIFEST)
         client = Client(simulation.transport(), user_agent="status", random=Random(0))
-        watch = PlanWatch(client, plan, [], pace=UNKNOWN_PACE, now=simulation.now, random=Random(0))
+        lease = LeaseWatch(client, now=simulation.now)
+        await lease.read()
+        watch = PlanWatch(client, plan, [], pace=UNKNOWN_PACE, lease=lease, now=simulation.now, random=Random(0))
         screen = Recorder(redraws=redraws)
         task = group.create_task(watch.follow(screen))
         await asyncio.sleep(SOON)
@@ -121,7 +126,9 @@ async def test_idle_watch_sends_no_request_and_redraws(*, redraws: bool, views: 
         counts.clear()
         plan.screen.views.clear()
         await asyncio.sleep(LONG)
-        assert counts.total(user_agent="status") == 0
+        # A leader that stops sends nothing.
+        reads = counts.total(user_agent="status", resource=LEASES.name)
+        assert counts.total(user_agent="status") == reads <= LONG / EVERY
         times = {view.now for view in plan.screen.views}
         assert len(times) == len(plan.screen.views) == pytest.approx(views, rel=0.01)
 
@@ -139,6 +146,27 @@ async def test_lost_connection_is_shown_and_retried() -> None:
         await asyncio.sleep(LONG)
         assert plan.screen.notices == [notice, ""]
         assert plan.screen.phases[-1] == "Initializing"
+
+
+@pytest.mark.rule("status: a plan without a leader is said first, and a plan that has ended needs none")
+async def test_leader_that_stops_is_shown_without_a_change_of_the_plan() -> None:
+    async with watched() as plan:
+        simulation, screen = plan.simulation, plan.screen
+        held = new_lease(LEASE, namespace=HARVESTER_SYSTEM, identity="pod-a_1", now=simulation.now())
+        held = await simulation.client().create(LEASES, held)
+        await asyncio.sleep(LONG)
+        assert screen.views[-1].leader.is_missing
+        await simulation.client().update(LEASES, held_lease(held, identity="pod-b_1", now=simulation.now()))
+        await asyncio.sleep(2 * EVERY)
+        assert not screen.views[-1].leader.is_missing
+        states = [(view.leader.state, view.leader.holder) for view in screen.views]
+        expected = [("Unknown", ""), ("Leading", "pod-a"), ("None", "pod-a"), ("Leading", "pod-b")]
+        assert list(dict.fromkeys(states)) == expected
+        # The last reading stays while the API server is away, which a notice says.
+        await simulation.backend.stop_api_server()
+        await asyncio.sleep(LONG)
+        assert not screen.views[-1].leader.is_missing
+        await simulation.backend.start_api_server()
 
 
 async def test_deletion_ends_the_watch() -> None:

@@ -14,7 +14,7 @@ import yaml
 
 from hack.prometheus.programs import find
 from tests.support.programs.kustomize import DEPLOY
-from upgrade_manager.cli.application import LEASE
+from upgrade_manager.api.keys import LEASE
 
 RULE = yaml.safe_load((DEPLOY / "prometheus/prometheus-rule.yaml").read_text())
 ALERTS: dict[str, Any] = {rule["alert"]: rule for group in RULE["spec"]["groups"] for rule in group["rules"]}

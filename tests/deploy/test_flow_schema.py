@@ -12,7 +12,7 @@ from hack.control_plane.control_plane import ADMIN, ControlPlane
 from tests.support.programs.kustomize import DEPLOY
 from tests.support.programs.polling import eventually
 from tests.support.server.raw_client import RawClient
-from upgrade_manager.cli.application import LEASE
+from upgrade_manager.api.keys import LEASE
 
 SCHEMA: dict[str, Any] = yaml.safe_load((DEPLOY / "flow-schema/flow-schema.yaml").read_text())
 ACCOUNTS = "system:serviceaccount:harvester-system"

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.support.programs.kustomize import DEFAULT, DEPLOY, objects, title
-from upgrade_manager.api.keys import GROUP, TAINT_KUBEVIRT_DRAIN
+from upgrade_manager.api.keys import GROUP, LEASE, TAINT_KUBEVIRT_DRAIN
 from upgrade_manager.resources import repository
 from upgrade_manager.runtime.manager import GRACEFUL_SHUTDOWN_TIMEOUT
 from webhook.certificates.rotation import SECRET, SERVICE
@@ -79,10 +79,11 @@ def test_user_role_has_its_verbs_and_never_writes_the_status(role: str, verbs: s
     manifest = one("ClusterRole", f"{MANAGER}-{role}")
     labels = [key for key in manifest["metadata"]["labels"] if key.startswith("rbac.authorization.k8s.io/")]
     assert labels == aggregated
-    plans, status = manifest["rules"]
+    plans, status, lease = manifest["rules"]
     assert (plans["apiGroups"], plans["resources"]) == ([GROUP], ["upgradeplans"])
     assert {*plans["verbs"]} == verbs
     assert status == {"apiGroups": [GROUP], "resources": ["upgradeplans/status"], "verbs": ["get"]}
+    assert (lease["resources"], lease["resourceNames"], lease["verbs"]) == (["leases"], [LEASE], ["get"])
 
 
 def test_secrets_are_read_and_created_in_few_places() -> None:

@@ -18,7 +18,7 @@ from tests.support.managers.toolkit_config import TOOLKIT
 from tests.support.server.tokens import token_of
 from tests.support.webhook.permissions import Permission, authorized, granted
 from tests.support.webhook.webhook_certificates import RENEWAL, Replicas
-from upgrade_manager.cli.application import LEASE
+from upgrade_manager.api.keys import LEASE
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.patch import MergePatch
 from upgrade_manager.kube.resources import NODES

@@ -22,7 +22,7 @@ import yaml
 
 from tests.support.cluster.kubectl import installed
 from tests.support.programs.polling import eventually
-from upgrade_manager.cli.application import LEASE
+from upgrade_manager.api.keys import LEASE
 from webhook.certificates.rotation import SERVICE
 
 ROOT = Path(__file__).parents[2]

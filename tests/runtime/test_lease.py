@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 
+import pytest
+
 from upgrade_manager.runtime.lease import (
     LEASE_DURATION,
     RENEW_DEADLINE,
@@ -9,7 +11,11 @@ from upgrade_manager.runtime.lease import (
     RETRY_PERIOD,
     held_lease,
     holder_of,
+    is_led,
     micro_time,
+    new_lease,
+    pod_of,
+    renewed_at,
 )
 
 NOW = datetime(2025, 11, 21, 9, 0, 8, 120000, tzinfo=UTC)
@@ -29,3 +35,19 @@ def test_lease_without_a_spec_is_free() -> None:
     lease = {"metadata": {"name": "x"}}
     assert holder_of(lease) == ""
     assert held_lease(lease, identity="a", now=NOW)["spec"]["leaseTransitions"] == 1
+
+
+@pytest.mark.parametrize(
+    ("identity", "seconds", "leads"),
+    [
+        pytest.param("pod_1", 30, True, id="may be taken over"),
+        pytest.param("pod_1", 31, False, id="expired"),
+        pytest.param("", 1, False, id="released"),
+    ],
+)
+def test_replica_leads_while_it_renews(identity: str, seconds: int, *, leads: bool) -> None:
+    renewed = datetime(2030, 1, 1, tzinfo=UTC)
+    lease = new_lease("x", namespace="x", identity=identity, now=renewed)
+    assert is_led(lease, at=renewed + timedelta(seconds=seconds)) is leads
+    assert (pod_of(lease), renewed_at(lease)) == (identity[:3], renewed)
+    assert not is_led({"spec": {"holderIdentity": "pod_1"}}, at=renewed)

@@ -16,6 +16,10 @@ GROUP = PREFIX
 VERSION = "v1beta1"
 API_VERSION = f"{GROUP}/{VERSION}"
 KIND = "UpgradePlan"
+#: The name of the managers' Lease.
+LEASE = f"upgrade-manager.{PREFIX}"
+#: The name of the managers' Deployment and ServiceAccount.
+MANAGER = "harvester-upgrade-manager"
 
 #: Keeps a deleted plan until the manager has reverted its changes.
 FINALIZER = f"{PREFIX}/upgradeplan-cleanup"

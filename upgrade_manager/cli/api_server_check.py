@@ -16,6 +16,7 @@ from upgrade_manager.kube.resources import UPGRADE_PLANS
 from upgrade_manager.kube.retry import Backoff
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from random import Random
 
     from upgrade_manager.kube.client import Client
@@ -38,13 +39,20 @@ class ApiServerCheck:
         self._client = client
         self._server = server
         self._random = random
+        self._others: list[Callable[[], Awaitable[None]]] = []
         self._passed = asyncio.Event()
+
+    def add(self, check: Callable[[], Awaitable[None]]) -> None:
+        """Add a check of the cluster behind a server that is available, which may raise StartError."""
+        self._others.append(check)
 
     async def attempt(self) -> bool:
         """Send one request; return False if a later one may succeed. Raises StartError if none will."""
         try:
             async with asyncio.timeout(RESPONSE_TIMEOUT):
                 await self._client.raw("GET", UPGRADE_PLANS.path(), query=(("limit", "1"),))
+                for check in self._others:
+                    await check()
         except (KubeError, TimeoutError) as error:
             if _is_permanent(error):
                 raise StartError(f"API server {self._server}: {cause(error)}") from error

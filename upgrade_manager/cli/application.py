@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from upgrade_manager import __version__
+from upgrade_manager.api.keys import LEASE
 from upgrade_manager.cli.servers import add_servers
 from upgrade_manager.kube.client import Client
 from upgrade_manager.kube.clock import DatedTransport, ServerClock
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from upgrade_manager.release.repository_client import RepositoryClient
     from upgrade_manager.runtime.metrics import Metrics
 
-#: The name of the Lease.
-LEASE = "upgrade-manager.management.harvesterhci.io"
 USER_AGENT = f"harvester-upgrade-manager/{__version__}"
 
 

@@ -10,6 +10,7 @@ import os
 import random
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -19,9 +20,10 @@ from upgrade_manager import __version__
 from upgrade_manager.cli import gc_tuning, tls_buffers
 from upgrade_manager.cli.api_server_check import ApiServerCheck, StartError
 from upgrade_manager.cli.application import USER_AGENT, Environment, build_manager
+from upgrade_manager.cli.leader_check import refuse_beside_leader
 from upgrade_manager.cli.options import KubeletAccess
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.clock import SystemClock
+from upgrade_manager.kube.clock import DatedTransport, ServerClock, SystemClock
 from upgrade_manager.kube.config import ConfigError, InCluster
 from upgrade_manager.kube.http_transport import HttpTransport
 from upgrade_manager.kube.kubeconfig import load_config
@@ -74,17 +76,19 @@ async def _run(options: RunOptions, clock: SystemClock) -> None:
         target()
 
     with stop_on_signals(stop):
-        async with _environment(options, clock) as (environment, metrics, server):
-            manager = await _manager(environment, metrics, options, server=server)
+        async with _environment(options, clock) as (environment, metrics, config):
+            manager = await _manager(environment, metrics, options, config)
             target = manager.stop
             log = structlog.get_logger(__name__)
-            log.info("starting", version=__version__, server=server)
+            log.info("starting", version=__version__, server=config.server)
             await manager.run()
             log.info("stopped")
 
 
 @asynccontextmanager
-async def _environment(options: RunOptions, clock: SystemClock) -> AsyncIterator[tuple[Environment, Metrics, str]]:
+async def _environment(
+    options: RunOptions, clock: SystemClock
+) -> AsyncIterator[tuple[Environment, Metrics, ClientConfig]]:
     config = await load_config(
         environ=os.environ, now=clock.now, kubeconfig=options.kubeconfig, context=options.context
     )
@@ -113,7 +117,7 @@ async def _environment(options: RunOptions, clock: SystemClock) -> AsyncIterator
             clock=clock,
             random=randomness,
         )
-        yield environment, metrics, config.server
+        yield environment, metrics, config
 
 
 def kubelet_access(options: RunOptions, config: ClientConfig) -> KubeletAccess:
@@ -122,10 +126,19 @@ def kubelet_access(options: RunOptions, config: ClientConfig) -> KubeletAccess:
     return options.kubelet_access or (KubeletAccess.DIRECT if is_in_cluster else KubeletAccess.PROXY)
 
 
-async def _manager(environment: Environment, metrics: Metrics, options: RunOptions, *, server: str) -> Manager:
+def is_beside(options: RunOptions, config: ClientConfig) -> bool:
+    """Return True for a manager that would work beside a leader: on a user's machine, and no candidate itself."""
+    return not (isinstance(config.source, InCluster) or options.leader_elect or options.webhook_only)
+
+
+async def _manager(environment: Environment, metrics: Metrics, options: RunOptions, config: ClientConfig) -> Manager:
     """Return the manager. Raises StartError if the API server rejects its configuration."""
-    client = Client(environment.transport, user_agent=USER_AGENT, random=environment.random)
-    check = ApiServerCheck(client, server=server, random=environment.random)
+    clock = ServerClock(environment.clock)
+    transport = DatedTransport(environment.transport, clock)
+    client = Client(transport, user_agent=USER_AGENT, random=environment.random)
+    check = ApiServerCheck(client, server=config.server, random=environment.random)
+    if is_beside(options, config):
+        check.add(partial(refuse_beside_leader, client, clock=clock))
     is_available = await check.attempt()
     manager = build_manager(environment, options, metrics)
     if not is_available:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from upgrade_manager import __version__
 from upgrade_manager.cli.api_server_check import RESPONSE_TIMEOUT, cause
 from upgrade_manager.kube.client import Client
-from upgrade_manager.kube.clock import SystemClock
+from upgrade_manager.kube.clock import DatedTransport, ServerClock, SystemClock
 from upgrade_manager.kube.config import ConfigError
 from upgrade_manager.kube.errors import REFUSED, KubeError, Transient
 from upgrade_manager.kube.http_transport import HttpTransport
@@ -26,6 +26,7 @@ from upgrade_manager.runtime.logging import LogFormat, configure_logging
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+    from datetime import datetime
 
 T = TypeVar("T")
 
@@ -46,6 +47,8 @@ class Session:
     client: Client
     #: The URL of the API server, for messages.
     server: str
+    #: The API server's time of day: durations are right although this machine's clock is not.
+    now: Callable[[], datetime]
 
     async def read(self, response: Awaitable[T]) -> T:
         """Wait for one of the first responses, as a user does. Raises CommandError."""
@@ -67,8 +70,9 @@ async def connected(*, command: str, kubeconfig: str, context: str) -> AsyncIter
     """Connect to the cluster. Raises ConfigError."""
     config = await load_config(environ=os.environ, now=SystemClock().now, kubeconfig=kubeconfig, context=context)
     async with HttpTransport(config, on_response=lambda *_: None) as transport:
-        user_agent = f"upgrade-manager-{command}/{__version__}"
-        yield Session(client=Client(transport, user_agent=user_agent, random=random.Random()), server=config.server)
+        user_agent, clock = f"upgrade-manager-{command}/{__version__}", ServerClock(SystemClock())
+        client = Client(DatedTransport(transport, clock), user_agent=user_agent, random=random.Random())
+        yield Session(client=client, server=config.server, now=clock.now)
 
 
 def run_command(name: str, work: Callable[[], Coroutine[Any, Any, int]]) -> int:

@@ -16,13 +16,13 @@ from rich.console import Console
 
 from upgrade_manager.api.keys import KIND
 from upgrade_manager.cli.exit_status import ExitStatus, exit_status
+from upgrade_manager.cli.lease_watch import LeaseWatch
 from upgrade_manager.cli.plans import choose, events_of, read_optional, read_pace, read_plans
 from upgrade_manager.cli.session import CommandError, connected, print_message, run_command
 from upgrade_manager.cli.status_watch import PlanWatch
 from upgrade_manager.display.document import to_json, to_yaml
 from upgrade_manager.display.screen import Documents, Report, Terminal
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.clock import SystemClock
 
 if TYPE_CHECKING:
     from upgrade_manager.cli.user_options import StatusOptions
@@ -41,13 +41,14 @@ async def _status(options: StatusOptions) -> int:
     async with connected(command="status", kubeconfig=options.kubeconfig, context=options.context) as session:
         plans = await read_plans(session, options.plan)
         plan = choose(session, plans, options.plan)
-        (events, refusal), pace = await asyncio.gather(
-            read_optional(session, events_of(plan)), read_pace(session, plan, plans, options.plan)
+        lease = LeaseWatch(session.client, now=session.now)
+        (events, refusal), pace, _ = await asyncio.gather(
+            read_optional(session, events_of(plan)), read_pace(session, plan, plans, options.plan), lease.read()
         )
         if refusal:
             print_message(f"warnings are not shown: {refusal}")
         screen = screen_of(options.output, watch=options.watch)
-        watch = PlanWatch(session.client, plan, events, pace=pace, now=SystemClock().now, random=random.Random())
+        watch = PlanWatch(session.client, plan, events, pace=pace, lease=lease, now=session.now, random=random.Random())
         if options.watch:
             await follow(watch, screen, name=objects.name(plan))
         else:

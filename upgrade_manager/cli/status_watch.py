@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from random import Random
 
+    from upgrade_manager.cli.lease_watch import LeaseWatch
     from upgrade_manager.display.expectation import Pace
     from upgrade_manager.display.model import View
     from upgrade_manager.display.screen import Screen
@@ -42,6 +43,7 @@ class PlanWatch:
         events: Sequence[Object],
         *,
         pace: Pace,
+        lease: LeaseWatch,
         now: Callable[[], datetime],
         random: Random,
     ) -> None:
@@ -52,6 +54,7 @@ class PlanWatch:
         self._plan = plan
         self._known_events = events
         self._pace = pace
+        self._lease = lease
         self._now = now
         self._changed = asyncio.Event()
         #: The time at which the connection was lost; None while it works.
@@ -59,7 +62,7 @@ class PlanWatch:
 
     def view(self) -> View:
         """Return the view of the present state."""
-        return build(self._plan, self._known_events, now=self._now(), pace=self._pace)
+        return build(self._plan, self._known_events, now=self._now(), pace=self._pace, lease=self._lease.reading)
 
     async def follow(self, screen: Screen, *, until: Callable[[View], bool] = lambda _: False) -> bool:
         """Show the plan until it has ended and its objects are removed, or `until` is true of its view.
@@ -67,7 +70,8 @@ class PlanWatch:
         Return False if the plan was deleted.
         """
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(informer.run()) for informer in (self._plans, self._events)]
+            works = (self._plans.run(), self._events.run(), self._lease.follow(self._changed.set))
+            tasks = [group.create_task(work) for work in works]
             try:
                 return await self._show_changes(screen, until)
             finally:

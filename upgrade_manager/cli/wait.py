@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from upgrade_manager.api.timestamps import format_duration
 from upgrade_manager.cli.exit_status import ExitStatus, exit_status
+from upgrade_manager.cli.lease_watch import LeaseWatch
 from upgrade_manager.cli.plans import choose, events_of, read_optional, read_plans
 from upgrade_manager.cli.session import CommandError, connected, run_command
 from upgrade_manager.cli.status_watch import PlanWatch
 from upgrade_manager.display.expectation import UNKNOWN_PACE
 from upgrade_manager.display.screen import Lines
 from upgrade_manager.kube import objects
-from upgrade_manager.kube.clock import SystemClock
 
 if TYPE_CHECKING:
     from upgrade_manager.cli.user_options import WaitOptions
@@ -35,9 +35,10 @@ def wait(options: WaitOptions) -> int:
 async def _wait(options: WaitOptions) -> int:
     async with connected(command="wait", kubeconfig=options.kubeconfig, context=options.context) as session:
         plan = choose(session, await read_plans(session, options.plan), options.plan)
-        events, _ = await read_optional(session, events_of(plan))
+        lease = LeaseWatch(session.client, now=session.now)
+        (events, _), _ = await asyncio.gather(read_optional(session, events_of(plan)), lease.read())
         watch = PlanWatch(
-            session.client, plan, events, pace=UNKNOWN_PACE, now=SystemClock().now, random=random.Random()
+            session.client, plan, events, pace=UNKNOWN_PACE, lease=lease, now=session.now, random=random.Random()
         )
         try:
             async with asyncio.timeout(options.timeout):

@@ -3,4 +3,4 @@
 It sends no requests. Only `tables` and `screen` import rich, and only `page` jinja2.
 """
 
-__all__ = ["document", "expectation", "lines", "model", "page", "report", "screen", "tables", "view"]
+__all__ = ["document", "expectation", "leader", "lines", "model", "page", "report", "screen", "tables", "view"]

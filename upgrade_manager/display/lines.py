@@ -22,6 +22,7 @@ _FINAL_STATES = ("Preloaded", "PostDrained", "Upgraded", "Cleaned", "Failed")
 
 def changes(before: View | None, after: View) -> Iterator[str]:
     """Yield a line for each difference, in the order of the upgrade."""
+    yield from _leader(before, after)
     yield from _progress(before, after)
     if after.waiting and (before is None or before.waiting != after.waiting):
         yield f"now: {after.waiting}"
@@ -29,6 +30,15 @@ def changes(before: View | None, after: View) -> Iterator[str]:
         yield f"error: {after.last_error}"
     yield from _events(before, after)
     yield from _plan(before, after)
+
+
+def _leader(before: View | None, after: View) -> Iterator[str]:
+    """Yield that no manager leads, or which one leads again."""
+    is_known = before is not None and before.leader.state is after.leader.state
+    if after.leader.message and not is_known:
+        yield " ".join([f"leader: {after.leader.message}", *after.leader.commands[:1]])
+    elif before is not None and before.leader.is_missing and not after.leader.is_missing:
+        yield f"leader: {after.leader.holder or 'unknown'}"
 
 
 def _plan(before: View | None, after: View) -> Iterator[str]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from upgrade_manager.display.leader import LeaderRow
+
 
 class PlanState(StrEnum):
     """The state of a plan."""
@@ -134,6 +136,8 @@ class View:
     blockers: tuple[BlockerRow, ...]
     #: The last ones, oldest first.
     warnings: tuple[EventRow, ...]
+    #: The leader of the managers; the plan stands still without one.
+    leader: LeaderRow
     #: All events, oldest first.
     events: tuple[EventRow, ...]
     #: The time of this state.

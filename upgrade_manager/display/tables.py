@@ -101,7 +101,14 @@ def display(view: View, *, rows: Rows = ALL, spinner: Spinner | None = None, not
     empty = [Text()] if rows.is_spaced else []
     notices = [Text(notice, style="bold yellow")] if notice else []
     parts = [one for part in _parts(view, rows, spinner) for one in (*empty, *part)]
-    return Group(_header(view, with_all=rows.all_phases), *notices, *parts)
+    return Group(*_alarm(view), _header(view, with_all=rows.all_phases), *notices, *parts)
+
+
+def _alarm(view: View) -> Iterator[RenderableType]:
+    """Yield that no manager leads, and commands on separate lines: nothing else is up to date then."""
+    if view.leader.is_missing:
+        yield Text(view.leader.message, style="bold red")
+        yield from (Text(f"  {command}", no_wrap=True, overflow="ignore") for command in view.leader.commands)
 
 
 def _parts(view: View, rows: Rows, spinner: Spinner | None) -> Iterator[Iterable[RenderableType]]:
@@ -133,6 +140,8 @@ def _facts(view: View, *, with_all: bool) -> Iterator[tuple[str, str, str]]:
     if with_all:
         texts = (("toolkit", view.toolkit_image), ("checksums", view.checksums), ("created by", view.created_by))
         yield from ((label, text, "") for label, text in texts if text)
+        if not view.leader.is_missing and (leader := view.leader.message or view.leader.holder):
+            yield "leader", leader, ""
     if view.state is PlanState.RUNNING:
         yield "phase", view.phase, ""
     if view.started is not None:

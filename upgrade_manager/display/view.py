@@ -15,6 +15,7 @@ from upgrade_manager.api.progress import progress_ratio
 from upgrade_manager.api.text import one_line, success_remarks
 from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.display.expectation import UNKNOWN_PACE, Pace, expected_end
+from upgrade_manager.display.leader import NOT_READ, LeaseReading, leader_row
 from upgrade_manager.display.milestones import Milestones, event_time, recorded_milestones
 from upgrade_manager.display.model import BlockerRow, EventRow, NodeRow, PhaseRow, PhaseState, PlanState, View
 from upgrade_manager.kube import objects
@@ -46,15 +47,16 @@ MILESTONES = {
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-def build(plan: Object, events: Sequence[Object], *, now: datetime, pace: Pace = UNKNOWN_PACE) -> View:
-    """Build the view of a plan from its events, in any order, and the pace of earlier upgrades."""
+def build(
+    plan: Object, events: Sequence[Object], *, now: datetime, pace: Pace = UNKNOWN_PACE, lease: LeaseReading = NOT_READ
+) -> View:
+    """Build the view of a plan from its events, in any order, the pace of earlier upgrades, and the managers' Lease."""
     status = objects.mapping(plan, "status")
-    times = _times(status)
-    state = state_of_plan(plan)
+    times, state = _times(status), state_of_plan(plan)
     ended = times.get(state) or (max(times.values(), default=None) if state.is_end else None)
     started = min(times.values(), default=None)
     nodes = _nodes(plan, recorded_milestones(plan, events))
-    rows = tuple(_event(event) for event in sorted(events, key=_order))
+    rows = tuple(map(_event, sorted(events, key=_order)))
     phases = _phases(times, state, end=ended or now)
     estimate = parse_time(status.get("estimatedCompletion")) or expected_end(phases, nodes, pace, now=now)
     return View(
@@ -81,6 +83,7 @@ def build(plan: Object, events: Sequence[Object], *, now: datetime, pace: Pace =
         cleaning_up=objects.is_true(status, "cleanupPending"),
         blockers=tuple(_blocker(entry) for entry in objects.items(status, "blockers") if isinstance(entry, dict)),
         warnings=tuple(row for row in rows if row.type == "Warning")[-WARNING_ROWS:],
+        leader=leader_row(lease, is_needed=_needs_leader(status, state), now=now),
         events=rows,
         now=now,
     )
@@ -117,6 +120,10 @@ def state_of_plan(plan: Object) -> PlanState:
     if objects.text(objects.condition(plan, "Available"), "reason") == _CONCURRENT_UPGRADE_BLOCKED:
         return PlanState.BLOCKED
     return PlanState.RUNNING if phase else PlanState.PENDING
+
+
+def _needs_leader(status: Mapping[str, Any], state: PlanState) -> bool:
+    return not state.is_end or objects.is_true(status, "cleanupPending")
 
 
 def _earlier_status(plan: Object, state: PlanState) -> str:

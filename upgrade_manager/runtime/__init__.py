@@ -14,6 +14,7 @@ __all__ = [
     "http_server",
     "kube_metrics",
     "leader_election",
+    "lease",
     "logging",
     "loop_watchdog",
     "manager",

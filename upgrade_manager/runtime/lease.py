@@ -1,6 +1,6 @@
 """The Lease object of an election (coordination.k8s.io/v1), filled as by client-go's LeaseLock.
 
-leader_election.py writes it.
+leader_election.py writes it; display/leader.py and cli/leader_check.py judge by it whether a replica leads.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from datetime import UTC
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from upgrade_manager.api.text import bounded_line
+from upgrade_manager.api.timestamps import parse_time, seconds_between
 from upgrade_manager.kube.resources import LEASES
 
 if TYPE_CHECKING:
@@ -24,6 +26,10 @@ RENEW_DEADLINE = 10.0
 RETRY_PERIOD = 2.0
 #: Seconds for one request: after one on a dead connection there is time for two on new ones before the deadline.
 REQUEST_TIMEOUT = 3.0
+#: The lease's durations without a renewal after which no replica leads: within two, another one takes over.
+_TAKEN_OVER = 2
+#: Characters of a Pod's name.
+_MAX_NAME = 253
 
 
 def micro_time(moment: datetime) -> str:
@@ -45,6 +51,24 @@ def duration_of(lease: Object) -> float:
     """Seconds for which the lease is valid after a change."""
     seconds = record_of(lease).get("leaseDurationSeconds")
     return float(seconds) if isinstance(seconds, int) and seconds > 0 else LEASE_DURATION
+
+
+def pod_of(lease: Object) -> str:
+    """Return the Pod, or the machine, of the holder: its identity less the UUID."""
+    return bounded_line(holder_of(lease).partition("_")[0], limit=_MAX_NAME)
+
+
+def renewed_at(lease: Object) -> datetime | None:
+    """Return the time of the last renewal or release; None if it is invalid."""
+    return parse_time(record_of(lease).get("renewTime"))
+
+
+def is_led(lease: Object, *, at: datetime) -> bool:
+    """Return True if a replica led at that time, by the API server's clock, as which the holder's own counts."""
+    renewed = renewed_at(lease)
+    if not holder_of(lease) or renewed is None:
+        return False
+    return seconds_between(renewed, at) <= _TAKEN_OVER * duration_of(lease)
 
 
 def new_lease(name: str, *, namespace: str, identity: str, now: datetime) -> Object:

@@ -155,6 +155,7 @@ check: lint types layers test coverage ## Everything a change has to pass
 manifests: setup ## Generate the CRD from the models, and the Helm chart's templates from deploy
 	@mkdir -p build && $(BIN)/python -m upgrade_manager.api.crd >build/crd.yaml && mv build/crd.yaml $(CRD)
 	@$(BIN)/python -m hack.chart
+	@$(BIN)/python -m hack.rights
 
 .PHONY: docs
 docs: setup ## Write the tables of flags and of releases in docs from the parsers and the rows

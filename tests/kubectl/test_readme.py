@@ -44,6 +44,7 @@ NOT_RUN = {
     "kubectl create -f image-plan.yaml": "the webhook refuses a second plan; the test tries it",
     "make docker-build": "needs a container engine and a registry",
     "helm ": "tests/kubectl/test_install.py runs it on the real API server",
+    "upgrade-manager check": "simulated Pods do not lead; tests/cli/test_check.py runs it",
     "upgrade-manager preflight": "tests/cli/test_preflight.py runs it",
     "ENABLE_WEBHOOKS=false upgrade-manager run": "the test starts it with the simulated cluster's addresses",
     "make install run": "tests/cli/test_local_run.py runs a manager in this way",

@@ -20,6 +20,7 @@ from tests.support.server.accounts import grant
 
 ROOT = Path(__file__).parents[2]
 STATUS = [sys.executable, "-m", "upgrade_manager", "status"]
+CHECK = [sys.executable, "-m", "upgrade_manager", "check", "-o", "json"]
 READ_PLANS = {"apiGroups": ["management.harvesterhci.io"], "resources": ["upgradeplans"], "verbs": ["list"]}
 READ_EVENTS = {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]}
 
@@ -110,3 +111,23 @@ async def test_distribution_installs_a_plugin_that_kubectl_completes(cluster: Cl
     for words, found in ((["rep"], ["report"]), (["status", ""], ["demo"]), (["status", "--context", "b"], ["bob"])):
         done = await kubectl("__complete", "upgradeplan", *words)
         assert (done.code, done.lines) == (0, [*found, ":4"])
+
+
+@pytest.mark.assets
+async def test_check_reviews_rights_on_a_real_server(cluster: Cluster, tmp_path: Path) -> None:
+    await cluster.wire.post("/api/v1/namespaces", {"metadata": {"name": "harvester-system"}})
+    for name in ("cattle-system", "fleet-local", "longhorn-system"):
+        await cluster.wire.post("/api/v1/namespaces", {"metadata": {"name": name}})
+    await cluster.succeed("apply", "-k", str(ROOT / "deploy/rbac"))
+    rows: dict[str, str] = {}
+
+    async def are_granted() -> bool:
+        result = await run(*CHECK, kubeconfig=await kubeconfig_of(cluster, tmp_path))
+        rows.update({one["name"]: one["outcome"] for one in json.loads(result.out)["checks"]})
+        return rows["manager's rights"] == "passed"
+
+    await eventually(are_granted, seconds=30)
+    assert (rows["CustomResourceDefinition"], rows["your rights"], rows["manager"]) == ("passed", "passed", "failed")
+    bob = await run(*CHECK, kubeconfig=await kubeconfig_of(cluster, tmp_path, context="bob"))
+    found = {one["name"]: one["outcome"] for one in json.loads(bob.out)["checks"]}
+    assert (found["your rights"], found["manager's rights"], found["manager"]) == ("failed", "skipped", "skipped")

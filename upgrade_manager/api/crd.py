@@ -1,6 +1,7 @@
 """The CRD of UpgradePlan, generated from the models; `python -m upgrade_manager.api.crd` prints it.
 
-`make manifests` writes its output to deploy/crds; tests/api compares both.
+`make manifests` writes its output to deploy/crds; tests/api compares both. `upgrade-manager check` compares it with the
+cluster's (cli/installation/definition.py).
 
 Unknown fields of the spec are pruned, and refused by kubectl: a misspelt `pauseNodes` must not go unnoticed. Unknown
 fields of the status are preserved, and phases and node states are not enumerations, so that a rollback of the manager

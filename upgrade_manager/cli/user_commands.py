@@ -5,47 +5,39 @@ main.py calls it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
-from upgrade_manager.cli import lean_imports
-from upgrade_manager.cli.user_options import (
-    CompletionOptions,
-    PreflightOptions,
-    StatusOptions,
-    StepsOptions,
-    WaitOptions,
-)
+from upgrade_manager.cli import lean_imports, user_options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from upgrade_manager.cli.user_options import UserOptions
+
+#: By the options: the module of this package, and its function.
+_COMMANDS = {
+    user_options.CheckOptions: "check:check",
+    user_options.CompletionOptions: "completion:completion",
+    user_options.PreflightOptions: "preflight:preflight",
+    user_options.ReportOptions: "report:report",
+    user_options.StatusOptions: "status:status",
+    user_options.StepsOptions: "steps:steps",
+    user_options.WaitOptions: "wait:wait",
+}
+#: Commands without a cluster.
+_OFFLINE = (user_options.CompletionOptions, user_options.StepsOptions)
+#: Commands that print tables, or the lines beside them.
+_WITH_RICH = (user_options.StatusOptions, user_options.WaitOptions)
 
 
 def run_for_user(options: UserOptions) -> int:
     """Run the command of these options and return its exit status."""
-    if isinstance(options, CompletionOptions):
-        from upgrade_manager.cli.completion import completion  # noqa: PLC0415  # as in main
-
-        return completion(options)
-    if isinstance(options, StepsOptions):
-        from upgrade_manager.cli.steps import steps  # noqa: PLC0415
-
-        return steps(options)
-    lean_imports.import_aiohttp_without_authorities()
-    if isinstance(options, PreflightOptions):
-        from upgrade_manager.cli.preflight import preflight  # noqa: PLC0415
-
-        return preflight(options)
-    if isinstance(options, StatusOptions):
+    if not isinstance(options, _OFFLINE):
+        lean_imports.import_aiohttp_without_authorities()
+    if isinstance(options, _WITH_RICH):
         lean_imports.allow_rich()
-        from upgrade_manager.cli.status import status  # noqa: PLC0415
-
-        return status(options)
-    if isinstance(options, WaitOptions):
-        # Its lines are those of status.
-        lean_imports.allow_rich()
-        from upgrade_manager.cli.wait import wait  # noqa: PLC0415
-
-        return wait(options)
-    from upgrade_manager.cli.report import report  # noqa: PLC0415
-
-    return report(options)
+    module, function = _COMMANDS[type(options)].split(":")
+    # Imported late, as in main.
+    command = getattr(import_module(f"upgrade_manager.cli.{module}"), function)
+    return cast("Callable[[UserOptions], int]", command)(options)

@@ -1,4 +1,4 @@
-"""Options of the commands for users: preflight, status, wait, report, steps, completion."""
+"""Options of the commands for users: check, preflight, status, wait, report, steps, completion."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ SHELLS = ("bash", "zsh", "fish")
 _KUBECONFIG = "kubeconfig file; else $KUBECONFIG, the service account, ~/.kube/config"
 _CONTEXT = "context of the kubeconfig; else the current one"
 _PLAN = "name of the plan; else the newest that has not ended, else the newest"
+_CHECK = "check whether the manager is installed and works"
+_CHECK_EPILOG = "exit status: 0 if no check failed, 1 after a failed check or without access, 2 for a usage error"
 _PREFLIGHT = "check whether an upgrade may start"
 _PREFLIGHT_EPILOG = "exit status: 0 if no check failed, 1 after a failed check or without access, 2 for a usage error"
 _STATUS = "show how an upgrade proceeds"
@@ -38,6 +40,18 @@ _STEPS = "print what an upgrade changes beside its components, without a cluster
 _STEPS_EPILOG = "exit status: 0, 1 for releases between which an upgrade is refused, 2 for a usage error"
 _COMPLETION = "print the script that completes this command in a shell"
 _COMPLETION_EPILOG = "bash: source <(upgrade-manager completion bash); fish: upgrade-manager completion fish | source"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOptions:
+    """Options of `upgrade-manager check`."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    #: `table` or `json`.
+    output: str = "table"
+    #: Seconds for which failed checks are repeated.
+    wait: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +123,7 @@ class CompletionOptions:
 
 
 UserOptions: TypeAlias = (
-    "PreflightOptions | StatusOptions | WaitOptions | ReportOptions | StepsOptions | CompletionOptions"
+    "CheckOptions | PreflightOptions | StatusOptions | WaitOptions | ReportOptions | StepsOptions | CompletionOptions"
 )
 
 
@@ -135,6 +149,7 @@ def add_user_commands(commands: argparse._SubParsersAction[Any]) -> None:
         parser: argparse.ArgumentParser = commands.add_parser(name, help=purpose, epilog=epilog, allow_abbrev=False)
         return parser
 
+    _add_check(add("check", _CHECK, _CHECK_EPILOG))
     preflight = add("preflight", _PREFLIGHT, _PREFLIGHT_EPILOG)
     preflight.add_argument(
         "-f", "--filename", metavar="FILE", default="", help="an UpgradePlan, - for standard input; else the cluster"
@@ -164,6 +179,14 @@ def add_user_commands(commands: argparse._SubParsersAction[Any]) -> None:
     )
     completion = add("completion", _COMPLETION, _COMPLETION_EPILOG)
     completion.add_argument("shell", choices=SHELLS, help="the shell")
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", choices=["table", "json"], default="table", help="format")
+    parser.add_argument(
+        "--wait", metavar="DURATION", type=seconds, default=0.0, help="repeat failed checks for so long, such as 2m"
+    )
+    add_access_flags(parser)
 
 
 def user_options(flags: argparse.Namespace, *, parser: argparse.ArgumentParser) -> UserOptions | None:
@@ -199,6 +222,7 @@ def _report_options(flags: argparse.Namespace) -> ReportOptions:
 
 #: Reads the options of a command from its flags.
 _READERS: dict[str, Callable[[argparse.Namespace], UserOptions]] = {
+    "check": lambda flags: CheckOptions(**_access(flags), output=flags.output, wait=flags.wait),
     "status": _status_options,
     "wait": _wait_options,
     "report": _report_options,

@@ -1,0 +1,35 @@
+"""Checks that a replica leads; catalogue.py lists it. display/leader.py has the same rule for a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upgrade_manager.api.keys import HARVESTER_SYSTEM, LEASE, MANAGER
+from upgrade_manager.api.timestamps import format_duration, seconds_between
+from upgrade_manager.cli.installation.cluster import arguments
+from upgrade_manager.cli.installation.row import Row, failed, passed, skipped
+from upgrade_manager.kube.resources import LEASES
+from upgrade_manager.runtime.lease import is_led, pod_of, renewed_at
+
+if TYPE_CHECKING:
+    from upgrade_manager.cli.installation.cluster import Cluster
+
+_CHECK = "leader"
+_LOGS = f"kubectl -n {HARVESTER_SYSTEM} logs -l app.kubernetes.io/name={MANAGER} --prefix"
+
+
+async def check_leader(cluster: Cluster) -> Row:
+    """Check that a replica has renewed the Lease."""
+    manager = await cluster.deployment(MANAGER)
+    if manager is not None and not any(one in {"--leader-elect", "--leader-elect=true"} for one in arguments(manager)):
+        return skipped(_CHECK, "The manager runs without leader election.")
+    lease = await cluster.client.find(LEASES, LEASE, namespace=HARVESTER_SYSTEM)
+    if lease is None:
+        return failed(_CHECK, f"Lease {HARVESTER_SYSTEM}/{LEASE} does not exist: no replica has led.", _LOGS)
+    now, renewed = cluster.now(), renewed_at(lease)
+    ago = f" {format_duration(seconds_between(renewed, now))} ago" if renewed else ""
+    if is_led(lease, at=now):
+        return passed(_CHECK, f"{pod_of(lease)} has renewed its lease{ago}.")
+    holder = pod_of(lease)
+    last = f"{holder} last renewed its lease{ago}" if holder else f"the last leader released its lease{ago}"
+    return failed(_CHECK, f"No replica leads: {last}.", _LOGS)
